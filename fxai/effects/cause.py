@@ -1,0 +1,126 @@
+"""Causes: why a program did not succeed.
+
+A program ends in one of three ways that are never mixed: a typed failure (`Fail`), a defect, which is
+an exception nobody declared (`Die`), or an interruption (`Interrupt`). A `Cause` holds every reason in
+the order it arose, so that a failure and a finalizer that failed after it are both kept.
+
+>>> cause = Cause((Fail("lost"),)).combine(Cause((Interrupt(),)))
+>>> cause.failures, cause.interrupted
+(('lost',), True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Never, TypeAlias, cast, final
+
+import msgspec
+from typing_extensions import TypeVar
+
+__all__ = ["Cause", "Die", "Fail", "FailureError", "Interrupt", "InterruptedProgramError", "Reason"]
+
+_E = TypeVar("_E")
+_E2 = TypeVar("_E2")
+_E_co = TypeVar("_E_co", covariant=True, default=Never)
+
+
+@final
+class Fail(msgspec.Struct, Generic[_E_co], frozen=True):
+    """An expected failure: a value of the error channel."""
+
+    error: _E_co
+
+
+@final
+class Die(msgspec.Struct, frozen=True):
+    """A defect: an exception that nobody declared, with its traceback."""
+
+    defect: BaseException
+
+
+@final
+class Interrupt(msgspec.Struct, frozen=True):
+    """The program was cancelled."""
+
+
+Reason: TypeAlias = Fail[_E] | Die | Interrupt
+
+
+@final
+class Cause(msgspec.Struct, Generic[_E_co], frozen=True):
+    """Every reason why a program did not succeed, in the order they arose."""
+
+    reasons: tuple[Fail[_E_co] | Die | Interrupt, ...]
+
+    @property
+    def failures(self) -> tuple[_E_co, ...]:
+        """The typed failures, first one first."""
+        return tuple(r.error for r in self.reasons if isinstance(r, Fail))
+
+    @property
+    def defects(self) -> tuple[BaseException, ...]:
+        """The unexpected exceptions, first one first."""
+        return tuple(r.defect for r in self.reasons if isinstance(r, Die))
+
+    @property
+    def interrupted(self) -> bool:
+        """True when cancellation is among the reasons."""
+        return any(isinstance(r, Interrupt) for r in self.reasons)
+
+    def combine(self, other: Cause[_E2]) -> Cause[_E_co | _E2]:
+        """The cause with the reasons of both, these first."""
+        return Cause((*self.reasons, *other.reasons))
+
+    def map(self, f: Callable[[_E_co], _E2]) -> Cause[_E2]:
+        """The same cause, with each typed failure changed by `f`."""
+        return Cause(tuple(Fail(f(r.error)) if isinstance(r, Fail) else r for r in self.reasons))
+
+    def squash(self) -> BaseException:
+        """The gravest reason as an exception: a failure, else a defect, else the interruption.
+
+        A failure that is an exception is given as itself, any other one inside a `FailureError`. Reasons that
+        are not the one given are told in the exception's notes, so that none is lost.
+        """
+        chosen = self._chosen()
+        others = len(self.reasons) - 1
+        if others and not getattr(chosen, "__notes__", None):
+            chosen.add_note(f"{others} more: {'; '.join(_words(r) for r in self.reasons[1:])}")
+
+        return chosen
+
+    def _chosen(self) -> BaseException:
+        for reason in self.reasons:
+            if isinstance(reason, Fail):
+                error = cast(Any, reason.error)
+                return error if isinstance(error, BaseException) else FailureError(self)
+
+        for reason in self.reasons:
+            if isinstance(reason, Die):
+                return reason.defect
+
+        return InterruptedProgramError("the program was interrupted")
+
+
+def _words(reason: Fail[Any] | Die | Interrupt) -> str:
+    match reason:
+        case Fail(error):
+            return f"failure {error!r}"
+        case Die(defect):
+            return f"defect {defect!r}"
+        case Interrupt():
+            return "interruption"
+
+
+class FailureError(Exception):
+    """Raised by `fx.run` for a typed failure that is not an exception itself; `cause` holds all of it."""
+
+    def __init__(self, cause: Cause[Any]) -> None:
+        super().__init__(*cause.failures)
+        self.cause = cause
+
+    def __reduce__(self) -> tuple[type[FailureError], tuple[Cause[Any]]]:
+        return (FailureError, (self.cause,))
+
+
+class InterruptedProgramError(Exception):
+    """Raised by `fx.run` when a program was interrupted from inside, with no cancellation of its task."""

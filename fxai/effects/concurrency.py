@@ -1,0 +1,228 @@
+"""Concurrency: programs side by side, each with an end that somebody waits for.
+
+Children run until their first wait inside their parent's step; only those that wait get a task. The first failure
+interrupts the other children, whose finalizers run before the parent goes on.
+
+>>> from fxai.effects import fx
+>>> fx.run(fx.all_(fx.sleep(0.001).as_("a"), fx.succeed("b")))
+('a', 'b')
+>>> fx.run(fx.race(fx.sleep(60), fx.succeed("first")))
+'first'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, Never, overload
+
+import anyio
+from typing_extensions import TypeVar
+
+from fxai.effects.cause import Cause
+from fxai.effects.effect import AwaitExit, EffectOf, Generate, Suspend
+from fxai.effects.exit import Exit, Failed, Succeeded
+from fxai.effects.fiber import Fiber, begin
+
+__all__ = ["all_", "collect", "for_each", "parallel", "race"]
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+_C = TypeVar("_C")
+_D = TypeVar("_D")
+_E = TypeVar("_E")
+_E2 = TypeVar("_E2")
+_E3 = TypeVar("_E3")
+_E4 = TypeVar("_E4")
+_R = TypeVar("_R")
+_R2 = TypeVar("_R2")
+_R3 = TypeVar("_R3")
+_R4 = TypeVar("_R4")
+_T = TypeVar("_T")
+
+
+def collect(effects: Iterable[EffectOf[_A, _E, _R]]) -> EffectOf[list[_A], _E, _R]:
+    """The values of `effects`, run one after another."""
+    return for_each(effects, lambda effect: effect)
+
+
+def for_each(
+    items: Iterable[_T], f: Callable[[_T], EffectOf[_B, _E, _R]], *, concurrency: int | None = 1
+) -> EffectOf[list[_B], _E, _R]:
+    """The values of `f(item)` in the order of the items.
+
+    Args:
+        items: read once per run, before anything starts.
+        f: gives the effect of an item.
+        concurrency: how many run at once: 1, the default, is one after another; None is all of them.
+
+    Fails with the first failure; the others are interrupted, and what fails in them meanwhile is kept beside it.
+
+    Raises:
+        ValueError: `concurrency` is less than 1.
+    """
+    if concurrency is not None and concurrency < 1:
+        raise ValueError(f"concurrency is {concurrency}: it must be at least 1, or None for no limit")
+    if concurrency == 1:
+        return Generate(_one_by_one, (items, f), {})
+
+    def start(fiber: Fiber) -> Exit[list[_B], _E] | Awaitable[Exit[list[_B], _E]]:
+        todo = list(items)
+        effects = (Suspend(lambda item=item: f(item)) for item in todo)  # type: ignore[misc]
+        return _Children(fiber, len(todo), stop=_on_failure).run(effects, concurrency or len(todo), list)
+
+    return AwaitExit(start)
+
+
+def _one_by_one(
+    items: Iterable[_T], f: Callable[[_T], EffectOf[_B, _E, _R]]
+) -> Generator[EffectOf[Any, _E, _R], object, list[_B]]:
+    values: list[_B] = []
+    for item in list(items):
+        values.append((yield from f(item)))  # noqa: PERF401
+    return values
+
+
+def parallel(effects: Sequence[EffectOf[Any, Any, Any]]) -> EffectOf[list[Any], Any, Any]:
+    """The values of all `effects`, run at once."""
+    return AwaitExit(
+        lambda fiber: _Children(fiber, len(effects), stop=_on_failure).run(iter(effects), len(effects), list)
+    )
+
+
+# The overloads with Never: pyright solves `E | E2` to Unknown when both are Never.
+@overload
+def all_(a: EffectOf[_A, Never, _R], b: EffectOf[_B, Never, _R2], /) -> EffectOf[tuple[_A, _B], Never, _R | _R2]: ...
+@overload
+def all_(a: EffectOf[_A, _E, _R], b: EffectOf[_B, _E2, _R2], /) -> EffectOf[tuple[_A, _B], _E | _E2, _R | _R2]: ...
+@overload
+def all_(
+    a: EffectOf[_A, Never, _R], b: EffectOf[_B, Never, _R2], c: EffectOf[_C, Never, _R3], /
+) -> EffectOf[tuple[_A, _B, _C], Never, _R | _R2 | _R3]: ...
+@overload
+def all_(
+    a: EffectOf[_A, _E, _R], b: EffectOf[_B, _E2, _R2], c: EffectOf[_C, _E3, _R3], /
+) -> EffectOf[tuple[_A, _B, _C], _E | _E2 | _E3, _R | _R2 | _R3]: ...
+@overload
+def all_(
+    a: EffectOf[_A, Never, _R],
+    b: EffectOf[_B, Never, _R2],
+    c: EffectOf[_C, Never, _R3],
+    d: EffectOf[_D, Never, _R4],
+    /,
+) -> EffectOf[tuple[_A, _B, _C, _D], Never, _R | _R2 | _R3 | _R4]: ...
+@overload
+def all_(
+    a: EffectOf[_A, _E, _R], b: EffectOf[_B, _E2, _R2], c: EffectOf[_C, _E3, _R3], d: EffectOf[_D, _E4, _R4], /
+) -> EffectOf[tuple[_A, _B, _C, _D], _E | _E2 | _E3 | _E4, _R | _R2 | _R3 | _R4]: ...
+def all_(*effects: Any) -> Any:
+    """The values of two to four effects as a tuple, run at once; for more of one type, `for_each`."""
+    return parallel(effects).map(tuple)
+
+
+@overload
+def race(a: EffectOf[_A, Never, _R], b: EffectOf[_B, Never, _R2]) -> EffectOf[_A | _B, Never, _R | _R2]: ...
+@overload
+def race(a: EffectOf[_A, _E, _R], b: EffectOf[_B, _E2, _R2]) -> EffectOf[_A | _B, _E | _E2, _R | _R2]: ...
+def race(a: Any, b: Any) -> Any:
+    """The value of the first to succeed; the other is interrupted. Where both fail, both causes."""
+
+    def first(values: list[Any]) -> Any:
+        return next(v for v in values if v is not _NONE)
+
+    return AwaitExit(lambda fiber: _Children(fiber, 2, stop=_on_success).run(iter((a, b)), 2, first))
+
+
+_NONE = object()
+
+
+def _on_failure(exit_: Exit[Any, Any]) -> bool:
+    return isinstance(exit_, Failed)
+
+
+def _on_success(exit_: Exit[Any, Any]) -> bool:
+    return isinstance(exit_, Succeeded)
+
+
+class _Children:
+    """The children of one operator: their values, the causes of those that failed, and when to stop."""
+
+    __slots__ = ("_causes", "_fiber", "_freed", "_running", "_stop", "_stopped", "_values")
+
+    def __init__(self, fiber: Fiber, number: int, *, stop: Callable[[Exit[Any, Any]], bool]) -> None:
+        self._fiber = fiber
+        self._values: list[Any] = [_NONE] * number
+        self._causes: list[Cause[Any]] = []
+        self._stop = stop
+        self._stopped = False
+        self._running = 0
+        self._freed: anyio.Event | None = None
+
+    def run(
+        self, effects: Iterator[EffectOf[Any, Any, Any]], limit: int, give: Callable[[list[Any]], Any]
+    ) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+        """The exit, at once when no child waits for anything."""
+        index = -1
+        for index, effect in enumerate(effects):
+            child, pending, variables = begin(effect, self._fiber)
+            if pending is not None:
+                return self._in_tasks(index, (child, pending, variables), effects, limit, give)
+            self._end(index, child.ended())
+            if self._stopped:
+                break
+
+        return self._exit(give)
+
+    async def _in_tasks(
+        self, index: int, first: Any, effects: Iterator[Any], limit: int, give: Callable[[list[Any]], Any]
+    ) -> Exit[Any, Any]:
+        async with anyio.create_task_group() as tasks:
+
+            async def go_on(at: int, child: Fiber, pending: Awaitable[Any]) -> None:
+                try:
+                    self._end(at, await child.drive(pending))
+                finally:
+                    self._running -= 1
+                    if self._freed is not None:
+                        self._freed.set()
+                if self._stopped:
+                    tasks.cancel_scope.cancel()
+
+            started: Any = first
+            while True:
+                child, pending, variables = started
+                if pending is None:
+                    self._end(index, child.ended())
+                else:
+                    self._running += 1
+                    variables.run(tasks.start_soon, go_on, index, child, pending)
+                if self._stopped:
+                    tasks.cancel_scope.cancel()
+                    break
+                while self._running >= limit and not self._stopped:
+                    self._freed = anyio.Event()
+                    await self._freed.wait()
+                effect = next(effects, None)
+                if effect is None or self._stopped:
+                    break
+                index += 1
+                started = begin(effect, self._fiber)
+
+        return self._exit(give)
+
+    def _end(self, index: int, exit_: Exit[Any, Any]) -> None:
+        if isinstance(exit_, Succeeded):
+            if not (self._stopped and self._stop(exit_)):  # of two that won, the first
+                self._values[index] = exit_.value
+        else:
+            self._causes.append(exit_.cause)
+        self._stopped = self._stopped or self._stop(exit_)
+
+    def _exit(self, give: Callable[[list[Any]], Any]) -> Exit[Any, Any]:
+        won = self._stopped and self._stop is _on_success
+        if not self._causes or won:
+            return Succeeded(give(self._values))
+
+        cause = self._causes[0]
+        for other in self._causes[1:]:
+            cause = cause.combine(other)
+        return Failed(cause)

@@ -1,0 +1,220 @@
+"""Contexts: the services a program can use, by key.
+
+A class that names `Service` among its bases is a key, and what implements it is its service. `Tag` makes a key
+whose service is any type, `Reference` one with a default, so that nobody has to give it.
+
+>>> class Greeting(Tag[str]):
+...     pass
+>>> context = Context.make(Greeting, "hello")
+>>> Context.get(context, Greeting)
+'hello'
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Generator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Protocol, Self, TypeAlias, cast, final
+
+from typing_extensions import TypeVar
+
+from fxai.effects.effect import EffectOf, Fetch, Suspend
+
+__all__ = ["ClassKey", "Context", "ContextOf", "Key", "MissingServiceError", "Reference", "Service", "Tag"]
+
+_I = TypeVar("_I")
+_S = TypeVar("_S")
+_T = TypeVar("_T")
+_R = TypeVar("_R", default=None)
+_I_contra = TypeVar("_I_contra", contravariant=True)
+
+
+class Key(Protocol[_I, _S]):
+    """Identity `I`, which is the member of `R`, and the service `S` that it stands for."""
+
+    def __fx_id__(self, x: _I, /) -> _I: ...
+    def __fx_service__(self, x: _S, /) -> _S: ...
+    def __fx_key__(self) -> object: ...
+
+
+class MissingServiceError(LookupError):
+    """A program was run without a service that it needs: the checkers say so first, unless `Any` hid it."""
+
+    def __init__(self, key: object) -> None:
+        super().__init__(key)
+        self.key = key
+
+    def __str__(self) -> str:
+        name = getattr(self.key, "__qualname__", None) or str(self.key)
+        return f"the service {name} is needed and no layer gave it: add `.provide(…)` with a layer that supplies it"
+
+
+@final
+class ContextOf(Generic[_I_contra]):
+    """An immutable map from keys to services; a context of `A | B` is a context of `A`."""
+
+    __slots__ = ("services",)
+
+    services: Mapping[object, Any]  # by raw key; never changed
+
+    def __init__(self, services: Mapping[object, Any]) -> None:
+        self.services = services
+
+    @staticmethod
+    def empty() -> ContextOf[None]:
+        """The context without services."""
+        return EMPTY
+
+    @staticmethod
+    def make(key: Key[_I, _S], service: _S) -> ContextOf[_I | None]:
+        """The context of one service."""
+        return ContextOf({key.__fx_key__(): service})
+
+    def add(self, key: Key[_I, _S], service: _S) -> ContextOf[_I_contra | _I]:
+        """The context with one service more; one of the same key is replaced."""
+        return ContextOf({**self.services, key.__fx_key__(): service})
+
+    def merge(self, other: ContextOf[_I]) -> ContextOf[_I_contra | _I]:
+        """The context of both; for keys in both, the services of `other`."""
+        if not self.services:
+            return cast("ContextOf[_I_contra | _I]", other)
+        if not other.services:
+            return cast("ContextOf[_I_contra | _I]", self)
+        return ContextOf({**self.services, **other.services})
+
+    @staticmethod
+    def get(context: ContextOf[_I], key: Key[_I, _S]) -> _S:
+        """The service of `key`, which the checkers know to be there.
+
+        Raises:
+            MissingServiceError: it is not there after all.
+        """
+        return cast(_S, context.fetch(key.__fx_key__()))
+
+    # -- by raw key, untyped: for the floors above that make keys of their own
+
+    def fetch(self, key: object) -> Any:
+        """The service under a raw key.
+
+        Raises:
+            MissingServiceError: there is none.
+        """
+        try:
+            return self.services[key]
+        except KeyError:
+            if isinstance(key, ReferenceMeta):
+                return cast("Any", key).default()
+            raise MissingServiceError(key) from None
+
+    def find(self, key: object, default: Any = None) -> Any:
+        """The service under a raw key, or `default`."""
+        return self.services.get(key, default)
+
+    def put(self, key: object, service: object) -> ContextOf[Any]:
+        """The context with a service under a raw key."""
+        return ContextOf({**self.services, key: service})
+
+    def __iter__(self) -> Iterator[object]:
+        return iter(self.services)
+
+    def __repr__(self) -> str:
+        return f"Context({', '.join(getattr(k, '__qualname__', None) or repr(k) for k in self.services)})"
+
+
+EMPTY: ContextOf[None] = ContextOf({})
+
+if TYPE_CHECKING:
+    Context: TypeAlias = ContextOf[_R | None]
+else:
+    Context = ContextOf
+
+
+class ServiceMeta(ABCMeta):
+    """Lets a service class be asked for by its name: `db = yield from Db`."""
+
+    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, _T | None], object, _T]:
+        return cast(_T, (yield cast(Any, cls)._fx_fetch))
+
+
+class Service(metaclass=ServiceMeta):
+    """The root of service interfaces: `class Db(Service)` with abstract methods.
+
+    The class that names `Service` among its bases is the key; implementations inherit it and are no keys.
+    """
+
+    _fx_root: ClassVar[Any] = None
+    _fx_fetch: ClassVar[Any] = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if Service in cls.__bases__ or Reference in cls.__bases__:
+            cls._fx_root = cls
+            cls._fx_fetch = Fetch(cls)
+        else:
+            cls._fx_fetch = Suspend(lambda: Fetch(cls.__fx_key__()))
+
+    @classmethod
+    def __fx_key__(cls) -> object:
+        if cls._fx_root is not cls:
+            root = getattr(cls._fx_root, "__name__", "a service")
+            raise TypeError(f"{cls.__name__} implements {root} and is no key itself; use {root} as the key")
+        return cls
+
+    @classmethod
+    def __fx_id__(cls, x: Self, /) -> Self:
+        return x
+
+    @classmethod
+    def __fx_service__(cls, x: Self, /) -> Self:
+        return x
+
+
+class ReferenceMeta(ServiceMeta):
+    """Lets a reference be asked for by its name, with nothing added to `R`."""
+
+    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, None], object, _T]:
+        return cast(_T, (yield cast(Any, cls)._fx_fetch))
+
+
+class Reference(Service, metaclass=ReferenceMeta):
+    """The root of services that have a default: asking for one adds nothing to `R`, a layer replaces it."""
+
+    @classmethod
+    @abstractmethod
+    def default(cls) -> Self:
+        """The service where no layer gives one."""
+
+
+class Tag(Generic[_S]):
+    """A key whose identity is not its interface: `class ApiKey(Tag[str])`."""
+
+    @classmethod
+    def __fx_key__(cls) -> object:
+        return cls
+
+    @classmethod
+    def __fx_id__(cls, x: Self, /) -> Self:
+        return x
+
+    @classmethod
+    def __fx_service__(cls, x: _S, /) -> _S:
+        return x
+
+
+@final
+class ClassKey(Generic[_T]):
+    """A key for a class of somebody else's: `pool = ClassKey(ConnectionPool)`."""
+
+    __slots__ = ("_cls",)
+
+    def __init__(self, cls: type[_T]) -> None:
+        self._cls = cls
+
+    def __fx_key__(self) -> object:
+        return self._cls
+
+    def __fx_id__(self, x: _T, /) -> _T:
+        return x
+
+    def __fx_service__(self, x: _T, /) -> _T:
+        return x

@@ -1,0 +1,389 @@
+"""Effects: programs as values.
+
+An `Effect[A, E, R]` is a lazy, immutable description of a program. It succeeds with an `A`, fails with an
+`E`, and needs the services `R`. Nothing happens until it is run, and it can be run any number of times.
+
+>>> from fxai.effects import fx
+>>> half = fx.succeed(42).map(lambda n: n // 2)
+>>> fx.run_sync(half.flat_map(lambda n: fx.succeed(n) if n > 20 else fx.fail("too small")))
+21
+
+Inside a generator, `yield from` runs a step and gives its value:
+
+>>> @fx.gen
+... def sum_of(a: int, b: int) -> Gen[int]:
+...     x = yield from fx.succeed(a)
+...     y = yield from fx.succeed(b)
+...     return x + y
+>>> fx.run_sync(sum_of(2, 3))
+5
+
+The class is called `EffectOf`; `Effect` is how users write it. The `R` of an `EffectOf` is a union that always
+holds `None` ("needs nothing else"): the `None` lets both checkers compute what is left of a union when a layer
+supplies part of it. The alias `Effect` adds it. In the parameters of your own generic functions write `EffectOf`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator
+from itertools import count
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeAlias, cast, final
+
+import msgspec
+from returns.result import Failure, Result, Success
+from typing_extensions import TypeAliasType, TypeVar
+
+from fxai.effects.cause import Cause, Die, Fail
+from fxai.effects.exit import Exit, Failed, Succeeded
+
+if TYPE_CHECKING:
+    from fxai.effects.context import ContextOf
+    from fxai.effects.schedule import Schedule
+
+__all__ = ["Effect", "EffectOf", "Gen", "Timeout"]
+
+_A = TypeVar("_A", default=None)
+_E = TypeVar("_E", default=Never)
+_R = TypeVar("_R", default=None)
+_B = TypeVar("_B")
+_C = TypeVar("_C")
+_E2 = TypeVar("_E2")
+_R2 = TypeVar("_R2")
+_T = TypeVar("_T")
+_A_co = TypeVar("_A_co", covariant=True)
+_E_co = TypeVar("_E_co", covariant=True, default=Never)
+_R_co = TypeVar("_R_co", covariant=True, default=None)
+
+
+@final
+class Timeout(msgspec.Struct, frozen=True):
+    """The failure of a program that took longer than it was given; `seconds` is what it was given."""
+
+    seconds: float
+
+
+class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
+    """A lazy description of a program: `A` on success, `E` on expected failure, `R` needed to run it."""
+
+    op: ClassVar[int]
+
+    def __iter__(self) -> Generator[EffectOf[Any, _E_co, _R_co], object, _A_co]:
+        """`yield from effect` inside a generator under `fx.gen`: runs it and gives its value."""
+        return cast(_A_co, (yield self))
+
+    # -- success
+
+    def map(self, f: Callable[[_A_co], _B]) -> EffectOf[_B, _E_co, _R_co]:
+        """The effect with its value changed by `f`; an exception in `f` is a defect."""
+        return Map(self, f)
+
+    def as_(self, value: _B) -> EffectOf[_B, _E_co, _R_co]:
+        """The effect with `value` in place of its own."""
+        return Map(self, lambda _: value)
+
+    def flat_map(self, f: Callable[[_A_co], EffectOf[_B, _E2, _R2]]) -> EffectOf[_B, _E_co | _E2, _R_co | _R2]:
+        """This effect, then the one that `f` makes of its value."""
+        return FlatMap(self, f)
+
+    def and_then(self, other: EffectOf[_B, _E2, _R2]) -> EffectOf[_B, _E_co | _E2, _R_co | _R2]:
+        """This effect, then `other`; gives the value of `other`."""
+        return FlatMap(self, lambda _: other)
+
+    def tap(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> EffectOf[_A_co, _E_co | _E2, _R_co | _R2]:
+        """This effect, then the one that `f` makes of its value; keeps this one's value."""
+        return FlatMap(self, lambda a: f(a).as_(a))
+
+    # -- failure
+
+    def map_error(self, f: Callable[[_E_co], _E2]) -> EffectOf[_A_co, _E2, _R_co]:
+        """The effect with each typed failure changed by `f`; defects and interruption pass."""
+        return Fold(self, lambda c: FailCause(c.map(f)) if _fails(c) else None, None)
+
+    def catch_all(self, f: Callable[[_E_co], EffectOf[_B, _E2, _R2]]) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
+        """On a typed failure, the effect that `f` makes of it; defects and interruption pass.
+
+        To handle one kind only, give the others back:
+        `catch_all(lambda e: handle(e) if isinstance(e, Lost) else fx.fail(e))`.
+        """
+
+        def on_cause(cause: Cause[Any]) -> Any:
+            for reason in cause.reasons:
+                if isinstance(reason, Fail):
+                    return f(reason.error)
+            return None
+
+        return Fold(self, on_cause, None)
+
+    def catch_cause(
+        self, f: Callable[[Cause[_E_co]], EffectOf[_B, _E2, _R2]]
+    ) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
+        """On any cause, defects too, the effect that `f` makes of it; a cancellation of the task passes."""
+        return Fold(self, f, None)
+
+    def or_else(self, other: EffectOf[_B, _E2, _R2]) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
+        """On a typed failure, `other` instead."""
+        return Fold(self, lambda c: other if _fails(c) else None, None)
+
+    def match(
+        self, on_failure: Callable[[_E_co], _B], on_success: Callable[[_A_co], _C]
+    ) -> EffectOf[_B | _C, Never, _R_co]:
+        """The effect that cannot fail: both ways of ending made into a value."""
+
+        def failed(cause: Cause[Any]) -> EffectOf[_B] | None:
+            for reason in cause.reasons:
+                if isinstance(reason, Fail):
+                    return Succeed(on_failure(reason.error))
+            return None
+
+        return Fold(self, failed, lambda a: Succeed(on_success(a)))
+
+    def or_die(self) -> EffectOf[_A_co, Never, _R_co]:
+        """The effect whose typed failures are defects: for failures that would be a bug here."""
+        return Fold(self, lambda c: FailCause(Cause((Die(c.squash()),))) if _fails(c) else None, None)
+
+    def result(self) -> EffectOf[Result[_A_co, _E_co], Never, _R_co]:
+        """The effect that gives a `Result` and does not fail; defects and interruption pass."""
+        return Fold(self, _as_failure, _as_success)
+
+    def exit(self) -> EffectOf[Exit[_A_co, _E_co], Never, _R_co]:
+        """The effect that gives an `Exit`, defects included; a cancellation of the task passes."""
+        return Fold(self, lambda c: Succeed(Failed(c)), lambda a: Succeed(Succeeded(a)))
+
+    # -- finalizers
+
+    def on_exit(
+        self, f: Callable[[Exit[_A_co, _E_co]], EffectOf[Any, Never, _R2]]
+    ) -> EffectOf[_A_co, _E_co, _R_co | _R2]:
+        """Runs what `f` makes of the exit, whichever it is, exactly once, and cannot be interrupted in it."""
+        return OnExit(self, f)
+
+    def ensuring(self, finalizer: EffectOf[Any, Never, _R2]) -> EffectOf[_A_co, _E_co, _R_co | _R2]:
+        """Runs `finalizer` after this effect, however it ended, exactly once and uninterrupted."""
+        return OnExit(self, lambda _: finalizer)
+
+    def uninterruptible(self) -> EffectOf[_A_co, _E_co, _R_co]:
+        """The effect that a cancellation waits for."""
+        return Mask(self)
+
+    # -- time
+
+    def timeout(self, seconds: float) -> EffectOf[_A_co, _E_co | Timeout, _R_co]:
+        """Fails with `Timeout` after `seconds` by the `Clock`, when its finalizers have run."""
+        return AwaitExit(lambda fiber: fiber.timeout(self, seconds))
+
+    def delay(self, seconds: float) -> EffectOf[_A_co, _E_co, _R_co]:
+        """The effect, begun `seconds` later by the `Clock`."""
+        return FlatMap(Await(lambda fiber: fiber.clock().sleep(seconds)), lambda _: self)
+
+    def retry(self, schedule: Schedule[_E_co, Any]) -> EffectOf[_A_co, _E_co, _R_co]:
+        """Tries again after typed failures for as long as `schedule` says; then the last failure stands.
+
+        A failure that has `is_retryable` and says False is not tried again, and one with a `retry_after`
+        in seconds is waited for at least that long.
+        """
+        return schedule.retrying(self)
+
+    def repeat(self, schedule: Schedule[_A_co, Any]) -> EffectOf[_A_co, _E_co, _R_co]:
+        """Runs again after each success for as long as `schedule` says; gives the last value."""
+        return schedule.repeating(self)
+
+    # -- services
+
+    def provide(self, layer: Callable[[EffectOf[_A_co, _E_co, _R_co | None]], _T]) -> _T:
+        """The effect with the services of `layer`: what the layer supplies is no longer needed.
+
+        The layer is built when the effect starts and released when it ends. A layer that is already built
+        further out is shared.
+        """
+        return layer(self)
+
+    def provide_context(self, context: ContextOf[_R_co | None]) -> EffectOf[_A_co, _E_co, None]:
+        """The effect with services that exist already."""
+        return Local(self, lambda outer: outer.merge(context))
+
+    def pipe(self, f: Callable[[EffectOf[_A_co, _E_co, _R_co]], _T]) -> _T:
+        """`f(self)`: for functions of the floors above, in reading order."""
+        return f(self)
+
+    if not TYPE_CHECKING:
+
+        @classmethod
+        def __class_getitem__(cls, _: Any) -> Any:
+            return cls  # subscripts are for checkers only; `Effect[int, E, R]` stays this class
+
+
+if TYPE_CHECKING:
+    Effect: TypeAlias = EffectOf[_A, _E, _R | None]
+    Gen = TypeAliasType("Gen", Generator[EffectOf[Any, _E, _R | None], object, _A], type_params=(_A, _E, _R))
+else:
+    Effect = EffectOf
+
+    class Gen:
+        """The return annotation of a generator under `fx.gen`: `Gen[A, E, R]`."""
+
+        def __class_getitem__(cls, _: Any) -> Any:
+            return Generator
+
+
+# The instructions. Their numbers are what the interpreter branches on, the frequent ones first.
+
+
+class _Instruction(EffectOf[Any, Any, Any], eq=False):
+    pass
+
+
+@final
+class Succeed(_Instruction, eq=False):
+    """The effect of `value`."""
+
+    value: Any
+    op = 0
+
+    def __iter__(self) -> Generator[Any, object, Any]:
+        """Gives the value with no trip through the interpreter; one in many takes a turn, so loops stay fair."""
+        if not next(_turns) & 4095:
+            yield TURN
+        return self.value
+
+
+@final
+class Map(_Instruction, eq=False):
+    source: Any
+    f: Callable[[Any], Any]
+    op = 1
+
+
+@final
+class FlatMap(_Instruction, eq=False):
+    source: Any
+    f: Callable[[Any], Any]
+    op = 2
+
+
+@final
+class Generate(_Instruction, eq=False):
+    f: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    op = 3
+
+    def __iter__(self) -> Generator[Any, object, Any]:
+        """Shallow nesting is delegated natively, which is fast; deeper nesting goes by the interpreter's stack."""
+        depth = nesting.depth
+        if depth >= _NATIVE_DEPTH:
+            return (yield self)
+
+        nesting.depth = depth + 1
+        try:
+            result = cast(Any, (yield from self.f(*self.args, **self.kwargs)))
+        finally:
+            nesting.depth = depth
+        return result
+
+
+@final
+class Sync(_Instruction, eq=False):
+    """The effect of calling `f`; what it raises is a defect."""
+
+    f: Callable[[], Any]
+    op = 4
+
+
+@final
+class Suspend(_Instruction, eq=False):
+    """The effect that `f` gives, made anew for each run."""
+
+    f: Callable[[], Any]
+    op = 5
+
+
+@final
+class Ask(_Instruction, eq=False):
+    f: Callable[[Any], Any]
+    op = 6
+
+
+@final
+class Fetch(_Instruction, eq=False):
+    key: Any  # a raw key
+    op = 15
+
+
+@final
+class Local(_Instruction, eq=False):
+    source: Any
+    f: Callable[[Any], Any]
+    op = 7
+
+
+@final
+class Fold(_Instruction, eq=False):
+    source: Any
+    on_cause: Callable[[Any], Any]  # an effect, or None: not handled here
+    on_value: Callable[[Any], Any] | None  # None: pass the value on
+    op = 8
+
+
+@final
+class OnExit(_Instruction, eq=False):
+    source: Any
+    f: Callable[[Any], Any]
+    op = 9
+
+
+@final
+class FailCause(_Instruction, eq=False):
+    cause: Any
+    op = 10
+
+
+@final
+class Mask(_Instruction, eq=False):
+    source: Any
+    op = 11
+
+
+@final
+class Await(_Instruction, eq=False):
+    f: Callable[[Any], Any]  # Fiber -> awaitable of the value
+    op = 12
+
+
+@final
+class AwaitExit(_Instruction, eq=False):
+    f: Callable[[Any], Any]  # Fiber -> awaitable of an Exit
+    op = 13
+
+
+@final
+class _Turn(_Instruction, eq=False):
+    op = 14
+
+
+TURN = _Turn()  # lets other tasks run
+
+
+class _Nesting(threading.local):
+    depth: int = 0  # generators delegated natively, in the step that runs now
+    begun: int = 0  # steps of children inside the steps of their parents
+
+
+_NATIVE_DEPTH = 6  # native delegation costs O(depth) per leaf and would use the C stack
+nesting = _Nesting()
+_turns = count(1)
+
+
+def _fails(cause: Cause[Any]) -> bool:
+    return any(isinstance(r, Fail) for r in cause.reasons)
+
+
+def _as_failure(cause: Cause[Any]) -> Any:
+    for reason in cause.reasons:
+        if isinstance(reason, Fail):
+            return Succeed(Failure(reason.error))
+    return None
+
+
+def _as_success(value: Any) -> Any:
+    return Succeed(Success(value))

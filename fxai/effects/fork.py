@@ -1,0 +1,121 @@
+"""Forked programs: in the background, until their scope closes.
+
+>>> from fxai.effects import fx
+>>> def program():
+...     handle = yield from fx.fork(fx.sleep(0.001).as_("done"))
+...     return (yield from handle.join())
+>>> fx.run(fx.scoped(fx.gen(program)()))
+'done'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from functools import partial
+from typing import Any, Generic, Never, cast, final
+
+import anyio
+from typing_extensions import TypeVar
+
+from fxai.effects.cause import Cause, Interrupt
+from fxai.effects.effect import AwaitExit, EffectOf, Suspend
+from fxai.effects.exit import Exit, Failed, Succeeded
+from fxai.effects.fiber import Fiber, begin
+from fxai.effects.scope import NOTHING, Scope
+from fxai.effects.spawn import event_loop, spawn
+
+__all__ = ["FiberHandle", "fork"]
+
+_A = TypeVar("_A")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
+_A_co = TypeVar("_A_co", covariant=True)
+_E_co = TypeVar("_E_co", covariant=True, default=Never)
+
+
+@final
+class FiberHandle(Generic[_A_co, _E_co]):
+    """A program in the background: how to wait for it, ask how it ended, or stop it."""
+
+    __slots__ = ("_cancel", "_done", "_exit")
+
+    def __init__(self) -> None:
+        self._exit: Exit[Any, Any] | None = None
+        self._done: anyio.Event | None = None
+        self._cancel: anyio.CancelScope | None = None
+
+    @property
+    def ended(self) -> bool:
+        """True when the program has ended, its finalizers included."""
+        return self._exit is not None
+
+    def exit(self) -> EffectOf[Exit[_A_co, _E_co], Never, None]:
+        """How the program ended; waits for it."""
+        return AwaitExit(lambda _: self._wait(wrap=True))
+
+    def join(self) -> EffectOf[_A_co, _E_co, None]:
+        """The program's value; its failure, defect or interruption is this effect's."""
+        return AwaitExit(lambda _: self._wait(wrap=False))
+
+    def interrupt(self) -> EffectOf[None, Never, None]:
+        """Stops the program and waits until its finalizers have run; nothing happens when it has ended."""
+        return Suspend(self._stop)
+
+    def _stop(self) -> EffectOf[None, Never, None]:
+        if self._exit is not None or self._cancel is None:
+            return NOTHING
+        self._cancel.cancel()
+        return self.exit().as_(None)
+
+    def _wait(self, *, wrap: bool) -> Any:
+        if self._exit is not None:
+            end: Exit[Any, Any] = Succeeded(self._exit) if wrap else self._exit
+            return end
+
+        async def wait() -> Exit[Any, Any]:
+            await cast(anyio.Event, self._done).wait()
+            end: Exit[Any, Any] = self._wait(wrap=wrap)
+            return end
+
+        return wait()
+
+    def start(self, fiber: Fiber, pending: Awaitable[Any] | None, variables: Any) -> None:
+        """Goes on with a fiber that has run until its first wait, in a task where it needs one."""
+        if pending is None:
+            self._exit = fiber.ended()
+            return
+
+        if event_loop() is None:
+            self._exit = fiber.refuse(pending)
+            return
+
+        self._done = anyio.Event()
+        self._cancel = anyio.CancelScope()
+        spawn(partial(self._run, fiber, pending), variables)
+
+    async def _run(self, fiber: Fiber, pending: Awaitable[Any]) -> None:
+        try:
+            with cast(anyio.CancelScope, self._cancel):
+                self._exit = await fiber.drive(pending)
+        finally:
+            if self._exit is None:
+                self._exit = Failed(Cause((Interrupt(),)))
+            cast(anyio.Event, self._done).set()
+
+
+def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _R | Scope | None]:
+    """Starts `effect` in the background and gives its handle; it is interrupted when the scope around closes."""
+
+    def start(fiber: Fiber) -> Exit[FiberHandle[_A, _E], Never]:
+        return Succeeded(fork_in(fiber, effect, fiber.env.fetch(Scope)))
+
+    return AwaitExit(start)
+
+
+def fork_in(fiber: Fiber, effect: EffectOf[Any, Any, Any], scope: Scope) -> FiberHandle[Any, Any]:
+    """The handle of `effect`, started with the services of `fiber` and held by `scope`."""
+    handle: FiberHandle[Any, Any] = FiberHandle()
+    handle.start(*begin(effect, fiber))
+    if not handle.ended:
+        scope.add(lambda _: handle.interrupt())
+    return handle

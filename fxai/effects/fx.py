@@ -1,0 +1,82 @@
+"""`fx`: everything that makes, joins and runs effects, under one short name.
+
+>>> from fxai.effects import fx
+>>> fx.run_sync(fx.for_each([1, 2, 3], lambda n: fx.succeed(n * n)))
+[1, 4, 9]
+"""
+
+from __future__ import annotations
+
+from fxai.effects.concurrency import all_, collect, for_each, race
+from fxai.effects.constructor import (
+    attempt,
+    attempt_async,
+    checkpoint,
+    context,
+    die,
+    fail,
+    fail_cause,
+    gen,
+    never,
+    reference,
+    service,
+    sleep,
+    succeed,
+    suspend,
+    sync,
+    wait,
+)
+from fxai.effects.fork import fork
+from fxai.effects.interop import from_reader, lift, maybe, to_future_result, to_reader
+from fxai.effects.runtime import (
+    run,
+    run_async,
+    run_async_exit,
+    run_exit,
+    run_io_result,
+    run_result,
+    run_sync,
+    runtime,
+)
+from fxai.effects.scope import acquire_cm, acquire_release, add_finalizer, scoped
+
+__all__ = [
+    "acquire_cm",
+    "acquire_release",
+    "add_finalizer",
+    "all_",
+    "attempt",
+    "attempt_async",
+    "checkpoint",
+    "collect",
+    "context",
+    "die",
+    "fail",
+    "fail_cause",
+    "for_each",
+    "fork",
+    "from_reader",
+    "gen",
+    "lift",
+    "maybe",
+    "never",
+    "race",
+    "reference",
+    "run",
+    "run_async",
+    "run_async_exit",
+    "run_exit",
+    "run_io_result",
+    "run_result",
+    "run_sync",
+    "runtime",
+    "scoped",
+    "service",
+    "sleep",
+    "succeed",
+    "suspend",
+    "sync",
+    "to_future_result",
+    "to_reader",
+    "wait",
+]

@@ -1,0 +1,245 @@
+"""Layers: how services are built.
+
+A `Layer[Out, E, In]` builds the services `Out`, may fail with `E`, and needs the services `In` to do so. In one
+build each layer value is built once and shared; what it acquired is released in reverse order when the program
+that it was provided to ends. A layer that is built already further out is shared too, not built again.
+
+>>> from fxai.effects import Tag, fx
+>>> class Name(Tag[str]):
+...     pass
+>>> class Greeting(Tag[str]):
+...     pass
+>>> greeting = Layer.effect(Greeting, fx.service(Name).map(lambda name: f"Hello, {name}."))
+>>> fx.run_sync(fx.service(Greeting).provide(greeting).provide(Layer.succeed(Name, "Ann")))
+'Hello, Ann.'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final, overload
+
+from typing_extensions import TypeVar
+
+from fxai.effects.concurrency import parallel
+from fxai.effects.context import ContextOf, Key
+from fxai.effects.effect import Ask, EffectOf, Local, Succeed, Suspend
+from fxai.effects.memo import Build, MemoMap
+from fxai.effects.scope import Scope
+from fxai.effects.stream import StreamOf
+
+__all__ = ["Layer", "LayerOf", "Merging"]
+
+_A = TypeVar("_A")
+_E = TypeVar("_E")
+_E2 = TypeVar("_E2")
+_R = TypeVar("_R")
+_X = TypeVar("_X", default=Never)
+_N = TypeVar("_N", default=None)
+_R2 = TypeVar("_R2")
+_I = TypeVar("_I")
+_S = TypeVar("_S")
+_T = TypeVar("_T")
+_Out = TypeVar("_Out", default=Never)
+_Out2 = TypeVar("_Out2")
+_Out_contra = TypeVar("_Out_contra", contravariant=True)
+_E_co = TypeVar("_E_co", covariant=True, default=Never)
+_In_co = TypeVar("_In_co", covariant=True, default=None)
+_L_co = TypeVar("_L_co", covariant=True)
+
+
+@final
+class Merging(Generic[_L_co]):
+    """Marks the argument that `provide_merge` gives to a layer."""
+
+    __slots__ = ("layer",)
+
+    def __init__(self, layer: _L_co) -> None:
+        self.layer = layer
+
+
+@final
+class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
+    """How to build the services `Out`: a layer of `A | B` is a layer of `A`."""
+
+    __slots__ = ("_build", "_shared")
+
+    def __init__(self, build: Build, *, shared: bool = True) -> None:
+        self._build = build
+        self._shared = shared
+
+    if not TYPE_CHECKING:
+
+        @classmethod
+        def __class_getitem__(cls, _: Any) -> Any:
+            return cls  # subscripts are for checkers only
+
+    # -- constructors
+
+    @staticmethod
+    def succeed(key: Key[_I, _S], service: _S) -> LayerOf[_I, Never, None]:
+        """The layer of a service that exists."""
+        context: ContextOf[Any] = ContextOf.make(key, service)
+        built = Succeed(context)
+        return LayerOf(lambda _, __: built, shared=False)
+
+    @staticmethod
+    def sync(key: Key[_I, _S], make: Callable[[], _S]) -> LayerOf[_I, Never, None]:
+        """The layer of what `make` makes, once per build."""
+        return LayerOf(lambda _, __: Suspend(lambda: Succeed(ContextOf.make(key, make()))))
+
+    @staticmethod
+    def effect(key: Key[_I, _S], effect: EffectOf[_S, _E, _R]) -> LayerOf[_I, _E, _R | None]:
+        """The layer of what `effect` gives."""
+        return LayerOf(lambda _, __: effect.map(lambda service: ContextOf.make(key, service)))
+
+    @staticmethod
+    def scoped(key: Key[_I, _S], effect: EffectOf[_S, _E, Scope | _R2]) -> LayerOf[_I, _E, _R2 | None]:
+        """The layer of what `effect` gives; what it acquires is released when the layer is."""
+        return LayerOf(lambda _, scope: _within(effect, scope).map(lambda service: ContextOf.make(key, service)))
+
+    @staticmethod
+    def effect_context(effect: EffectOf[ContextOf[_I], _E, _R]) -> LayerOf[_I, _E, _R | None]:
+        """The layer of all the services of the context that `effect` gives."""
+        return LayerOf(lambda _, __: effect)
+
+    @staticmethod
+    def scoped_context(effect: EffectOf[ContextOf[_I], _E, Scope | _R2]) -> LayerOf[_I, _E, _R2 | None]:
+        """The layer of all the services of a context; what `effect` acquires is released when the layer is."""
+        return LayerOf(lambda _, scope: _within(effect, scope))
+
+    @staticmethod
+    def empty() -> LayerOf[Never, Never, None]:
+        """The layer of nothing: `layer.merge(Layer.empty())` is `layer`."""
+        return LayerOf(lambda _, __: Succeed(ContextOf.empty()), shared=False)
+
+    @staticmethod
+    def suspend(make: Callable[[], LayerOf[_Out2, _E, _R]]) -> LayerOf[_Out2, _E, _R]:
+        """The layer that `make` gives, made when it is built."""
+        return LayerOf(lambda memo, scope: Suspend(lambda: make().build_in(memo, scope)))
+
+    @staticmethod
+    def unwrap(effect: EffectOf[LayerOf[_Out2, _E, _R], _E2, _R2]) -> LayerOf[_Out2, _E | _E2, _R | _R2]:
+        """The layer that `effect` gives."""
+        return LayerOf(lambda memo, scope: effect.flat_map(lambda layer: layer.build_in(memo, scope)))
+
+    # -- building
+
+    def build_in(self, memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
+        """The effect that builds the layer, or shares what `memo` holds; released with `scope`."""
+        if not self._shared:
+            return self._build(memo, scope)
+        return memo.share(self, self._build, scope)
+
+    def build(self) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co | Scope | None]:
+        """The effect that builds the layer into the scope around."""
+
+        def begin(context: ContextOf[Any]) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
+            return self.build_in(MemoMap.of(context), context.fetch(Scope))
+
+        return Ask(lambda context: context).flat_map(begin)
+
+    # -- combination
+
+    def merge(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
+        """The layer of the services of both, built side by side; for a key in both, the other's service."""
+
+        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+            both = parallel((self.build_in(memo, scope), other.build_in(memo, scope)))
+            return both.map(lambda built: built[0].merge(built[1]))
+
+        return LayerOf(build, shared=False)
+
+    def __or__(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
+        """`a | b`: `a.merge(b)`."""
+        return self.merge(other)
+
+    def provide(self, dependency: Callable[[LayerOf[_Out_contra, _E_co, _In_co | None]], _T]) -> _T:
+        """The layer fed by `dependency`: what that supplies is no longer needed, and is not in the output."""
+        return dependency(self)
+
+    def provide_merge(self, dependency: Callable[[Merging[LayerOf[_Out_contra, _E_co, _In_co | None]]], _T]) -> _T:
+        """The layer fed by `dependency`, whose services stay in the output."""
+        return dependency(Merging(self))
+
+    def fresh(self) -> LayerOf[_Out_contra, _E_co, _In_co]:
+        """The layer that is not shared: built anew, with inputs of its own, wherever it is used."""
+
+        def build(_: MemoMap, scope: Scope) -> EffectOf[Any, Any, Any]:
+            return Suspend(lambda: self._build(MemoMap(), scope))
+
+        return LayerOf(build, shared=False)
+
+    def map_error(self, f: Callable[[_E_co], _E2]) -> LayerOf[_Out_contra, _E2, _In_co]:
+        """The layer with each typed failure changed by `f`."""
+        return LayerOf(lambda memo, scope: self.build_in(memo, scope).map_error(f))
+
+    def or_die(self) -> LayerOf[_Out_contra, Never, _In_co]:
+        """The layer whose typed failures are defects."""
+        return LayerOf(lambda memo, scope: self.build_in(memo, scope).or_die())
+
+    def catch_all(self, f: Callable[[_E_co], LayerOf[_Out2, _E2, _R2]]) -> LayerOf[_Out2, _E2, _In_co | _R2]:
+        """On a typed failure, the layer that `f` makes of it. Annotate the target: `Out` is what both supply."""
+
+        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+            built: EffectOf[Any, Any, Any] = self.build_in(memo, scope)
+            return built.catch_all(lambda error: f(error).build_in(memo, scope))
+
+        return LayerOf(build)
+
+    def retry(self, schedule: Any) -> LayerOf[_Out_contra, _E_co, _In_co]:
+        """The layer, built again after typed failures for as long as the `Schedule` says."""
+        return LayerOf(lambda memo, scope: self._build(memo, scope).retry(schedule))
+
+    # -- use: a layer is what `provide` takes
+
+    @overload
+    def __call__(self, target: EffectOf[_A, _E, _Out_contra | _R2]) -> EffectOf[_A, _E | _E_co, _In_co | _R2]: ...
+    @overload
+    def __call__(self, target: StreamOf[_A, _E, _Out_contra | _R2]) -> StreamOf[_A, _E | _E_co, _In_co | _R2]: ...
+    @overload
+    def __call__(self, target: LayerOf[_Out2, _E2, _Out_contra | _R2]) -> LayerOf[_Out2, _E2 | _E_co, _In_co | _R2]: ...
+    @overload
+    def __call__(
+        self, target: Merging[LayerOf[_Out2, _E2, _Out_contra | _R2]]
+    ) -> LayerOf[_Out2 | _Out_contra, _E2 | _E_co, _In_co | _R2]: ...
+    def __call__(self, target: Any) -> Any:
+        """The target with the services of this layer; users write `target.provide(layer)`."""
+        if isinstance(target, EffectOf):
+            return self._to_effect(cast("Any", target))
+        if isinstance(target, StreamOf):
+            return target.provide_built(self.build())
+        if isinstance(target, Merging):
+            return self._to_layer(cast("Merging[LayerOf[Any, Any, Any]]", target).layer, keep=True)
+        return self._to_layer(target, keep=False)
+
+    def _to_effect(self, target: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+        def begin(context: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+            memo = MemoMap.of(context)
+            scope = Scope()
+            built = self.build_in(memo, scope).flat_map(
+                lambda services: Local(target, lambda c: memo.into(c.merge(services)))
+            )
+            return built.on_exit(scope.close)
+
+        return Ask(lambda context: context).flat_map(begin)
+
+    def _to_layer(self, target: LayerOf[Any, Any, Any], *, keep: bool) -> LayerOf[Any, Any, Any]:
+        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+            def feed(given: ContextOf[Any]) -> EffectOf[ContextOf[Any], Any, Any]:
+                made = Local(target.build_in(memo, scope), lambda c: c.merge(given))
+                return made.map(given.merge) if keep else made
+
+            return self.build_in(memo, scope).flat_map(feed)
+
+        return LayerOf(build)
+
+
+def _within(effect: EffectOf[_A, _E, Any], scope: Scope) -> EffectOf[_A, _E, Any]:
+    return Local(effect, lambda context: context.put(Scope, scope))
+
+
+if TYPE_CHECKING:
+    Layer: TypeAlias = LayerOf[_Out, _X, _N | None]
+else:
+    Layer = LayerOf

@@ -1,0 +1,304 @@
+"""Pulls: what streams are made of.
+
+A pull is an effect of the next value, or of `END`; it is run again for each value. Opening a stream, in a scope,
+gives a pull that belongs to that reading. The functions here make pulls, or the effects that open them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import Any, TypeAlias
+
+from returns.maybe import Maybe, Nothing, Some
+
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.channel import END, Channel
+from fxai.effects.concurrency import parallel
+from fxai.effects.effect import Await, AwaitExit, EffectOf, FailCause, Generate, Local, Map, Succeed, Suspend, Sync
+from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.fiber import Fiber
+from fxai.effects.fork import FiberHandle, fork, fork_in
+from fxai.effects.scope import NOTHING, Scope, add_finalizer, scoped
+
+Pull: TypeAlias = EffectOf[Any, Any, Any]
+Open: TypeAlias = EffectOf[Pull, Any, Any]
+Steps: TypeAlias = Generator[Pull, Any, Any]
+
+_END: Pull = Succeed(END)
+
+
+# -- from things that are no streams
+
+
+def failure(error: object) -> Pull:
+    """Fails each time."""
+    return FailCause(Cause((Fail(error),)))
+
+
+def of_iterator(items: Iterator[Any]) -> Pull:
+    """The items of an iterator."""
+    return Sync(lambda: next(items, END))
+
+
+def once(effect: Pull) -> Pull:
+    """The value of `effect`, then the end."""
+    left = [effect]
+    return Suspend(lambda: left.pop() if left else _END)
+
+
+def unfolding(state: Any, f: Callable[[Any], EffectOf[Any, Any, Any]]) -> Pull:
+    """What `f` gives of the state, until it gives None."""
+    held = [state]
+
+    def step(pair: tuple[Any, Any] | None) -> Any:
+        if pair is None:
+            held.clear()
+            return END
+        held[0] = pair[1]
+        return pair[0]
+
+    return Suspend(lambda: f(held[0]).map(step) if held else _END)
+
+
+def of_async(items: AsyncIterator[Any]) -> Pull:
+    """The items of an asynchronous iterator."""
+
+    async def following() -> Any:
+        return await anext(items, END)
+
+    return Await(lambda _: following())
+
+
+def close_async(items: AsyncIterator[Any]) -> EffectOf[Any, Any, None]:
+    """Closes an asynchronous generator; other iterators need no closing."""
+    close: Callable[[], Any] | None = getattr(items, "aclose", None)
+    return NOTHING if close is None else Await(lambda _: close())
+
+
+# -- one pull from another
+
+
+def filtered(pull: Pull, keep: Callable[[Any], bool]) -> Steps:
+    """The next value that is kept."""
+    while True:
+        item = yield pull
+        if item is END or keep(item):
+            return item
+
+
+def scanning(pull: Pull, state: Any, f: Callable[[Any, Any], Any]) -> Pull:
+    """The states."""
+    held = [state]
+
+    def step(item: Any) -> Any:
+        if item is END:
+            return END
+        held[0] = f(held[0], item)
+        return held[0]
+
+    return Map(pull, step)
+
+
+def taking(pull: Pull, number: int) -> Pull:
+    """At most `number` values."""
+    left = [number]
+
+    def following() -> Pull:
+        if left[0] <= 0:
+            return _END
+        left[0] -= 1
+        return pull
+
+    return Suspend(following)
+
+
+def ending(pull: Pull, holds: Callable[[Any], bool]) -> Pull:
+    """The values until `holds` is false."""
+    live = [True]
+
+    def step(item: Any) -> Any:
+        live[0] = item is not END and holds(item)
+        return item if live[0] else END
+
+    return Suspend(lambda: Map(pull, step) if live[0] else _END)
+
+
+def dropping(pull: Pull, number: int) -> Pull:
+    """All but the first `number` values."""
+    left = [number]
+
+    def skip() -> Steps:
+        while left[0] > 0:
+            left[0] -= 1
+            if (yield pull) is END:
+                return END
+        return (yield pull)
+
+    return Suspend(lambda: Generate(skip, (), {}) if left[0] > 0 else pull)
+
+
+def group(pull: Pull, size: int) -> Steps:
+    """The next `size` values, or fewer at the end."""
+    items: list[Any] = []
+    while len(items) < size:
+        item = yield pull
+        if item is END:
+            break
+        items.append(item)
+    return tuple(items) if items else END
+
+
+# -- several streams
+
+
+def flattened(outer: Open, inner: Callable[[Any], Open]) -> Open:
+    """The streams that `inner` gives of the values, one after another, each in a scope of its own."""
+    return Generate(_flattened, (outer, inner), {})
+
+
+def _flattened(outer: Open, inner: Callable[[Any], Open]) -> Steps:
+    pull = yield outer
+    current: list[tuple[Pull, Scope]] = []
+    yield add_finalizer(lambda exit_: current.pop()[1].close(exit_) if current else NOTHING)
+
+    def following() -> Steps:
+        while True:
+            if not current:
+                item = yield pull
+                if item is END:
+                    return END
+                scope = Scope()
+                current.append((NOTHING, scope))
+                current[0] = ((yield _in(scope, inner(item))), scope)
+            item = yield current[0][0]
+            if item is not END:
+                return item
+            yield current.pop()[1].close(Succeeded(None))
+
+    return Generate(following, (), {})
+
+
+def _in(scope: Scope, effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+    return Local(effect, lambda context: context.put(Scope, scope))
+
+
+def zipped(one: Open, two: Open) -> Open:
+    """Pairs."""
+
+    def pairs(first: Pull, second: Pull) -> Steps:
+        a = yield first
+        b = END if a is END else (yield second)
+        return END if b is END else (a, b)
+
+    return one.flat_map(lambda first: two.map(lambda second: Generate(pairs, (first, second), {})))
+
+
+def recovering(source: Open, other: Callable[[Any], Open]) -> Open:
+    """The values of `source`; after a typed failure, those of the stream that `other` makes of it."""
+
+    def opened() -> Steps:
+        current: list[Pull] = []
+
+        def recover(error: Any) -> Pull:
+            return other(error).flat_map(turn)
+
+        def turn(pull: Pull) -> Pull:
+            current[:] = [pull]
+            return pull
+
+        first = yield source.map(lambda pull: pull.catch_all(recover)).catch_all(other)
+        current.append(first)
+        return Suspend(lambda: current[0])
+
+    return Generate(opened, (), {})
+
+
+# -- streams with a program beside the reader
+
+
+def channelled(body: Callable[[Channel[Any]], EffectOf[Any, Any, Any]], capacity: int) -> Open:
+    """Starts the program `body(channel)`; gives the pull of what comes through the channel."""
+
+    def start(fiber: Fiber) -> Exit[Pull, Any]:
+        channel: Channel[Any] = Channel(capacity)
+
+        def told(exit_: Exit[Any, Any]) -> EffectOf[None]:
+            channel.end(exit_)
+            return NOTHING
+
+        fork_in(fiber, Suspend(lambda: body(channel)).on_exit(told), fiber.env.fetch(Scope))
+        return Succeeded(channel.take())
+
+    return AwaitExit(start)
+
+
+def pumped(source: Open, channel: Channel[Any]) -> EffectOf[Any, Any, Any]:
+    """Puts all values of a stream into a channel."""
+
+    def pump(pull: Pull) -> Steps:
+        while (item := (yield pull)) is not END:
+            yield channel.put(item)
+
+    return scoped(source.flat_map(lambda pull: Generate(pump, (pull,), {})))
+
+
+def merged(sources: tuple[Open, ...]) -> Open:
+    """The values of all as they come."""
+    return channelled(lambda channel: parallel([pumped(source, channel) for source in sources]), 0)
+
+
+def concurrent(source: Open, f: Callable[[Any], EffectOf[Any, Any, Any]], number: int) -> Open:
+    """The values of `f`, in order, where `number` of them run at once."""
+
+    def feed(channel: Channel[FiberHandle[Any, Any]]) -> EffectOf[Any, Any, Any]:
+        return source.flat_map(lambda pull: Generate(_fed, (pull, f, channel), {}))
+
+    joined = channelled(feed, max(number - 2, 0))  # one more is being joined, and one waits to be put
+    return joined.map(lambda pull: pull.flat_map(lambda handle: _END if handle is END else handle.join()))
+
+
+def _fed(pull: Pull, f: Callable[[Any], EffectOf[Any, Any, Any]], channel: Channel[Any]) -> Steps:
+    while (item := (yield pull)) is not END:
+        handle = yield fork(_applied(f, item))
+        yield channel.put(handle)
+
+
+def _applied(f: Callable[[Any], EffectOf[Any, Any, Any]], item: Any) -> EffectOf[Any, Any, Any]:
+    return Suspend(lambda: f(item))
+
+
+# -- reading
+
+
+def collected(pull: Pull) -> Steps:
+    """All values."""
+    items: list[Any] = []
+    while (item := (yield pull)) is not END:
+        items.append(item)
+    return items
+
+
+def folded(pull: Pull, state: Any, f: Callable[[Any, Any], Any]) -> Steps:
+    """The last state."""
+    while (item := (yield pull)) is not END:
+        state = f(state, item)
+    return state
+
+
+def drained(pull: Pull) -> Steps:
+    """Nothing, when the end was reached."""
+    while (yield pull) is not END:
+        pass
+
+
+def final(pull: Pull) -> Steps:
+    """The last value, or `Nothing`."""
+    last = END
+    while (item := (yield pull)) is not END:
+        last = item
+    return found(last)
+
+
+def found(item: Any) -> Maybe[Any]:
+    """`Some(item)`, or `Nothing` at the end."""
+    return Nothing if item is END else Some(item)

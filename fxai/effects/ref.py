@@ -1,0 +1,107 @@
+"""Refs: cells that programs change, one change at a time.
+
+>>> from fxai.effects import fx
+>>> cell = Ref.of(1)
+>>> fx.run_sync(cell.update(lambda n: n + 1).and_then(cell.get()))
+2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, Never, final
+
+import anyio
+import anyio.lowlevel
+from typing_extensions import TypeVar
+
+from fxai.effects.effect import Await, EffectOf, FlatMap, OnExit, Succeed, Suspend, Sync
+from fxai.effects.scope import NOTHING
+
+__all__ = ["Ref"]
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
+
+
+@final
+class Ref(Generic[_A]):
+    """A cell with one value. Every change is atomic: programs that run at once lose no update."""
+
+    __slots__ = ("_busy", "_value")
+
+    def __init__(self, value: _A) -> None:
+        self._value = value
+        self._busy: anyio.Event | None = None
+
+    @staticmethod
+    def of(value: _B) -> Ref[_B]:
+        """A cell that is there now, to be shared by whoever holds it."""
+        return Ref(value)
+
+    @staticmethod
+    def make(value: _B) -> EffectOf[Ref[_B], Never, None]:
+        """The effect of a new cell: each run has its own."""
+        return Sync(lambda: Ref(value))
+
+    def get(self) -> EffectOf[_A, Never, None]:
+        """The value."""
+        return Sync(lambda: self._value)
+
+    def set(self, value: _A) -> EffectOf[None, Never, None]:
+        """Puts `value` in."""
+        return self.modify(lambda _: (None, value))
+
+    def update(self, f: Callable[[_A], _A]) -> EffectOf[None, Never, None]:
+        """Puts `f(value)` in."""
+        return self.modify(lambda value: (None, f(value)))
+
+    def get_and_update(self, f: Callable[[_A], _A]) -> EffectOf[_A, Never, None]:
+        """Puts `f(value)` in; gives what was there before."""
+        return self.modify(lambda value: (value, f(value)))
+
+    def update_and_get(self, f: Callable[[_A], _A]) -> EffectOf[_A, Never, None]:
+        """Puts `f(value)` in and gives it."""
+
+        def both(value: _A) -> tuple[_A, _A]:
+            changed = f(value)
+            return changed, changed
+
+        return self.modify(both)
+
+    def modify(self, f: Callable[[_A], tuple[_B, _A]]) -> EffectOf[_B, Never, None]:
+        """Gives the first of `f(value)` and puts the second in; an exception in `f` changes nothing."""
+
+        def change() -> EffectOf[_B, Never, None]:
+            if self._busy is not None:
+                return FlatMap(self._idle(), lambda _: Suspend(change))
+            given, self._value = f(self._value)
+            return Succeed(given)
+
+        return Suspend(change)
+
+    def modify_effect(self, f: Callable[[_A], EffectOf[tuple[_B, _A], _E, _R]]) -> EffectOf[_B, _E, _R]:
+        """Like `modify`, by an effect; other changes wait until it has ended. A failure changes nothing."""
+
+        def change() -> EffectOf[_B, _E, _R]:
+            if self._busy is not None:
+                return FlatMap(self._idle(), lambda _: Suspend(change))
+            self._busy = anyio.Event()
+            return OnExit(Suspend(lambda: f(self._value)).map(self._put), lambda _: self._free())
+
+        return Suspend(change)
+
+    def _idle(self) -> EffectOf[Any, Never, None]:
+        return Await(lambda _: self._busy.wait() if self._busy else anyio.lowlevel.checkpoint())
+
+    def _put(self, both: tuple[_B, _A]) -> _B:
+        given, self._value = both
+        return given
+
+    def _free(self) -> EffectOf[None, Never, None]:
+        busy, self._busy = self._busy, None
+        if busy is not None:
+            busy.set()
+        return NOTHING

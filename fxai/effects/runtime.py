@@ -1,0 +1,164 @@
+"""Running: the edge where a program as a value becomes something that happens.
+
+>>> from fxai.effects import fx
+>>> run_result(fx.fail("no"))
+<Failure: no>
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Generic, Literal, TypeAlias, final
+
+import anyio
+from returns.io import IOResult
+from returns.result import Result
+from typing_extensions import TypeVar
+
+from fxai.effects.cause import Cause, Interrupt
+from fxai.effects.context import EMPTY, ContextOf
+from fxai.effects.effect import Effect, EffectOf
+from fxai.effects.exit import Exit, Failed, Succeeded, outcome
+from fxai.effects.fiber import Fiber, run_fiber
+from fxai.effects.layer import LayerOf
+from fxai.effects.memo import MemoMap
+from fxai.effects.scope import Scope
+from fxai.effects.spawn import event_loop
+
+__all__ = [
+    "Backend",
+    "Runtime",
+    "run",
+    "run_async",
+    "run_async_exit",
+    "run_exit",
+    "run_io_result",
+    "run_result",
+    "run_sync",
+    "runtime",
+]
+
+_A = TypeVar("_A")
+_E = TypeVar("_E")
+_Out = TypeVar("_Out")
+_R_contra = TypeVar("_R_contra", contravariant=True)
+
+Backend: TypeAlias = Literal["asyncio", "trio"]
+
+
+def run(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> _A:
+    """The value of `effect`, run on an event loop of its own.
+
+    Raises:
+        BaseException: a typed failure, itself if it is an exception, else as `FailureError` with the cause;
+            a defect as itself; `InterruptedProgramError` when the program interrupted itself.
+        RuntimeError: an event loop runs here already: await `run_async` there.
+    """
+    return _value(run_exit(effect, backend=backend))
+
+
+def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A, _E]:
+    """How `effect` ended, run on an event loop of its own; nothing that goes wrong in it is raised.
+
+    Raises:
+        RuntimeError: an event loop runs here already: await `run_async_exit` there.
+    """
+    running = event_loop()
+    if running is not None:
+        raise RuntimeError(
+            f"an event loop ({running}) runs here: await fx.run_async(effect), or fx.run_async_exit(effect)"
+        )
+    return anyio.run(run_fiber, effect, EMPTY, backend=backend)
+
+
+def run_result(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Result[_A, _E]:
+    """The value of `effect` or its typed failure, as a `Result`; a defect or an interruption is raised."""
+    return outcome(run_exit(effect, backend=backend))
+
+
+def run_io_result(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> IOResult[_A, _E]:
+    """What `run_result` gives, marked as coming from the outside world."""
+    return IOResult.from_result(run_result(effect, backend=backend))
+
+
+def run_sync(effect: Effect[_A, _E]) -> _A:
+    """The value of an effect that awaits nothing; no event loop is started, and no coroutine is made.
+
+    Raises:
+        BaseException: as `run`.
+        RuntimeError: the effect awaits something.
+    """
+    exit_: Exit[_A, _E] = Fiber(EMPTY, fair=False).run_sync(effect)
+    return _value(exit_)
+
+
+async def run_async(effect: Effect[_A, _E]) -> _A:
+    """The value of `effect`, run in the current task; raises as `run` does, and what cancels the task."""
+    return _value(await run_fiber(effect, EMPTY))
+
+
+async def run_async_exit(effect: Effect[_A, _E]) -> Exit[_A, _E]:
+    """How `effect` ended, run in the current task; a cancellation of the task is raised."""
+    return await run_fiber(effect, EMPTY)
+
+
+@final
+class Runtime(Generic[_R_contra]):
+    """Services that are built: programs run with them, any number and at once."""
+
+    __slots__ = ("_context",)
+
+    def __init__(self, context: ContextOf[Any]) -> None:
+        self._context = context
+
+    async def run(self, effect: EffectOf[_A, _E, _R_contra | None]) -> _A:
+        """The value of `effect`, run in the current task with these services; raises as `run_async` does."""
+        exit_: Exit[_A, _E] = await run_fiber(effect, self._context)
+        return _value(exit_)
+
+    async def run_exit(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Exit[_A, _E]:
+        """How `effect` ended, run in the current task with these services."""
+        return await run_fiber(effect, self._context)
+
+    async def run_result(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Result[_A, _E]:
+        """The value of `effect` or its typed failure; a defect or an interruption is raised."""
+        return outcome(await run_fiber(effect, self._context))
+
+
+@final
+class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with runtime(layer) as services`
+    """A context manager that builds `layer` once, gives a `Runtime`, and releases the layer when left."""
+
+    __slots__ = ("_layer", "_scope")
+
+    def __init__(self, layer: LayerOf[_Out, Any, None]) -> None:
+        self._layer = layer
+        self._scope = Scope()
+
+    async def __aenter__(self) -> Runtime[_Out]:
+        memo = MemoMap()
+        try:
+            built = await run_fiber(self._layer.build_in(memo, self._scope), EMPTY)
+        except BaseException:
+            await self._close(Failed(Cause((Interrupt(),))))
+            raise
+        if isinstance(built, Failed):
+            await self._close(built)
+            raise built.cause.squash()
+        return Runtime(memo.into(built.value))
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        closed = await self._close(Succeeded(None))
+        if isinstance(closed, Failed) and error is None:
+            raise closed.cause.squash()
+
+    async def _close(self, exit_: Exit[Any, Any]) -> Exit[None, Any]:
+        return await run_fiber(self._scope.close(exit_), EMPTY)
+
+
+def _value(exit_: Exit[_A, _E]) -> _A:
+    if isinstance(exit_, Succeeded):
+        return exit_.value
+    raise exit_.cause.squash()

@@ -1,0 +1,271 @@
+"""Schedules: how often something is done again, and when.
+
+>>> from fxai.effects import fx
+>>> tries: list[int] = []
+>>> failing = fx.sync(lambda: tries.append(1)).and_then(fx.fail("no"))
+>>> flaky = fx.suspend(lambda: fx.succeed("ok") if len(tries) == 2 else failing)
+>>> fx.run_sync(flaky.retry(Schedule.recurs(5)))
+'ok'
+>>> Schedule.exponential(0.1).capped(1).up_to(30) & Schedule.recurs(6)
+Schedule(exponential(0.1, 2).capped(1).up_to(30) & recurs(6))
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, repeat
+from typing import Any, Generic, Protocol, TypeAlias, cast, final, runtime_checkable
+
+import msgspec
+from typing_extensions import TypeVar
+
+from fxai.effects.clock import Clock
+from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Gen, Generate
+from fxai.effects.exit import Succeeded
+
+__all__ = ["Retryable", "Schedule"]
+
+_A = TypeVar("_A")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
+_In_contra = TypeVar("_In_contra", contravariant=True, default=object)
+_In2 = TypeVar("_In2")
+_Out = TypeVar("_Out")
+_Out2 = TypeVar("_Out2")
+_Out_co = TypeVar("_Out_co", covariant=True, default=object)
+
+
+@runtime_checkable
+class Retryable(Protocol):
+    """A failure that says whether trying again can help, and how many seconds to wait first (None: no matter)."""
+
+    @property
+    def is_retryable(self) -> bool:
+        """False: `retry` gives up at once."""
+        ...
+
+    @property
+    def retry_after(self) -> float | None:
+        """The least number of seconds to wait, or None."""
+        ...
+
+
+class _Again(msgspec.Struct, frozen=True):
+    delay: float
+    output: Any
+
+
+_Step: TypeAlias = "Callable[[float, Any], _Again | None]"  # (seconds since the start, input)
+
+
+@final
+class Schedule(Generic[_In_contra, _Out_co]):
+    """When to go on: after each input (a failure for `retry`, a value for `repeat`), a delay and an output, or the end.
+
+    A schedule is a value without state: each retry or repeat counts for itself.
+    """
+
+    __slots__ = ("_label", "_start")
+
+    def __init__(self, start: Callable[[], _Step], label: str) -> None:
+        self._start = start
+        self._label = label
+
+    def __repr__(self) -> str:
+        return f"Schedule({self._label})"
+
+    # -- constructors
+
+    @staticmethod
+    def recurs(times: int) -> Schedule[object, int]:
+        """At most `times` times again, with no delay; the output is how often it went on so far."""
+        return _delays(lambda: repeat(0.0, times), f"recurs({times})")
+
+    @staticmethod
+    def forever() -> Schedule[object, int]:
+        """Without end and delay."""
+        return _delays(lambda: repeat(0.0), "forever()")
+
+    @staticmethod
+    def spaced(seconds: float) -> Schedule[object, int]:
+        """Without end, `seconds` after each end."""
+        return _delays(lambda: repeat(seconds), f"spaced({seconds})")
+
+    @staticmethod
+    def fixed(seconds: float) -> Schedule[object, int]:
+        """Without end, at multiples of `seconds` after the first end; those that were missed are left out."""
+
+        def start() -> _Step:
+            numbers = count(1)
+
+            def step(elapsed: float, _: object) -> _Again:
+                return _Again(seconds - elapsed % seconds if seconds > 0 else 0.0, next(numbers))
+
+            return step
+
+        return Schedule(start, f"fixed({seconds})")
+
+    @staticmethod
+    def exponential(seconds: float, factor: float = 2) -> Schedule[object, int]:
+        """Without end; the first delay is `seconds`, each next one `factor` times the last."""
+        return _delays(lambda: (seconds * factor**n for n in count()), f"exponential({seconds}, {factor})")
+
+    @staticmethod
+    def linear(seconds: float) -> Schedule[object, int]:
+        """Without end; the delays are `seconds`, twice that, and so on."""
+        return _delays(lambda: (seconds * n for n in count(1)), f"linear({seconds})")
+
+    @staticmethod
+    def delays(seconds: Iterable[float]) -> Schedule[object, int]:
+        """Once for each of `seconds`, after that delay."""
+        given = tuple(seconds)
+        return _delays(lambda: iter(given), f"delays({given})")
+
+    # -- combinators
+
+    def __and__(self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]) -> Schedule[_In2, tuple[_Out, _Out2]]:
+        """Goes on while both do, after the longer delay."""
+        return self._join(other, "&", lambda a, b: a and b and _Again(max(a.delay, b.delay), (a.output, b.output)))
+
+    def __or__(
+        self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]
+    ) -> Schedule[_In2, tuple[_Out | None, _Out2 | None]]:
+        """Goes on while either does, after the shorter delay; the output of one that has ended is None."""
+
+        def either(a: _Again | None, b: _Again | None) -> _Again | None:
+            alive = [x for x in (a, b) if x is not None]
+            outputs = (a.output if a else None, b.output if b else None)
+            return _Again(min(x.delay for x in alive), outputs) if alive else None
+
+        return self._join(other, "|", either)
+
+    def _join(self, other: Schedule[Any, Any], sign: str, f: Callable[[Any, Any], Any]) -> Schedule[Any, Any]:
+        def start() -> _Step:
+            one, two = self._start(), other._start()
+            return lambda elapsed, given: f(one(elapsed, given), two(elapsed, given))
+
+        return Schedule(start, f"{self._label} {sign} {other._label}")
+
+    def and_then(self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]) -> Schedule[_In2, _Out | _Out2]:
+        """This one until it ends, then `other`."""
+
+        def start() -> _Step:
+            steps = [self._start(), other._start()]
+
+            def step(elapsed: float, given: Any) -> _Again | None:
+                while steps:
+                    again = steps[0](elapsed, given)
+                    if again is not None:
+                        return again
+                    steps.pop(0)
+                return None
+
+            return step
+
+        return Schedule(start, f"{self._label}.and_then({other._label})")
+
+    def map(self, f: Callable[[_Out_co], _Out]) -> Schedule[_In_contra, _Out]:
+        """The schedule with its output changed by `f`."""
+        return self._each(lambda again, _, __: _Again(again.delay, f(again.output)), "map(…)")
+
+    def modify_delay(self, f: Callable[[float], float]) -> Schedule[_In_contra, _Out_co]:
+        """The schedule with its delays, in seconds, changed by `f`."""
+        return self._each(lambda again, _, __: _Again(f(again.delay), again.output), "modify_delay(…)")
+
+    def capped(self, seconds: float) -> Schedule[_In_contra, _Out_co]:
+        """The schedule with no delay longer than `seconds`."""
+        return self._each(lambda again, _, __: _Again(min(again.delay, seconds), again.output), f"capped({seconds})")
+
+    def jittered(self, low: float = 0.8, high: float = 1.2) -> Schedule[_In_contra, _Out_co]:
+        """The schedule with each delay multiplied by a random number between `low` and `high`."""
+
+        def spread(again: _Again, _: float, __: object) -> _Again:
+            return _Again(again.delay * random.uniform(low, high), again.output)
+
+        return self._each(spread, f"jittered({low}, {high})")
+
+    def up_to(self, seconds: float) -> Schedule[_In_contra, _Out_co]:
+        """The schedule that ends once `seconds` have passed since it started."""
+        return self._each(lambda again, elapsed, _: again if elapsed < seconds else None, f"up_to({seconds})")
+
+    def while_input(self, holds: Callable[[_In2], bool]) -> Schedule[_In2, _Out_co]:
+        """The schedule that ends at the first input for which `holds` is false."""
+        changed = self._each(lambda again, _, given: again if holds(given) else None, "while_input(…)")
+        return cast("Schedule[_In2, _Out_co]", changed)
+
+    def until_input(self, holds: Callable[[_In2], bool]) -> Schedule[_In2, _Out_co]:
+        """The schedule that ends at the first input for which `holds` is true."""
+        return self.while_input(lambda given: not holds(given))
+
+    def _each(self, f: Callable[[_Again, float, Any], _Again | None], label: str) -> Schedule[_In_contra, Any]:
+        def start() -> _Step:
+            inner = self._start()
+
+            def step(elapsed: float, given: Any) -> _Again | None:
+                again = inner(elapsed, given)
+                return None if again is None else f(again, elapsed, given)
+
+            return step
+
+        joined = " & " in self._label or " | " in self._label
+        return Schedule(start, f"({self._label}).{label}" if joined else f"{self._label}.{label}")
+
+    # -- use: `effect.retry(schedule)` and `effect.repeat(schedule)`
+
+    def retrying(self, effect: EffectOf[_A, _E, _R]) -> EffectOf[_A, _E, _R]:
+        """`effect.retry(self)`."""
+
+        def loop() -> Gen[_A, _E, _R]:
+            step, started = self._start(), (yield from _MONOTONIC)
+            while True:
+                end = yield from effect.exit()
+                if isinstance(end, Succeeded):
+                    return end.value
+                error = next(iter(end.cause.failures), None)
+                again = None
+                if end.cause.failures and getattr(error, "is_retryable", True):
+                    again = step((yield from _MONOTONIC) - started, error)
+                if again is None:
+                    yield from FailCause(end.cause)
+                else:
+                    yield from _pause(max(again.delay, getattr(error, "retry_after", None) or 0.0))
+
+        return Generate(loop, (), {})
+
+    def repeating(self, effect: EffectOf[_A, _E, _R]) -> EffectOf[_A, _E, _R]:
+        """`effect.repeat(self)`."""
+
+        def loop() -> Gen[_A, _E, _R]:
+            step, started = self._start(), (yield from _MONOTONIC)
+            while True:
+                value = yield from effect
+                again = step((yield from _MONOTONIC) - started, value)
+                if again is None:
+                    return value
+                yield from _pause(again.delay)
+
+        return Generate(loop, (), {})
+
+
+_MONOTONIC: EffectOf[float] = Ask(lambda context: context.fetch(Clock).monotonic())
+
+
+def _pause(seconds: float) -> EffectOf[None]:
+    return _NO_PAUSE if seconds <= 0 else Await(lambda fiber: fiber.clock().sleep(seconds))
+
+
+_NO_PAUSE: EffectOf[None] = Ask(lambda _: None)
+
+
+def _delays(delays: Callable[[], Iterator[float]], label: str) -> Schedule[object, int]:
+    def start() -> _Step:
+        numbered = enumerate(delays(), 1)
+
+        def step(_: float, __: object) -> _Again | None:
+            following = next(numbered, None)
+            return None if following is None else _Again(following[1], following[0])
+
+        return step
+
+    return Schedule(start, label)

@@ -1,0 +1,132 @@
+"""Scopes: what was acquired is released, last one first, exactly once.
+
+>>> from fxai.effects import fx
+>>> log: list[str] = []
+>>> def opened(name: str):
+...     acquire = fx.sync(lambda: log.append(f"+{name}"))
+...     return fx.acquire_release(acquire, lambda _: fx.sync(lambda: log.append(f"-{name}")))
+>>> fx.run_sync(fx.scoped(opened("a").and_then(opened("b"))))
+>>> log
+['+a', '+b', '-b', '-a']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Never, TypeAlias, final
+
+from typing_extensions import TypeVar
+
+from fxai.effects.cause import Cause, Die, Reason
+from fxai.effects.context import Service
+from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Gen, Generate, Local, Mask, Succeed, Suspend
+from fxai.effects.exit import Exit, Failed
+
+__all__ = ["Finalizer", "Scope", "acquire_cm", "acquire_release", "add_finalizer", "closing", "scoped"]
+
+_A = TypeVar("_A")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
+_R2 = TypeVar("_R2")
+
+Finalizer: TypeAlias = Callable[[Exit[Any, Any]], EffectOf[Any, Any, None]]
+
+
+@final
+class Scope(Service):
+    """A stack of finalizers, run when the scope closes: last added first, each exactly once."""
+
+    def __init__(self) -> None:
+        self._finalizers: list[Finalizer] = []
+        self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        """True once closing has begun."""
+        return self._closed
+
+    def add(self, finalizer: Finalizer) -> None:
+        """Adds what is to be run when the scope closes; it is told how the program ended.
+
+        Raises:
+            RuntimeError: the scope is closed already: nothing would ever run the finalizer.
+        """
+        if self._closed:
+            raise RuntimeError("the scope is closed: what is acquired now would never be released")
+        self._finalizers.append(finalizer)
+
+    def close(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
+        """The effect that runs all finalizers, uninterrupted; those that fail do not stop the others.
+
+        What failed among them is a defect of the program that the scope belongs to, with every reason in it.
+        """
+        return Suspend(lambda: self._closing(exit_))
+
+    def _closing(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
+        self._closed = True
+        return Mask(Generate(self._release, (exit_,), {})) if self._finalizers else NOTHING
+
+    def _release(self, exit_: Exit[Any, Any]) -> Gen[None]:
+        reasons: list[Reason[Any]] = []
+        while self._finalizers:
+            end = yield from _run(self._finalizers.pop(), exit_).exit()
+            if isinstance(end, Failed):
+                reasons.extend(end.cause.reasons)
+
+        if reasons:
+            yield from FailCause(Cause(tuple(r if isinstance(r, Die) else Die(Cause((r,)).squash()) for r in reasons)))
+
+
+NOTHING: EffectOf[None, Never, None] = Succeed(None)
+
+
+def _run(finalizer: Finalizer, exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None]:
+    return Suspend(lambda: finalizer(exit_))
+
+
+def add_finalizer(finalizer: Finalizer) -> EffectOf[None, Never, Scope | None]:
+    """Adds `finalizer` to the scope around: it is run when that closes, and told how the program ended."""
+    return Ask(lambda context: context.fetch(Scope).add(finalizer))
+
+
+def acquire_release(
+    acquire: EffectOf[_A, _E, _R], release: Callable[[_A], EffectOf[Any, Any, None]]
+) -> EffectOf[_A, _E, _R | Scope | None]:
+    """The value of `acquire`; `release` is run on it when the scope around closes.
+
+    Acquiring cannot be interrupted, so that nothing is acquired without its release being known.
+    """
+
+    def added(value: _A) -> EffectOf[_A, Never, Scope | None]:
+        return add_finalizer(lambda _: release(value)).as_(value)
+
+    return acquire.flat_map(added).uninterruptible()
+
+
+def acquire_cm(manager: Callable[[], AbstractAsyncContextManager[_A]]) -> EffectOf[_A, Never, Scope | None]:
+    """What an asynchronous context manager gives; it is left when the scope around closes.
+
+    It is told of the exception that ended the program, if one did. What it raises is a defect. Managers that hold
+    a cancel scope or task group of their own must be entered and left by one task: use `fx.wait` around those.
+    """
+
+    def leave(entered: AbstractAsyncContextManager[_A], exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None]:
+        error = exit_.cause.squash() if isinstance(exit_, Failed) else None
+        return Await(lambda _: entered.__aexit__(type(error) if error else None, error, None))
+
+    def enter(entered: AbstractAsyncContextManager[_A]) -> EffectOf[_A, Never, Scope | None]:
+        opened: EffectOf[_A, Never, None] = Await(lambda _: entered.__aenter__())
+        return opened.flat_map(lambda value: add_finalizer(lambda exit_: leave(entered, exit_)).as_(value))
+
+    return Suspend(lambda: enter(manager())).uninterruptible()
+
+
+def scoped(effect: EffectOf[_A, _E, Scope | _R2]) -> EffectOf[_A, _E, _R2]:
+    """The effect with a scope of its own, closed when it ends: `Scope` is no longer needed."""
+    return Suspend(lambda: closing(effect, Scope()))
+
+
+def closing(effect: EffectOf[_A, _E, Any], scope: Scope) -> EffectOf[_A, _E, Any]:
+    """The effect with `scope` as its scope, closed when it ends."""
+    return Local(effect, lambda context: context.put(Scope, scope)).on_exit(scope.close)

@@ -1,0 +1,47 @@
+"""Background tasks for forked programs, on whichever event loop runs.
+
+A forked program outlives the step that forked it and ends with its scope, so no block of code can hold its task
+group. Its handle supervises it instead: the scope interrupts it and waits for its end, so nothing is left behind.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, Literal
+
+__all__ = ["event_loop", "spawn"]
+
+_tasks: set[asyncio.Task[Any]] = set()  # an event loop holds its tasks weakly
+
+
+def spawn(f: Callable[[], Coroutine[Any, Any, None]], variables: Context) -> None:
+    """Starts `f`, which must not raise, in a task of its own.
+
+    Raises:
+        RuntimeError: no event loop runs here.
+    """
+    if event_loop() == "trio":
+        import trio
+
+        trio.lowlevel.spawn_system_task(f, context=variables)
+        return
+
+    task = variables.run(asyncio.get_running_loop().create_task, f())
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+
+
+def event_loop() -> Literal["asyncio", "trio"] | None:
+    """The event loop that runs this code, or None."""
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return "trio"
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+    return "asyncio"

@@ -1,0 +1,284 @@
+"""Streams: many values, one after another, each only when it is asked for.
+
+A `Stream[A, E, R]` gives any number of `A`, may fail with `E`, and needs the services `R`. It is pulled by whoever
+reads it, so a slow reader slows the producer; it holds a scope, so that stopping early runs every finalizer.
+
+>>> from fxai.effects import fx
+>>> fx.run_sync(Stream.from_iterable(range(10)).filter(lambda n: n % 2).map(str).take(3).collect())
+['1', '3', '5']
+
+Plain asynchronous Python reads one with `async with stream.iterate() as items: async for item in items`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final
+
+from returns.maybe import Maybe
+from typing_extensions import TypeVar
+
+from fxai.effects import pull as _pull
+from fxai.effects.channel import END, Channel
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import EffectOf, Generate, Local, Map, Succeed, Suspend, Sync
+from fxai.effects.exit import Exit
+from fxai.effects.iteration import Iteration
+from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
+
+__all__ = ["Emit", "Stream", "StreamOf"]
+
+_A = TypeVar("_A", default=None)
+_X = TypeVar("_X", default=Never)
+_N = TypeVar("_N", default=None)
+_B = TypeVar("_B")
+_C = TypeVar("_C")
+_E = TypeVar("_E")
+_E2 = TypeVar("_E2")
+_R = TypeVar("_R")
+_R2 = TypeVar("_R2")
+_T = TypeVar("_T")
+_A_co = TypeVar("_A_co", covariant=True)
+_E_co = TypeVar("_E_co", covariant=True, default=Never)
+_R_co = TypeVar("_R_co", covariant=True, default=None)
+
+Emit: TypeAlias = "Callable[[_B], EffectOf[None]]"
+
+
+@final
+class StreamOf(Generic[_A_co, _E_co, _R_co]):
+    """Values one after another: `A` each, `E` on expected failure, `R` needed to read it."""
+
+    __slots__ = ("_open",)
+
+    def __init__(self, open_: EffectOf[EffectOf[Any, Any, Any], Any, Any]) -> None:
+        self._open = open_  # in a scope, gives the pull: an effect of the next value, or of END
+
+    if not TYPE_CHECKING:
+
+        @classmethod
+        def __class_getitem__(cls, _: Any) -> Any:
+            return cls  # subscripts are for checkers only
+
+    # -- constructors
+
+    @staticmethod
+    def empty() -> StreamOf[Never, Never, None]:
+        """The stream of nothing."""
+        return StreamOf(Succeed(Succeed(END)))
+
+    @staticmethod
+    def make(*items: _B) -> StreamOf[_B, Never, None]:
+        """The stream of `items`."""
+        return StreamOf.from_iterable(items)
+
+    @staticmethod
+    def from_iterable(items: Iterable[_B]) -> StreamOf[_B, Never, None]:
+        """The stream of what `items` gives, taken one by one; its iterator is made anew for each reading."""
+        return StreamOf(Sync(lambda: _pull.of_iterator(iter(items))))
+
+    @staticmethod
+    def from_effect(effect: EffectOf[_B, _E, _R]) -> StreamOf[_B, _E, _R]:
+        """The stream of one value."""
+        return StreamOf(Sync(lambda: _pull.once(effect)))
+
+    @staticmethod
+    def fail(error: _E2) -> StreamOf[Never, _E2, None]:
+        """The stream that fails at once."""
+        return StreamOf(Succeed(_pull.failure(error)))
+
+    @staticmethod
+    def unwrap(effect: EffectOf[StreamOf[_B, _E, _R], _E2, Scope | _R2]) -> StreamOf[_B, _E | _E2, _R | _R2]:
+        """The stream that `effect` gives; what it acquires is released when the stream ends."""
+        return StreamOf(effect.flat_map(lambda stream: stream._open))
+
+    @staticmethod
+    def suspend(make: Callable[[], StreamOf[_B, _E, _R]]) -> StreamOf[_B, _E, _R]:
+        """The stream that `make` gives, made anew for each reading."""
+        return StreamOf(Suspend(lambda: make()._open))
+
+    @staticmethod
+    def unfold(state: _B, f: Callable[[_B], EffectOf[tuple[_C, _B] | None, _E, _R]]) -> StreamOf[_C, _E, _R]:
+        """The stream of the first of each pair that `f` gives; the second is what it is given next; None ends it."""
+        return StreamOf(Sync(lambda: _pull.unfolding(state, f)))
+
+    @staticmethod
+    def from_async(make: Callable[[], AsyncIterable[_B]]) -> StreamOf[_B, Never, None]:
+        """The stream of an asynchronous iterable, closed with the stream; what it raises is a defect."""
+        opened = acquire_release(Sync(lambda: make().__aiter__()), _pull.close_async)
+        return StreamOf(opened.map(_pull.of_async))
+
+    @staticmethod
+    def emitting(produce: Callable[[Emit[_B]], EffectOf[Any, _E, _R]], *, buffer: int = 0) -> StreamOf[_B, _E, _R]:
+        """The stream of what a program emits: `produce(emit)`, where `emit(value)` waits until it is read.
+
+        The program runs beside the reader, `buffer` values ahead of it, and is interrupted when the reader stops.
+        """
+
+        def body(channel: Channel[_B]) -> EffectOf[Any, _E, _R]:
+            return produce(channel.put)
+
+        return StreamOf.from_channel(body, buffer=buffer)
+
+    @staticmethod
+    def from_channel(body: Callable[[Channel[_B]], EffectOf[Any, _E, _R]], *, buffer: int = 0) -> StreamOf[_B, _E, _R]:
+        """The stream of what the program `body(channel)` puts or offers there."""
+        return StreamOf(_pull.channelled(body, buffer))
+
+    # -- values
+
+    def map(self, f: Callable[[_A_co], _B]) -> StreamOf[_B, _E_co, _R_co]:
+        """The stream with each value changed by `f`."""
+        return self._pulled(lambda pull: Map(pull, lambda x: END if x is END else f(x)))
+
+    def map_effect(
+        self, f: Callable[[_A_co], EffectOf[_B, _E2, _R2]], *, concurrency: int = 1
+    ) -> StreamOf[_B, _E_co | _E2, _R_co | _R2]:
+        """The stream of the values of `f`, in order; `concurrency` of them run at once, ahead of the reader."""
+        if concurrency > 1:
+            return StreamOf(_pull.concurrent(self._open, f, concurrency))
+        end: EffectOf[Any] = Succeed(END)
+        return self._pulled(lambda pull: pull.flat_map(lambda x: end if x is END else f(x)))
+
+    def tap(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> StreamOf[_A_co, _E_co | _E2, _R_co | _R2]:
+        """The stream that runs `f` on each value before it gives it."""
+        end: EffectOf[Any] = Succeed(END)
+        return self._pulled(lambda pull: pull.flat_map(lambda x: end if x is END else f(x).as_(x)))
+
+    def filter(self, keep: Callable[[_A_co], bool]) -> StreamOf[_A_co, _E_co, _R_co]:
+        """The stream of the values for which `keep` is true."""
+        return self._pulled(lambda pull: Generate(_pull.filtered, (pull, keep), {}))
+
+    def scan(self, state: _B, f: Callable[[_B, _A_co], _B]) -> StreamOf[_B, _E_co, _R_co]:
+        """The stream of the states: `f(state, value)` for each value, each made from the one before."""
+        return StreamOf(self._open.map(lambda pull: _pull.scanning(pull, state, f)))
+
+    def take(self, number: int) -> StreamOf[_A_co, _E_co, _R_co]:
+        """The first `number` values; nothing is pulled after them."""
+        return StreamOf(self._open.map(lambda pull: _pull.taking(pull, number)))
+
+    def take_while(self, holds: Callable[[_A_co], bool]) -> StreamOf[_A_co, _E_co, _R_co]:
+        """The values before the first one for which `holds` is false."""
+        return StreamOf(self._open.map(lambda pull: _pull.ending(pull, holds)))
+
+    def drop(self, number: int) -> StreamOf[_A_co, _E_co, _R_co]:
+        """All but the first `number` values."""
+        return StreamOf(self._open.map(lambda pull: _pull.dropping(pull, number)))
+
+    def grouped(self, size: int) -> StreamOf[tuple[_A_co, ...], _E_co, _R_co]:
+        """The values in tuples of `size`; the last one may be shorter."""
+        return self._pulled(lambda pull: Generate(_pull.group, (pull, size), {}))
+
+    # -- streams together
+
+    def flat_map(self, f: Callable[[_A_co], StreamOf[_B, _E2, _R2]]) -> StreamOf[_B, _E_co | _E2, _R_co | _R2]:
+        """The streams that `f` makes of the values, one after another; each is released before the next."""
+        return StreamOf(_pull.flattened(self._open, lambda x: f(x)._open))
+
+    def concat(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[_A_co | _B, _E_co | _E2, _R_co | _R2]:
+        """The values of this one, then those of `other`."""
+        both: StreamOf[Any, Never, None] = StreamOf.make(self, other)
+        return StreamOf(_pull.flattened(both._open, lambda stream: stream._open))
+
+    def merge(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[_A_co | _B, _E_co | _E2, _R_co | _R2]:
+        """The values of both as they come; ends when both have; a failure of one stops the other."""
+        return StreamOf(_pull.merged((self._open, other._open)))
+
+    def zip(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[tuple[_A_co, _B], _E_co | _E2, _R_co | _R2]:
+        """The pairs of the values of both; ends with the shorter."""
+        return StreamOf(_pull.zipped(self._open, other._open))
+
+    def buffer(self, capacity: int) -> StreamOf[_A_co, _E_co, _R_co]:
+        """The stream whose producer runs beside the reader, at most `capacity` values ahead."""
+        return StreamOf(_pull.channelled(lambda channel: _pull.pumped(self._open, channel), capacity))
+
+    # -- failure and finalizers
+
+    def map_error(self, f: Callable[[_E_co], _E2]) -> StreamOf[_A_co, _E2, _R_co]:
+        """The stream with its typed failure changed by `f`."""
+        return StreamOf(self._open.map_error(f).map(lambda pull: pull.map_error(f)))
+
+    def catch_all(self, f: Callable[[_E_co], StreamOf[_B, _E2, _R2]]) -> StreamOf[_A_co | _B, _E2, _R_co | _R2]:
+        """On a typed failure, goes on with the stream that `f` makes of it; what came before was given."""
+        return StreamOf(_pull.recovering(self._open, lambda error: f(error)._open))
+
+    def on_exit(self, f: Callable[[Exit[Any, Any]], EffectOf[Any, Never, Any]]) -> StreamOf[_A_co, _E_co, _R_co]:
+        """Runs what `f` makes of the exit when the stream ends or its reader stops."""
+        return StreamOf(add_finalizer(f).flat_map(lambda _: self._open))
+
+    def ensuring(self, finalizer: EffectOf[Any, Never, None]) -> StreamOf[_A_co, _E_co, _R_co]:
+        """Runs `finalizer` when the stream ends or its reader stops."""
+        return self.on_exit(lambda _: finalizer)
+
+    def _pulled(self, f: Callable[[EffectOf[Any, Any, Any]], EffectOf[Any, Any, Any]]) -> StreamOf[Any, Any, Any]:
+        return StreamOf(self._open.map(f))
+
+    # -- services
+
+    def provide(self, layer: Callable[[StreamOf[_A_co, _E_co, _R_co | None]], _T]) -> _T:
+        """The stream with the services of `layer`, built when it is first read and released when it ends."""
+        return layer(self)
+
+    def provide_built(self, build: EffectOf[ContextOf[Any], Any, Any]) -> StreamOf[Any, Any, Any]:
+        """The stream with the services that `build` gives in the stream's scope."""
+
+        def provided(given: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+            def within(effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+                return Local(effect, lambda context: context.merge(given))
+
+            return within(self._open).map(within)
+
+        return StreamOf(build.flat_map(provided))
+
+    def provide_context(self, context: ContextOf[_R_co | None]) -> StreamOf[_A_co, _E_co, None]:
+        """The stream with services that exist already."""
+        return self.provide_built(Succeed(context))
+
+    def pipe(self, f: Callable[[StreamOf[_A_co, _E_co, _R_co]], _T]) -> _T:
+        """`f(self)`: for functions of the floors above, in reading order."""
+        return f(self)
+
+    # -- reading
+
+    def collect(self) -> EffectOf[list[_A_co], _E_co, _R_co]:
+        """All values."""
+        return scoped(self._open.flat_map(lambda pull: Generate(_pull.collected, (pull,), {})))
+
+    def fold(self, state: _B, f: Callable[[_B, _A_co], _B]) -> EffectOf[_B, _E_co, _R_co]:
+        """The last state: `f(state, value)` for each value, each made from the one before."""
+        return scoped(self._open.flat_map(lambda pull: Generate(_pull.folded, (pull, state, f), {})))
+
+    def for_each(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> EffectOf[None, _E_co | _E2, _R_co | _R2]:
+        """Runs `f` on each value, one after another."""
+        return self.map_effect(f).drain()
+
+    def drain(self) -> EffectOf[None, _E_co, _R_co]:
+        """Reads to the end for what it does."""
+        return scoped(self._open.flat_map(lambda pull: Generate(_pull.drained, (pull,), {})))
+
+    def first(self) -> EffectOf[Maybe[_A_co], _E_co, _R_co]:
+        """The first value, or `Nothing`; the rest is not pulled."""
+        return scoped(self._open.flat_map(lambda pull: Map(pull, _pull.found)))
+
+    def last(self) -> EffectOf[Maybe[_A_co], _E_co, _R_co]:
+        """The last value, or `Nothing`."""
+        return scoped(self._open.flat_map(lambda pull: Generate(_pull.final, (pull,), {})))
+
+    def pull(self) -> EffectOf[EffectOf[_A_co, _E_co, _R_co], _E_co, _R_co | Scope | None]:
+        """Opens the stream in the scope around; gives the effect of its next value, or of `END`."""
+        return self._open
+
+    def iterate(self: StreamOf[_B, _E, None]) -> AbstractAsyncContextManager[AsyncIterator[_B]]:
+        """The values for plain asynchronous Python: `async with stream.iterate() as items: async for item in items`.
+
+        Leaving the block early stops the producer and runs its finalizers. A typed failure is raised: itself if it
+        is an exception, else as `FailureError`; a defect is raised as itself.
+        """
+        return cast("AbstractAsyncContextManager[AsyncIterator[_B]]", Iteration(self._open))
+
+
+if TYPE_CHECKING:
+    Stream: TypeAlias = StreamOf[_A, _X, _N | None]
+else:
+    Stream = StreamOf
