@@ -81,24 +81,25 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True):
         A failure that is an exception is given as itself, any other one inside a `FailureError`. Reasons that
         are not the one given are told in the exception's notes, so that none is lost.
         """
-        chosen = self._chosen()
-        others = len(self.reasons) - 1
-        if others and not getattr(chosen, "__notes__", None):
-            chosen.add_note(f"{others} more: {'; '.join(_words(r) for r in self.reasons[1:])}")
+        gravest = min(self.reasons, key=_gravity, default=None)
+        others = [_words(reason) for reason in self.reasons if reason is not gravest]
+        chosen = self._raisable(gravest)
+        note = f"{len(others)} more: {'; '.join(others)}"
+        if others and note not in getattr(chosen, "__notes__", ()):
+            chosen.add_note(note)
 
         return chosen
 
-    def _chosen(self) -> BaseException:
-        for reason in self.reasons:
-            if isinstance(reason, Fail):
-                error = cast(Any, reason.error)
-                return error if isinstance(error, BaseException) else FailureError(self)
+    def _raisable(self, reason: Reason[Any] | None) -> BaseException:
+        if isinstance(reason, Fail):
+            error = cast(Any, reason.error)
+            return error if isinstance(error, BaseException) else FailureError(self)
 
-        for reason in self.reasons:
-            if isinstance(reason, Die):
-                return reason.defect
+        return reason.defect if isinstance(reason, Die) else InterruptedProgramError("the program was interrupted")
 
-        return InterruptedProgramError("the program was interrupted")
+
+def _gravity(reason: Reason[Any]) -> int:
+    return 0 if isinstance(reason, Fail) else 1 if isinstance(reason, Die) else 2
 
 
 def _words(reason: Fail[Any] | Die | Interrupt) -> str:

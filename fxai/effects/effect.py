@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator
-from itertools import count
+from itertools import cycle, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeAlias, cast, final
 
 import msgspec
@@ -242,7 +242,7 @@ class Succeed(_Instruction, eq=False):
 
     def __iter__(self) -> Generator[Any, object, Any]:
         """Gives the value with no trip through the interpreter; one in many takes a turn, so loops stay fair."""
-        if not next(_turns) & 4095:
+        if next(_turns):
             yield TURN
         return self.value
 
@@ -311,6 +311,12 @@ class Fetch(_Instruction, eq=False):
 
 
 @final
+class Within(_Instruction, eq=False):
+    f: Callable[[Any], Any]  # of the context, an effect
+    op = 16
+
+
+@final
 class Local(_Instruction, eq=False):
     source: Any
     f: Callable[[Any], Any]
@@ -371,7 +377,7 @@ class _Nesting(threading.local):
 
 _NATIVE_DEPTH = 6  # native delegation costs O(depth) per leaf and would use the C stack
 nesting = _Nesting()
-_turns = count(1)
+_turns = cycle((*repeat(0, 4095), 1))  # the cheapest counter there is
 
 
 def _fails(cause: Cause[Any]) -> bool:

@@ -12,9 +12,9 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Fail
+from fxai.effects.cause import Cause, Die, Fail, Interrupt
 
-__all__ = ["Exit", "Failed", "Succeeded", "outcome"]
+__all__ = ["Exit", "Failed", "Succeeded", "ending", "outcome"]
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -37,6 +37,13 @@ class Failed(msgspec.Struct, Generic[_E_co], frozen=True):
 
 
 Exit: TypeAlias = Succeeded[_A] | Failed[_E]
+
+
+def ending(error: BaseException | None) -> Exit[None, Never]:
+    """The exit of a block of plain Python that was left by `error`, or by none."""
+    if error is None:
+        return Succeeded(None)
+    return Failed(Cause((Die(error) if isinstance(error, Exception) else Interrupt(),)))
 
 
 def outcome(exit_: Exit[_A, _E]) -> Result[_A, _E]:

@@ -29,33 +29,17 @@ from fxai.effects.clock import LIVE, Clock
 from fxai.effects.effect import EffectOf, Timeout, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
 
-__all__ = ["Fiber", "begin", "run_fiber"]
+__all__ = ["FAIR", "Fiber", "begin", "run_fiber"]
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
 
 # The instructions, as numbered in `effect`; local names are faster to read than attributes.
-(
-    _SUCCEED,
-    _MAP,
-    _FLAT,
-    _GEN,
-    _SYNC,
-    _SUSPEND,
-    _ASK,
-    _LOCAL,
-    _FOLD,
-    _ON_EXIT,
-    _FAIL,
-    _MASK,
-    _AWAIT,
-    _AWAIT_EXIT,
-    _YIELD,
-    _FETCH,
-) = range(16)
-_RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(16, 21)  # frames that are no instructions
+_SUCCEED, _MAP, _FLAT, _GEN, _SYNC, _SUSPEND, _ASK, _LOCAL, _FOLD = range(9)
+_ON_EXIT, _FAIL, _MASK, _AWAIT, _AWAIT_EXIT, _YIELD, _FETCH, _WITHIN = range(9, 17)
+_RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(17, 22)  # frames that are no instructions
 
-_FAIR = 4096  # instructions between two turns of the event loop
+FAIR = 4096  # instructions between two turns of the event loop
 _NEVER = 1 << 62
 _BEGUN = 24  # children begun inside their parents' steps, before one is left to its own task
 
@@ -82,25 +66,28 @@ class _Mark(msgspec.Struct, eq=False):
 
 _UNMASK_FRAME = _Mark(_UNMASK)
 _FLATTEN_FRAME = _Mark(_FLATTEN)
+_INTERRUPT = Interrupt()  # of fibers that were not interrupted: in no cause
 _TURN = cast("Awaitable[Any]", _Mark(-1))  # stands for "let others run": the driver awaits a checkpoint for it
 
 
 class _Unwind(BaseException):
     """Thrown into generators when a typed failure passes, so that their `finally` runs and `except` does not."""
 
-    def __init__(self, cause: Cause[Any]) -> None:
+    def __init__(self, cause: Cause[Any], fiber: Fiber) -> None:
         self.cause = cause
+        self.fiber = fiber
 
 
 @final
 class Fiber:
     """The state of one running effect."""
 
-    __slots__ = ("_depth", "_fatal", "_left", "_mask", "_stack", "env", "exit", "fair")
+    __slots__ = ("_depth", "_fatal", "_interrupt", "_mask", "_stack", "env", "exit", "fair", "left")
 
     env: Any
-    _left: int
     exit: Exit[Any, Any] | None
+    fair: bool  # False: no event loop runs it, so it may not await
+    left: int  # instructions before it lets others run
 
     def __init__(self, env: Any, *, fair: bool = True) -> None:
         self._stack: list[Any] = []
@@ -110,7 +97,8 @@ class Fiber:
         self.exit = None
         self._depth = 0
         self.fair = fair
-        self._left = _FAIR if fair else _NEVER
+        self._interrupt = _INTERRUPT
+        self.left = FAIR if fair else _NEVER
 
     def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
         """Runs until something must be awaited, which it gives, or until `exit` is set: then None."""
@@ -121,7 +109,7 @@ class Fiber:
         generator_class: Any = GeneratorType
         succeeded: Any = Succeeded
         failed: Any = Failed
-        left = self._left
+        left = self.left
         saved, nesting.depth = nesting.depth, self._depth
         try:
             while True:
@@ -140,8 +128,7 @@ class Fiber:
                                     value = stop.value
                                     cur = None
                                 except BaseException as raised:
-                                    if raised is not exception:
-                                        cause = self._cause(raised)
+                                    cause = self._since(cause if raised is exception else None, raised)
                                     continue
                                 else:
                                     push(frame)
@@ -149,7 +136,7 @@ class Fiber:
                                 break
                             op = frame.op
                             if op == _FOLD:
-                                if self._fatal is not None and cause.interrupted:
+                                if self._fatal is not None and self._cancelled(cause):
                                     continue
                                 handler = frame.on_cause(cause)
                                 if handler is None:
@@ -175,7 +162,7 @@ class Fiber:
                         if cur is not None:
                             left -= 1
                             if left < 0:
-                                left = _FAIR
+                                left = FAIR
                                 push(_Start(cur))
                                 return _TURN
                             op = cur.op
@@ -209,6 +196,9 @@ class Fiber:
                                 break
                             elif op == _SUSPEND:
                                 cur = cur.f()
+                                continue
+                            elif op == _WITHIN:
+                                cur = cur.f(self.env)
                                 continue
                             elif op == _LOCAL:
                                 push(_Restore(self.env))
@@ -283,20 +273,24 @@ class Fiber:
                         if cause is not None:
                             break
                 except BaseException as raised:
-                    cause = self._cause(raised)
+                    cause = self._since(None, raised)
                     cur = None
         finally:
-            self._left = left
+            self.left = left
             self._depth = nesting.depth
             nesting.depth = saved
 
     def _exception(self, cause: Cause[Any]) -> BaseException:
-        if self._fatal is not None and cause.interrupted:
+        if self._fatal is not None and self._cancelled(cause):
             return self._fatal
         reasons = cause.reasons
         if len(reasons) == 1 and isinstance(reasons[0], Die):
             return reasons[0].defect
-        return _Unwind(cause)
+        return _Unwind(cause, self)
+
+    def _cancelled(self, cause: Cause[Any]) -> bool:
+        # By identity: the interruption of another fiber, which was joined here, is a reason like any other.
+        return any(reason is self._interrupt for reason in cause.reasons)
 
     def _cause(self, raised: BaseException) -> Cause[Any]:
         if isinstance(raised, _Unwind):
@@ -304,8 +298,26 @@ class Fiber:
         if isinstance(raised, Exception):
             return Cause((Die(raised),))
 
+        if self._fatal is None:
+            self._interrupt = Interrupt()
         self._fatal = raised
-        return Cause((Interrupt(),))
+        return Cause((self._interrupt,))
+
+    def _since(self, cause: Cause[Any] | None, raised: BaseException) -> Cause[Any]:
+        """The cause of what was raised, after what a generator was unwound for when its `finally` raised it."""
+        cause = self._cause(raised) if cause is None else cause
+        last, earlier = raised, raised.__context__
+        while earlier is not None:
+            if isinstance(earlier, _Unwind) and earlier.fiber is self:
+                cause = earlier.cause.combine(cause)
+                last.__context__ = earlier.__context__  # told by the cause now, once
+            else:
+                if earlier is self._fatal and not self._cancelled(cause):
+                    cause = Cause((self._interrupt,)).combine(cause)
+                last = earlier
+            earlier = earlier.__context__
+
+        return cause
 
     async def drive(self, pending: Awaitable[Any] | None) -> Exit[Any, Any]:
         """Awaits what `step` gave, goes on, until the effect has ended.
@@ -315,6 +327,7 @@ class Fiber:
         """
         while pending is not None:
             value: Any = None
+            cause: Cause[Any] | None = None
             try:
                 awaited = checkpoint() if pending is _TURN else pending
                 if self._mask or self._fatal is not None:  # finalizers are not interrupted
@@ -323,9 +336,8 @@ class Fiber:
                 else:
                     value = await awaited
             except BaseException as raised:
-                pending = self.step(None, None, self._cause(raised))
-            else:
-                pending = self.step(None, value, None)
+                cause = self._cause(raised)
+            pending = self.step(None, value, cause)  # not in the handler: it would be the context of what is raised
 
         return self.ended()
 
@@ -336,9 +348,14 @@ class Fiber:
             BaseException: the cancellation that ended it, itself.
         """
         end = cast("Exit[Any, Any]", self.exit)
-        if self._fatal is not None and isinstance(end, Failed) and end.cause.interrupted:
+        if self._fatal is not None and isinstance(end, Failed) and self._cancelled(end.cause):
             raise self._fatal
         return end
+
+    def besides(self) -> Cause[Any]:
+        """What failed besides the interruption that ended it: its finalizers, mostly."""
+        reasons = self.exit.cause.reasons if isinstance(self.exit, Failed) else ()
+        return Cause(tuple(reason for reason in reasons if not isinstance(reason, Interrupt)))
 
     def postpone(self, effect: EffectOf[Any, Any, Any]) -> None:
         """Makes `effect` what the next `step` begins with."""
@@ -369,11 +386,12 @@ class Fiber:
     async def timeout(self, effect: EffectOf[Any, Any, Any], seconds: float) -> Exit[Any, Any]:
         """The exit of `effect`, or `Timeout` when the clock has gone on by `seconds` first."""
         end: Exit[Any, Any] | None = None
+        fiber = Fiber(self.env)
         with anyio.CancelScope() as scope:
             async with self.clock().deadline(scope, seconds):
-                end = await run_fiber(effect, self.env)
+                end = await fiber.drive(fiber.step(effect, None, None))
 
-        return Failed(Cause((Fail(Timeout(seconds)),))) if end is None else end
+        return Failed(Cause((Fail(Timeout(seconds)),)).combine(fiber.besides())) if end is None else end
 
 
 async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
@@ -390,16 +408,17 @@ async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
 
 
 def begin(
-    effect: EffectOf[Any, Any, Any], parent: Fiber, env: Any = None
+    effect: EffectOf[Any, Any, Any], parent: Fiber, env: Any = None, *, later: bool = False
 ) -> tuple[Fiber, Awaitable[Any] | None, Variables]:
     """A child that has run until its first wait, in a copy of the context variables; what it waits for, if anything.
 
     Children of concurrent operators start so: those that never wait need no task, and what they do to context
-    variables stays theirs. Where a task is needed, start it by `variables.run`; it goes on with `drive`.
+    variables stays theirs. Where a task is needed, start it by `variables.run`; it goes on with `drive`. With `later` it has not
+    begun, and waits for its turn.
     """
     fiber = Fiber(parent.env if env is None else env, fair=parent.fair)
     variables = copy_context()
-    if nesting.begun >= _BEGUN and parent.fair:
+    if parent.fair and (later or nesting.begun >= _BEGUN):
         fiber.postpone(effect)
         return fiber, _TURN, variables
 

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Generator
+from inspect import GEN_CREATED, getgeneratorstate
 from types import GeneratorType
 from typing import Any, Never, cast, final, overload
 
@@ -80,7 +81,7 @@ def lift_any(x: Any) -> EffectOf[Any, Any, Any] | None:
     if isinstance(x, EffectOf):
         return cast("EffectOf[Any, Any, Any]", x)  # type: ignore[redundant-cast]
     if isinstance(x, GeneratorType):
-        return Generate(lambda: cast("Any", x), (), {})
+        return Generate(_unused, (x,), {})
     if isinstance(x, IOResult):
         return of_result(cast("Result[Any, Any]", unsafe_perform_io(cast(Any, x))))
     if isinstance(x, Maybe):
@@ -89,6 +90,14 @@ def lift_any(x: Any) -> EffectOf[Any, Any, Any] | None:
     if isinstance(x, Awaitable):
         return _awaited(cast("Any", x))
     return None
+
+
+def _unused(generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, Any]:
+    if getgeneratorstate(generator) != GEN_CREATED:
+        raise RuntimeError(
+            "this generator was run already: put its function under @fx.gen, which makes one for each run"
+        )
+    return generator
 
 
 def _awaited(awaitable: Awaitable[Any]) -> EffectOf[Any, Any, Any]:

@@ -8,11 +8,10 @@ from typing import Any, Generic, Self, cast, final
 
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Die, Interrupt
 from fxai.effects.channel import END
 from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import EffectOf
-from fxai.effects.exit import Exit, Failed, Succeeded
+from fxai.effects.exit import Exit, Failed, ending
 from fxai.effects.fiber import run_fiber
 from fxai.effects.scope import Scope
 
@@ -45,7 +44,7 @@ class Iteration(Generic[_A]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        closed = await run_fiber(self._scope.close(self._failed or _ending(error)), self._context)
+        closed = await run_fiber(self._scope.close(self._failed or ending(error)), self._context)
         if isinstance(closed, Failed) and error is None:
             raise closed.cause.squash()
 
@@ -68,9 +67,3 @@ class Iteration(Generic[_A]):
             self._failed = exit_
             raise exit_.cause.squash()
         return exit_.value
-
-
-def _ending(error: BaseException | None) -> Exit[Any, Any]:
-    if error is None:
-        return Succeeded(None)
-    return Failed(Cause((Die(error) if isinstance(error, Exception) else Interrupt(),)))

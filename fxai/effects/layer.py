@@ -23,9 +23,10 @@ from typing_extensions import TypeVar
 
 from fxai.effects.concurrency import parallel
 from fxai.effects.context import ContextOf, Key
-from fxai.effects.effect import Ask, EffectOf, Local, Succeed, Suspend
+from fxai.effects.effect import EffectOf, Local, Succeed, Suspend, Within
+from fxai.effects.exit import Succeeded
 from fxai.effects.memo import Build, MemoMap
-from fxai.effects.scope import Scope
+from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.stream import StreamOf
 
 __all__ = ["Layer", "LayerOf", "Merging"]
@@ -137,7 +138,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         def begin(context: ContextOf[Any]) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
             return self.build_in(MemoMap.of(context), context.fetch(Scope))
 
-        return Ask(lambda context: context).flat_map(begin)
+        return Within(begin)
 
     # -- combination
 
@@ -179,17 +180,23 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         return LayerOf(lambda memo, scope: self.build_in(memo, scope).or_die())
 
     def catch_all(self, f: Callable[[_E_co], LayerOf[_Out2, _E2, _R2]]) -> LayerOf[_Out2, _E2, _In_co | _R2]:
-        """On a typed failure, the layer that `f` makes of it. Annotate the target: `Out` is what both supply."""
+        """On a typed failure, the layer that `f` makes of it, once what the failed one acquired is released.
+
+        Annotate the target: `Out` is what both supply.
+        """
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            built: EffectOf[Any, Any, Any] = self.build_in(memo, scope)
+            built: EffectOf[Any, Any, Any] = _attempt(lambda own: self.build_in(memo, own), scope)
             return built.catch_all(lambda error: f(error).build_in(memo, scope))
 
         return LayerOf(build)
 
     def retry(self, schedule: Any) -> LayerOf[_Out_contra, _E_co, _In_co]:
-        """The layer, built again after typed failures for as long as the `Schedule` says."""
-        return LayerOf(lambda memo, scope: self._build(memo, scope).retry(schedule))
+        """The layer, built again after typed failures for as long as the `Schedule` says.
+
+        What a failed attempt acquired is released before the next one.
+        """
+        return LayerOf(lambda memo, scope: _attempt(lambda own: self._build(memo, own), scope).retry(schedule))
 
     # -- use: a layer is what `provide` takes
 
@@ -222,7 +229,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
             )
             return built.on_exit(scope.close)
 
-        return Ask(lambda context: context).flat_map(begin)
+        return Within(begin)
 
     def _to_layer(self, target: LayerOf[Any, Any, Any], *, keep: bool) -> LayerOf[Any, Any, Any]:
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
@@ -233,6 +240,17 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
             return self.build_in(memo, scope).flat_map(feed)
 
         return LayerOf(build)
+
+
+def _attempt(build: Callable[[Scope], EffectOf[_A, _E, _R]], scope: Scope) -> EffectOf[_A, _E, _R]:
+    """What `build` gives in a scope of its own, which closes with `scope`, or at once when the build fails."""
+
+    def begin() -> EffectOf[_A, _E, _R]:
+        own = Scope()
+        scope.add(own.close)
+        return build(own).on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else own.close(end))
+
+    return Suspend(begin)
 
 
 def _within(effect: EffectOf[_A, _E, Any], scope: Scope) -> EffectOf[_A, _E, Any]:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast, final
 import anyio
 
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Succeed, Suspend
+from fxai.effects.effect import Await, EffectOf, FailCause, Succeed, Suspend, Within
 from fxai.effects.exit import Exit, Succeeded
 from fxai.effects.scope import NOTHING, Scope
 
@@ -58,7 +58,7 @@ class MemoMap:
             entry.hold(scope)
             return entry.built(build)
 
-        return Ask(lambda context: context).flat_map(begin)
+        return Within(begin)
 
     def forget(self, entry: _Entry) -> None:
         """Takes the entry out, so that the layer is built anew when asked for again."""
@@ -106,13 +106,17 @@ class _Entry:
 
         def settle(exit_: Exit[ContextOf[Any], Any]) -> EffectOf[None]:
             self._exit = exit_
-            if not isinstance(exit_, Succeeded):
-                self._memo.forget(self)
-            if self._ready is not None:
-                self._ready.set()
-            return NOTHING
+            if isinstance(exit_, Succeeded):
+                return self._told()
+            self._memo.forget(self)
+            return self._scope.close(exit_).ensuring(Suspend(self._told))
 
         return Suspend(lambda: build(self._memo, self._scope)).on_exit(settle)
+
+    def _told(self) -> EffectOf[None]:
+        if self._ready is not None:
+            self._ready.set()
+        return NOTHING
 
     def joined(self, again: Callable[[], EffectOf[Any, Any, Any]]) -> EffectOf[ContextOf[Any], Any, Any]:
         """What somebody else builds; built by us after all when they were interrupted."""

@@ -15,10 +15,9 @@ from returns.io import IOResult
 from returns.result import Result
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Interrupt
 from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import Effect, EffectOf
-from fxai.effects.exit import Exit, Failed, Succeeded, outcome
+from fxai.effects.exit import Exit, Failed, Succeeded, ending, outcome
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.layer import LayerOf
 from fxai.effects.memo import MemoMap
@@ -139,8 +138,8 @@ class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with r
         memo = MemoMap()
         try:
             built = await run_fiber(self._layer.build_in(memo, self._scope), EMPTY)
-        except BaseException:
-            await self._close(Failed(Cause((Interrupt(),))))
+        except BaseException as error:
+            await self._close(ending(error))
             raise
         if isinstance(built, Failed):
             await self._close(built)
@@ -150,7 +149,7 @@ class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with r
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        closed = await self._close(Succeeded(None))
+        closed = await self._close(ending(error))
         if isinstance(closed, Failed) and error is None:
             raise closed.cause.squash()
 

@@ -19,7 +19,7 @@ from typing import Any, Never, TypeAlias, final
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Die, Reason
-from fxai.effects.context import Service
+from fxai.effects.context import ContextOf, Service
 from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Gen, Generate, Local, Mask, Succeed, Suspend
 from fxai.effects.exit import Exit, Failed
 
@@ -38,23 +38,45 @@ class Scope(Service):
     """A stack of finalizers, run when the scope closes: last added first, each exactly once."""
 
     def __init__(self) -> None:
-        self._finalizers: list[Finalizer] = []
+        self._finalizers: dict[object, Finalizer] = {}  # by token, in the order they were added
+        self._closing_began = False
         self._closed = False
 
     @property
     def closed(self) -> bool:
         """True once closing has begun."""
-        return self._closed
+        return self._closing_began
 
-    def add(self, finalizer: Finalizer) -> None:
-        """Adds what is to be run when the scope closes; it is told how the program ended.
+    @property
+    def empty(self) -> bool:
+        """True when closing would run nothing."""
+        return not self._finalizers
+
+    def require_open(self) -> None:
+        """Does nothing while finalizers can be added, also while others run.
 
         Raises:
             RuntimeError: the scope is closed already: nothing would ever run the finalizer.
         """
         if self._closed:
             raise RuntimeError("the scope is closed: what is acquired now would never be released")
-        self._finalizers.append(finalizer)
+
+    def add(self, finalizer: Finalizer) -> object:
+        """Adds what is to be run when the scope closes; it is told how the program ended. Gives what `remove` takes.
+
+        While the scope is closing, it is run next.
+
+        Raises:
+            RuntimeError: the scope is closed already: nothing would ever run the finalizer.
+        """
+        self.require_open()
+        token = object()
+        self._finalizers[token] = finalizer
+        return token
+
+    def remove(self, token: object) -> None:
+        """Takes a finalizer out that has nothing to do any more."""
+        self._finalizers.pop(token, None)
 
     def close(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
         """The effect that runs all finalizers, uninterrupted; those that fail do not stop the others.
@@ -64,16 +86,27 @@ class Scope(Service):
         return Suspend(lambda: self._closing(exit_))
 
     def _closing(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
+        self._closing_began = True
+        if self._finalizers:
+            return Mask(Generate(self._release, (exit_,), {}))
         self._closed = True
-        return Mask(Generate(self._release, (exit_,), {})) if self._finalizers else NOTHING
+        return NOTHING
 
     def _release(self, exit_: Exit[Any, Any]) -> Gen[None]:
         reasons: list[Reason[Any]] = []
+        fatal: BaseException | None = None
         while self._finalizers:
-            end = yield from _run(self._finalizers.pop(), exit_).exit()
+            try:
+                end = yield from _run(self._finalizers.popitem()[1], exit_).exit()
+            except BaseException as raised:  # a cancellation that cannot be held off ends this finalizer, not the rest
+                fatal = raised
+                continue
             if isinstance(end, Failed):
                 reasons.extend(end.cause.reasons)
 
+        self._closed = True
+        if fatal is not None:
+            raise fatal
         if reasons:
             yield from FailCause(Cause(tuple(r if isinstance(r, Die) else Die(Cause((r,)).squash()) for r in reasons)))
 
@@ -87,7 +120,18 @@ def _run(finalizer: Finalizer, exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None
 
 def add_finalizer(finalizer: Finalizer) -> EffectOf[None, Never, Scope | None]:
     """Adds `finalizer` to the scope around: it is run when that closes, and told how the program ended."""
-    return Ask(lambda context: context.fetch(Scope).add(finalizer))
+    return Ask(lambda context: _added(context.fetch(Scope), finalizer, None))
+
+
+def _added(scope: Scope, finalizer: Finalizer, value: _A) -> _A:
+    scope.add(finalizer)
+    return value
+
+
+def _open_scope(context: ContextOf[Any]) -> Scope:
+    scope: Scope = context.fetch(Scope)
+    scope.require_open()
+    return scope
 
 
 def acquire_release(
@@ -98,10 +142,10 @@ def acquire_release(
     Acquiring cannot be interrupted, so that nothing is acquired without its release being known.
     """
 
-    def added(value: _A) -> EffectOf[_A, Never, Scope | None]:
-        return add_finalizer(lambda _: release(value)).as_(value)
+    def within(scope: Scope) -> EffectOf[_A, _E, _R]:  # known before anything is acquired
+        return acquire.map(lambda value: _added(scope, lambda _: release(value), value))
 
-    return acquire.flat_map(added).uninterruptible()
+    return Ask(_open_scope).flat_map(within).uninterruptible()
 
 
 def acquire_cm(manager: Callable[[], AbstractAsyncContextManager[_A]]) -> EffectOf[_A, Never, Scope | None]:

@@ -1,0 +1,73 @@
+"""Floor 3. Tools: operations as values, composed into toolkits, answered by handlers that layers give."""
+
+from __future__ import annotations
+
+from fxai.tools.annotations import (
+    Annotation,
+    Annotations,
+    Destructive,
+    Idempotent,
+    Meta,
+    OpenWorld,
+    Readonly,
+    Strict,
+    Title,
+)
+from fxai.tools.call import OnInvalidCall, Outcome
+from fxai.tools.example import Example
+from fxai.tools.failure import (
+    Denied,
+    HandlerFailed,
+    Interrupted,
+    InvalidParameters,
+    InvalidResult,
+    ToolError,
+    UnknownTool,
+)
+from fxai.tools.handler import CallContext, HandlerOf, HandlerReturn
+from fxai.tools.identity import FailureMode, Kind
+from fxai.tools.naming import NameConflictError, NameMap, NameRule
+from fxai.tools.options import NeedsApproval, ToolOptions, Validation
+from fxai.tools.provider_tool import ProviderTool
+from fxai.tools.tool import ExternalTool, Tool
+from fxai.tools.toolkit import HandlerError, OnConflict, ToolConflictError, Toolkit
+
+__all__ = [
+    "Annotation",
+    "Annotations",
+    "CallContext",
+    "Denied",
+    "Destructive",
+    "Example",
+    "ExternalTool",
+    "FailureMode",
+    "HandlerError",
+    "HandlerFailed",
+    "HandlerOf",
+    "HandlerReturn",
+    "Idempotent",
+    "Interrupted",
+    "InvalidParameters",
+    "InvalidResult",
+    "Kind",
+    "Meta",
+    "NameConflictError",
+    "NameMap",
+    "NameRule",
+    "NeedsApproval",
+    "OnConflict",
+    "OnInvalidCall",
+    "OpenWorld",
+    "Outcome",
+    "ProviderTool",
+    "Readonly",
+    "Strict",
+    "Title",
+    "Tool",
+    "ToolConflictError",
+    "ToolError",
+    "ToolOptions",
+    "Toolkit",
+    "UnknownTool",
+    "Validation",
+]

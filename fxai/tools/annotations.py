@@ -1,0 +1,146 @@
+"""Annotations: what is known of a tool, by typed keys.
+
+An annotation is a key with a default; a tool carries an immutable map from such keys to values. Make your own with
+`Annotation("team", default="nobody")`.
+
+>>> Annotations().set(Title, "Weather").get(Title)
+'Weather'
+>>> Annotations().get(Destructive)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Generic, cast, final
+
+from typing_extensions import TypeVar, override
+
+__all__ = [
+    "Annotation",
+    "Annotations",
+    "Destructive",
+    "Idempotent",
+    "Meta",
+    "OpenWorld",
+    "Readonly",
+    "Strict",
+    "Title",
+]
+
+_K = TypeVar("_K")
+
+
+@final
+class Annotation(Generic[_K]):
+    """A key of annotation maps, with the value where nothing is set. Two keys of one name are one key."""
+
+    __slots__ = ("_default", "_name")
+
+    def __init__(self, name: str, default: _K) -> None:
+        self._name = name
+        self._default = default
+
+    @property
+    def name(self) -> str:
+        """What tells it from other keys, for people too."""
+        return self._name
+
+    @property
+    def default(self) -> _K:
+        """The value where nothing is set."""
+        return self._default
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Annotation) and cast(Any, other)._name == self._name
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    @override
+    def __repr__(self) -> str:
+        return f"Annotation({self._name!r}, default={self._default!r})"
+
+    def __reduce__(self) -> tuple[type[Annotation[Any]], tuple[str, _K]]:
+        return (Annotation, (self._name, self._default))
+
+
+Title: Annotation[str | None] = Annotation("title", None)
+"""A name for people, where the tool's own is for the model."""
+
+Readonly: Annotation[bool] = Annotation("readonly", default=False)
+"""It changes nothing. As MCP's `readOnlyHint`, whose defaults these are."""
+
+Destructive: Annotation[bool] = Annotation("destructive", default=True)
+"""It may destroy something, not only add. True unless said otherwise."""
+
+Idempotent: Annotation[bool] = Annotation("idempotent", default=False)
+"""Calling it again with the same parameters changes nothing more."""
+
+OpenWorld: Annotation[bool] = Annotation("open_world", default=True)
+"""It reaches what is outside of our control, such as the web. True unless said otherwise."""
+
+Strict: Annotation[bool | None] = Annotation("strict", None)
+"""Strict mode: True or False for this tool; None leaves it to the configuration, then to the provider."""
+
+Meta: Annotation[Mapping[str, Any]] = Annotation("meta", MappingProxyType({}))
+"""Anything else, such as the `_meta` of an MCP server's tool."""
+
+
+@final
+class Annotations:
+    """An immutable map from annotation keys to values; what is not set has the default of its key."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[Annotation[Any], Any] | None = None) -> None:
+        self._values: dict[Annotation[Any], Any] = {k: _frozen(v) for k, v in (values or {}).items()}
+
+    def get(self, key: Annotation[_K]) -> _K:
+        """The value of `key`, or its default."""
+        return cast(_K, self._values.get(key, key.default))
+
+    def set(self, key: Annotation[_K], value: _K) -> Annotations:
+        """The map with `value` for `key`."""
+        return Annotations({**self._values, key: value})
+
+    def merge(self, other: Annotations) -> Annotations:
+        """The map of both; for keys in both, the values of `other`."""
+        return Annotations({**self._values, **other._values})
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[Annotation[Any]]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Annotations) and self._values == other._values
+
+    @override
+    def __hash__(self) -> int:
+        return hash(frozenset(k.name for k in self._values))  # values may be anything
+
+    @override
+    def __repr__(self) -> str:
+        return f"Annotations({', '.join(f'{k.name}={v!r}' for k, v in self._values.items())})"
+
+    def __reduce__(self) -> tuple[type[Annotations], tuple[dict[Annotation[Any], Any]]]:
+        return (Annotations, ({k: _thawed(v) for k, v in self._values.items()},))
+
+
+def _thawed(value: Any) -> Any:
+    return dict(cast(Any, value)) if isinstance(value, MappingProxyType) else value  # a proxy cannot be pickled
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return MappingProxyType(dict(cast(Any, value)))
+    return tuple(cast(Any, value)) if isinstance(value, list) else value

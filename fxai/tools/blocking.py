@@ -1,0 +1,75 @@
+"""Handlers that block: run in a worker thread, which Python cannot cancel."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable
+from typing import Any, cast, final
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+import anyio.to_thread
+import msgspec
+from returns.io import IOResult
+from returns.result import Failure, Result, Success
+from returns.unsafe import unsafe_perform_io
+
+from fxai.effects.effect import Await, EffectOf
+from fxai.effects.interop import of_result
+
+__all__ = ["Blocking"]
+
+_log = logging.getLogger("fxai.tools")
+
+
+@final
+class Blocking(msgspec.Struct, frozen=True):
+    """How to run a handler that blocks.
+
+    A thread cannot be cancelled: a cancellation waits for it `grace` seconds, then leaves it behind and says so in the
+    log `fxai.tools`. Such a handler returns a `Result` or an `IOResult`.
+    """
+
+    grace: float = 5.0
+
+    def call(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> EffectOf[Any, Any, Any]:
+        """The effect of `f(*arguments)` in a worker thread."""
+        ran: EffectOf[Any] = Await(lambda _: self._run(f, arguments, name))
+        return ran.flat_map(lambda returned: of_result(_result(returned, name)))
+
+    async def _run(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> Any:
+        ended = anyio.Event()
+        portal = anyio.lowlevel.current_token()
+
+        def work() -> Any:
+            try:
+                return f(*arguments)
+            finally:
+                with contextlib.suppress(RuntimeError, anyio.RunFinishedError):  # nobody waits any more
+                    anyio.from_thread.run_sync(ended.set, token=portal)
+
+        cancelled = anyio.get_cancelled_exc_class()
+        try:
+            return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+        except cancelled:
+            with anyio.CancelScope(shield=True), anyio.move_on_after(self.grace):
+                await ended.wait()
+            if not ended.is_set():
+                _log.warning(
+                    "the blocking handler of %r goes on after %s s: its thread is left behind", name, self.grace
+                )
+            raise
+
+
+def _result(returned: Any, name: str) -> Result[Any, Any]:
+    if isinstance(returned, Success | Failure):
+        given: Result[Any, Any] = cast(Any, returned)
+        return given
+    if isinstance(returned, IOResult):
+        result: Result[Any, Any] = cast(Any, unsafe_perform_io)(returned)
+        return result
+    raise TypeError(
+        f"the blocking handler of {name!r} returned {returned!r}: in a thread it must return a Result or an IOResult"
+    )

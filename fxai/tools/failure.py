@@ -1,0 +1,124 @@
+"""What can go wrong with a call, all of it.
+
+`UnknownTool` and `InvalidParameters` are the model's mistakes: it is told and may correct itself. `HandlerFailed`
+holds the typed failure of a handler. `InvalidResult` is a handler's mistake. `Denied` and `Interrupted` say why
+nothing was run. Everything else is a defect, which no model sees.
+
+>>> print(UnknownTool("wether", ("weather", "add")))
+there is no tool 'wether'; the tools are: weather, add
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeAlias, final
+
+import msgspec
+from typing_extensions import TypeVar, override
+
+from fxai.schema.fault import Fault
+
+__all__ = [
+    "Denied",
+    "HandlerFailed",
+    "Interrupted",
+    "InvalidParameters",
+    "InvalidResult",
+    "ToolError",
+    "UnknownTool",
+    "encode_failure",
+]
+
+_F_co = TypeVar("_F_co", covariant=True, default=Any)
+
+
+class _Failure(msgspec.Struct, frozen=True, tag_field="type"):
+    @property
+    def message(self) -> str:
+        """What happened and what to do, in one line."""
+        return str(self)
+
+
+@final
+class UnknownTool(_Failure, frozen=True, tag="unknown-tool"):
+    """There is no tool of this name among those that the model was given; `known` are their names."""
+
+    name: str
+    known: tuple[str, ...] = ()
+
+    @override
+    def __str__(self) -> str:
+        known = f"the tools are: {', '.join(self.known)}" if self.known else "there are no tools"
+        return f"there is no tool {self.name!r}; {known}"
+
+
+@final
+class InvalidParameters(_Failure, frozen=True, tag="invalid-parameters"):
+    """The parameters do not fit the tool's schema; every fault is named, with its place."""
+
+    name: str
+    faults: tuple[Fault, ...]
+
+    @override
+    def __str__(self) -> str:
+        faults = "; ".join(str(fault) for fault in self.faults)
+        return f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again"
+
+
+@final
+class HandlerFailed(_Failure, Generic[_F_co], frozen=True, tag="handler-failed"):
+    """The handler failed with `error`, a value of the tool's failure type."""
+
+    name: str
+    error: _F_co
+
+    @override
+    def __str__(self) -> str:
+        return f"the tool {self.name!r} failed: {self.error!r}"
+
+
+@final
+class InvalidResult(_Failure, frozen=True, tag="invalid-result"):
+    """What the handler gave does not fit what the tool declares, so it was not sent: a mistake of the handler."""
+
+    name: str
+    faults: tuple[Fault, ...]
+    declared: str = "success"
+
+    @override
+    def __str__(self) -> str:
+        faults = "; ".join(str(fault) for fault in self.faults)
+        return f"the handler of {self.name!r} gave what its {self.declared} type does not allow: {faults}"
+
+
+@final
+class Denied(_Failure, frozen=True, tag="execution-denied"):
+    """The call was not run, because it was not approved or not among the tools that the model may choose."""
+
+    name: str
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the tool {self.name!r} was not run: {self.reason}"
+
+
+@final
+class Interrupted(_Failure, frozen=True, tag="execution-interrupted"):
+    """The call was not run, or not to its end, because the turn or the run was cut off."""
+
+    name: str
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the tool {self.name!r} was interrupted: {self.reason}"
+
+
+ToolError: TypeAlias = UnknownTool | InvalidParameters | HandlerFailed[Any] | InvalidResult | Denied | Interrupted
+"""A failure of a call, in the error channel."""
+
+
+def encode_failure(failure: UnknownTool | InvalidParameters | Denied | Interrupted) -> dict[str, Any]:
+    """What a model reads of a failure that has no schema of the tool's own: its `type`, its data and its message."""
+    data: dict[str, Any] = msgspec.to_builtins(failure)
+    return data if isinstance(failure, Denied | Interrupted) else {**data, "message": str(failure)}

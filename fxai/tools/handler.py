@@ -1,0 +1,225 @@
+"""Handlers: the code behind a tool, joined to it by a layer.
+
+A handler takes the decoded parameters, and the `CallContext` if it takes two arguments. It returns a `Result`, an
+awaitable of one, a `FutureResult`, an `IOResult`, a `RequiresContextFutureResult`, an `Effect`, a generator of
+effects, or a `Stream` whose last item is the result. A bare value is a defect: nobody could tell what it means.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final
+
+from returns.context import RequiresContextFutureResult
+from returns.io import IOResult
+from returns.maybe import Maybe
+from returns.result import Failure, Result, Success
+from typing_extensions import TypeAliasType, TypeVar
+
+from fxai.effects.channel import END
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import Ask, EffectOf, Generate, Local, Succeed, Within
+from fxai.effects.interop import lift_any, of_result
+from fxai.effects.layer import LayerOf
+from fxai.effects.scope import scoped
+from fxai.effects.stream import StreamOf
+from fxai.tools.blocking import Blocking
+from fxai.tools.identity import Identity
+
+if TYPE_CHECKING:
+    from fxai.messages.message import Message
+    from fxai.tools.tool import Tool
+
+__all__ = ["CallContext", "HandlerOf", "HandlerReturn", "handler_layer"]
+
+_P = TypeVar("_P")
+_S = TypeVar("_S")
+_F = TypeVar("_F")
+_R = TypeVar("_R", default=None)
+
+HandlerReturn = TypeAliasType(
+    "HandlerReturn",
+    EffectOf[_S, _F, _R]
+    | Generator[EffectOf[Any, _F, _R], object, _S]
+    | Result[_S, _F]
+    | IOResult[_S, _F]
+    | StreamOf[_S, _F, _R]
+    | Awaitable[Result[_S, _F]]
+    | Awaitable[IOResult[_S, _F]]
+    | Awaitable[EffectOf[_S, _F, _R]]
+    | RequiresContextFutureResult[_S, _F, ContextOf[_R]],
+    type_params=(_S, _F, _R),
+)
+"""What a handler may return: success `S`, failure `F`, needed services `R`."""
+
+
+@final
+class HandlerOf(Generic[_P, _S, _F]):
+    """The member of `R` that says: a handler is needed, from parameters `P` to success `S` or failure `F`.
+
+    It is a type only and never made: at run time the handler is found by the tool itself.
+    """
+
+    def __init__(self) -> None:
+        raise TypeError("HandlerOf is a type only: handlers are made by tool.handler(f)")
+
+
+Emitter: TypeAlias = "Callable[[Any], EffectOf[None]]"
+
+
+@final
+class CallContext:
+    """What a handler may know of the call that it answers; its second argument, if it takes two."""
+
+    __slots__ = ("_emit", "call_id", "deadline", "messages", "tool")
+
+    call_id: str
+    """The model's id of the call; empty when no model made it."""
+    tool: Tool[Any, Any, Any]
+    """The tool that was called."""
+    messages: tuple[Message, ...]
+    """The conversation so far, without the system prompt; empty when no model made the call."""
+    deadline: float | None
+    """When the run will be cut off, in seconds of the clock's `monotonic`; None: not known to end."""
+
+    def __init__(
+        self,
+        tool: Tool[Any, Any, Any],
+        call_id: str = "",
+        messages: tuple[Message, ...] = (),
+        deadline: float | None = None,
+        emit: Emitter | None = None,
+    ) -> None:
+        self.tool = tool
+        self.call_id = call_id
+        self.messages = messages
+        self.deadline = deadline
+        self._emit = emit
+
+    def preliminary(self, value: object) -> EffectOf[None, Never, None]:
+        """Shows `value`, of the tool's success type, before the result is there; waits until it was read.
+
+        Nobody may be reading, then nothing happens. A value of another type is a defect.
+        """
+        return _NOTHING if self._emit is None else self._emit(value)
+
+
+_NOTHING: EffectOf[None] = Succeed(None)
+
+
+class Collected:
+    """Who gave a handler, while `Toolkit.to_layer` builds: so that one tool with two handlers is noticed."""
+
+    def __init__(self) -> None:
+        self.given: dict[Identity, set[int]] = {}
+
+
+@final
+class Handler:
+    """A handler in a context: the function, and the services that were there when its layer was built."""
+
+    __slots__ = ("_blocking", "_context", "_f", "_wants_context")
+
+    def __init__(
+        self, f: Callable[..., Any], context: ContextOf[Any], *, wants_context: bool, blocking: Blocking | None
+    ) -> None:
+        self._f = f
+        self._context = context
+        self._wants_context = wants_context
+        self._blocking = blocking
+
+    def answer(self, params: Any, call: CallContext, services: ContextOf[Any]) -> Any:
+        """What the handler returned: a `Result`, or else the effect of what it gives."""
+        if self._blocking is not None:
+            arguments = (params, call) if self._wants_context else (params,)
+            return self._blocking.call(self._f, arguments, call.tool.name)
+
+        returned = self._f(params, call) if self._wants_context else self._f(params)
+        kind = returned.__class__
+        if kind is Success or kind is Failure:
+            return returned
+        return self._lifted(returned, call, services)
+
+    def _lifted(self, returned: Any, call: CallContext, services: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+        context = self._context.merge(services)
+        effect: EffectOf[Any, Any, Any] | None
+        if isinstance(returned, StreamOf):
+            effect = _last(cast(Any, returned), call)
+        elif isinstance(returned, RequiresContextFutureResult):
+            effect = lift_any(cast(Any, returned)(context))
+        else:
+            effect = None if isinstance(returned, Maybe) else lift_any(returned)
+        if effect is None:
+            raise TypeError(_advice(call.tool.name, returned))
+        return Local(effect, lambda _: context)
+
+
+def _last(stream: StreamOf[Any, Any, Any], call: CallContext) -> EffectOf[Any, Any, Any]:
+    """The last item of a stream; those before it are preliminary."""
+
+    def read(pull: EffectOf[Any, Any, Any]) -> Generator[EffectOf[Any, Any, Any], Any, Any]:
+        held = yield pull
+        if held is END:
+            raise TypeError(f"the handler of {call.tool.name!r} gave an empty stream: its last item is the result")
+        while (item := (yield pull)) is not END:
+            yield call.preliminary(held)
+            held = item
+        return held
+
+    return scoped(stream.pull().flat_map(lambda pull: Generate(read, (pull,), {})))
+
+
+def _advice(name: str, returned: Any) -> str:
+    return (
+        f"the handler of {name!r} returned {returned!r}, which says neither success nor failure: return a Result "
+        "(Success(value) or Failure(error)), an awaitable of one, an Effect, a generator of effects or a Stream"
+    )
+
+
+def handler_layer(
+    identity: Identity, f: Callable[..., Any], blocking: Blocking | None = None
+) -> LayerOf[Any, Never, Any]:
+    """The layer that gives `f` as the handler of a tool, with the services that are there when it is built."""
+    wants_context = _positional(f) >= 2
+    if blocking is not None and inspect.iscoroutinefunction(f):
+        raise TypeError(f"the handler of {identity.name!r} is a coroutine function: leave blocking=True out")
+
+    def bound(context: ContextOf[Any]) -> ContextOf[Any]:
+        collected = context.find(Collected)
+        if collected is not None:
+            collected.given.setdefault(identity, set()).add(id(f))
+        return ContextOf({identity: Handler(f, context, wants_context=wants_context, blocking=blocking)})
+
+    built: EffectOf[ContextOf[Any], Never, Any] = Ask(bound)
+    return LayerOf(lambda _, __: built, shared=False)
+
+
+def _positional(f: Callable[..., Any]) -> int:
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):  # a builtin without a signature
+        return 1
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(p.kind in kinds and p.default is p.empty for p in parameters)
+
+
+def missing_handler(identity: Identity) -> LookupError:
+    """The defect of a call whose tool has no handler, which the checkers could not see."""
+    return LookupError(
+        f"no layer gives a handler for the tool {identity.name!r}: provide tool.handler(f), "
+        "best by toolkit.to_layer(…), which checks that each tool has one"
+    )
+
+
+def typed_call(tool: Tool[Any, Any, Any], params: Any) -> EffectOf[Any, Any, Any]:
+    """The typed success or failure of a tool's handler for typed parameters; no JSON is involved."""
+
+    def start(services: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+        handler: Handler | None = services.find(tool.identity)
+        if handler is None:
+            raise missing_handler(tool.identity)
+        answer = handler.answer(params, CallContext(tool), services)
+        return of_result(cast(Any, answer)) if isinstance(answer, Success | Failure) else answer
+
+    return Within(start)

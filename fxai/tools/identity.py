@@ -1,0 +1,62 @@
+"""Identities: which tool a tool is, whatever it is called and annotated with since."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, final
+
+from typing_extensions import override
+
+__all__ = ["FailureMode", "Identity", "Kind"]
+
+Kind: TypeAlias = Literal["user-defined", "dynamic", "provider-defined"]
+"""How a tool was made: by `Tool.make`, `Tool.dynamic` or `Tool.provider_defined`."""
+
+FailureMode: TypeAlias = Literal["error", "return"]
+"""Where a typed failure of the handler goes: into the error channel, or to the model as the call's result."""
+
+
+@final
+class Identity:
+    """What a tool's constructor was given that makes it this tool and no other: handlers are found by it.
+
+    Its parts are the kind, the first name, the schemas of parameters, success and failure, the failure mode, how raw
+    parameters are validated, and for a provider's tool its id and args. It is also the key of the tool's handler in
+    a context, so its hash is computed once.
+    """
+
+    __slots__ = ("_hash", "_parts")
+
+    def __init__(self, *parts: Any) -> None:
+        self._parts = parts
+        self._hash = hash(parts)
+
+    @property
+    def kind(self) -> Kind:
+        """How the tool was made."""
+        kind: Kind = self._parts[0]
+        return kind
+
+    @property
+    def name(self) -> str:
+        """The name that the tool was made with."""
+        name: str = self._parts[1]
+        return name
+
+    def with_mode(self, mode: FailureMode) -> Identity:
+        """The identity of the tool with another failure mode."""
+        return Identity(*self._parts[:5], mode, *self._parts[6:])
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Identity) and self._parts == other._parts)
+
+    @override
+    def __hash__(self) -> int:
+        return self._hash
+
+    @override
+    def __repr__(self) -> str:
+        return f"the handler of the tool {self.name!r}"
+
+    def __reduce__(self) -> tuple[type[Identity], tuple[Any, ...]]:
+        return (Identity, self._parts)

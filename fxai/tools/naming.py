@@ -1,0 +1,87 @@
+"""Names on the wire: what a provider calls a tool, and which tool it means.
+
+Tools may have any name; providers allow letters, digits, `_` and `-`, and not too many of them. A `NameMap` is made
+for each request, from its tools, and leads both ways.
+
+>>> from fxai.tools.tool import Tool
+>>> names = NameMap.of([Tool.make("Calculator.add"), Tool.make("ping")], NameRule(64))
+>>> names.sent("Calculator.add"), names.meant("Calculator__add"), names.meant("ping")
+('Calculator__add', 'Calculator.add', 'ping')
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from fxai.tools.tool import Tool
+
+__all__ = ["NameConflictError", "NameMap", "NameRule"]
+
+
+class NameConflictError(ValueError):
+    """Two tools would have one name on the wire."""
+
+
+@final
+class NameRule(msgspec.Struct, frozen=True):
+    """What a provider allows: `length` letters, digits, `_` and `-`. OpenAI allows 64, Anthropic 128."""
+
+    length: int = 64
+
+    def of(self, name: str) -> str:
+        """The name on the wire: each other run of signs is `__`; one that is too long ends in a digest of itself."""
+        plain = re.sub(r"[^a-zA-Z0-9_-]+", "__", name)
+        if len(plain) <= self.length:
+            return plain
+        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        return f"{plain[: self.length - 9]}_{digest}"
+
+
+@final
+class NameMap:
+    """The names of one request's tools, both ways; a name that it does not know stands for itself."""
+
+    __slots__ = ("_meant", "_sent")
+
+    def __init__(self, sent: Mapping[str, str]) -> None:
+        self._sent = dict(sent)
+        self._meant = {wire: name for name, wire in sent.items()}
+
+    @staticmethod
+    def of(tools: Iterable[Tool[Any, Any, Any]], rule: NameRule) -> NameMap:
+        """The map for `tools`: a provider's own tool has the provider's name, another one the name that the rule gives.
+
+        Raises:
+            NameConflictError: two tools would have one name; it names both.
+        """
+        sent: dict[str, str] = {}
+        meant: dict[str, str] = {}
+        for tool in tools:
+            wire = rule.of(tool.name) if tool.provider is None else tool.provider.name
+            if wire in meant and meant[wire] != tool.name:
+                raise NameConflictError(
+                    f"the tools {meant[wire]!r} and {tool.name!r} would both be sent as {wire!r}: rename or prefix one"
+                )
+            sent[tool.name] = wire
+            meant[wire] = tool.name
+        return NameMap(sent)
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """From the name on the wire to the tool's own."""
+        return MappingProxyType(self._meant)
+
+    def sent(self, name: str) -> str:
+        """What the tool `name` is called on the wire."""
+        return self._sent.get(name, name)
+
+    def meant(self, wire: str) -> str:
+        """Which tool is meant by a name on the wire."""
+        return self._meant.get(wire, wire)

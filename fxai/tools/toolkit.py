@@ -1,0 +1,345 @@
+"""Toolkits: tools that are offered together.
+
+A toolkit is a value; `merge` joins two, `pick`, `omit` and `filter` choose from one. Its handlers join it through
+`to_layer`, which both checkers refuse when one is missing.
+
+>>> from fxai.effects import fx
+>>> from fxai.tools.tool import Tool
+>>> from returns.result import Success
+>>> six = Tool.make("six", success=int)
+>>> kit = Toolkit.make(six)
+>>> fx.run_sync(kit.call("six", {}).provide(kit.to_layer(six.handler(lambda _: Success(6))))).result
+6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, Generic, Literal, Never, Protocol, TypeAlias, cast, final, overload
+
+from typing_extensions import TypeVar, override
+
+from fxai.effects.channel import Channel
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import EffectOf, Local, Succeed
+from fxai.effects.layer import LayerOf
+from fxai.effects.memo import MemoMap
+from fxai.effects.scope import Scope
+from fxai.effects.stream import StreamOf
+from fxai.schema.fault import SchemaError
+from fxai.tools.annotations import Annotation, Annotations
+from fxai.tools.call import OnInvalidCall, Outcome, decode_text, decode_value, run_call
+from fxai.tools.failure import ToolError
+from fxai.tools.handler import Collected
+from fxai.tools.identity import Identity
+from fxai.tools.tool import Tool
+
+__all__ = ["HandlerError", "OnConflict", "ToolConflictError", "Toolkit"]
+
+_T = TypeVar("_T")
+_U = TypeVar("_U")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
+_T_co = TypeVar("_T_co", covariant=True)
+_1 = TypeVar("_1")
+_2 = TypeVar("_2")
+_3 = TypeVar("_3")
+_4 = TypeVar("_4")
+_5 = TypeVar("_5")
+_6 = TypeVar("_6")
+_7 = TypeVar("_7")
+_8 = TypeVar("_8")
+
+OnConflict: TypeAlias = Literal["error", "first", "last"]
+"""What to do with two different tools of one name: refuse (the default), keep the first, or keep the last."""
+
+
+class _Needs(Protocol[_T_co]):
+    """A tool, seen as the handler that it needs."""
+
+    def __fx_handler__(self) -> _T_co: ...
+
+
+class ToolConflictError(ValueError):
+    """Two different tools have one name."""
+
+
+class HandlerError(TypeError):
+    """Handlers and tools do not match: a handler is missing, there are two for one tool, or one is for no tool."""
+
+
+@final
+class Toolkit(Generic[_T_co]):
+    """Tools by name, in order. `T` is the union of the handlers that they need."""
+
+    __slots__ = ("_tools",)
+
+    def __init__(self, tools: Mapping[str, Tool[Any, Any, Any]]) -> None:
+        self._tools = dict(tools)
+
+    # -- constructors
+
+    @overload
+    @staticmethod
+    def make() -> Toolkit[Never]: ...
+    @overload
+    @staticmethod
+    def make(a: _Needs[_1], /) -> Toolkit[_1]: ...
+    @overload
+    @staticmethod
+    def make(a: _Needs[_1], b: _Needs[_2], /) -> Toolkit[_1 | _2]: ...
+    @overload
+    @staticmethod
+    def make(a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], /) -> Toolkit[_1 | _2 | _3]: ...
+    @overload
+    @staticmethod
+    def make(a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], d: _Needs[_4], /) -> Toolkit[_1 | _2 | _3 | _4]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], d: _Needs[_4], e: _Needs[_5], /
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _5]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], d: _Needs[_4], e: _Needs[_5], f: _Needs[_6], /
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], d: _Needs[_4], e: _Needs[_5], f: _Needs[_6], g: _Needs[_7], /
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _Needs[_1],
+        b: _Needs[_2],
+        c: _Needs[_3],
+        d: _Needs[_4],
+        e: _Needs[_5],
+        f: _Needs[_6],
+        g: _Needs[_7],
+        h: _Needs[_8],
+        /,
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7 | _8]: ...
+    @overload
+    @staticmethod
+    def make(*tools: _Needs[_T]) -> Toolkit[_T]: ...
+    @staticmethod
+    def make(*tools: Any) -> Any:
+        """The toolkit of `tools`, in their order; up to eight of different types, any number of one type.
+
+        More of different types: `Toolkit.make(…).merge(Toolkit.make(…))`. The same tool twice is one tool.
+
+        Raises:
+            ToolConflictError: two different tools have one name.
+        """
+        return Toolkit.of(tools)
+
+    @staticmethod
+    def of(tools: Iterable[_Needs[_T]], *, on_conflict: OnConflict = "error") -> Toolkit[_T]:
+        """The toolkit of an iterable of tools.
+
+        Raises:
+            ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
+        """
+        kept: dict[str, Tool[Any, Any, Any]] = {}
+        for tool in cast("Iterable[Tool[Any, Any, Any]]", tools):
+            _add(kept, tool, on_conflict)
+        return Toolkit(kept)
+
+    @staticmethod
+    def empty() -> Toolkit[Never]:
+        """The toolkit without tools: `kit.merge(Toolkit.empty())` is `kit`."""
+        return Toolkit({})
+
+    # -- what it holds
+
+    @property
+    def tools(self) -> Mapping[str, Tool[Any, Any, Any]]:
+        """The tools by name, in order."""
+        return MappingProxyType(self._tools)
+
+    def __iter__(self) -> Iterator[Tool[Any, Any, Any]]:
+        return iter(self._tools.values())
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Toolkit) and list(self) == list(cast(Any, other))
+
+    @override
+    def __hash__(self) -> int:
+        return hash(tuple(self._tools.values()))
+
+    @override
+    def __repr__(self) -> str:
+        return f"Toolkit({', '.join(self._tools)})"
+
+    # -- toolkits from toolkits
+
+    def merge(self, other: Toolkit[_U], *, on_conflict: OnConflict = "error") -> Toolkit[_T_co | _U]:
+        """The tools of both, these first.
+
+        Raises:
+            ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
+        """
+        kept = dict(self._tools)
+        for tool in other:
+            _add(kept, tool, on_conflict)
+        return Toolkit(kept)
+
+    def pick(self, *names: str) -> Toolkit[_T_co]:
+        """The tools of these names, in this toolkit's order.
+
+        Raises:
+            KeyError: there is no tool of a name.
+        """
+        self._require(names)
+        return self.filter(lambda tool: tool.name in names)
+
+    def omit(self, *names: str) -> Toolkit[_T_co]:
+        """All tools but those of these names.
+
+        Raises:
+            KeyError: there is no tool of a name.
+        """
+        self._require(names)
+        return self.filter(lambda tool: tool.name not in names)
+
+    def filter(self, keep: Callable[[Tool[Any, Any, Any]], bool]) -> Toolkit[_T_co]:
+        """The tools for which `keep` is true."""
+        return Toolkit({name: tool for name, tool in self._tools.items() if keep(tool)})
+
+    def map(self, f: Callable[[Tool[Any, Any, Any]], Tool[Any, Any, Any]]) -> Toolkit[_T_co]:
+        """Each tool changed by `f`, which keeps its identity: `lambda tool: tool.annotate(…)`.
+
+        Raises:
+            ToolConflictError: two different tools have one name now.
+        """
+        return cast("Toolkit[_T_co]", Toolkit.of(f(tool) for tool in self))
+
+    def prefix(self, prefix: str) -> Toolkit[_T_co]:
+        """The same tools, with `prefix` before their names."""
+        return self.map(lambda tool: tool.prefix(prefix))
+
+    def rename(self, names: Mapping[str, str]) -> Toolkit[_T_co]:
+        """The same tools, those in `names` under another name.
+
+        Raises:
+            KeyError: there is no tool of a name.
+            ToolConflictError: two different tools have one name now.
+        """
+        self._require(names)
+        return self.map(lambda tool: tool.rename(names.get(tool.name, tool.name)))
+
+    def annotate_all(self, annotations: Annotations | Mapping[Annotation[Any], Any]) -> Toolkit[_T_co]:
+        """The same tools, each with `annotations`."""
+        return self.map(lambda tool: tool.annotate_all(annotations))
+
+    def _require(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._tools:
+                raise KeyError(f"there is no tool {name!r}; the tools are: {', '.join(self._tools) or 'none'}")
+
+    # -- handlers
+
+    def to_layer(self, handlers: LayerOf[_T_co, _E, _R]) -> LayerOf[_T_co, _E, _R]:
+        """The layer of this toolkit's handlers: `kit.to_layer(a.handler(f) | b.handler(g))`.
+
+        A missing handler is a type error. What the checkers cannot see is a `HandlerError` when the layer is built: a
+        missing handler among tools of one type, a second handler for a tool, one for a tool that is not here.
+        """
+
+        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+            collected = Collected()
+            built = Local(handlers.build_in(memo, scope), lambda context: context.put(Collected, collected))
+            return built.flat_map(lambda context: self._checked(context, collected))
+
+        return LayerOf(build, shared=False)
+
+    def _checked(self, context: ContextOf[Any], collected: Collected) -> EffectOf[ContextOf[Any]]:
+        needed = {tool.identity: tool.name for tool in self if tool.requires_handler}
+        given = [key for key in context if isinstance(key, Identity)]
+        missing = [name for identity, name in needed.items() if context.find(identity) is None]
+        extra = [identity.name for identity in given if identity not in needed]
+        doubled = [identity.name for identity, who in collected.given.items() if len(who) > 1]
+        problems = [
+            f"{what}: {', '.join(names)}"
+            for what, names in (
+                ("no handler for", missing),
+                ("two handlers for", doubled),
+                ("no such tool here", extra),
+            )
+            if names
+        ]
+        if problems:
+            raise HandlerError(f"the handlers do not match {self!r}: {'; '.join(problems)}")
+        return Succeed(context)
+
+    # -- calls
+
+    def call(
+        self, name: str, params: object, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
+    ) -> EffectOf[Outcome, ToolError, _T_co | None]:
+        """The final outcome of a call with plain JSON data: decoded, run and encoded.
+
+        Fails with `HandlerFailed` (failure mode `"error"`) or `InvalidResult`; with `on_invalid_call="error"` also with
+        `UnknownTool` and `InvalidParameters`, which are failed outcomes otherwise.
+        """
+        return run_call(
+            self._tools, name, lambda tool: decode_value(tool, params), call_id=call_id, on_invalid_call=on_invalid_call
+        )
+
+    def call_json(
+        self, name: str, text: bytes | str, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
+    ) -> EffectOf[Outcome, ToolError, _T_co | None]:
+        """The final outcome of a call with JSON text, as a model writes it; blank text is an empty object."""
+        return run_call(
+            self._tools, name, lambda tool: decode_text(tool, text), call_id=call_id, on_invalid_call=on_invalid_call
+        )
+
+    def handle(
+        self, name: str, params: object, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
+    ) -> StreamOf[Outcome, ToolError, _T_co | None]:
+        """The outcomes of a call: the preliminary ones in order, as they come, then exactly one final.
+
+        The handler waits until a preliminary outcome was read; leaving the stream early stops it.
+        """
+
+        def body(channel: Channel[Outcome]) -> EffectOf[None, ToolError, Any]:
+            final = run_call(
+                self._tools,
+                name,
+                lambda tool: decode_value(tool, params),
+                call_id=call_id,
+                emit=channel.put,
+                on_invalid_call=on_invalid_call,
+            )
+            return final.map(channel.offer)
+
+        return StreamOf.from_channel(body)
+
+
+def _add(kept: dict[str, Tool[Any, Any, Any]], tool: Any, on_conflict: OnConflict) -> None:
+    if not hasattr(tool, "__fx_handler__"):
+        raise SchemaError(f"a toolkit is made of tools, not of {tool!r}")
+    before = kept.get(tool.name)
+    if before is None or on_conflict == "last":
+        kept[tool.name] = tool
+    elif on_conflict == "error" and before != tool:
+        raise ToolConflictError(
+            f"two different tools are called {tool.name!r}: {_about(before)} and {_about(tool)}; rename or prefix one, "
+            'or say on_conflict="first" or "last"'
+        )
+
+
+def _about(tool: Tool[Any, Any, Any]) -> str:
+    made = f", made as {tool.identity.name!r}" if tool.identity.name != tool.name else ""
+    return f"a {tool.kind} one ({tool.description or 'no description'}{made})"
