@@ -12,7 +12,7 @@ the order it arose, so that a failure and a finalizer that failed after it are b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Never, TypeAlias, cast, final
+from typing import Any, Generic, Never, TypeAlias, final
 
 import msgspec
 from typing_extensions import TypeVar
@@ -92,7 +92,7 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True):
 
     def _raisable(self, reason: Reason[Any] | None) -> BaseException:
         if isinstance(reason, Fail):
-            error = cast(Any, reason.error)
+            error = reason.error
             return error if isinstance(error, BaseException) else FailureError(self)
 
         return reason.defect if isinstance(reason, Die) else InterruptedProgramError("the program was interrupted")

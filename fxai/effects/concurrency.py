@@ -13,17 +13,21 @@ interrupts the other children, whose finalizers run before the parent goes on.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, Never, overload
+from contextvars import Context as Variables
+from contextvars import copy_context
+from typing import Any, Never, TypeAlias, overload
 
 import anyio
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause
-from fxai.effects.effect import AwaitExit, EffectOf, Generate, Suspend
+from fxai.effects.effect import AwaitExit, EffectOf, Generate, Suspend, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.fiber import Fiber, begin
+from fxai.effects.fiber import FAIR, TURN_TAKEN, Fiber
 
-__all__ = ["all_", "collect", "for_each", "parallel", "race"]
+__all__ = ["all_", "begin", "collect", "for_each", "parallel", "race"]
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
@@ -133,6 +137,8 @@ def race(a: Any, b: Any) -> Any:
 
 
 _NONE = object()
+_BEGUN = 24  # children begun inside their parents' steps, before one is left to its own task
+_Started: TypeAlias = tuple[int, Fiber, Awaitable[Any], Variables]
 
 
 def _on_failure(exit_: Exit[Any, Any]) -> bool:
@@ -143,10 +149,46 @@ def _on_success(exit_: Exit[Any, Any]) -> bool:
     return isinstance(exit_, Succeeded)
 
 
+def begin(
+    effect: EffectOf[Any, Any, Any], parent: Fiber, env: Any = None, *, later: bool = False
+) -> tuple[Fiber, Awaitable[Any] | None, Variables]:
+    """A child that has run until its first wait, in a copy of the context variables; what it waits for, if anything.
+
+    Children of concurrent operators start so: those that never wait need no task, and what they do to context
+    variables stays theirs. Where a task is needed, start it by `variables.run`; it goes on with `drive`.
+    With `later` it has not begun, and waits for its turn.
+    """
+    fiber = Fiber(parent.env if env is None else env, fair=parent.fair)
+    variables = copy_context()
+    if parent.fair and (later or nesting.begun >= _BEGUN):
+        fiber.postpone(effect)
+        return fiber, TURN_TAKEN, variables
+
+    nesting.begun += 1
+    try:
+        pending = variables.run(fiber.step, effect, None, None)
+    finally:
+        nesting.begun -= 1
+    return fiber, pending, variables
+
+
 class _Children:
     """The children of one operator: their values, the causes of those that failed, and when to stop."""
 
-    __slots__ = ("_causes", "_fiber", "_freed", "_running", "_stop", "_stopped", "_values")
+    __slots__ = (
+        "_budget",
+        "_causes",
+        "_fatal",
+        "_fiber",
+        "_freed",
+        "_running",
+        "_stop",
+        "_stopped",
+        "_tasks",
+        "_values",
+    )
+
+    _tasks: TaskGroup
 
     def __init__(self, fiber: Fiber, number: int, *, stop: Callable[[Exit[Any, Any]], bool]) -> None:
         self._fiber = fiber
@@ -154,60 +196,86 @@ class _Children:
         self._causes: list[Cause[Any]] = []
         self._stop = stop
         self._stopped = False
+        self._fatal: BaseException | None = None
         self._running = 0
         self._freed: anyio.Event | None = None
+        self._budget = FAIR  # instructions of children before other tasks get a turn
 
     def run(
         self, effects: Iterator[EffectOf[Any, Any, Any]], limit: int, give: Callable[[list[Any]], Any]
     ) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
         """The exit, at once when no child waits for anything."""
-        index = -1
         for index, effect in enumerate(effects):
-            child, pending, variables = begin(effect, self._fiber)
-            if pending is not None:
-                return self._in_tasks(index, (child, pending, variables), effects, limit, give)
-            self._end(index, child.ended())
+            started = self._begin(index, effect)
+            if started is not None:
+                return self._in_tasks(started, effects, limit, give)
             if self._stopped:
                 break
 
         return self._exit(give)
 
+    def _begin(self, index: int, effect: EffectOf[Any, Any, Any]) -> _Started | None:
+        """The child, if it has to wait; else its end is known."""
+        child, pending, variables = begin(effect, self._fiber, later=self._budget < 0)
+        if pending is not None and self._fiber.fair:
+            return index, child, pending, variables
+
+        self._budget -= FAIR - child.left + 1
+        try:
+            self._end(index, child.ended() if pending is None else child.refuse(pending))
+        except BaseException as raised:
+            self._fatal = raised
+            self._stopped = True
+        return None
+
     async def _in_tasks(
-        self, index: int, first: Any, effects: Iterator[Any], limit: int, give: Callable[[list[Any]], Any]
+        self, first: _Started, effects: Iterator[Any], limit: int, give: Callable[[list[Any]], Any]
     ) -> Exit[Any, Any]:
-        async with anyio.create_task_group() as tasks:
-
-            async def go_on(at: int, child: Fiber, pending: Awaitable[Any]) -> None:
-                try:
-                    self._end(at, await child.drive(pending))
-                finally:
-                    self._running -= 1
-                    if self._freed is not None:
-                        self._freed.set()
-                if self._stopped:
-                    tasks.cancel_scope.cancel()
-
-            started: Any = first
+        started: _Started | None = first
+        index = first[0]
+        async with anyio.create_task_group() as self._tasks:
             while True:
-                child, pending, variables = started
-                if pending is None:
-                    self._end(index, child.ended())
-                else:
+                if started is not None:
                     self._running += 1
-                    variables.run(tasks.start_soon, go_on, index, child, pending)
-                if self._stopped:
-                    tasks.cancel_scope.cancel()
-                    break
-                while self._running >= limit and not self._stopped:
-                    self._freed = anyio.Event()
-                    await self._freed.wait()
-                effect = next(effects, None)
-                if effect is None or self._stopped:
+                    self._start(*started)
+                await self._room(limit)
+                effect = None if self._stopped else next(effects, None)
+                if effect is None:
                     break
                 index += 1
-                started = begin(effect, self._fiber)
+                started = self._begin(index, effect)
+            if self._stopped:
+                self._tasks.cancel_scope.cancel()
 
         return self._exit(give)
+
+    def _start(self, at: int, child: Fiber, pending: Awaitable[Any], variables: Variables) -> None:
+        variables.run(lambda: self._tasks.start_soon(self._go_on, at, child, pending) and None)
+
+    async def _room(self, limit: int) -> None:
+        """Waits until one child more may run, and takes a turn when it is time for one."""
+        while self._running >= limit and not self._stopped:
+            self._freed = anyio.Event()
+            await self._freed.wait()
+        if self._budget < 0:
+            self._budget = FAIR
+            await checkpoint()
+
+    async def _go_on(self, at: int, child: Fiber, pending: Awaitable[Any]) -> None:
+        try:
+            self._end(at, await child.drive(pending))
+        except anyio.get_cancelled_exc_class():
+            self._causes.extend(cause for cause in (child.besides(),) if cause.reasons)
+            raise
+        except BaseException as raised:  # KeyboardInterrupt, SystemExit: out of a task group they would come as a group
+            self._fatal = raised
+            self._stopped = True
+        finally:
+            self._running -= 1
+            if self._freed is not None:
+                self._freed.set()
+        if self._stopped:
+            self._tasks.cancel_scope.cancel()
 
     def _end(self, index: int, exit_: Exit[Any, Any]) -> None:
         if isinstance(exit_, Succeeded):
@@ -218,6 +286,9 @@ class _Children:
         self._stopped = self._stopped or self._stop(exit_)
 
     def _exit(self, give: Callable[[list[Any]], Any]) -> Exit[Any, Any]:
+        if self._fatal is not None:
+            raise self._fatal
+
         won = self._stopped and self._stop is _on_success
         if not self._causes or won:
             return Succeeded(give(self._values))

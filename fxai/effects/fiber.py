@@ -14,8 +14,6 @@ Cancellation, `KeyboardInterrupt` and `SystemExit` unwind the stack, so that fin
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from contextvars import Context as Variables
-from contextvars import copy_context
 from types import GeneratorType
 from typing import Any, ClassVar, cast, final
 
@@ -29,7 +27,7 @@ from fxai.effects.clock import LIVE, Clock
 from fxai.effects.effect import EffectOf, Timeout, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
 
-__all__ = ["FAIR", "Fiber", "begin", "run_fiber"]
+__all__ = ["FAIR", "TURN_TAKEN", "Fiber", "run_fiber"]
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -41,7 +39,6 @@ _RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(17, 22)  # frames that are 
 
 FAIR = 4096  # instructions between two turns of the event loop
 _NEVER = 1 << 62
-_BEGUN = 24  # children begun inside their parents' steps, before one is left to its own task
 
 
 class _Restore(msgspec.Struct, eq=False):
@@ -67,7 +64,7 @@ class _Mark(msgspec.Struct, eq=False):
 _UNMASK_FRAME = _Mark(_UNMASK)
 _FLATTEN_FRAME = _Mark(_FLATTEN)
 _INTERRUPT = Interrupt()  # of fibers that were not interrupted: in no cause
-_TURN = cast("Awaitable[Any]", _Mark(-1))  # stands for "let others run": the driver awaits a checkpoint for it
+TURN_TAKEN = cast("Awaitable[Any]", _Mark(-1))  # stands for "let others run": the driver awaits a checkpoint for it
 
 
 class _Unwind(BaseException):
@@ -84,21 +81,16 @@ class Fiber:
 
     __slots__ = ("_depth", "_fatal", "_interrupt", "_mask", "_stack", "env", "exit", "fair", "left")
 
-    env: Any
-    exit: Exit[Any, Any] | None
-    fair: bool  # False: no event loop runs it, so it may not await
-    left: int  # instructions before it lets others run
-
     def __init__(self, env: Any, *, fair: bool = True) -> None:
         self._stack: list[Any] = []
-        self.env = env
+        self.env: Any = env
         self._mask = 0
         self._fatal: BaseException | None = None
-        self.exit = None
+        self.exit: Exit[Any, Any] | None = None
         self._depth = 0
-        self.fair = fair
+        self.fair = fair  # False: no event loop runs it, so it may not await
         self._interrupt = _INTERRUPT
-        self.left = FAIR if fair else _NEVER
+        self.left = FAIR if fair else _NEVER  # instructions before it lets others run
 
     def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
         """Runs until something must be awaited, which it gives, or until `exit` is set: then None."""
@@ -164,7 +156,7 @@ class Fiber:
                             if left < 0:
                                 left = FAIR
                                 push(_Start(cur))
-                                return _TURN
+                                return TURN_TAKEN
                             op = cur.op
                             if op == _SUCCEED:
                                 value = cur.value
@@ -220,7 +212,7 @@ class Fiber:
                             else:
                                 value = None
                                 if self.fair:
-                                    return _TURN
+                                    return TURN_TAKEN
 
                         cur = None
                         while stack:  # hand the value to the next frame
@@ -329,7 +321,7 @@ class Fiber:
             value: Any = None
             cause: Cause[Any] | None = None
             try:
-                awaited = checkpoint() if pending is _TURN else pending
+                awaited = checkpoint() if pending is TURN_TAKEN else pending
                 if self._mask or self._fatal is not None:  # finalizers are not interrupted
                     with anyio.CancelScope(shield=True):
                         value = await awaited
@@ -405,26 +397,3 @@ async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
     if pending is None:
         return fiber.ended()
     return await fiber.drive(pending)
-
-
-def begin(
-    effect: EffectOf[Any, Any, Any], parent: Fiber, env: Any = None, *, later: bool = False
-) -> tuple[Fiber, Awaitable[Any] | None, Variables]:
-    """A child that has run until its first wait, in a copy of the context variables; what it waits for, if anything.
-
-    Children of concurrent operators start so: those that never wait need no task, and what they do to context
-    variables stays theirs. Where a task is needed, start it by `variables.run`; it goes on with `drive`. With `later` it has not
-    begun, and waits for its turn.
-    """
-    fiber = Fiber(parent.env if env is None else env, fair=parent.fair)
-    variables = copy_context()
-    if parent.fair and (later or nesting.begun >= _BEGUN):
-        fiber.postpone(effect)
-        return fiber, _TURN, variables
-
-    nesting.begun += 1
-    try:
-        pending = variables.run(fiber.step, effect, None, None)
-    finally:
-        nesting.begun -= 1
-    return fiber, pending, variables

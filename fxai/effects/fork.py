@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from contextvars import Context as Variables
 from functools import partial
 from typing import Any, Generic, Never, cast, final
 
@@ -18,11 +19,12 @@ import anyio
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Interrupt
+from fxai.effects.concurrency import begin
 from fxai.effects.effect import AwaitExit, EffectOf, Suspend
 from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.fiber import Fiber, begin
+from fxai.effects.fiber import Fiber
 from fxai.effects.scope import NOTHING, Scope
-from fxai.effects.spawn import event_loop, spawn
+from fxai.effects.spawn import spawn, stops_the_loop
 
 __all__ = ["FiberHandle", "fork"]
 
@@ -37,10 +39,11 @@ _E_co = TypeVar("_E_co", covariant=True, default=Never)
 class FiberHandle(Generic[_A_co, _E_co]):
     """A program in the background: how to wait for it, ask how it ended, or stop it."""
 
-    __slots__ = ("_cancel", "_done", "_exit")
+    __slots__ = ("_cancel", "_done", "_exit", "_fatal")
 
     def __init__(self) -> None:
         self._exit: Exit[Any, Any] | None = None
+        self._fatal: BaseException | None = None
         self._done: anyio.Event | None = None
         self._cancel: anyio.CancelScope | None = None
 
@@ -62,12 +65,16 @@ class FiberHandle(Generic[_A_co, _E_co]):
         return Suspend(self._stop)
 
     def _stop(self) -> EffectOf[None, Never, None]:
+        if self._fatal is not None:
+            raise self._fatal
         if self._exit is not None or self._cancel is None:
             return NOTHING
         self._cancel.cancel()
         return self.exit().as_(None)
 
     def _wait(self, *, wrap: bool) -> Any:
+        if self._fatal is not None:
+            raise self._fatal
         if self._exit is not None:
             end: Exit[Any, Any] = Succeeded(self._exit) if wrap else self._exit
             return end
@@ -79,32 +86,44 @@ class FiberHandle(Generic[_A_co, _E_co]):
 
         return wait()
 
-    def start(self, fiber: Fiber, pending: Awaitable[Any] | None, variables: Any) -> None:
-        """Goes on with a fiber that has run until its first wait, in a task where it needs one."""
+    def start(
+        self, fiber: Fiber, pending: Awaitable[Any] | None, variables: Variables, ended: Callable[[], None]
+    ) -> None:
+        """Goes on with a fiber that has run until its first wait, in a task where it needs one; then calls `ended`."""
         if pending is None:
             self._exit = fiber.ended()
-            return
-
-        if event_loop() is None:
+        elif not fiber.fair:
             self._exit = fiber.refuse(pending)
+        else:
+            self._spawn(fiber, pending, variables, ended)
             return
+        ended()
 
+    def _spawn(self, fiber: Fiber, pending: Awaitable[Any], variables: Variables, ended: Callable[[], None]) -> None:
         self._done = anyio.Event()
         self._cancel = anyio.CancelScope()
-        spawn(partial(self._run, fiber, pending), variables)
+        spawn(partial(self._run, fiber, pending, ended), variables)
 
-    async def _run(self, fiber: Fiber, pending: Awaitable[Any]) -> None:
+    async def _run(self, fiber: Fiber, pending: Awaitable[Any], ended: Callable[[], None]) -> None:
         try:
             with cast(anyio.CancelScope, self._cancel):
-                self._exit = await fiber.drive(pending)
+                await fiber.drive(pending)
+        except BaseException as raised:
+            if stops_the_loop(raised):
+                raise
+            self._fatal = raised  # raised where somebody waits for the program, or its scope closes
         finally:
-            if self._exit is None:
-                self._exit = Failed(Cause((Interrupt(),)))
+            self._exit = fiber.exit or Failed(Cause((Interrupt(),)))
+            if self._fatal is None:
+                ended()
             cast(anyio.Event, self._done).set()
 
 
 def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _R | Scope | None]:
-    """Starts `effect` in the background and gives its handle; it is interrupted when the scope around closes."""
+    """Starts `effect` in the background and gives its handle; it is interrupted when the scope around closes.
+
+    What it acquires stays until then too, and is released after it was interrupted.
+    """
 
     def start(fiber: Fiber) -> Exit[FiberHandle[_A, _E], Never]:
         return Succeeded(fork_in(fiber, effect, fiber.env.fetch(Scope)))
@@ -115,7 +134,12 @@ def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _
 def fork_in(fiber: Fiber, effect: EffectOf[Any, Any, Any], scope: Scope) -> FiberHandle[Any, Any]:
     """The handle of `effect`, started with the services of `fiber` and held by `scope`."""
     handle: FiberHandle[Any, Any] = FiberHandle()
-    handle.start(*begin(effect, fiber))
-    if not handle.ended:
-        scope.add(lambda _: handle.interrupt())
+    own = Scope()  # a part of `scope`: what the program acquires is released after it was stopped, not before
+    held = scope.add(lambda exit_: handle.interrupt().and_then(own.close(exit_)))
+
+    def ended() -> None:
+        if own.empty:
+            scope.remove(held)
+
+    handle.start(*begin(effect, fiber, fiber.env.put(Scope, own)), ended)
     return handle

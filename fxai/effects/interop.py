@@ -81,7 +81,7 @@ def lift_any(x: Any) -> EffectOf[Any, Any, Any] | None:
     if isinstance(x, EffectOf):
         return cast("EffectOf[Any, Any, Any]", x)  # type: ignore[redundant-cast]
     if isinstance(x, GeneratorType):
-        return Generate(_unused, (x,), {})
+        return Generate(_unused, (cast("Any", x),), {})
     if isinstance(x, IOResult):
         return of_result(cast("Result[Any, Any]", unsafe_perform_io(cast(Any, x))))
     if isinstance(x, Maybe):
@@ -94,9 +94,7 @@ def lift_any(x: Any) -> EffectOf[Any, Any, Any] | None:
 
 def _unused(generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, Any]:
     if getgeneratorstate(generator) != GEN_CREATED:
-        raise RuntimeError(
-            "this generator was run already: put its function under @fx.gen, which makes one for each run"
-        )
+        raise RuntimeError("this generator was run already: @fx.gen on its function makes a new one for each run")
     return generator
 
 

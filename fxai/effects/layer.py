@@ -242,10 +242,10 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         return LayerOf(build)
 
 
-def _attempt(build: Callable[[Scope], EffectOf[_A, _E, _R]], scope: Scope) -> EffectOf[_A, _E, _R]:
+def _attempt(build: Callable[[Scope], EffectOf[Any, Any, Any]], scope: Scope) -> EffectOf[Any, Any, Any]:
     """What `build` gives in a scope of its own, which closes with `scope`, or at once when the build fails."""
 
-    def begin() -> EffectOf[_A, _E, _R]:
+    def begin() -> EffectOf[Any, Any, Any]:
         own = Scope()
         scope.add(own.close)
         return build(own).on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else own.close(end))

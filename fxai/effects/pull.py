@@ -14,8 +14,20 @@ from returns.maybe import Maybe, Nothing, Some
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.channel import END, Channel
 from fxai.effects.concurrency import parallel
-from fxai.effects.effect import Await, AwaitExit, EffectOf, FailCause, Generate, Local, Map, Succeed, Suspend, Sync
-from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.effect import (
+    Await,
+    AwaitExit,
+    EffectOf,
+    FailCause,
+    Fold,
+    Generate,
+    Local,
+    Map,
+    Succeed,
+    Suspend,
+    Sync,
+)
+from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.fiber import Fiber
 from fxai.effects.fork import FiberHandle, fork, fork_in
 from fxai.effects.scope import NOTHING, Scope, add_finalizer, scoped
@@ -169,7 +181,7 @@ def _flattened(outer: Open, inner: Callable[[Any], Open]) -> Steps:
                     return END
                 scope = Scope()
                 current.append((NOTHING, scope))
-                current[0] = ((yield _in(scope, inner(item))), scope)
+                current[0] = (_in(scope, (yield _in(scope, inner(item)))), scope)
             item = yield current[0][0]
             if item is not END:
                 return item
@@ -194,23 +206,30 @@ def zipped(one: Open, two: Open) -> Open:
 
 
 def recovering(source: Open, other: Callable[[Any], Open]) -> Open:
-    """The values of `source`; after a typed failure, those of the stream that `other` makes of it."""
+    """The values of `source`; after a typed failure, when it is released, those of the stream that `other` makes."""
+    return Generate(_recovering, (source, other), {})
 
-    def opened() -> Steps:
-        current: list[Pull] = []
 
-        def recover(error: Any) -> Pull:
-            return other(error).flat_map(turn)
+def _recovering(source: Open, other: Callable[[Any], Open]) -> Steps:
+    scope = Scope()  # of the source
+    current: list[Pull] = []
+    yield add_finalizer(scope.close)
 
-        def turn(pull: Pull) -> Pull:
-            current[:] = [pull]
-            return pull
+    def reopened(cause: Cause[Any]) -> Open | None:
+        error = next((reason for reason in cause.reasons if isinstance(reason, Fail)), None)
+        return None if error is None else scope.close(Failed(cause)).flat_map(lambda _: other(error.error))
 
-        first = yield source.map(lambda pull: pull.catch_all(recover)).catch_all(other)
-        current.append(first)
-        return Suspend(lambda: current[0])
+    def recover(cause: Cause[Any]) -> Pull | None:
+        opened = reopened(cause)
+        return None if opened is None else opened.flat_map(turn)
 
-    return Generate(opened, (), {})
+    def turn(pull: Pull) -> Pull:
+        current[:] = [pull]
+        return pull
+
+    opened = _in(scope, source).map(lambda pull: Fold(_in(scope, pull), recover, None))
+    current.append((yield Fold(opened, reopened, None)))
+    return Suspend(lambda: current[0])
 
 
 # -- streams with a program beside the reader

@@ -94,13 +94,17 @@ class Schedule(Generic[_In_contra, _Out_co]):
 
     @staticmethod
     def fixed(seconds: float) -> Schedule[object, int]:
-        """Without end, at multiples of `seconds` after the first end; those that were missed are left out."""
+        """Without end, at multiples of `seconds` after the first start; those that were missed are left out."""
+        if seconds <= 0:
+            return Schedule.forever()
 
         def start() -> _Step:
             numbers = count(1)
+            ticks = [0]  # the last one that was waited for: it counts as passed, even where a clock wakes early
 
             def step(elapsed: float, _: object) -> _Again:
-                return _Again(seconds - elapsed % seconds if seconds > 0 else 0.0, next(numbers))
+                ticks[0] = max(ticks[0], int(elapsed / seconds)) + 1
+                return _Again(ticks[0] * seconds - elapsed, next(numbers))
 
             return step
 
@@ -109,7 +113,7 @@ class Schedule(Generic[_In_contra, _Out_co]):
     @staticmethod
     def exponential(seconds: float, factor: float = 2) -> Schedule[object, int]:
         """Without end; the first delay is `seconds`, each next one `factor` times the last."""
-        return _delays(lambda: (seconds * factor**n for n in count()), f"exponential({seconds}, {factor})")
+        return _delays(lambda: _growing(float(seconds), factor), f"exponential({seconds}, {factor})")
 
     @staticmethod
     def linear(seconds: float) -> Schedule[object, int]:
@@ -145,7 +149,12 @@ class Schedule(Generic[_In_contra, _Out_co]):
             one, two = self._start(), other._start()
             return lambda elapsed, given: f(one(elapsed, given), two(elapsed, given))
 
-        return Schedule(start, f"{self._label} {sign} {other._label}")
+        return Schedule(start, f"{self._part(sign)} {sign} {other._part(sign)}")
+
+    def _part(self, sign: str) -> str:
+        """The label as a part of one that `sign` joins."""
+        joined = " & " in self._label or " | " in self._label
+        return f"({self._label})" if joined and f" {sign} " not in self._label else self._label
 
     def and_then(self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]) -> Schedule[_In2, _Out | _Out2]:
         """This one until it ends, then `other`."""
@@ -200,11 +209,14 @@ class Schedule(Generic[_In_contra, _Out_co]):
 
     def _each(self, f: Callable[[_Again, float, Any], _Again | None], label: str) -> Schedule[_In_contra, Any]:
         def start() -> _Step:
-            inner = self._start()
+            inner = [self._start()]  # empty once it has ended
 
             def step(elapsed: float, given: Any) -> _Again | None:
-                again = inner(elapsed, given)
-                return None if again is None else f(again, elapsed, given)
+                again = inner[0](elapsed, given) if inner else None
+                changed = None if again is None else f(again, elapsed, given)
+                if changed is None:
+                    inner.clear()
+                return changed
 
             return step
 
@@ -256,6 +268,12 @@ def _pause(seconds: float) -> EffectOf[None]:
 
 
 _NO_PAUSE: EffectOf[None] = Ask(lambda _: None)
+
+
+def _growing(delay: float, factor: float) -> Iterator[float]:
+    while True:
+        yield delay
+        delay *= factor  # in the end infinite, which a cap still bounds; a power would overflow
 
 
 def _delays(delays: Callable[[], Iterator[float]], label: str) -> Schedule[object, int]:

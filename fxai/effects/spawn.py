@@ -12,7 +12,9 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, Literal
 
-__all__ = ["event_loop", "spawn"]
+from anyio import get_cancelled_exc_class
+
+__all__ = ["event_loop", "spawn", "stops_the_loop"]
 
 _tasks: set[asyncio.Task[Any]] = set()  # an event loop holds its tasks weakly
 
@@ -31,7 +33,20 @@ def spawn(f: Callable[[], Coroutine[Any, Any, None]], variables: Context) -> Non
 
     task = variables.run(asyncio.get_running_loop().create_task, f())
     _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
+    task.add_done_callback(_forget)
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    _tasks.discard(task)
+    if not task.cancelled():
+        task.exception()  # seen: asyncio raised it out of the loop
+
+
+def stops_the_loop(raised: BaseException) -> bool:
+    """True for what a task of its own must let out: a cancellation, and what asyncio stops its loop for."""
+    if isinstance(raised, get_cancelled_exc_class()):
+        return True
+    return event_loop() == "asyncio" and isinstance(raised, KeyboardInterrupt | SystemExit)
 
 
 def event_loop() -> Literal["asyncio", "trio"] | None:

@@ -135,8 +135,12 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     def map_effect(
         self, f: Callable[[_A_co], EffectOf[_B, _E2, _R2]], *, concurrency: int = 1
     ) -> StreamOf[_B, _E_co | _E2, _R_co | _R2]:
-        """The stream of the values of `f`, in order; `concurrency` of them run at once, ahead of the reader."""
-        if concurrency > 1:
+        """The stream of the values of `f`, in order; `concurrency` of them run at once, ahead of the reader.
+
+        Raises:
+            ValueError: `concurrency` is less than 1.
+        """
+        if _at_least_one("concurrency", concurrency) > 1:
             return StreamOf(_pull.concurrent(self._open, f, concurrency))
         end: EffectOf[Any] = Succeed(END)
         return self._pulled(lambda pull: pull.flat_map(lambda x: end if x is END else f(x)))
@@ -167,8 +171,13 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         return StreamOf(self._open.map(lambda pull: _pull.dropping(pull, number)))
 
     def grouped(self, size: int) -> StreamOf[tuple[_A_co, ...], _E_co, _R_co]:
-        """The values in tuples of `size`; the last one may be shorter."""
-        return self._pulled(lambda pull: Generate(_pull.group, (pull, size), {}))
+        """The values in tuples of `size`; the last one may be shorter.
+
+        Raises:
+            ValueError: `size` is less than 1.
+        """
+        number = _at_least_one("size", size)
+        return self._pulled(lambda pull: Generate(_pull.group, (pull, number), {}))
 
     # -- streams together
 
@@ -190,8 +199,13 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         return StreamOf(_pull.zipped(self._open, other._open))
 
     def buffer(self, capacity: int) -> StreamOf[_A_co, _E_co, _R_co]:
-        """The stream whose producer runs beside the reader, at most `capacity` values ahead."""
-        return StreamOf(_pull.channelled(lambda channel: _pull.pumped(self._open, channel), capacity))
+        """The stream whose producer runs beside the reader, at most `capacity` values ahead.
+
+        Raises:
+            ValueError: `capacity` is less than 1.
+        """
+        ahead = _at_least_one("capacity", capacity) - 1  # one more waits to be put
+        return StreamOf(_pull.channelled(lambda channel: _pull.pumped(self._open, channel), ahead))
 
     # -- failure and finalizers
 
@@ -276,6 +290,12 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         is an exception, else as `FailureError`; a defect is raised as itself.
         """
         return cast("AbstractAsyncContextManager[AsyncIterator[_B]]", Iteration(self._open))
+
+
+def _at_least_one(name: str, number: int) -> int:
+    if number < 1:
+        raise ValueError(f"{name} is {number}: it must be at least 1")
+    return number
 
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from fxai.tools.handler import CallContext, Handler, missing_handler
 from fxai.tools.options import described
 
 if TYPE_CHECKING:
-    from fxai.messages.message import Message
+    from fxai.messages.prompt import Prompt
     from fxai.tools.tool import Tool
 
 __all__ = ["OnInvalidCall", "Outcome", "run_call"]
@@ -103,7 +103,7 @@ def run_call(
     decode: Decode,
     *,
     call_id: str = "",
-    messages: tuple[Message, ...] = (),
+    prompt: Prompt | None = None,
     deadline: float | None = None,
     emit: Callable[[Outcome], EffectOf[None]] | None = None,
     on_invalid_call: OnInvalidCall = "return",
@@ -123,7 +123,7 @@ def run_call(
             raise missing_handler(tool.identity)
 
         shown = None if emit is None else _shown(tool, emit)
-        answer = handler.answer(params, CallContext(tool, call_id, messages, deadline, shown), services)
+        answer = handler.answer(params, CallContext(tool, call_id, prompt, deadline, shown), services)
         kind = answer.__class__
         if kind is Success:
             return _succeeded(tool, answer.unwrap())

@@ -15,6 +15,8 @@ from typing import Any, Generic, TypeAlias, final
 import msgspec
 from typing_extensions import TypeVar, override
 
+from fxai.messages.prompt import Prompt
+from fxai.messages.response import Response
 from fxai.schema.fault import Fault
 
 __all__ = [
@@ -31,7 +33,7 @@ __all__ = [
 _F_co = TypeVar("_F_co", covariant=True, default=Any)
 
 
-class _Failure(msgspec.Struct, frozen=True, tag_field="type"):
+class _Failure(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
     @property
     def message(self) -> str:
         """What happened and what to do, in one line."""
@@ -44,6 +46,10 @@ class UnknownTool(_Failure, frozen=True, tag="unknown-tool"):
 
     name: str
     known: tuple[str, ...] = ()
+    response: Response | None = None
+    """As in `HandlerFailed`."""
+    history: Prompt | None = None
+    """As in `HandlerFailed`."""
 
     @override
     def __str__(self) -> str:
@@ -57,6 +63,10 @@ class InvalidParameters(_Failure, frozen=True, tag="invalid-parameters"):
 
     name: str
     faults: tuple[Fault, ...]
+    response: Response | None = None
+    """As in `HandlerFailed`."""
+    history: Prompt | None = None
+    """As in `HandlerFailed`."""
 
     @override
     def __str__(self) -> str:
@@ -70,6 +80,10 @@ class HandlerFailed(_Failure, Generic[_F_co], frozen=True, tag="handler-failed")
 
     name: str
     error: _F_co
+    response: Response | None = None
+    """The model's response with the result of every call, where a model made this one."""
+    history: Prompt | None = None
+    """The whole conversation, results included, where a loop made it."""
 
     @override
     def __str__(self) -> str:
@@ -83,6 +97,10 @@ class InvalidResult(_Failure, frozen=True, tag="invalid-result"):
     name: str
     faults: tuple[Fault, ...]
     declared: str = "success"
+    response: Response | None = None
+    """As in `HandlerFailed`."""
+    history: Prompt | None = None
+    """As in `HandlerFailed`."""
 
     @override
     def __str__(self) -> str:

@@ -29,6 +29,7 @@ from fxai.tools.identity import Identity
 
 if TYPE_CHECKING:
     from fxai.messages.message import Message
+    from fxai.messages.prompt import Prompt
     from fxai.tools.tool import Tool
 
 __all__ = ["CallContext", "HandlerOf", "HandlerReturn", "handler_layer"]
@@ -72,14 +73,12 @@ Emitter: TypeAlias = "Callable[[Any], EffectOf[None]]"
 class CallContext:
     """What a handler may know of the call that it answers; its second argument, if it takes two."""
 
-    __slots__ = ("_emit", "call_id", "deadline", "messages", "tool")
+    __slots__ = ("_emit", "_prompt", "call_id", "deadline", "tool")
 
     call_id: str
     """The model's id of the call; empty when no model made it."""
     tool: Tool[Any, Any, Any]
     """The tool that was called."""
-    messages: tuple[Message, ...]
-    """The conversation so far, without the system prompt; empty when no model made the call."""
     deadline: float | None
     """When the run will be cut off, in seconds of the clock's `monotonic`; None: not known to end."""
 
@@ -87,15 +86,20 @@ class CallContext:
         self,
         tool: Tool[Any, Any, Any],
         call_id: str = "",
-        messages: tuple[Message, ...] = (),
+        prompt: Prompt | None = None,
         deadline: float | None = None,
         emit: Emitter | None = None,
     ) -> None:
         self.tool = tool
         self.call_id = call_id
-        self.messages = messages
+        self._prompt = prompt
         self.deadline = deadline
         self._emit = emit
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The conversation so far, without the system prompt; empty when no model made the call."""
+        return () if self._prompt is None else tuple(m for m in self._prompt if m.role != "system")
 
     def preliminary(self, value: object) -> EffectOf[None, Never, None]:
         """Shows `value`, of the tool's success type, before the result is there; waits until it was read.

@@ -1,0 +1,67 @@
+"""Answers: what a run of an agent gives."""
+
+from __future__ import annotations
+
+from typing import final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.messages.part import FinishReason, ToolCall
+from fxai.messages.prompt import Prompt
+from fxai.messages.response import Response
+from fxai.messages.usage import Usage
+
+__all__ = ["Answer", "Step"]
+
+
+@final
+class Step(msgspec.Struct, frozen=True):
+    """One round of a run: the model's turn and the results of its calls."""
+
+    number: int
+    """Which round, from 1."""
+    response: Response
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+
+@final
+class Answer(msgspec.Struct, frozen=True):
+    """What a run gave: its steps, and the whole conversation."""
+
+    steps: tuple[Step, ...]
+    history: Prompt
+    """What was said before, and everything since: a run can go on from it."""
+
+    @property
+    def text(self) -> str:
+        """The text of the last turn."""
+        return self.steps[-1].response.text
+
+    @property
+    def response(self) -> Response:
+        """The last turn."""
+        return self.steps[-1].response
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all steps."""
+        return sum((step.response.usage for step in self.steps), Usage())
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why the last turn ended; `"pending"` where calls of others are open, which is no failure."""
+        return self.steps[-1].response.finish_reason
+
+    @property
+    def pending(self) -> tuple[ToolCall, ...]:
+        """The calls that wait for somebody else's result; the run goes on from its history with those."""
+        answered = {result.id for result in self.response.tool_results}
+        return tuple(c for c in self.response.tool_calls if c.id not in answered and not c.provider_executed)
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.history)

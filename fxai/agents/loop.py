@@ -1,0 +1,146 @@
+"""The loop: a model asked again and again, its calls run in between, until it is done.
+
+Ask, run the calls, append the results, ask again: until a turn calls no tool, or leaves calls of others open, or the
+budget is spent. A turn that the provider paused is asked to go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+from fxai.agents.answer import Answer, Step
+from fxai.agents.budget import Budget, BudgetExceeded
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.channel import END
+from fxai.effects.effect import EffectOf, FailCause, FlatMap, Generate, Succeed, Suspend
+from fxai.effects.stream import StreamOf
+from fxai.messages.errors import AiError
+from fxai.messages.part import StreamPart
+from fxai.messages.prompt import Prompt
+from fxai.messages.response import Response
+from fxai.models.choice import ToolChoice, ToolChoices
+from fxai.models.language_model import LanguageModel, RoundOptions
+from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, ToolError, UnknownTool
+from fxai.tools.toolkit import Toolkit
+
+__all__ = ["RunError", "run_loop", "stream_loop"]
+
+RunError: TypeAlias = AiError | ToolError | BudgetExceeded
+"""What can go wrong in a run."""
+
+
+def run_loop(
+    prompt: Prompt, toolkit: Toolkit[Any], budget: Budget, options: RoundOptions
+) -> EffectOf[Answer, RunError, Any]:
+    """The answer of a run that starts from `prompt`."""
+
+    def loop() -> Generator[EffectOf[Any, Any, Any], Any, Answer]:
+        history, steps, asked = prompt, cast("list[Step]", []), options
+        while True:
+            turn = LanguageModel.generate_text(history, toolkit=toolkit, **asked)
+            response: Response = yield _remembering(turn, history)
+            history = history.extend(Prompt.from_parts(response.content))
+            steps.append(Step(len(steps) + 1, response))
+            if is_done(response):
+                return Answer(tuple(steps), history)
+            if len(steps) >= budget.rounds:
+                yield _exceeded(budget, history)
+            asked = later(asked)
+
+    return Generate(loop, (), {})
+
+
+def is_done(response: Response) -> bool:
+    """Whether the model has nothing more to say: no call was answered, none is open, and it was not paused."""
+    reason = response.finish_reason
+    if reason == "pending":
+        return True
+    ours = any(not call.provider_executed for call in response.tool_calls)
+    return not ours and reason != "pause"
+
+
+def later(options: RoundOptions) -> RoundOptions:
+    """The options after the first round: a call that was demanded has been made."""
+    choice = options.get("tool_choice", "auto")
+    if isinstance(choice, ToolChoice):
+        narrowed = ToolChoice(choice.names)
+        following: ToolChoices = "auto" if choice.mode == "tool" else narrowed
+    else:
+        following = "auto" if choice == "required" else choice
+    return options if following == choice else {**options, "tool_choice": following}
+
+
+def _exceeded(budget: Budget, history: Prompt) -> EffectOf[Any, BudgetExceeded]:
+    return FailCause(Cause((Fail(BudgetExceeded("rounds", budget.rounds, history)),)))
+
+
+def _remembering(turn: EffectOf[Any, Any, Any], history: Prompt) -> EffectOf[Any, Any, Any]:
+    return turn.map_error(lambda error: _with_history(error, history))
+
+
+def _with_history(error: Any, history: Prompt) -> Any:
+    if not isinstance(error, HandlerFailed | InvalidResult | InvalidParameters | UnknownTool):
+        return error
+    failure = cast(Any, error)
+    said = () if failure.response is None else failure.response.content
+    return msgspec.structs.replace(failure, history=history.extend(Prompt.from_parts(said)))
+
+
+def stream_loop(
+    prompt: Prompt, toolkit: Toolkit[Any], budget: Budget, options: RoundOptions
+) -> StreamOf[StreamPart, RunError, Any]:
+    """The parts of a run that starts from `prompt`, as they come; each round ends with its `finish`."""
+    return StreamOf(Suspend(lambda: Succeed(_Streamed(prompt, toolkit, budget, options).pull)))
+
+
+class _Streamed:
+    """One streamed run: the round that is read, and how it goes on from there."""
+
+    __slots__ = ("_budget", "_done", "_history", "_options", "_parts", "_round", "_rounds", "_toolkit", "pull")
+
+    def __init__(self, prompt: Prompt, toolkit: Toolkit[Any], budget: Budget, options: RoundOptions) -> None:
+        self._history = prompt
+        self._toolkit = toolkit
+        self._budget = budget
+        self._options = options
+        self._parts: list[StreamPart] = []
+        self._round: EffectOf[Any, Any, Any] | None = None
+        self._rounds = 0
+        self._done = False
+        self.pull: EffectOf[Any, Any, Any] = Suspend(self._following)
+
+    def _following(self) -> EffectOf[Any, Any, Any]:
+        if self._done:
+            return Succeed(END)
+        if self._round is None:
+            return self._open()
+        return FlatMap(_remembering(self._round, self._history), self._seen)
+
+    def _open(self) -> EffectOf[Any, Any, Any]:
+        stream = LanguageModel.stream_text(self._history, toolkit=self._toolkit, **self._options)
+
+        def opened(pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+            self._round = pull
+            self._rounds += 1
+            self._parts = []
+            return self.pull
+
+        return FlatMap(_remembering(stream.pull(), self._history), opened)
+
+    def _seen(self, part: Any) -> EffectOf[Any, Any, Any]:
+        if part is not END:
+            self._parts.append(part)
+            return Succeed(part)
+
+        response = Response.from_stream(self._parts)
+        self._history = self._history.extend(Prompt.from_parts(response.content))
+        self._round = None
+        self._options = later(self._options)
+        if is_done(response):
+            self._done = True
+        elif self._rounds >= self._budget.rounds:
+            return _exceeded(self._budget, self._history)
+        return self.pull

@@ -1,0 +1,281 @@
+"""Prompts: the whole of a conversation as one immutable value.
+
+>>> prompt = Prompt.make("What is 2 + 3?").set_system("You add.")
+>>> [message.role for message in prompt]
+['system', 'user']
+>>> Prompt.from_json(prompt.to_json()).unwrap() == prompt
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from threading import Lock
+from typing import Any, ClassVar, TypeAlias, final
+
+from returns.result import Result
+
+from fxai.messages.content import (
+    AssistantContent,
+    Content,
+    FilePart,
+    FileUrl,
+    ReasoningPart,
+    TextPart,
+    ToolApprovalRequestPart,
+    ToolApprovalResponsePart,
+    ToolCallPart,
+    ToolContent,
+    ToolResultPart,
+    UserContent,
+)
+from fxai.messages.fold import fold
+from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from fxai.messages.part import AnyPart
+from fxai.messages.transcript import transcript
+from fxai.messages.wire import (
+    HISTORY_LIMITS,
+    MessageError,
+    messages_from_data,
+    messages_from_json,
+    messages_of,
+    messages_to_data,
+    messages_to_json,
+)
+from fxai.schema.fault import DecodeFailure
+from fxai.schema.parsing import Limits
+
+__all__ = [
+    "AssistantContent",
+    "AssistantMessage",
+    "Content",
+    "FilePart",
+    "FileUrl",
+    "Message",
+    "MessageError",
+    "Prompt",
+    "PromptInput",
+    "ReasoningPart",
+    "SystemMessage",
+    "TextPart",
+    "ToolApprovalRequestPart",
+    "ToolApprovalResponsePart",
+    "ToolCallPart",
+    "ToolContent",
+    "ToolMessage",
+    "ToolResultPart",
+    "UserContent",
+    "UserMessage",
+]
+
+PromptInput: TypeAlias = "str | Prompt | Message | Iterable[Message | Mapping[str, Any]]"
+"""What `Prompt.make` takes: what a user said, a prompt, a message, or messages as records or as plain data."""
+
+
+@final
+class _Buffer:
+    """Messages that several prompts share: it only ever grows, and each prompt sees a prefix of it."""
+
+    __slots__ = ("lock", "messages")
+
+    def __init__(self, messages: list[Message]) -> None:
+        self.messages = messages
+        self.lock = Lock()
+
+
+@final
+class Prompt:
+    """Messages in order: immutable, comparable, hashable, picklable; a monoid under `concat` with `Prompt.empty`.
+
+    Appending takes the same time however long the prompt is: what an agent's loop does a thousand times. `messages` and
+    everything that edits system messages takes time by the length.
+    """
+
+    # A prompt is a prefix of a shared buffer. Appending to the prompt that ends where its buffer ends writes behind
+    # that end, which no other prompt can see; any other prompt's messages are copied to a buffer of their own first.
+    # So a loop that appends to the newest prompt copies nothing, branches never disturb each other, and the lock lets
+    # only one of two threads have the end. A tuple would copy all pointers each round. The price: a prompt keeps alive
+    # what was appended behind it in its buffer.
+    __slots__ = ("_buffer", "_length")
+
+    _buffer: _Buffer
+    _length: int
+
+    empty: ClassVar[Prompt]
+    """No messages."""
+
+    def __init__(self, messages: Iterable[Message] = ()) -> None:
+        self._buffer = _Buffer(list(messages))
+        self._length = len(self._buffer.messages)
+
+    @staticmethod
+    def make(content: PromptInput) -> Prompt:
+        """A prompt of what is at hand.
+
+        A string is one user message. A message, or messages, may be records or plain data such as
+        `{"role": "user", "content": "hi"}`, in the form of `to_data`, where the content of user and assistant may be a
+        string. A prompt is itself.
+
+        Raises:
+            MessageError: Something is not a message; it says where and what. Use `from_data` for data from outside.
+
+        >>> Prompt.make([{"role": "system", "content": "Add."}, UserMessage.make("2 + 3?")]).system()
+        'Add.'
+        """
+        if isinstance(content, Prompt):
+            return content
+        if isinstance(content, str):
+            return Prompt((UserMessage((TextPart(content),)),))
+        return Prompt(messages_of(content))
+
+    @staticmethod
+    def from_parts(parts: Iterable[AnyPart]) -> Prompt:
+        """What the parts of a response, streamed or whole, leave in the history.
+
+        Calls go to an assistant message, results to the tool message after it, encoded; results of tools that the
+        provider ran stay in the assistant message. Preliminary results are dropped. Order and metadata are kept.
+
+        >>> from fxai.messages.part import ToolCall, ToolResult
+        >>> [m.role for m in Prompt.from_parts([ToolCall("c", "add", {}), ToolResult("c", "add", 3)])]
+        ['assistant', 'tool']
+        """
+        return Prompt(fold(parts))
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The messages, as a tuple made anew."""
+        return tuple(self)
+
+    def append(self, *messages: Message) -> Prompt:
+        """The prompt with these messages behind."""
+        return self.extend(messages)
+
+    def extend(self, messages: Iterable[Message]) -> Prompt:
+        """The prompt with these messages behind."""
+        more = list(messages)
+        if not more:
+            return self
+        buffer = self._buffer
+        if self._length:  # nobody may write into the buffer of `Prompt.empty`: it would live forever
+            with buffer.lock:
+                if len(buffer.messages) == self._length:
+                    buffer.messages.extend(more)
+                    return Prompt._prefix(buffer, self._length + len(more))
+        return Prompt._prefix(_Buffer([*self, *more]), self._length + len(more))
+
+    def concat(self, other: PromptInput) -> Prompt:
+        """The prompt with another behind it; `other` may be all that `make` takes."""
+        behind = Prompt.make(other)
+        return self.extend(behind) if self._length else behind
+
+    def __add__(self, other: Prompt) -> Prompt:
+        return self.concat(other)
+
+    def system(self) -> str | None:
+        """The texts of the system messages, a blank line between them; None when there is none."""
+        texts = [message.content for message in self if message.role == "system"]
+        return "\n\n".join(texts) if texts else None
+
+    def set_system(self, content: str) -> Prompt:
+        """The prompt with this one system message, at the front, in place of all that it had."""
+        return Prompt((SystemMessage(content), *self.without_system()))
+
+    def prepend_system(self, content: str) -> Prompt:
+        """The prompt with this text before that of its first system message, or as a new one at the front."""
+        return self._with_system(content, "")
+
+    def append_system(self, content: str) -> Prompt:
+        """The prompt with this text behind that of its first system message, or as a new one at the front."""
+        return self._with_system("", content)
+
+    def without_system(self) -> Prompt:
+        """The prompt without its system messages."""
+        return Prompt(message for message in self if message.role != "system")
+
+    def _with_system(self, before: str, behind: str) -> Prompt:
+        messages = list(self)
+        for place, message in enumerate(messages):
+            if message.role == "system":
+                messages[place] = SystemMessage(before + message.content + behind, metadata=message.metadata)
+                return Prompt(messages)
+        return Prompt((SystemMessage(before + behind), *messages))
+
+    def to_data(self) -> list[dict[str, Any]]:
+        """The messages as plain JSON data, nothing lost: `[{"role": "user", "content": [{"type": "text", …}]}, …]`.
+
+        Raises:
+            MessageError: A payload (parameters, a result, metadata) is no JSON data; it says where.
+        """
+        return messages_to_data(self.messages)
+
+    def to_json(self) -> str:
+        """The messages as JSON text, in the form of `to_data`; bytes are base64.
+
+        Raises:
+            MessageError: A payload (parameters, a result, metadata) is no JSON data; it says where.
+        """
+        return messages_to_json(self.messages)
+
+    @staticmethod
+    def from_data(data: object) -> Result[Prompt, DecodeFailure]:
+        """The prompt that plain JSON data holds; the content of user and assistant may be a string.
+
+        Fails with:
+            DecodeFailure: An unknown role, a part that its role cannot say, an unknown field or a wrong type, each by
+                JSON pointer.
+        """
+        return messages_from_data(data).map(Prompt)
+
+    @staticmethod
+    def from_json(text: str | bytes, limits: Limits = HISTORY_LIMITS) -> Result[Prompt, DecodeFailure]:
+        """The prompt that JSON text holds, of at most 1 GiB and 256 levels unless `limits` says otherwise.
+
+        Fails with:
+            DecodeFailure: As `from_data`, and what is not JSON or beyond the limits.
+
+        >>> print(Prompt.from_json('[{"role": "nobody", "content": "A"}]').failure())
+        /0/role: expected ..., found ...
+        """
+        return messages_from_json(text, limits).map(Prompt)
+
+    @staticmethod
+    def _prefix(buffer: _Buffer, length: int) -> Prompt:
+        prompt = object.__new__(Prompt)
+        prompt._buffer = buffer
+        prompt._length = length
+        return prompt
+
+    def __iter__(self) -> Iterator[Message]:
+        return islice(self._buffer.messages, self._length)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> Message:
+        place = index + self._length if index < 0 else index
+        if not 0 <= place < self._length:
+            raise IndexError(f"message {index} of a prompt of {self._length}")
+        return self._buffer.messages[place]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Prompt):
+            return NotImplemented
+        if self._length != other._length:
+            return False
+        return self._buffer is other._buffer or self.messages == other.messages
+
+    def __hash__(self) -> int:
+        return hash(self.messages)
+
+    def __reduce__(self) -> tuple[type[Prompt], tuple[tuple[Message, ...]]]:
+        return Prompt, (self.messages,)
+
+    def __repr__(self) -> str:
+        return f"Prompt({self.messages!r})"
+
+    def __str__(self) -> str:
+        return transcript(self)
+
+
+Prompt.empty = Prompt()

@@ -1,0 +1,398 @@
+"""Reasons why a model could not be asked or understood: a closed set of records.
+
+Each says what happened (`message`), what to do (`advice`), whether asking again can help (`is_retryable`) and how many
+seconds to wait before it (`retry_after`). They are values in the error channel and are never raised. Their names end
+in `Error` because `RateLimit`, `StructuredOutput` or `Authentication` alone would name a feature, and because that is
+what the field and its JSON call them: the name of the class is the tag.
+
+>>> reason = InvalidRequestError("max_tokens", "must be > 0")
+>>> reason.message, reason.is_retryable
+("Invalid request: parameter 'max_tokens' must be > 0", False)
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal, TypeAlias, final
+
+import msgspec
+
+__all__ = [
+    "AuthenticationError",
+    "AuthenticationKind",
+    "ContentPolicyError",
+    "ContextOverflowError",
+    "InternalProviderError",
+    "InvalidOutputError",
+    "InvalidRequestError",
+    "InvalidUserInputError",
+    "ModelProblem",
+    "ModelUnavailableError",
+    "NetworkError",
+    "NetworkKind",
+    "QuotaExhaustedError",
+    "RateLimitError",
+    "Reason",
+    "RequestTimeoutError",
+    "StructuredOutputError",
+    "ToolkitRequiredError",
+    "UnknownError",
+    "UnsupportedSchemaError",
+]
+
+AuthenticationKind: TypeAlias = Literal["MissingKey", "InvalidKey", "ExpiredKey", "InsufficientPermissions", "Unknown"]
+"""What is wrong with the key."""
+
+NetworkKind: TypeAlias = Literal["TransportError", "EncodeError", "InvalidUrlError"]
+"""Where a request got stuck: on the way, or before it could leave."""
+
+ModelProblem: TypeAlias = Literal["missing", "checksum", "not-installed", "unreadable", "unknown-model"]
+"""Why a model cannot be used: its file is missing or not the expected one, the package that runs it is not installed,
+the file cannot be loaded, or the provider does not know the model."""
+
+
+def _said(summary: str, description: str) -> str:
+    return f"{summary}: {description}" if description else summary
+
+
+class _Reason(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="_tag", omit_defaults=True, forbid_unknown_fields=True
+):
+    """What all reasons have."""
+
+    retry_after: float | None = None
+
+    _retryable: ClassVar[bool] = False
+    _advice: ClassVar[str] = ""
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same request may succeed when it is sent again."""
+        return self._retryable
+
+    @property
+    def message(self) -> str:
+        """What happened, in one line."""
+        return self._summary()
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, in one line."""
+        return self._remedy()
+
+    def _summary(self) -> str:
+        raise NotImplementedError
+
+    def _remedy(self) -> str:
+        return self._advice
+
+    def __str__(self) -> str:
+        return f"{self.message.removesuffix('.')}. {self.advice}"
+
+
+@final
+class RateLimitError(_Reason, frozen=True):
+    """Too many requests or tokens in too short a time. Retryable, after `retry_after` seconds where it is known."""
+
+    _retryable: ClassVar[bool] = True
+
+    description: str = ""
+
+    def _summary(self) -> str:
+        return _said("Rate limit exceeded", self.description)
+
+    def _remedy(self) -> str:
+        wait = "a while" if self.retry_after is None else f"{self.retry_after:g} s"
+        return f"Wait {wait} and retry, or send fewer requests at a time"
+
+
+@final
+class QuotaExhaustedError(_Reason, frozen=True):
+    """The account has nothing left to spend. Not retryable."""
+
+    _advice: ClassVar[str] = "Check the plan and billing of the account; retrying does not help"
+
+    description: str = ""
+
+    def _summary(self) -> str:
+        return _said("Quota exhausted", self.description)
+
+
+_KEY_MESSAGES: dict[AuthenticationKind, tuple[str, str]] = {
+    "MissingKey": ("No API key provided", "Set the appropriate environment variable"),
+    "InvalidKey": ("The API key was refused", "Check that it is whole and belongs to this provider"),
+    "ExpiredKey": ("The API key has expired", "Make a new one"),
+    "InsufficientPermissions": ("The API key may not do this", "Use one with the permission, or ask for it"),
+    "Unknown": ("The provider refused to say who we are", "Check the API key"),
+}
+
+
+@final
+class AuthenticationError(_Reason, frozen=True):
+    """The provider does not accept who asks, or what they ask for. Not retryable."""
+
+    kind: AuthenticationKind
+    description: str = ""
+
+    def _summary(self) -> str:
+        return _said(f"{self.kind}: {_KEY_MESSAGES[self.kind][0]}", self.description)
+
+    def _remedy(self) -> str:
+        return _KEY_MESSAGES[self.kind][1]
+
+
+@final
+class ContentPolicyError(_Reason, frozen=True):
+    """The provider refused the content of the request or of the answer. Not retryable."""
+
+    _advice: ClassVar[str] = "Change what is asked; the same request will be refused again"
+
+    description: str = ""
+
+    def _summary(self) -> str:
+        return _said("Content policy violation", self.description)
+
+
+@final
+class InvalidRequestError(_Reason, frozen=True):
+    """The provider found the request wrong. Not retryable.
+
+    Attributes:
+        parameter: The parameter that is wrong, if it is known.
+        constraint: What it has to be, such as "must be > 0".
+        description: What the provider said.
+    """
+
+    _advice: ClassVar[str] = "Change the request; the same one will fail again"
+
+    parameter: str | None = None
+    constraint: str | None = None
+    description: str = ""
+
+    def _summary(self) -> str:
+        words = (f"parameter '{self.parameter}'" if self.parameter else "", self.constraint or "")
+        about = " ".join(word for word in words if word)
+        return _said("Invalid request", ". ".join(word for word in (about, self.description) if word))
+
+
+@final
+class InternalProviderError(_Reason, frozen=True):
+    """The provider failed, or with `overloaded` has no room just now. Retryable."""
+
+    _retryable: ClassVar[bool] = True
+    _advice: ClassVar[str] = "Retry with growing pauses; if it lasts, look at the provider's status page"
+
+    description: str = ""
+    status: int | None = None
+    overloaded: bool = False
+
+    def _summary(self) -> str:
+        status = "" if self.status is None else f" (status {self.status})"
+        summary = "Provider overloaded" if self.overloaded else "Internal provider error"
+        return _said(summary + status, self.description)
+
+
+@final
+class NetworkError(_Reason, frozen=True):
+    """The request did not reach the provider, or the answer did not reach us. Retryable if it got stuck on the way."""
+
+    kind: NetworkKind
+    description: str = ""
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same request may succeed when it is sent again: only if it got stuck on the way."""
+        return self.kind == "TransportError"
+
+    def _summary(self) -> str:
+        return _said(f"{self.kind}: {_NETWORK_MESSAGES[self.kind][0]}", self.description)
+
+    def _remedy(self) -> str:
+        return _NETWORK_MESSAGES[self.kind][1]
+
+
+_NETWORK_MESSAGES: dict[NetworkKind, tuple[str, str]] = {
+    "TransportError": ("The connection failed", "Check the connection to the provider, then retry"),
+    "EncodeError": ("The request could not be written", "Give only what JSON can carry"),
+    "InvalidUrlError": ("The address is not valid", "Check the provider's base_url"),
+}
+
+
+@final
+class RequestTimeoutError(_Reason, frozen=True):
+    """No whole answer came within the time allowed. Retryable."""
+
+    _retryable: ClassVar[bool] = True
+    _advice: ClassVar[str] = "Retry, allow more time, or ask for less"
+
+    seconds: float | None = None
+    description: str = ""
+
+    def _summary(self) -> str:
+        within = "in time" if self.seconds is None else f"within {self.seconds:g} s"
+        return _said(f"No answer {within}", self.description)
+
+
+@final
+class InvalidOutputError(_Reason, frozen=True):
+    """What the provider sent is not what it should be. Retryable: a model may do better when asked again.
+
+    `pointer` says where in what was sent, as a JSON pointer; empty for the whole.
+    """
+
+    _retryable: ClassVar[bool] = True
+    _advice: ClassVar[str] = "Retry; if it lasts, the provider speaks a protocol that this version does not know"
+
+    description: str
+    pointer: str = ""
+
+    def _summary(self) -> str:
+        where = f" at {self.pointer}" if self.pointer else ""
+        return _said(f"Invalid output{where}", self.description)
+
+
+@final
+class StructuredOutputError(_Reason, frozen=True):
+    """The answer does not fit the schema that was asked for. Retryable: a model may do better when asked again.
+
+    Attributes:
+        text: The answer, as the model wrote it.
+        pointer: Where it does not fit, as a JSON pointer; empty for the whole.
+        description: What is wrong there.
+        tool_results: The results of the calls in the same answer, as plain JSON data: they are not lost.
+    """
+
+    _retryable: ClassVar[bool] = True
+    _advice: ClassVar[str] = "Retry, give an example of the answer, or take a simpler schema"
+
+    text: str
+    pointer: str = ""
+    description: str = ""
+    tool_results: tuple[dict[str, Any], ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.text, self.pointer))  # results are plain data
+
+    def _summary(self) -> str:
+        where = f" at {self.pointer}" if self.pointer else ""
+        return _said(f"The answer does not fit its schema{where}", self.description)
+
+
+@final
+class UnsupportedSchemaError(_Reason, frozen=True):
+    """A schema that this provider cannot hold a model to, found before anything was sent. Not retryable.
+
+    Attributes:
+        description: Which schema, and what in it.
+        pointer: Where in the schema, as a JSON pointer.
+        keyword: The JSON Schema keyword, if it is one.
+    """
+
+    _advice: ClassVar[str] = "Change the schema there, or do not ask for it to be enforced"
+
+    description: str
+    pointer: str = ""
+    keyword: str | None = None
+
+    def _summary(self) -> str:
+        keyword = f" (keyword '{self.keyword}')" if self.keyword else ""
+        where = f" at {self.pointer}" if self.pointer else ""
+        return _said(f"Unsupported schema{where}{keyword}", self.description)
+
+
+@final
+class ToolkitRequiredError(_Reason, frozen=True):
+    """Approvals are answered, but the toolkit that holds their tools was not given. Not retryable."""
+
+    _advice: ClassVar[str] = "Give the toolkit that holds these tools"
+
+    pending_approvals: tuple[str, ...]
+
+    def _summary(self) -> str:
+        return f"Toolkit required to resolve pending tool approvals: {', '.join(self.pending_approvals)}"
+
+
+@final
+class InvalidUserInputError(_Reason, frozen=True):
+    """Something in the prompt cannot be sent to this provider. Not retryable."""
+
+    _advice: ClassVar[str] = "Change or leave out that part of the prompt"
+
+    description: str
+
+    def _summary(self) -> str:
+        return f"Invalid user input: {self.description}"
+
+
+@final
+class ContextOverflowError(_Reason, frozen=True):
+    """Prompt and answer, of so many `tokens`, do not fit into the model's context window of `limit`. Not retryable."""
+
+    _advice: ClassVar[str] = "Shorten the history or the tools, or take a model with a larger window"
+
+    tokens: int | None = None
+    limit: int | None = None
+    description: str = ""
+
+    def _summary(self) -> str:
+        tokens = "" if self.tokens is None else f", {self.tokens} tokens"
+        limit = "" if self.limit is None else f", room for {self.limit}"
+        return _said(f"Context window full{tokens}{limit}", self.description)
+
+
+_MODEL_MESSAGES: dict[ModelProblem, tuple[str, str]] = {
+    "missing": ("the file is missing", "Install or download it"),
+    "checksum": ("the file is not the expected one", "Download it again"),
+    "not-installed": ("the package that runs it is not installed", "Install the extra that brings it"),
+    "unreadable": ("the file cannot be loaded", "Check that it is whole and of a supported format"),
+    "unknown-model": ("the provider does not know it", "Check the model's name and what the key may use"),
+}
+
+
+@final
+class ModelUnavailableError(_Reason, frozen=True):
+    """The model cannot be used. Not retryable."""
+
+    model: str
+    problem: ModelProblem
+    description: str = ""
+
+    def _summary(self) -> str:
+        return _said(f"Model '{self.model}' is unavailable: {_MODEL_MESSAGES[self.problem][0]}", self.description)
+
+    def _remedy(self) -> str:
+        return _MODEL_MESSAGES[self.problem][1]
+
+
+@final
+class UnknownError(_Reason, frozen=True):
+    """Something that no other reason describes. Not retryable."""
+
+    _advice: ClassVar[str] = "Look at the description and at the provider's documentation"
+
+    description: str = ""
+    status: int | None = None
+
+    def _summary(self) -> str:
+        status = "" if self.status is None else f" (status {self.status})"
+        return _said(f"Unknown error{status}", self.description)
+
+
+Reason: TypeAlias = (
+    RateLimitError
+    | QuotaExhaustedError
+    | AuthenticationError
+    | ContentPolicyError
+    | InvalidRequestError
+    | InternalProviderError
+    | NetworkError
+    | RequestTimeoutError
+    | InvalidOutputError
+    | StructuredOutputError
+    | UnsupportedSchemaError
+    | ToolkitRequiredError
+    | InvalidUserInputError
+    | ContextOverflowError
+    | ModelUnavailableError
+    | UnknownError
+)
+"""Every reason there is. A `match` over it is checked for completeness."""

@@ -1,0 +1,5 @@
+"""Floor 6. Providers: layers that give a language model, each in a room of its own that no other room knows."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

@@ -1,0 +1,111 @@
+"""Conversations as the local model reads them: exchanges of a request, the calls made for it, and the answer.
+
+>>> from fxai.messages.message import UserMessage
+>>> talk = conversation([UserMessage.make("Hello")])
+>>> talk.current.request
+'Hello'
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final, final
+
+import msgspec
+
+from fxai.messages.content import ToolResultPart
+from fxai.messages.message import AssistantMessage, Message, ToolMessage, UserMessage
+
+__all__ = ["Call", "Conversation", "Exchange", "clauses", "conversation"]
+
+_END: Final = re.compile(
+    r"(?:[.?!;]+\s+(?:(?:and|then|also)\s+)*|,?\s+(?:and then|then|and also|and)\s+)(?=\w+\s+\w+\s+\w+)", re.IGNORECASE
+)
+
+
+@final
+class Call(msgspec.Struct, frozen=True):
+    """A call that was made, and what came back; ``result`` is None until it has."""
+
+    id: str
+    name: str
+    params: Any
+    result: str | None = None
+    is_failure: bool = False
+
+
+@final
+class Exchange(msgspec.Struct, frozen=True):
+    """One request, the calls made for it, and the answer, empty while there is none."""
+
+    request: str = ""
+    calls: tuple[Call, ...] = ()
+    answer: str = ""
+
+
+@final
+class Conversation(msgspec.Struct, frozen=True):
+    """What was said: the instructions, the exchanges before, the current one, and the media types of files left out."""
+
+    system: str = ""
+    past: tuple[Exchange, ...] = ()
+    current: Exchange = Exchange()
+    left_out: tuple[str, ...] = ()
+
+    def shorter(self) -> Conversation | None:
+        """The same without its oldest exchange; None when there is only the current one."""
+        return msgspec.structs.replace(self, past=self.past[1:]) if self.past else None
+
+
+def conversation(messages: Iterable[Message]) -> Conversation:
+    """What ``messages`` amount to. Each user message begins an exchange, unless it follows another at once."""
+    system: list[str] = []
+    done: list[Exchange] = []
+    left_out: list[str] = []
+    current = Exchange()
+    for message in messages:
+        match message:
+            case UserMessage():
+                left_out += [part.media_type for part in message.content if part.type == "file"]
+                if current.calls or current.answer:
+                    done.append(current)
+                    current = Exchange()
+                text = f"{current.request}\n{message.text}".strip()
+                current = msgspec.structs.replace(current, request=text)
+            case AssistantMessage() | ToolMessage():
+                current = _followed(current, message)
+            case _:
+                system.append(message.content)
+    return Conversation("\n".join(system), tuple(done), current, tuple(left_out))
+
+
+def clauses(request: str) -> tuple[str, ...]:
+    """The parts of a request that may each ask for something, at least three words each but for the first.
+
+    >>> clauses("Add 3 and 9. Then show me notes.txt")
+    ('Add 3 and 9', 'show me notes.txt')
+    """
+    return tuple(part.strip(" .?!;,") for part in _END.split(request) if part.strip(" .?!;,"))
+
+
+def _followed(current: Exchange, message: AssistantMessage | ToolMessage) -> Exchange:
+    calls = list(current.calls)
+    answer = current.answer
+    for part in message.content:
+        match part.type:
+            case "text":
+                answer += part.text
+            case "tool-call":
+                calls.append(Call(part.id, part.name, part.params))
+            case "tool-result":
+                calls = [_answered(call, part) if call.id == part.id else call for call in calls]
+            case _:
+                pass
+    return msgspec.structs.replace(current, calls=tuple(calls), answer=answer)
+
+
+def _answered(call: Call, part: ToolResultPart) -> Call:
+    text = part.result if isinstance(part.result, str) else json.dumps(part.result, ensure_ascii=False, default=str)
+    return msgspec.structs.replace(call, result=text, is_failure=part.is_failure)

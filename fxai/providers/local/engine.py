@@ -1,0 +1,308 @@
+"""The engine: one loaded model that completes texts, in this process, for several runs at once.
+
+llama.cpp runs through the package `xllamacpp`, which is imported only here and only when a model is loaded. The engine
+waits in worker threads, so it serves asyncio and trio alike; a run that is cancelled stops between two tokens, or
+between two pieces of its prompt. What goes wrong is a `LocalFailure` with its reason.
+
+>>> Completion("Once upon a time", most=16).temperature
+0.0
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, final
+
+import anyio
+import msgspec
+from anyio import from_thread, to_thread
+
+from fxai.messages.reason import (
+    ContextOverflowError,
+    InternalProviderError,
+    InvalidRequestError,
+    ModelUnavailableError,
+    Reason,
+    UnsupportedSchemaError,
+)
+from fxai.messages.usage import Usage
+from fxai.providers.local.failure import LocalFailure
+from fxai.providers.local.gguf import Description, read_description
+from fxai.providers.local.weights import Heard, Progress
+
+__all__ = ["Completed", "Completion", "Engine", "Setting", "Spoken"]
+
+_BATCH: Final = 128
+_PROMPT_CACHE_MIB: Final = 256
+_LONGEST_SOCKET: Final = 100
+
+Spoken: TypeAlias = "Callable[[str], None]"
+"""Whoever hears the text as it comes. Called in the event loop."""
+
+
+@final
+class Setting(msgspec.Struct, frozen=True):
+    """How a model is loaded: tokens of context for each run, threads, runs at once, log on stderr, chat template."""
+
+    context: int = 4096
+    threads: int | None = None
+    parallel: int = 1
+    verbose: bool = False
+    chat_template: str | None = None
+
+
+@final
+class Completion(msgspec.Struct, frozen=True):
+    """A text to go on with.
+
+    ``prompt`` is a text, or the messages of a chat for the model's own template. ``most`` tokens at most are written,
+    within ``grammar`` if there is one, until one of ``stop``.
+    """
+
+    prompt: str | tuple[tuple[str, str], ...]
+    most: int
+    grammar: str | None = None
+    stop: tuple[str, ...] = ()
+    temperature: float = 0.0
+    seed: int | None = None
+
+
+@final
+class Completed(msgspec.Struct, frozen=True):
+    """How a text went on, why it ended (by itself, or at its most tokens), and what it took."""
+
+    text: str
+    ended: Literal["stop", "length"]
+    usage: Usage
+
+
+@final
+class Engine:
+    """A loaded model. Make one by `load`, and `close` it."""
+
+    def __init__(
+        self, server: Any, path: Path, setting: Setting, description: Description, folder: Path | None
+    ) -> None:
+        self.path = path
+        self.setting = setting
+        self.description = description
+        self._held: list[Any] = [server]  # held nowhere else, not even by a frame: it ends when this lets go
+        self._folder = folder
+        self._limiter = anyio.CapacityLimiter(setting.parallel)
+        self._idle = threading.Condition()
+        self._running = 0
+        self._closed = False
+
+    @staticmethod
+    async def load(path: Path, setting: Setting, heard: Heard | None = None) -> Engine:
+        """The model of the GGUF file at ``path``, loaded in a worker thread.
+
+        Raises `LocalFailure`: xllamacpp is not installed, or the file cannot be loaded.
+        """
+        server, description, folder = await to_thread.run_sync(_load, path, setting, heard)
+        return Engine(server, path, setting, description, folder)
+
+    @property
+    def name(self) -> str:
+        """The model's name: what its file says, else the file's name."""
+        return self.description.name or self.path.stem
+
+    @property
+    def speaks_chat(self) -> bool:
+        """Whether the model has a chat template, its own or the one that was given."""
+        return (self.setting.chat_template or self.description.chat_template) is not None
+
+    async def complete(self, task: Completion, spoken: Spoken | None = None) -> Completed:
+        """How the model goes on; ``spoken`` hears each piece of it as it comes.
+
+        Waits while as many runs as the engine serves at once are under way. Raises `LocalFailure`: the
+        context is full before or while the text is written, or llama.cpp refused or failed.
+        """
+        return await to_thread.run_sync(self._complete, task, spoken, limiter=self._limiter)
+
+    async def close(self) -> None:
+        """Lets the model go: its memory, threads and socket. Runs under way are stopped. Again is nothing."""
+        with anyio.CancelScope(shield=True):
+            await to_thread.run_sync(self._close)
+
+    def _close(self) -> None:
+        with self._idle:
+            self._closed = True
+            self._idle.wait_for(lambda: self._running == 0)
+            self._held.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _complete(self, task: Completion, spoken: Spoken | None) -> Completed:
+        with self._idle:
+            if self._closed:
+                raise LocalFailure(InvalidRequestError(description="the model was released: its scope has ended"))
+            self._running += 1
+        try:
+            return self._run(task, spoken)
+        finally:
+            with self._idle:
+                self._running -= 1
+                self._idle.notify_all()
+
+    def _run(self, task: Completion, spoken: Spoken | None) -> Completed:
+        hearing = _Hearing(self, spoken)
+        if isinstance(task.prompt, str):
+            self._held[0].handle_completions({"prompt": task.prompt, **_options(task)}, hearing)
+        else:
+            messages = [{"role": role, "content": content} for role, content in task.prompt]
+            self._held[0].handle_chat_completions({"messages": messages, **_options(task)}, hearing)
+        from_thread.check_cancelled()
+        return hearing.completed(task, self.setting.context)
+
+    @property
+    def closing(self) -> bool:
+        """Whether the model is being released."""
+        return self._closed
+
+
+class _Hearing:
+    """What llama.cpp calls with each piece of a reply; it must not raise, and stops the reply by returning True."""
+
+    def __init__(self, engine: Engine, spoken: Spoken | None) -> None:
+        self.engine = engine
+        self.spoken = spoken
+        self.texts: list[str] = []
+        self.last: Mapping[str, Any] = {}
+        self.ended: str | None = None
+
+    def __call__(self, chunk: Mapping[str, Any]) -> bool:
+        try:
+            from_thread.check_cancelled()
+            return self.engine.closing or self._take(chunk)
+        except BaseException:  # the run was cancelled; check_cancelled says so once more after the call
+            return True
+
+    def _take(self, chunk: Mapping[str, Any]) -> bool:
+        if "error" in chunk or "usage" in chunk:
+            self.last = chunk
+        for choice in chunk.get("choices", ()):
+            delta: dict[str, Any] = choice.get("delta") or {}
+            text: str = choice.get("text") or delta.get("content") or ""
+            self.ended = choice.get("finish_reason") or self.ended
+            if text:
+                self.texts.append(text)
+                if self.spoken is not None:
+                    from_thread.run_sync(self.spoken, text)
+        return "error" in chunk
+
+    def completed(self, task: Completion, context: int) -> Completed:
+        """The whole of it. Raises `LocalFailure` where it is not whole."""
+        if "error" in self.last:
+            raise LocalFailure(_refused(self.last["error"]))
+        told = self.last.get("usage")
+        if self.engine.closing or told is None or self.ended is None:
+            raise LocalFailure(InternalProviderError(description="the model broke off in the middle of its answer"))
+
+        details: dict[str, Any] = told.get("prompt_tokens_details") or {}
+        usage = Usage(told["prompt_tokens"], told["completion_tokens"], details.get("cached_tokens"))
+        if self.ended == "length" and told["completion_tokens"] < task.most:
+            said = "it filled while the answer was written; allow a larger context, or ask for less"
+            raise LocalFailure(ContextOverflowError(tokens=told["total_tokens"], limit=context, description=said))
+        return Completed("".join(self.texts), "length" if self.ended == "length" else "stop", usage)
+
+
+def _options(task: Completion) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "max_tokens": task.most,
+        "temperature": task.temperature,
+        "stop": list(task.stop),
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "return_progress": True,
+        "cache_prompt": True,
+    }
+    if task.grammar is not None:
+        options["grammar"] = task.grammar
+    if task.seed is not None:
+        options["seed"] = task.seed
+    return options
+
+
+def _refused(error: Mapping[str, Any]) -> Reason:
+    """The reason of an error that llama.cpp reports."""
+    said = str(error.get("message", error))
+    if error.get("type") == "exceed_context_size_error":
+        return ContextOverflowError(tokens=error.get("n_prompt_tokens"), limit=error.get("n_ctx"), description=said)
+    if "grammar" in said:
+        return UnsupportedSchemaError(description=f"llama.cpp refused the grammar: {said}")
+    if error.get("code") == 400:
+        return InvalidRequestError(description=said)
+    return InternalProviderError(description=said, status=error.get("code"))
+
+
+def _load(path: Path, setting: Setting, heard: Heard | None) -> tuple[Any, Description, Path | None]:
+    try:
+        xllamacpp: Any = import_module("xllamacpp")
+    except ImportError as missing:
+        said = f'the package xllamacpp ({missing}); pip install "fxai[local]" brings it'
+        raise LocalFailure(ModelUnavailableError(model=str(path), problem="not-installed", description=said)) from None
+
+    description = read_description(path)
+    size = path.stat().st_size
+    params, folder = xllamacpp.CommonParams(), _socket_folder()
+    _configure(params, path, setting, folder)
+    try:
+        if heard is not None:
+            heard(Progress("loading", 0, size))
+        server = xllamacpp.Server(params)
+        if heard is not None:
+            heard(Progress("loading", size, size))
+    except Exception as wrong:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        said = f"llama.cpp cannot load it ({wrong}); its log tells more: layer(…, verbose=True)"
+        raise LocalFailure(ModelUnavailableError(model=str(path), problem="unreadable", description=said)) from wrong
+    return server, description, folder
+
+
+def _configure(params: Any, path: Path, setting: Setting, folder: Path | None) -> None:
+    threads = setting.threads or _threads()
+    params.model.path = str(path)
+    params.n_parallel = setting.parallel
+    params.n_ctx = setting.context * setting.parallel  # llama.cpp divides it among the runs
+    params.n_batch = params.n_ubatch = _BATCH  # a run can be cancelled between batches of its prompt
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = threads
+    params.cache_ram_mib = _PROMPT_CACHE_MIB
+    params.warmup = False
+    params.verbosity = 3 if setting.verbose else -1
+    params.n_threads_http = 1
+    params.ui = params.endpoint_slots = params.endpoint_props = False
+    params.api_keys = [secrets.token_hex(32)]  # the server object listens; nobody but itself shall be answered
+    if folder is not None:
+        params.hostnames = [str(folder / "x.sock")]
+    if setting.chat_template is not None:
+        params.chat_template = setting.chat_template
+
+
+def _threads() -> int:
+    """Half of the processors that this process may use.
+
+    With a thread on each, one busy neighbour makes llama.cpp several times slower: its threads wait for each other.
+    """
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return max(1, min(8, usable // 2))
+
+
+def _socket_folder() -> Path | None:
+    """A directory of ours alone for the server's socket, so that no port is opened; None where that cannot be."""
+    if sys.platform == "win32":
+        return None
+    folder = Path(tempfile.mkdtemp(prefix="fxai-"))
+    if len(str(folder / "x.sock")) <= _LONGEST_SOCKET:
+        return folder
+    folder.rmdir()
+    return None

@@ -1,0 +1,372 @@
+r"""Grammars: a JSON Schema as the GBNF that keeps a model's reply inside it.
+
+llama.cpp takes a schema that it does not understand and generates without it, with only a line in its log; a grammar
+that it does not understand it refuses. So the schema becomes a grammar here, keyword by keyword, and what no grammar
+can keep is a `GrammarFailure` that names the place and the keyword. A grammar generates *part* of what the schema
+allows: objects hold what the schema declares, text, digits, items and nesting have an end, so that every reply ends.
+
+>>> digit = {"type": "integer", "minimum": 0, "maximum": 9}
+>>> print(grammar({"type": "object", "properties": {"n": digit}, "required": ["n"]}).unwrap().text)
+root ::= "{" "\"n\": " r1 "}"
+r1 ::= [0-9]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from math import lcm
+from typing import Any, Final, final
+
+import msgspec
+from returns.result import Failure, Result, Success
+
+from fxai.providers.local.admission import admits, keeps
+from fxai.providers.local.expression import PatternError
+from fxai.providers.local.form import Form, FormError, Place, Reader, Site, prefix_length
+from fxai.providers.local.number import integers, multiples, numbers
+from fxai.providers.local.pattern import literal, pattern_grammar, string_grammar
+
+__all__ = ["Bounds", "Grammar", "GrammarFailure", "choice_grammar", "grammar"]
+
+
+@final
+class Bounds(msgspec.Struct, frozen=True):
+    """Where a reply ends although its schema would let it go on.
+
+    ``text``: characters of a string without `maxLength`; ``items``: items of an array without `maxItems`;
+    ``members``: entries of a free map; ``depth``: times that a
+    schema may come back inside itself.
+    """
+
+    text: int = 1000
+    items: int = 16
+    members: int = 8
+    depth: int = 5
+
+
+@final
+class GrammarFailure(msgspec.Struct, frozen=True):
+    """A schema that cannot become a grammar: where (a JSON pointer), which keyword, and why."""
+
+    pointer: str
+    keyword: str
+    why: str
+
+    def __str__(self) -> str:
+        """One line: where, what, and what to do."""
+        return (
+            f"{self.pointer or '/'}: {self.keyword}: {self.why}; "
+            "take the keyword out of what this model is given, or use a model that needs no grammar"
+        )
+
+
+@final
+class Grammar(msgspec.Struct, frozen=True):
+    """A grammar: its GBNF ``text``, and the pointers of what it is looser in than the schema (``loose``).
+
+    Loose are `oneOf` (taken as `anyOf`), `uniqueItems` of items that cannot be listed, several `patternProperties`
+    and `minProperties` over free names: a reply is to be validated all the same.
+    """
+
+    text: str
+    loose: tuple[str, ...] = ()
+
+    def after(self, before: str) -> Grammar:
+        """The same grammar for texts that begin with ``before``.
+
+        >>> print(Grammar("root ::= [0-9]").after(" ").text)
+        root ::= " " value
+        value ::= [0-9]
+        """
+        return Grammar(f"root ::= {literal(before)} value\nvalue" + self.text.removeprefix("root"), self.loose)
+
+
+def grammar(schema: Mapping[str, Any] | bool, bounds: Bounds | None = None) -> Result[Grammar, GrammarFailure]:
+    """The grammar of the JSON texts that ``schema`` allows, written as ``json.dumps`` writes them.
+
+    Fails with `GrammarFailure` when a keyword cannot be kept, or when nothing at all is allowed.
+
+    >>> grammar({"not": {"type": "string"}}).failure().keyword
+    'not'
+    """
+    writer = _Writer(schema, bounds or Bounds())
+    try:
+        return Success(writer.grammar())
+    except FormError as wrong:
+        return Failure(GrammarFailure(wrong.pointer, wrong.keyword, wrong.why))
+
+
+def choice_grammar(options: tuple[str, ...], *, before: str = " ") -> Grammar:
+    """The grammar of exactly one of ``options``, each after the text ``before``.
+
+    >>> choice_grammar(("yes", "no")).text
+    'root ::= " yes" | " no"'
+    """
+    return Grammar("root ::= " + " | ".join(literal(before + option) for option in options))
+
+
+_CHAR: Final = r'char ::= [^"\\\x00-\x1F\x7F] | "\\" ["\\nrt]'
+_DAYS: Final = "((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))"
+_TIME: Final = r"([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]{1,6})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+_BYTE: Final = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_FORMATS: Final = {
+    "date": f"^[12][0-9]{{3}}-{_DAYS}$",
+    "time": f"^{_TIME}$",
+    "date-time": f"^[12][0-9]{{3}}-{_DAYS}T{_TIME}$",
+    "duration": "^P([0-9]{1,4}D(T[0-9]{1,4}[HMS])?|T[0-9]{1,4}[HMS])$",
+    "uuid": "^[0-9a-f]{8}-[0-9a-f]{4}-[1-5][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$",
+    "email": r"^[A-Za-z0-9_+-]{1,30}(\.[A-Za-z0-9_+-]{1,30})?@[A-Za-z0-9]{1,30}(\.[A-Za-z]{2,10}){1,3}$",
+    "ipv4": rf"^({_BYTE}\.){{3}}{_BYTE}$",
+    "ipv6": "^([0-9a-f]{1,4}:){7}[0-9a-f]{1,4}$",
+    "hostname": r"^[A-Za-z0-9]{1,30}(\.[A-Za-z0-9]{1,30}){0,4}$",
+    "uri": "^[a-z][a-z0-9+.-]{1,15}:[A-Za-z0-9._~:/?@!$&'()*+,;=-]+$",
+}
+
+
+class _Writer:
+    """The rules of one grammar, written place by place."""
+
+    def __init__(self, schema: Any, bounds: Bounds) -> None:
+        self.reader = Reader(schema)
+        self.bounds = bounds
+        self.rules: dict[str, str] = {}
+        self.names: dict[tuple[Place, int], str | None] = {}
+        self.open: list[Place] = []
+        self.level = 0
+        self.loose: dict[str, None] = {}
+
+    def grammar(self) -> Grammar:
+        """The whole: the root rule, the others, and the characters of strings."""
+        self.open.append(self.reader.root)
+        root = self._expression(self.reader.root)
+        if root is None:
+            raise FormError("", "schema", "no value is allowed, or none that ends")
+        lines = [f"root ::= {root}", *(f"{name} ::= {body}" for body, name in self.rules.items())]
+        lines += [_CHAR] if any("char{" in line for line in lines) else []
+        return Grammar("\n".join(lines), tuple(dict.fromkeys((*self.reader.exclusive, *self.loose))))
+
+    def _place(self, place: Place) -> str | None:
+        """The rule for a place; None when no value can stand there, or none that ends."""
+        place = self.reader.canonical(place)
+        level = self.level + (place in self.open)
+        if level > self.bounds.depth:
+            return None
+        if (place, level) not in self.names:
+            outer, self.level = self.level, level
+            self.open.append(place)
+            body = self._expression(place)
+            self.open.pop()
+            self.level = outer
+            self.names[place, level] = body if body is None or body in self.rules.values() else self._rule(body)
+        return self.names[place, level]
+
+    def _rule(self, body: str) -> str:
+        """The name of the rule with this body, which is written once."""
+        return self.rules.setdefault(body, f"r{len(self.rules) + 1}")
+
+    def _expression(self, place: Place) -> str | None:
+        options = [self._form(form, place) for form in self.reader.variants(place)]
+        found = dict.fromkeys(option for option in options if option is not None)
+        return " | ".join(found) or None
+
+    def _form(self, form: Form, place: Place) -> str | None:
+        if form.values is not None:
+            kept = [value for value in form.values if keeps(self.reader, form, value)]
+            return " | ".join(dict.fromkeys(literal(_json(value)) for value in kept)) or None
+
+        simple = not place and self.open.count(()) > 1
+        options = [
+            self._string(form) if "string" in form.types else None,
+            self._number(form),
+            literal("true") + " | " + literal("false") if "boolean" in form.types else None,
+            literal("null") if "null" in form.types else None,
+            self._array(form) if "array" in form.types and not simple else None,
+            self._object(form) if "object" in form.types and not simple else None,
+        ]
+        return " | ".join(option for option in options if option is not None) or None
+
+    def _string(self, form: Form) -> str | None:
+        if form.most is not None and form.most < form.least:
+            return None
+        pattern = form.patterns[0] if form.patterns else _FORMATS.get(form.format or "")
+        if len(form.patterns) > 1:
+            raise FormError(form.pointer, "pattern", "a grammar cannot keep two patterns at once")
+        try:
+            if pattern is not None:
+                body = pattern_grammar(pattern, form.least, form.most, bound=max(self.bounds.text, form.least))
+            else:
+                limit = max(self.bounds.text, form.least)
+                body = string_grammar(form.least, limit if form.most is None else min(form.most, limit))
+        except PatternError as wrong:
+            raise FormError(form.pointer, "pattern" if form.patterns else "format", str(wrong)) from None
+        return self._rule(f'"\\"" {body} "\\""')
+
+    def _number(self, form: Form) -> str | None:
+        if not form.types & {"integer", "number"}:
+            return None
+        low, high = form.low, form.high
+        whole = "number" not in form.types or bool(form.steps)
+        if not whole:
+            bounds = [None if bound is None else Decimal(str(bound[0])) for bound in (low, high)]
+            body = numbers(*bounds, above=bool(low and low[1]), below=bool(high and high[1]))
+        else:
+            body = self._whole(form)
+        return None if body is None else self._rule(body)
+
+    def _whole(self, form: Form) -> str | None:
+        low = None if form.low is None else _inside(form.low, up=True)
+        high = None if form.high is None else _inside(form.high, up=False)
+        step = Fraction(1)
+        for given in form.steps:
+            fraction = Fraction(str(given))
+            if fraction.denominator != 1 and "number" in form.types:
+                raise FormError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
+            step = Fraction(lcm(step.numerator, fraction.numerator))
+        if step == 1:
+            return integers(low, high)
+        body = multiples(step.numerator, low, high)
+        if body is None and low is not None and high is not None and high // step - -(-low // step) >= 0:
+            raise FormError(
+                form.pointer, "multipleOf", f"a grammar cannot count in steps of {step} within these bounds"
+            )
+        return body
+
+    def _array(self, form: Form) -> str | None:
+        leading = max((prefix_length(rule) for rule in form.arrays), default=0)
+        most = max(form.least_items, leading or self.bounds.items)
+        most = most if form.most_items is None else min(most, form.most_items)
+        if most < form.least_items:
+            return None
+        if form.unique and most > 1 and (listed := self._listed(form, leading)) is not None:
+            inner = self._chain([(item, False) for item in listed], form.least_items, most)
+            return None if inner is None else f'"[" {inner} "]"'
+        if form.unique and most > 1:
+            self.loose[f"{form.pointer}/uniqueItems"] = None
+
+        items: list[str] = []
+        for index in range(min(most, leading + 1)):
+            item = self._place(self.reader.item(form, index))
+            if item is None:
+                most = index
+                break
+            items.append(item)
+        return None if most < form.least_items else f'"[" {_items(items, leading, form.least_items, most)} "]"'
+
+    def _listed(self, form: Form, leading: int) -> list[str] | None:
+        """The literals of the items of an array, when they all can be listed."""
+        variants = [] if leading else self.reader.variants(self.reader.item(form, 0))
+        if not variants or any(variant.values is None for variant in variants):
+            return None
+        values = [v for variant in variants for v in variant.values or () if keeps(self.reader, variant, v)]
+        return list(dict.fromkeys(literal(_json(value)) for value in values))
+
+    def _object(self, form: Form) -> str | None:
+        declared = dict.fromkeys([name for rule in form.objects for name in rule.schema.get("properties", ())])
+        names = dict.fromkeys([*declared, *form.required])
+        if not names:
+            return self._map(form)
+
+        key = self.reader.key(form)
+        entries: list[tuple[str, bool]] = []
+        for name in names:
+            allowed = not key or admits(self.reader, key, name)
+            value = self._place(self.reader.member(form, name)) if allowed else None
+            if value is not None:
+                entries.append(
+                    (f"{literal(json.dumps(name, ensure_ascii=False) + ': ')} {value}", name in form.required)
+                )
+            elif name in form.required:
+                return None
+        if form.least_members > len(entries):
+            raise FormError(form.pointer, "minProperties", "a grammar holds an object to the properties it declares")
+        inner = self._chain(entries, form.least_members, form.most_members)
+        return None if inner is None else f'"{{" {inner} "}}"'
+
+    def _map(self, form: Form) -> str | None:
+        """An object that declares no name: entries of any name where the schema leaves it open, else none."""
+        closed = '"{}"' if form.least_members == 0 else None
+        most = max(self.bounds.members, form.least_members)
+        most = most if form.most_members is None else min(most, form.most_members)
+        told = any(rule.schema.keys() & {"properties"} for rule in form.objects)
+        open_to = any(rule.schema.keys() & _MAP_KEYWORDS for rule in form.objects)
+        top = len(self.open) == 1
+        if most == 0 or (not open_to and (told or top)):
+            return closed
+
+        key, value = self._key(form)
+        if key is None or value is None:
+            return closed
+        if form.least_members > 1:
+            self.loose[f"{form.pointer}/minProperties"] = None
+        entry = f'{key} ": " {value}'
+        entries = _items([self._rule(entry)], 0, form.least_members, most)
+        return f'"{{" {entries} "}}"' if most >= form.least_members else None
+
+    def _key(self, form: Form) -> tuple[str | None, str | None]:
+        """The rules of a free entry's name and value: what `patternProperties` names, else any name."""
+        text = Site("", {"type": "string", "minLength": 1, "maxLength": 40})
+        patterns = [(rule, p) for rule in form.objects for p in rule.schema.get("patternProperties", ())]
+        if not patterns:
+            name = self._place((*self.reader.key(form), text))
+            return name, self._place(self.reader.member(form, "\0"))
+        rule, pattern = patterns[0]
+        if len(patterns) > 1:
+            self.loose[f"{rule.pointer}/patternProperties"] = None
+        named = Site(f"{rule.pointer}/patternProperties", {"type": "string", "pattern": pattern})
+        return self._place((*self.reader.key(form), named)), self._place((rule.under("patternProperties", pattern),))
+
+    def _chain(self, entries: list[tuple[str, bool]], least: int, most: int | None) -> str | None:
+        """``least`` to ``most`` entries in their order, commas between, the optional ones left out at will."""
+        ceiling = max(least, 1) if most is None else max(most, 1)
+        tails: dict[tuple[int, int], str | None] = {
+            (len(entries), count): '""' if count >= least else None for count in range(ceiling + 1)
+        }
+        for index in range(len(entries) - 1, -1, -1):
+            entry, required = entries[index]
+            for count in range(min(index, ceiling) + 1):
+                room = most is None or count < most
+                after = tails[index + 1, min(count + 1, ceiling)] if room else None
+                comma = '", " ' if count else ""
+                taken = None if after is None else f"{comma}{entry}" + ("" if after == '""' else f" {after}")
+                left = None if required else tails[index + 1, count]
+                tails[index, count] = self._either(taken, left)
+        return tails[0, 0]
+
+    def _either(self, taken: str | None, left: str | None) -> str | None:
+        options = [option for option in (taken, left) if option is not None]
+        return options[0] if len(options) == 1 else self._rule(" | ".join(options)) if options else None
+
+
+_MAP_KEYWORDS: Final = frozenset({"additionalProperties", "patternProperties", "propertyNames"})
+
+
+def _items(items: list[str], leading: int, least: int, most: int) -> str:
+    """``least`` to ``most`` items, commas between: the leading ones each its own, then the last kind again."""
+    if most == 0:
+        return '""'
+    text, start = "", min(leading, most)
+    if most > leading:
+        count = f"{{{max(0, least - leading - (leading == 0))},{most - leading - (leading == 0)}}}"
+        text = f'(", " {items[-1]}){count}'
+        if leading == 0:
+            text = f"{items[-1]} {text}"
+            return text if least > 0 else f"({text})?"
+    for index in range(start - 1, -1, -1):
+        comma = '", " ' if index else ""
+        text = f"{comma}{items[index]} {text}".rstrip()
+        text = text if index < least else f"({text})?"
+    return text
+
+
+def _inside(bound: tuple[Any, bool], *, up: bool) -> int:
+    """The nearest integer within a bound."""
+    value = Fraction(str(bound[0]))
+    whole = -(-value.numerator // value.denominator) if up else value.numerator // value.denominator
+    return whole + (1 if up else -1) * (bound[1] and whole == value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,127 @@
+"""The local language model as a service: a layer that loads a model in this process, and lets it go with its scope.
+
+>>> local = layer("tiny.gguf", context=1024)
+>>> type(local).__name__
+'LayerOf'
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final, final
+
+from anyio import to_thread
+
+from fxai.effects import fx
+from fxai.effects.channel import Channel
+from fxai.effects.effect import Effect, Gen
+from fxai.effects.layer import Layer
+from fxai.effects.scope import Scope
+from fxai.effects.stream import Stream, StreamOf
+from fxai.messages.errors import AiError
+from fxai.messages.part import Part, StreamPart
+from fxai.messages.response import Response
+from fxai.models.language_model import LanguageModel
+from fxai.models.request import ModelRequest
+from fxai.providers.local.engine import Engine, Setting
+from fxai.providers.local.failure import LocalFailure
+from fxai.providers.local.grammar import Bounds
+from fxai.providers.local.turn import Turn
+from fxai.providers.local.weights import Heard, assemble, check_file
+
+__all__ = ["LocalModel", "layer"]
+
+_MODULE: Final = "local"
+
+
+@final
+class LocalModel(LanguageModel):
+    """A model in this process that answers turn by turn; `layer` makes one."""
+
+    def __init__(self, engine: Engine, bounds: Bounds) -> None:
+        self._engine = engine
+        self._bounds = bounds
+
+    @property
+    def name(self) -> str:
+        """The model's name: what its file says, else the file's name."""
+        return self._engine.name
+
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        """The model's turn, whole: one tool call, or an answer.
+
+        Fails with:
+            AiError: The request cannot be kept (its schema, its files, its tool choice), or the context is full.
+        """
+        return self._parts(request, "ask").collect().map(lambda parts: Response.from_stream(parts).content)
+
+    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
+        """The same turn, part by part; a reader that stops early stops the model between two tokens.
+
+        Fails with:
+            AiError: As `ask`; the parts that came before it stand.
+        """
+        return self._parts(request, "ask_stream")
+
+    def _parts(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
+        def body(channel: Channel[StreamPart]) -> Effect[None, AiError]:
+            turn = Turn(self._engine, request, channel.offer, self._bounds)
+            return fx.attempt_async(turn.run, lambda error: _told(error, method))
+
+        return StreamOf.from_channel(body)
+
+
+def layer(
+    model: str | Path | None = None,
+    *,
+    sha256: str | None = None,
+    context: int = 4096,
+    threads: int | None = None,
+    parallel: int = 1,
+    progress: Heard | None = None,
+    bounds: Bounds | None = None,
+    chat_template: str | None = None,
+    verbose: bool = False,
+) -> Layer[LanguageModel, AiError]:
+    """The layer of a language model that runs in this process, with no network and no key. Needs the extra `local`.
+
+    It is loaded when the layer is built and released with its scope; runs share it. Nothing is imported or read before.
+
+    Args:
+        model: The path of a GGUF file, also as ``local:/path``; None for the default weights, which are assembled
+            into the user's cache the first time (about 250 MB; `FXAI_CACHE` names another place).
+        sha256: What the file must have as its SHA-256, in hex; the default weights have theirs in the code.
+        context: Tokens that prompt and answer of one run have room for.
+        threads: Threads that compute; by default half of the processors that this process may use, 1 to 8.
+        parallel: Runs that are served at once; others wait. Each has the whole context.
+        progress: Hears how far assembling, checking and loading are, in bytes. Called from a worker thread.
+        bounds: Where replies end although their schema would let them go on.
+        chat_template: A Jinja template for plain answers in place of the file's own.
+        verbose: Whether llama.cpp writes its log to stderr.
+
+    Fails with:
+        AiError: `ModelUnavailableError`: a package or the file is missing, has another checksum or cannot be loaded.
+    """
+    setting = Setting(context, threads, parallel, verbose, chat_template)
+
+    async def load() -> Engine:
+        path = await to_thread.run_sync(_located, model, sha256, progress)
+        return await Engine.load(path, setting, progress)
+
+    @fx.gen
+    def loaded() -> Gen[LanguageModel, AiError, Scope]:
+        loading = fx.attempt_async(load, lambda error: _told(error, "layer"))
+        engine = yield from fx.acquire_release(loading, lambda held: fx.wait(held.close))
+        return LocalModel(engine, bounds or Bounds())
+
+    return Layer.scoped(LanguageModel, loaded())
+
+
+def _located(model: str | Path | None, sha256: str | None, heard: Heard | None) -> Path:
+    if model is None or str(model) in ("", "local:"):
+        return assemble(heard=heard)
+    return check_file(Path(str(model).removeprefix("local:")).expanduser(), sha256=sha256, heard=heard)
+
+
+def _told(error: Any, method: str) -> AiError | None:
+    return AiError(_MODULE, method, error.reason) if isinstance(error, LocalFailure) else None

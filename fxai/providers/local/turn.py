@@ -1,0 +1,332 @@
+"""One turn of the local model: choose a tool or none, fill its parameters or answer, part by part as it comes.
+
+>>> Wanted.of(("add", "weather"), "none").names
+()
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
+from returns.result import Failure, Result
+
+from fxai.messages.part import (
+    Finish,
+    FinishReason,
+    ResponseMetadata,
+    StreamPart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
+    WarningPart,
+)
+from fxai.messages.reason import (
+    ContextOverflowError,
+    InvalidOutputError,
+    InvalidRequestError,
+    InvalidUserInputError,
+    StructuredOutputError,
+    UnsupportedSchemaError,
+)
+from fxai.messages.usage import Usage
+from fxai.models.choice import ToolChoice, ToolChoices
+from fxai.models.request import ModelRequest
+from fxai.providers.local import recipe
+from fxai.providers.local.conversation import clauses, conversation
+from fxai.providers.local.engine import Completed, Completion, Engine, Spoken
+from fxai.providers.local.failure import LocalFailure
+from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice_grammar, grammar
+from fxai.providers.local.narrowing import narrowed
+from fxai.providers.local.recipe import Offer
+from fxai.schema.json_schema import JsonSchema
+from fxai.tools.tool import Tool
+
+__all__ = ["Turn", "Wanted"]
+
+Offering: TypeAlias = "Callable[[StreamPart], None]"
+"""Whoever takes the parts, in the event loop."""
+
+_ONE_LINE: Final = r'root ::= " " [^ \n] [^\n]{0,1000} "\n"'
+_TEMPERATURES: Final = (None, 0.7, 1.0)
+_CHARACTERS_A_TOKEN: Final = 3
+
+
+@final
+class Wanted(msgspec.Struct, frozen=True):
+    """Which tools a turn may call, and whether it must call one."""
+
+    names: tuple[str, ...]
+    forced: bool = False
+
+    @staticmethod
+    def of(names: tuple[str, ...], choice: ToolChoices) -> Wanted:
+        """What ``choice`` leaves of the tools' names. Raises `LocalFailure` when it asks for what is not there."""
+        if choice == "none":
+            return Wanted(())
+        if choice == "auto":
+            return Wanted(names)
+
+        asked, mode = (choice.names, choice.mode) if isinstance(choice, ToolChoice) else (names, "required")
+        unknown = [name for name in asked if name not in names]
+        if unknown or not asked:
+            said = f"asks for {', '.join(unknown) or 'a tool'}, and the tools are {', '.join(names) or 'none'}"
+            raise LocalFailure(InvalidRequestError(parameter="tool_choice", constraint=said))
+        return Wanted(asked, forced=mode != "auto")
+
+
+@final
+class Turn:
+    """One turn: what is asked, and where its parts go."""
+
+    def __init__(self, engine: Engine, request: ModelRequest, offer: Offering, bounds: Bounds) -> None:
+        self.engine = engine
+        self.request = request
+        self.offer = offer
+        self.bounds = bounds
+        self.usage = Usage()
+        self.talk = conversation(request.prompt.messages)
+        self.tools = {tool.name: tool for tool in request.tools if not Tool.is_provider_defined(tool)}
+        self.schemas = {name: tool.json_schema() for name, tool in self.tools.items()}
+
+    async def run(self) -> None:
+        """Take the turn. Raises `LocalFailure`; what came before it stands."""
+        if self.talk.left_out:
+            said = f"this model reads text only, and the prompt has files: {', '.join(self.talk.left_out)}"
+            raise LocalFailure(InvalidUserInputError(said))
+        wanted = Wanted.of(tuple(self.tools), self.request.tool_choice)
+        grammars = {name: self._grammar(f"the tool {name!r}", self.schemas[name]) for name in wanted.names}
+        answer = self.request.response_schema
+        shape = None if answer is None else self._grammar("the answer's schema", answer.to_dict())
+
+        for warning in _warnings(self.request):
+            self.offer(warning)
+        self.offer(ResponseMetadata(secrets.token_hex(8), self.engine.name, datetime.now(UTC)))
+        chosen, said = await self._choose(wanted)
+        if chosen is not None:
+            reason = await self._call(chosen, said, grammars[chosen.name])
+        elif shape is not None and answer is not None:
+            reason = await self._structured(answer, shape)
+        else:
+            reason = await self._answer()
+        self.offer(Finish(reason, self.usage))
+
+    def _grammar(self, what: str, schema: Mapping[str, Any] | bool) -> Grammar:
+        compiled = _compiled(json.dumps(schema), self.bounds)
+        if isinstance(compiled, Failure):
+            wrong = compiled.failure()
+            said = f"{what}: {wrong.why}"
+            raise LocalFailure(UnsupportedSchemaError(said, pointer=wrong.pointer, keyword=wrong.keyword))
+        return compiled.unwrap()
+
+    # -- choosing
+
+    async def _choose(self, wanted: Wanted) -> tuple[Offer | None, str]:
+        """The tool to call, if any, and the part of the request that it is for."""
+        request, calls = self.talk.current.request, self.talk.current.calls
+        offers = [_offer(self.tools[name]) for name in wanted.names]
+        if not offers:
+            return None, request
+        if wanted.forced:
+            return (offers[0] if len(offers) == 1 else await self._chosen(offers, request, ())), request
+        if not calls:
+            return await self._chosen(offers, request, (recipe.NONE,)), request
+
+        called = {call.name for call in calls}
+        fresh = [offer for offer in offers if offer.name not in called]
+        for said in clauses(request)[1:] if fresh else ():
+            chosen = await self._chosen(offers, said, (recipe.NONE,))
+            if chosen in fresh:
+                return chosen, said
+        return None, request
+
+    async def _chosen(self, offers: Sequence[Offer], said: str, others: tuple[str, ...]) -> Offer | None:
+        names = (*(offer.name for offer in offers), *others)
+        prompt = recipe.choosing(offers, said, self.talk.past)
+        task = Completion(prompt, most=64, grammar=choice_grammar(names).text)
+        done = await self._complete(task)
+        return next((offer for offer in offers if offer.name == done.text.strip()), None)
+
+    # -- calling
+
+    async def _call(self, chosen: Offer, said: str, held: Grammar) -> FinishReason:
+        id_, dynamic = f"call_{secrets.token_hex(8)}", Tool.is_dynamic(self.tools[chosen.name])
+        schema = self.schemas[chosen.name]
+        self.offer(ToolParamsStart(id_, chosen.name, dynamic=dynamic))
+        prompt = recipe.filling(chosen, said, schema, self.talk.past)
+        held = held if self.engine.speaks_chat else self._narrowed(chosen, said, held)
+        done, params = await self._json(prompt, held, schema, lambda delta: self.offer(ToolParamsDelta(id_, delta)))
+        self.offer(ToolParamsEnd(id_))
+        if done.ended == "length":
+            return "length"
+        if isinstance(params, _Wrong):
+            raise LocalFailure(InvalidOutputError(f"the parameters of {chosen.name!r}: {params.said}", params.pointer))
+        self.offer(ToolCall(id_, chosen.name, params, dynamic=dynamic))
+        return "tool-calls"
+
+    def _narrowed(self, chosen: Offer, said: str, held: Grammar) -> Grammar:
+        """A narrower grammar, where the examples and the request say so and it still allows something."""
+        schema = narrowed(self.schemas[chosen.name], said, chosen.requests)
+        return grammar(schema, self.bounds).value_or(held)
+
+    async def _structured(self, schema: JsonSchema, held: Grammar) -> FinishReason:
+        speaking = _Speaking(self.offer)
+        prompt = recipe.structuring(self.talk)
+        done, value = await self._json(prompt, held, schema.to_dict(), speaking)
+        speaking.end()
+        if isinstance(value, _Wrong) and done.ended != "length":
+            raise LocalFailure(StructuredOutputError(done.text.strip(), value.pointer, value.said))
+        return done.ended
+
+    async def _json(
+        self, prompt: str, held: Grammar, schema: Mapping[str, Any] | bool, spoken: Spoken
+    ) -> tuple[Completed, Any]:
+        """JSON within a grammar, and its value. One that can be wrong is heard when it was found right, at last."""
+        done = Completed("", "length", Usage())
+        value: Any = None
+        for temperature in _TEMPERATURES if held.loose else (None,):
+            done = await self._complete(
+                Completion(
+                    prompt,
+                    most=self._most(),
+                    grammar=held.after(" ").text,
+                    temperature=self.request.temperature or 0.0 if temperature is None else temperature,
+                    seed=None if temperature is None else 7,
+                ),
+                None if held.loose else _stripped(spoken),
+            )
+            value = None if done.ended == "length" else _value(done.text, schema)
+            if not isinstance(value, _Wrong):
+                break
+        if held.loose and not isinstance(value, _Wrong):
+            spoken(done.text.strip())
+        return done, value
+
+    # -- answering
+
+    async def _answer(self) -> FinishReason:
+        speaking = _Speaking(self.offer)
+        most, temperature = self._most(), self.request.temperature or 0.0
+        while True:
+            try:
+                return (await self._said(speaking, most, temperature)).ended
+            except LocalFailure as failure:
+                shorter = self.talk.shorter()
+                if not isinstance(failure.reason, ContextOverflowError) or shorter is None or speaking.began:
+                    raise
+                self.talk = shorter
+            finally:
+                speaking.end()
+
+    async def _said(self, speaking: _Speaking, most: int, temperature: float) -> Completed:
+        self._fit()
+        if self.engine.speaks_chat:
+            task = Completion(recipe.prose(self.talk), most, None, self.request.stop, temperature)
+        else:
+            line = recipe.answering(self.talk) if self.talk.current.calls else recipe.talking(self.talk)
+            task = Completion(line, most, _ONE_LINE, ("\n", *self.request.stop), temperature)
+        return await self._complete(task, _stripped(speaking))
+
+    def _fit(self) -> None:
+        """Forget the oldest exchanges until what is left, and an answer, likely fit into the context."""
+        room = (self.engine.setting.context * 3 // 4) * _CHARACTERS_A_TOKEN
+        while sum(len(text) for _, text in recipe.prose(self.talk)) > room:
+            shorter = self.talk.shorter()
+            if shorter is None:
+                return
+            self.talk = shorter
+
+    def _most(self) -> int:
+        """The tokens that may still be written in this turn."""
+        asked = self.request.max_tokens
+        return self.engine.setting.context if asked is None else asked
+
+    async def _complete(self, task: Completion, spoken: Spoken | None = None) -> Completed:
+        done = await self.engine.complete(task, spoken)
+        self.usage = self.usage + done.usage
+        return done
+
+
+@final
+class _Wrong(msgspec.Struct, frozen=True):
+    """Where a value is outside of its schema, and how."""
+
+    pointer: str
+    said: str
+
+
+class _Speaking:
+    """A text part that begins with its first piece."""
+
+    def __init__(self, offer: Offering) -> None:
+        self.offer = offer
+        self.id = secrets.token_hex(8)
+        self.began = False
+
+    def __call__(self, delta: str) -> None:
+        if not self.began:
+            self.began = True
+            self.offer(TextStart(self.id))
+        self.offer(TextDelta(self.id, delta))
+
+    def end(self) -> None:
+        """End the part, if it began."""
+        if self.began:
+            self.offer(TextEnd(self.id))
+
+
+def _stripped(spoken: Spoken) -> Spoken:
+    """The same without the blank that a completion begins with."""
+    begun: list[bool] = []
+
+    def hear(text: str) -> None:
+        piece = text if begun else text.lstrip()
+        if piece:
+            begun.append(True)
+            spoken(piece)
+
+    return hear
+
+
+@lru_cache(maxsize=256)
+def _compiled(schema: str, bounds: Bounds) -> Result[Grammar, GrammarFailure]:
+    return grammar(json.loads(schema), bounds)
+
+
+def _value(text: str, schema: Mapping[str, Any] | bool) -> Any:
+    """The value of a JSON text, or how it is outside of the schema."""
+    value = json.loads(text)
+    faults = JsonSchema.of(schema).validate(value)
+    return _Wrong(faults[0].pointer, "; ".join(map(str, faults))) if faults else value
+
+
+def _offer(tool: Tool[Any, Any, Any]) -> Offer:
+    examples = tuple((example.request, example.parameters) for example in tool.input_examples)
+    return Offer(tool.name, tool.description or "", examples)
+
+
+def _warnings(request: ModelRequest) -> list[WarningPart]:
+    """What was asked for and this model does not do."""
+    found: list[WarningPart] = []
+    if request.reasoning not in (None, "none"):
+        found.append(_unsupported("reasoning", "this model does not reason before it answers"))
+    if request.parallel_tool_calls:
+        found.append(_unsupported("parallel_tool_calls", "this model calls one tool a turn"))
+    for tool in request.tools:
+        if Tool.is_provider_defined(tool):
+            said = f"the tool {tool.name!r} is run by another provider, and was left out"
+            found.append(WarningPart(said, kind="unsupported-tool", subject=tool.name))
+    return found
+
+
+def _unsupported(option: str, why: str) -> WarningPart:
+    return WarningPart(f"{option} was ignored: {why}", kind="unsupported-option", subject=option)

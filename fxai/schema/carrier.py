@@ -1,0 +1,237 @@
+"""Carriers: the steps between a Python value and its wire value, along the paths of a type that hold a codec.
+
+A carrier goes inward (wire value to Python value) and outward. On the way it only says that something does not fit;
+what does not fit, and where, is found afterwards by the same carrier's fault walks, so the good path pays nothing.
+
+>>> from decimal import Decimal
+>>> from fxai.schema.wire import DECIMAL_STRING
+>>> price = Coded(DECIMAL_STRING, Decimal, str, None)
+>>> price.inward("1.50")
+Decimal('1.50')
+>>> [str(fault) for fault in price.inward_faults("x", "/price")]
+["/price: expected Decimal (a decimal number such as '1.50'), found string 'x'"]
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.schema.fault import DecodeError, Fault, found_in
+from fxai.schema.wire import Codec
+
+__all__ = ["Arm", "Carrier", "Choice", "Coded", "Later", "Unfit", "label"]
+
+
+class Unfit(Exception):
+    """A value that a carrier cannot take further; the fault walk finds out why."""
+
+
+class Carrier:
+    """One step between wire values and Python values."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def inward(self, wire: Any) -> Any:
+        """The Python value of a wire value. Raises `Unfit`."""
+
+    @abstractmethod
+    def outward(self, value: Any) -> Any:
+        """The wire value of a Python value. Raises `Unfit`."""
+
+    @abstractmethod
+    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
+        """Each place where the way inward fails."""
+
+    @abstractmethod
+    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+        """Each place where the way outward fails."""
+
+    @abstractmethod
+    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+        """Each place where a codec refuses plain data, which may be wrong elsewhere: those are told by another walk."""
+
+
+def label(tp: Any) -> str:
+    """What a type is called in a message."""
+    return str(getattr(tp, "__name__", tp))
+
+
+@final
+class Coded(Carrier):
+    """The step of a codec itself; `inner` leads to the codec's wire type where that holds codecs too."""
+
+    __slots__ = ("codec", "inner", "python", "tp", "wire")
+
+    def __init__(self, codec: Codec, tp: Any, wire: Any, inner: Carrier | None) -> None:
+        self.codec = codec
+        self.wire = wire
+        self.tp = tp
+        self.python = tp if isinstance(tp, type) and not hasattr(tp, "__total__") else object
+        self.inner = inner
+
+    @override
+    def inward(self, wire: Any) -> Any:
+        if self.inner is not None:
+            wire = self.inner.inward(wire)
+        try:
+            return self.codec.decode(wire)
+        except (ValueError, DecodeError, msgspec.ValidationError) as error:
+            raise Unfit from error
+
+    @override
+    def outward(self, value: Any) -> Any:
+        if not isinstance(value, self.python):
+            raise Unfit
+        try:
+            wire = self.codec.encode(value)
+        except (ValueError, DecodeError, msgspec.ValidationError) as error:
+            raise Unfit from error
+        return wire if self.inner is None else self.inner.outward(wire)
+
+    @override
+    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
+        if self.inner is not None:
+            deeper = list(self.inner.inward_faults(wire, pointer))
+            yield from deeper
+            if deeper:
+                return
+            wire = self.inner.inward(wire)
+        try:
+            self.codec.decode(wire)
+        except (ValueError, DecodeError, msgspec.ValidationError) as error:
+            yield from self._said(error, wire, pointer)
+
+    @override
+    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+        if not isinstance(value, self.python):
+            yield Fault(pointer, label(self.tp), found_in(value))
+            return
+        try:
+            wire = self.codec.encode(value)
+        except (ValueError, DecodeError, msgspec.ValidationError) as error:
+            yield from self._said(error, value, pointer)
+        else:
+            if self.inner is not None:
+                yield from self.inner.outward_faults(wire, pointer)
+
+    @override
+    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+        try:
+            wire = msgspec.convert(data, self.wire, str_keys=True)
+        except (msgspec.ValidationError, TypeError, ValueError):
+            return
+        yield from self.inward_faults(wire, pointer)
+
+    def _said(self, error: Exception, value: Any, pointer: str) -> Iterator[Fault]:
+        if isinstance(error, DecodeError):
+            for fault in error.failure.faults:
+                yield Fault(pointer + fault.pointer, fault.expected, fault.found)
+        else:
+            said = str(error)
+            yield Fault(pointer, f"{label(self.tp)} ({said})" if said else label(self.tp), found_in(value))
+
+
+@final
+class Arm(msgspec.Struct, frozen=True):
+    """One alternative of a union: what fits it on the wire and in Python, and its step."""
+
+    fits_wire: Callable[[Any], bool]
+    fits_python: Callable[[Any], bool]
+    step: Carrier | None
+
+
+@final
+class Choice(Carrier):
+    """The first alternative of a union that a value fits and that takes it."""
+
+    __slots__ = ("arms", "expected")
+
+    def __init__(self, arms: tuple[Arm, ...], expected: str) -> None:
+        self.arms = arms
+        self.expected = expected
+
+    @override
+    def inward(self, wire: Any) -> Any:
+        for arm in self.arms:
+            if arm.fits_wire(wire):
+                try:
+                    return wire if arm.step is None else arm.step.inward(wire)
+                except Unfit:
+                    continue
+        raise Unfit
+
+    @override
+    def outward(self, value: Any) -> Any:
+        for arm in self.arms:
+            if arm.fits_python(value):
+                try:
+                    return value if arm.step is None else arm.step.outward(value)
+                except Unfit:
+                    continue
+        raise Unfit
+
+    @override
+    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
+        yield from self._first([arm for arm in self.arms if arm.fits_wire(wire)], wire, pointer, "inward")
+
+    @override
+    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+        yield from self._first([arm for arm in self.arms if arm.fits_python(value)], value, pointer, "outward")
+
+    @override
+    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+        steps = [arm.step for arm in self.arms if arm.step is not None]
+        if len(steps) == 1 and data is not None:
+            yield from steps[0].data_faults(data, pointer)
+
+    def _first(self, arms: list[Arm], value: Any, pointer: str, way: str) -> Iterator[Fault]:
+        told: list[Fault] = []
+        for arm in arms:
+            if arm.step is None:
+                return
+            faults = list(getattr(arm.step, f"{way}_faults")(value, pointer))
+            if not faults:
+                return
+            told = told or faults
+        yield from told or [Fault(pointer, self.expected, found_in(value))]
+
+
+@final
+class Later(Carrier):
+    """A step of a class that holds itself: known when the class is done."""
+
+    __slots__ = ("step",)
+
+    def __init__(self) -> None:
+        self.step: Carrier | None = None
+
+    def _known(self) -> Carrier:
+        if self.step is None:
+            raise AssertionError("a carrier was used before its class was done: a bug of fxai")
+        return self.step
+
+    @override
+    def inward(self, wire: Any) -> Any:
+        return self._known().inward(wire)
+
+    @override
+    def outward(self, value: Any) -> Any:
+        return self._known().outward(value)
+
+    @override
+    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
+        return self._known().inward_faults(wire, pointer)
+
+    @override
+    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+        return self._known().outward_faults(value, pointer)
+
+    @override
+    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+        return self._known().data_faults(data, pointer)

@@ -1,0 +1,302 @@
+"""Schemas: a Python type and its JSON form, both ways.
+
+A schema decodes JSON into values of a type and encodes values of the type into JSON. What does not fit is a failure
+that names every place. Any type that msgspec understands has one; a field whose Python form differs from its JSON
+form carries a codec in `Annotated`.
+
+>>> from datetime import datetime, timezone
+>>> import msgspec
+>>> class Stamp(msgspec.Struct, frozen=True):
+...     name: str
+...     at: Schema.EpochMillis
+>>> stamps = Schema.of(Stamp)
+>>> stamps.decode_json('{"name": "start", "at": 1000}').unwrap().at
+datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)
+>>> stamps.encode(Stamp("end", datetime(1970, 1, 1, tzinfo=timezone.utc))).unwrap()
+{'name': 'end', 'at': 0}
+>>> print(stamps.decode({"name": 3}).failure())
+/name: expected string, found integer 3; /at: expected integer, found nothing
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Annotated, Any, Generic, TypeAlias, TypeGuard, cast, final, overload
+
+from returns.result import Failure, Result, Success
+from typing_extensions import TypeVar
+
+from fxai.schema.compiled import Compiled
+from fxai.schema.derived import derive
+from fxai.schema.fault import DecodeError, DecodeFailure
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.parsing import LIMITS, Limits
+from fxai.schema.wire import (
+    DECIMAL_STRING,
+    DURATION_MILLIS,
+    DURATION_SECONDS,
+    EPOCH_MILLIS,
+    EPOCH_SECONDS,
+    INT_STRING,
+    Codec,
+)
+
+__all__ = ["Codec", "Schema"]
+
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+_W = TypeVar("_W")
+
+
+@final
+class Schema(Generic[_A]):
+    """A Python type and its JSON form, both ways: an immutable value, equal to every schema of an equal type.
+
+    Made by `Schema.of`; compiled once for a type, when first used. The types named `Schema.…` are Python types with a
+    codec, for use in annotations.
+    """
+
+    __slots__ = ("_compiled", "_document", "_type")
+
+    EpochMillis: TypeAlias = Annotated[datetime, EPOCH_MILLIS]
+    """An aware `datetime`, in JSON whole milliseconds since 1970 (UTC); finer parts are cut off."""
+    EpochSeconds: TypeAlias = Annotated[datetime, EPOCH_SECONDS]
+    """An aware `datetime`, in JSON whole seconds since 1970 (UTC); finer parts are cut off."""
+    DecimalString: TypeAlias = Annotated[Decimal, DECIMAL_STRING]
+    """A finite `Decimal`, in JSON a string with every digit."""
+    IntString: TypeAlias = Annotated[int, INT_STRING]
+    """An `int` of any size, in JSON a string of digits."""
+    DurationSeconds: TypeAlias = Annotated[timedelta, DURATION_SECONDS]
+    """A `timedelta`, in JSON a number of seconds."""
+    DurationMillis: TypeAlias = Annotated[timedelta, DURATION_MILLIS]
+    """A `timedelta`, in JSON a number of milliseconds."""
+
+    _type: Any
+    _compiled: Compiled | None
+    _document: JsonSchema | None
+
+    def __init__(self, type_: Any) -> None:
+        """Keep the type; use `Schema.of`, which also keeps the schema."""
+        object.__setattr__(self, "_type", type_)
+        object.__setattr__(self, "_compiled", None)
+        object.__setattr__(self, "_document", None)
+
+    # ---- constructors
+
+    @overload
+    @staticmethod
+    def of(type_: Schema[_B]) -> Schema[_B]: ...
+    @overload
+    @staticmethod
+    def of(type_: builtins.type[_B]) -> Schema[_B]: ...
+    @overload
+    @staticmethod
+    def of(type_: None) -> Schema[None]: ...
+    @overload
+    @staticmethod
+    def of(type_: object) -> Schema[Any]: ...
+    @staticmethod
+    def of(type_: object) -> Schema[Any]:
+        """The schema of a type: the same one for the same type; a schema passes through.
+
+        Any type of msgspec's is taken: `Struct`, dataclass, `TypedDict`, `NamedTuple`, attrs, `Literal`, `Enum`,
+        unions, `Annotated[..., Meta(...)]`, containers; `None` (only null); `Any` and `object` (anything JSON can
+        carry); `Never` (nothing). A checker sees the type of classes; say it for others:
+        `numbers: Schema[int | None] = Schema.of(int | None)`.
+
+        What is no type at all, or one without a JSON form and without a codec, raises `SchemaError` when the schema
+        is first used; the message names the place and the remedy.
+        """
+        if _is_schema(type_):
+            return type_
+        try:
+            return _kept(type_)
+        except TypeError:  # a type whose annotations cannot be hashed
+            return Schema(type_)
+
+    @staticmethod
+    def codec(
+        *,
+        wire: builtins.type[_W],
+        decode: Callable[[_W], _A],
+        encode: Callable[[_A], _W],
+        json_schema: Mapping[str, Any] | None = None,
+    ) -> Codec:
+        """A codec, for use in `Annotated[T, Schema.codec(...)]`: how `T` travels as another type.
+
+        Args:
+            wire: the type in JSON. Its JSON Schema is that of the place.
+            decode: the Python value for a wire value; a `ValueError` is a fault at that place.
+            encode: the wire value for a Python value; a `ValueError` is a fault at that place.
+            json_schema: further keywords for the place, such as a `format`; none by default.
+
+        >>> from pathlib import PurePosixPath
+        >>> Place = Annotated[PurePosixPath, Schema.codec(wire=str, decode=PurePosixPath, encode=str)]
+        >>> Schema.of(list[Place]).decode(["a/b"])
+        <Success: [PurePosixPath('a/b')]>
+        """
+        return Codec.make(wire, decode, encode, json_schema)
+
+    # ---- what it is
+
+    @property
+    def type(self) -> Any:
+        """The Python type."""
+        return self._type
+
+    @property
+    def document(self) -> JsonSchema:
+        """The JSON Schema of the type, as an immutable value; derived once.
+
+        The root is the type itself, classes that it refers to stand under `$defs`; 2020-12.
+        """
+        if self._document is None:
+            object.__setattr__(self, "_document", JsonSchema.trusted(derive(self._ready().plan)))
+        return cast("JsonSchema", self._document)
+
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the type, as a fresh plain copy.
+
+        >>> from msgspec import Meta
+        >>> Schema.of(dict[str, Annotated[int, Meta(ge=0)]]).json_schema()
+        {'type': 'object', 'additionalProperties': {'type': 'integer', 'minimum': 0}}
+        """
+        return cast("dict[str, Any]", self.document.to_dict())
+
+    @property
+    def description(self) -> str | None:
+        """What the type says of itself: its `Meta(description=...)`, else its docstring, else `None`."""
+        said = self.document.get("description")
+        return said if isinstance(said, str) else None
+
+    # ---- decoding
+
+    def decode(self, value: object) -> Result[_A, DecodeFailure]:
+        """The value that plain JSON data says, or every fault of the data.
+
+        >>> Schema.of(list[int]).decode([1, 2.0])
+        <Success: [1, 2]>
+        >>> print(Schema.of(list[int]).decode([1, "2"]).failure())
+        /1: expected integer, found string '2'
+        """
+        try:
+            return Success(self.decode_unsafe(value))
+        except DecodeError as error:
+            return Failure(error.failure)
+
+    def decode_json(self, text: bytes | str, limits: Limits = LIMITS) -> Result[_A, DecodeFailure]:
+        """The value that JSON text says, or every fault of the text; blank text is `{}`.
+
+        >>> Schema.of(dict[str, int]).decode_json('{"a": 1}')
+        <Success: {'a': 1}>
+        >>> print(Schema.of(dict[str, int]).decode_json('{"a": }').failure())
+        expected JSON, found text that is not JSON: Expecting value at line 1 column 7
+        """
+        try:
+            return Success(self.decode_json_unsafe(text, limits))
+        except DecodeError as error:
+            return Failure(error.failure)
+
+    def decode_unsafe(self, value: object) -> _A:
+        """The value that plain JSON data says.
+
+        Raises:
+            DecodeError: where `decode` gives a failure.
+        """
+        ready = self._compiled or self._ready()
+        return cast("_A", ready.decode_data(value))
+
+    def decode_json_unsafe(self, text: bytes | str, limits: Limits = LIMITS) -> _A:
+        """The value that JSON text says.
+
+        Raises:
+            DecodeError: where `decode_json` gives a failure.
+        """
+        ready = self._compiled or self._ready()
+        return cast("_A", ready.decode_text(text, limits))
+
+    # ---- encoding
+
+    def encode(self, value: _A) -> Result[Any, DecodeFailure]:
+        """The plain JSON data of a value, a fresh copy; or every place where it is not of the type.
+
+        NaN and the infinities are faults. Where the type takes anything (`Any`), tuples, sets, dates, structs and
+        the like are written as msgspec writes them.
+
+        >>> Schema.of(tuple[int, str]).encode((1, "a"))
+        <Success: [1, 'a']>
+        >>> print(Schema.of(list[float]).encode([1.0, float("nan")]).failure())
+        /1: expected number, found NaN
+        """
+        try:
+            return Success(self.encode_unsafe(value))
+        except DecodeError as error:
+            return Failure(error.failure)
+
+    def encode_json(self, value: _A) -> Result[bytes, DecodeFailure]:
+        """The JSON text of a value, in UTF-8; or every place where it is not of the type.
+
+        >>> Schema.of(list[int]).encode_json([1, 2])
+        <Success: b'[1,2]'>
+        """
+        try:
+            return Success(self.encode_json_unsafe(value))
+        except DecodeError as error:
+            return Failure(error.failure)
+
+    def encode_unsafe(self, value: _A) -> Any:
+        """The plain JSON data of a value.
+
+        Raises:
+            DecodeError: where `encode` gives a failure.
+        """
+        return (self._compiled or self._ready()).encode_data(value)
+
+    def encode_json_unsafe(self, value: _A) -> bytes:
+        """The JSON text of a value.
+
+        Raises:
+            DecodeError: where `encode_json` gives a failure.
+        """
+        return (self._compiled or self._ready()).encode_text(value)
+
+    # ---- as a value
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a Schema is immutable: {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a Schema is immutable: {name!r} cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._type == other._type) if _is_schema(other) else NotImplemented
+
+    def __hash__(self) -> int:
+        try:
+            return hash((Schema, self._type))
+        except TypeError:
+            return hash((Schema, repr(self._type)))
+
+    def __repr__(self) -> str:
+        return f"Schema.of({getattr(self._type, '__qualname__', None) or self._type!r})"
+
+    def __reduce__(self) -> tuple[Callable[[object], Schema[Any]], tuple[Any]]:
+        return _kept, (self._type,)
+
+    def _ready(self) -> Compiled:
+        if self._compiled is None:
+            object.__setattr__(self, "_compiled", Compiled(self._type))
+        return cast("Compiled", self._compiled)
+
+
+def _is_schema(value: object) -> TypeGuard[Schema[Any]]:
+    return isinstance(value, Schema)
+
+
+@lru_cache(maxsize=4096)
+def _kept(type_: object) -> Schema[Any]:
+    return Schema(type_)

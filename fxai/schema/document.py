@@ -1,0 +1,290 @@
+"""The check of a JSON Schema document, before it is ever used: shapes, references and patterns.
+
+What is checked: every keyword's value is what the dialect's metaschema says; every `$ref` leads to a place in the
+document itself or in a bundled metaschema, and not in a circle; every pattern compiles. Nothing is fetched.
+
+>>> [str(fault) for fault in document_faults({"properties": {"a": {"type": "strin", "$ref": "http://x.org/y"}}})]
+["/properties/a/type: expected one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string', found \
+string 'strin'", "/properties/a/$ref: expected a reference into this document (nothing is fetched: put what it names \
+under $defs), found string 'http://x.org/y'"]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, cast, final
+from urllib.parse import unquote, urldefrag, urljoin
+
+from fxai.schema.data import is_array, is_object
+from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
+from fxai.schema.expectation import listed
+from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, pointer_tokens
+from fxai.schema.pattern import compiled_pattern
+
+__all__ = ["document_faults", "subschemas"]
+
+_TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
+_IN_PLACE: Final = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else"))
+_NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
+_MISSING: Final = object()
+
+
+def document_faults(document: Any) -> tuple[Fault, ...]:
+    """Everything that makes a plain JSON document no usable JSON Schema; nothing for one that is."""
+    if not isinstance(document, (dict, bool)):
+        return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
+    check = _Check(cast("Any", document))
+    try:
+        check.walk(document, "", "", dialect_of(cast("Any", document)))
+    except SchemaError as error:
+        return (Fault("/$schema", str(error), found_in(_said(document, "/$schema"))),)
+    except RecursionError:
+        return (Fault("", "a JSON Schema that is less deep", "deeper nesting"),)
+    check.resolve()
+    return tuple(dict.fromkeys(check.faults))
+
+
+def subschemas(schema: dict[str, Any], dialect: Dialect) -> Iterator[tuple[str, str, Any]]:
+    """Each schema directly inside a schema: its keyword, its pointer from there, and itself."""
+    for keyword, value in schema.items():
+        shape = dialect.keywords.get(keyword, "")
+        at = pointer_to("", keyword)
+        if is_array(value) and "schemas" in shape:
+            for index, item in enumerate(value):
+                yield keyword, pointer_to(at, index), item
+        elif is_object(value) and shape in _NAMED:
+            for name, item in value.items():
+                if not is_array(item):
+                    yield keyword, pointer_to(at, name), item
+        elif isinstance(value, (dict, bool)) and shape.startswith("schema"):
+            yield keyword, at, value
+
+
+@final
+class _Check:
+    """One check: what was found on the way, and what is to be resolved at its end."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+        self.faults: list[Fault] = []
+        self.seen: set[int] = set()
+        self.resources: dict[str, Any] = {"": document}
+        self.anchors: dict[tuple[str, str], Any] = {}
+        self.references: list[tuple[str, str, str, int]] = []
+        self.steps: dict[int, list[tuple[int, str]]] = {}
+        self.dialects: dict[str, Dialect] = {}
+
+    def walk(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
+        """Check one schema and all inside it."""
+        if isinstance(schema, bool) or id(schema) in self.seen:
+            return
+        if not is_object(schema):
+            self.faults.append(Fault(pointer, "a JSON Schema", found_in(schema)))
+            return
+        self.seen.add(id(schema))
+        if pointer:
+            dialect = self._dialect(schema, pointer, dialect)
+        self.faults += _shape_faults(schema, pointer, dialect)
+        resource = self._name(schema, resource, dialect)
+        self.dialects[resource] = dialect
+        self._refer(schema, pointer, resource, dialect)
+        for keyword, at, inner in subschemas(schema, dialect):
+            if keyword in _IN_PLACE and not (dialect.ref_alone and "$ref" in schema):
+                self.steps.setdefault(id(schema), []).append((id(inner), pointer + at))
+            self.walk(inner, pointer + at, resource, dialect)
+
+    def _dialect(self, members: dict[str, Any], pointer: str, around: Dialect) -> Dialect:
+        try:
+            return dialect_of(members, around)
+        except SchemaError as error:
+            self.faults.append(Fault(f"{pointer}/$schema", str(error), found_in(members["$schema"])))
+            return around
+
+    def _name(self, members: dict[str, Any], resource: str, dialect: Dialect) -> str:
+        """Note what names a schema has, and give the resource that its references start from."""
+        hidden = dialect.ref_alone and "$ref" in members
+        given = members.get(dialect.id_keyword)
+        if isinstance(given, str) and not hidden:
+            uri, fragment = urldefrag(_joined(resource, given))
+            if uri != resource or not fragment:
+                resource = uri
+                self.resources.setdefault(resource, members)
+            if fragment:
+                self.anchors[resource, fragment] = members
+        for keyword in ("$anchor", "$dynamicAnchor"):
+            if keyword in dialect.keywords and isinstance(anchor := members.get(keyword), str):
+                self.anchors[resource, anchor] = members
+        return resource
+
+    def _refer(self, members: dict[str, Any], pointer: str, resource: str, dialect: Dialect) -> None:
+        for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
+            reference = members.get(keyword)
+            if keyword in dialect.keywords and isinstance(reference, str):
+                self.references.append((_joined(resource, reference), f"{pointer}/{keyword}", resource, id(members)))
+
+    def resolve(self) -> None:
+        """Follow every reference, also those found on the way, and look for circles."""
+        while self.references:
+            uri, pointer, resource, source = self.references.pop(0)
+            target = self._target(uri)
+            if target is _MISSING:
+                self.faults.append(Fault(pointer, _reachable(uri), found_in(_said(self.document, pointer))))
+            elif target is not None:
+                self.steps.setdefault(source, []).append((id(target), pointer))
+                self.walk(target, pointer, resource, self.dialects.get(resource, LATEST))
+        self.faults += self._circles()
+
+    def _target(self, uri: str) -> Any:
+        """What a reference leads to: a schema of the document, nothing for a metaschema's, `_MISSING` for nowhere."""
+        resource, fragment = urldefrag(uri)
+        if resource not in self.resources:
+            return None if resource in METASCHEMAS else _MISSING
+        value = self.resources[resource]
+        if not fragment:
+            return value
+        fragment = unquote(fragment)
+        if not fragment.startswith("/"):
+            return self.anchors.get((resource, fragment), _MISSING)
+        for token in pointer_tokens(fragment):
+            if is_object(value) and token in value:
+                value = value[token]
+            elif is_array(value) and token.isdigit() and int(token) < len(value):
+                value = value[int(token)]
+            else:
+                return _MISSING
+        return value
+
+    def _circles(self) -> Iterator[Fault]:
+        done: set[int] = set()
+        for start in list(self.steps):
+            trail: list[tuple[int, Iterator[tuple[int, str]]]] = [(start, iter(self.steps[start]))]
+            inside = {start}
+            while trail and start not in done:
+                step = next(trail[-1][1], None)
+                if step is None:
+                    finished, _ = trail.pop()
+                    inside.discard(finished)
+                    done.add(finished)
+                elif step[0] in inside:
+                    yield Fault(step[1], "a reference that comes to an end", "a circle of references")
+                    return
+                elif step[0] not in done:
+                    inside.add(step[0])
+                    trail.append((step[0], iter(self.steps.get(step[0], ()))))
+
+
+def _said(document: Any, pointer: str) -> Any:
+    value = document
+    for token in pointer_tokens(pointer):
+        value = value[int(token)] if is_array(value) else value[token]
+    return value
+
+
+def _joined(resource: str, reference: str) -> str:
+    """The absolute form of a reference; a fragment alone stays with its resource, whatever its scheme."""
+    return resource + reference if reference.startswith("#") else urljoin(resource, reference)
+
+
+def _reachable(uri: str) -> str:
+    if "://" in uri or uri.startswith("file:"):
+        return "a reference into this document (nothing is fetched: put what it names under $defs)"
+    return "a reference to a schema that is there"
+
+
+def _shape_faults(schema: dict[str, Any], pointer: str, dialect: Dialect) -> Iterator[Fault]:
+    for keyword, value in schema.items():
+        shape = dialect.keywords.get(keyword)
+        if shape is not None:
+            yield from _value_faults(value, shape, pointer_to(pointer, keyword))
+    if dialect.name == "draft-04":
+        for bound in ("maximum", "minimum"):
+            exclusive = f"exclusive{bound.capitalize()}"
+            if exclusive in schema and bound not in schema:
+                yield Fault(pointer_to(pointer, bound), f"number, beside {exclusive}", "nothing")
+
+
+def _value_faults(value: Any, shape: str, pointer: str) -> Iterator[Fault]:
+    if shape == "pattern":
+        yield from _pattern_faults(value, pointer)
+    elif shape in _NAMED or shape == "named lists of strings":
+        if not is_object(value):
+            yield Fault(pointer, "object", found_in(value))
+            return
+        for name, item in value.items():
+            place = pointer_to(pointer, name)
+            if shape == "patterned schemas":
+                yield from _pattern_faults(name, place)
+            listing = shape == "named lists of strings" or (shape == "dependencies" and is_array(item))
+            if listing and not _distinct_strings(item):
+                yield Fault(place, "array of distinct strings", found_in(item))
+    elif shape == "type":
+        if not _is_type(value):
+            yield Fault(pointer, listed(_TYPES), found_in(value))
+    elif not _SHAPES[shape](value):
+        yield Fault(pointer, shape, found_in(value))
+
+
+def _pattern_faults(value: Any, pointer: str) -> Iterator[Fault]:
+    if not isinstance(value, str):
+        yield Fault(pointer, "string", found_in(value))
+        return
+    try:
+        compiled_pattern(value)
+    except ValueError as error:
+        yield Fault(pointer, f"a regular expression ({error})", found_in(value))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_count(value: Any) -> bool:
+    return _is_number(value) and value >= 0 and float(value).is_integer()
+
+
+def _distinct_items(value: Any) -> bool:
+    if not is_array(value) or not value:
+        return False
+    items = value
+    return not any(type(a) is type(b) and a == b for i, a in enumerate(items) for b in items[:i])
+
+
+def _distinct_strings(value: Any) -> bool:
+    if not is_array(value):
+        return False
+    items = value
+    return all(isinstance(item, str) for item in items) and len(set(items)) == len(items)
+
+
+def _is_type(value: Any) -> bool:
+    if isinstance(value, str):
+        return value in _TYPES
+    return _distinct_strings(value) and bool(value) and all(name in _TYPES for name in value)
+
+
+def _is_anchor(value: Any) -> bool:
+    return (
+        isinstance(value, str)
+        and value[:1].isascii()
+        and (value[:1].isalpha() or value[:1] == "_")
+        and "#" not in value
+    )
+
+
+_SHAPES: Final[dict[str, Callable[[Any], bool]]] = {
+    "string": lambda value: isinstance(value, str),
+    "identifier": lambda value: isinstance(value, str) and "#" not in value.removesuffix("#"),
+    "anchor": _is_anchor,
+    "boolean": lambda value: isinstance(value, bool),
+    "number": _is_number,
+    "number above 0": lambda value: _is_number(value) and value > 0,
+    "integer at least 0": _is_count,
+    "array": is_array,
+    "array of at least 1 distinct item": _distinct_items,
+    "array of at least 1 distinct string": lambda value: _distinct_strings(value) and bool(value),
+    "array of distinct strings": _distinct_strings,
+    "schema": lambda value: isinstance(value, (dict, bool)),
+    "schema or boolean": lambda value: isinstance(value, (dict, bool)),
+    "schemas": lambda value: is_array(value) and value != [],
+    "schema or schemas": lambda value: isinstance(value, (dict, bool, list)),
+}

@@ -1,0 +1,173 @@
+"""JSON Schema documents as immutable values, and validation by them.
+
+A document is checked when it is made: it is JSON, its dialect is known, its keywords are what they must be, its
+references stay inside it, its patterns compile. From then on nobody can change it, and nothing that it says causes
+network or file access.
+
+>>> limits = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "number", "maximum": 100}}})
+>>> [str(fault) for fault in limits.validate({"limit": 1000})]
+['/limit: expected number at most 100, found integer 1000']
+>>> limits.to_dict()["properties"]["limit"]
+{'type': 'number', 'maximum': 100}
+>>> limits == JsonSchema.of(limits.to_dict())
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
+
+import msgspec
+
+from fxai.schema.fault import DecodeFailure, Fault, SchemaError
+from fxai.schema.plain import is_plain, plain_faults
+
+if TYPE_CHECKING:
+    from fxai.schema.validation import Validate
+from fxai.schema.data import is_array, is_object
+
+__all__ = ["Engine", "JsonSchema"]
+
+Engine = Literal["jsonschema", "jsonschema-rs"]
+"""The packages that validate: the second is the fast one, of the extra `fast`."""
+
+_ENCODE: Final = msgspec.json.Encoder().encode
+_SORTED: Final = msgspec.json.Encoder(order="sorted").encode
+_DECODE: Final = msgspec.json.Decoder().decode
+
+
+@final
+class JsonSchema:
+    """An immutable JSON Schema document: hashable and comparable by content, picklable.
+
+    Two documents are equal when they say the same JSON: the order of members does not count, nor `1` against `1.0`.
+    """
+
+    __slots__ = ("_canonical", "_text", "_validates")
+
+    _text: bytes
+    _canonical: bytes | None
+    _validates: dict[str, Validate]
+
+    def __init__(self, text: bytes) -> None:
+        """Keep JSON text that is known to be a usable document; use `JsonSchema.of`."""
+        object.__setattr__(self, "_text", text)
+        object.__setattr__(self, "_canonical", None)
+        object.__setattr__(self, "_validates", {})
+
+    @staticmethod
+    def of(document: Mapping[str, Any] | bool | JsonSchema) -> JsonSchema:
+        """The document of plain JSON data, checked; it keeps a copy, so later changes to the data do not show.
+
+        The dialect is what `$schema` says (draft 4 to 2020-12), 2020-12 without.
+
+        Raises:
+            SchemaError: it is not JSON, of an unknown dialect, against its metaschema, refers outside of itself (to
+                the network, a file, or nowhere) or in a circle, or holds a pattern that does not compile. The
+                message names each place.
+
+        >>> JsonSchema.of({"properties": {"a": {"$ref": "file:///etc/passwd"}}})
+        Traceback (most recent call last):
+        fxai.schema.fault.SchemaError: no usable JSON Schema: /properties/a/$ref: expected a reference into this ...
+        """
+        if isinstance(document, JsonSchema):
+            return document
+        plain = document if isinstance(document, (bool, dict)) else dict(document)
+        if not is_plain(plain):
+            _hold_sound(plain_faults(plain))
+        text = _ENCODE(plain)
+        from fxai.schema.document import document_faults
+
+        _hold_sound(document_faults(_DECODE(text)))
+        return JsonSchema(text)
+
+    @staticmethod
+    def trusted(document: Mapping[str, Any] | bool) -> JsonSchema:
+        """The document of plain JSON data that is known to be a JSON Schema, such as a derived one; not checked."""
+        return JsonSchema(_ENCODE(document))
+
+    def to_dict(self) -> Any:
+        """The document as a fresh plain copy: a `dict` (or a `bool`), equal to what it was made of."""
+        return _DECODE(self._text)
+
+    def to_json(self) -> bytes:
+        """The document as JSON text in UTF-8, members in the order they were given."""
+        return self._text
+
+    def get(self, keyword: str, default: Any = None) -> Any:
+        """A fresh plain copy of what stands at a keyword of the root; `default` where nothing stands.
+
+        >>> JsonSchema.of({"type": "object"}).get("type"), JsonSchema.of(True).get("type")
+        ('object', None)
+        """
+        document = self.to_dict()
+        return document.get(keyword, default) if is_object(document) else default
+
+    def validate(self, value: object, *, engine: Engine | None = None, plain: bool = False) -> tuple[Fault, ...]:
+        """Every fault of plain JSON data by this document; `()` when it is valid.
+
+        The document is compiled once, at the first validation. `format` and `content…` are annotations and are not
+        asserted. A pattern that takes too long is a fault that says so.
+
+        Args:
+            value: plain JSON data; what JSON cannot carry is a fault.
+            engine: which package validates; by default `jsonschema-rs` where it is installed (and can compile the
+                document), else `jsonschema`. Both find the same.
+            plain: the value is known to be plain JSON data (of `parse_json`, say), so that it need not be looked at.
+
+        Raises:
+            ImportError: the engine that was asked for is not installed.
+        """
+        if not plain and not is_plain(value) and (faults := plain_faults(value)):
+            return faults
+        return self._validate(engine)(value)
+
+    def _validate(self, engine: Engine | None) -> Validate:
+        known = self._validates.get(engine or "")
+        if known is None:
+            from fxai.schema.validation import compiled
+
+            known = self._validates.setdefault(engine or "", compiled(self.to_dict(), engine))
+        return known
+
+    # ---- as a value
+
+    def _content(self) -> bytes:
+        if self._canonical is None:
+            object.__setattr__(self, "_canonical", _SORTED(_numbered(self.to_dict())))
+        return cast("bytes", self._canonical)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a JsonSchema is immutable: {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a JsonSchema is immutable: {name!r} cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, JsonSchema):
+            return NotImplemented
+        return self._text == other._text or self._content() == other._content()
+
+    def __hash__(self) -> int:
+        return hash((JsonSchema, self._content()))
+
+    def __repr__(self) -> str:
+        return f"JsonSchema.of({self.to_dict()!r})"
+
+    def __reduce__(self) -> tuple[Callable[[bytes], JsonSchema], tuple[bytes]]:
+        return JsonSchema, (self._text,)
+
+
+def _hold_sound(faults: tuple[Fault, ...]) -> None:
+    if faults:
+        raise SchemaError(f"no usable JSON Schema: {DecodeFailure(faults)}")
+
+
+def _numbered(data: Any) -> Any:
+    """The data with whole numbers written as integers, so that equal numbers are equal text."""
+    if isinstance(data, float):
+        return int(data) if data.is_integer() else data
+    if is_object(data):
+        return {name: _numbered(item) for name, item in data.items()}
+    return [_numbered(item) for item in data] if is_array(data) else data

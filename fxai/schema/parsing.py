@@ -1,0 +1,239 @@
+"""JSON text from anywhere, read within limits.
+
+Text from a model or a stranger may be malformed, huge, nested without end, or hold what is not JSON (NaN). Each
+of these is a failure with a place; none crashes, hangs or passes as something else. Blank text means `{}`.
+
+>>> parse_json('{"a": [1, 2.5, null]}')
+<Success: {'a': [1, 2.5, None]}>
+>>> print(parse_json('{"a": [1, NaN]}').failure())
+/a/1: expected a finite number, found NaN
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NoReturn, final
+
+import msgspec
+from returns.result import Failure, Result, Success
+from typing_extensions import TypeVar
+
+from fxai.schema.data import is_array
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault, pointer_to
+from fxai.schema.plain import plain_faults
+
+__all__ = ["LIMITS", "Limits", "parse_json", "parse_json_unsafe", "parse_whole", "read_text", "too_deep"]
+
+_A = TypeVar("_A")
+
+_SHALLOW: Final = 128
+
+
+@final
+class Limits(msgspec.Struct, frozen=True):
+    """How much JSON text is read at most.
+
+    Attributes:
+        max_bytes: the largest text, in bytes of UTF-8; 16 MiB by default.
+        max_depth: the deepest nesting of arrays and objects (`[]` is 1 deep); 128 by default. What lies in
+            properties that a closed set of types skips is not counted. Beyond what the interpreter's own stack
+            can hold (some 900 levels), deeper text fails whatever is set here.
+        unique_keys: refuse an object that names a key twice, in a second pass; by default the last one wins, as in
+            other JSON parsers.
+    """
+
+    max_bytes: int = 16 * 1024 * 1024
+    max_depth: int = _SHALLOW
+    unique_keys: bool = False
+
+
+LIMITS: Final = Limits()
+"""The limits that hold where none are given."""
+
+_ANY: Final = msgspec.json.Decoder()
+_BRACKETS: Final = b'[]{}"'
+_OTHERS: Final = bytes(byte for byte in range(256) if byte not in _BRACKETS)
+_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+
+
+def parse_json(text: bytes | str, limits: Limits = LIMITS) -> Result[object, DecodeFailure]:
+    """The value that JSON text says, or every fault of the text.
+
+    Blank text is `{}`. A failure for: text that is not JSON or not UTF-8, NaN and the infinities (also as `1e999`),
+    half surrogate pairs, more bytes or levels than the limits, and doubled keys where `unique_keys` is set.
+
+    >>> parse_json(" ")
+    <Success: {}>
+    >>> print(parse_json('{"a": 1, "a": 2}', Limits(unique_keys=True)).failure())
+    /a: expected each key once, found key 'a' twice
+    """
+    try:
+        return Success(parse_json_unsafe(text, limits))
+    except DecodeError as error:
+        return Failure(error.failure)
+
+
+def parse_json_unsafe(text: bytes | str, limits: Limits = LIMITS) -> object:
+    """The value that JSON text says, as `parse_json`.
+
+    Raises:
+        DecodeError: where `parse_json` gives a failure.
+    """
+    return read_text(_ANY.decode, text, limits, bounded=False)
+
+
+def read_text(decode: Callable[[bytes | str], _A], text: bytes | str, limits: Limits, *, bounded: bool) -> _A:
+    """What `decode` makes of text that lies within the limits.
+
+    Args:
+        decode: a decoder's bound method.
+        text: JSON, or blank for `{}`.
+        limits: what is read at most.
+        bounded: whether the decoder itself reads no more than a few levels, so that depth need not be looked for.
+
+    Raises:
+        DecodeError: the text is not JSON, or beyond the limits.
+        msgspec.ValidationError: it is JSON, but not what the decoder wants.
+    """
+    if type(text) is not str or len(text) > _SHALLOW or limits is not LIMITS:
+        _within(text, limits, bounded=bounded)
+    try:
+        return decode(text)
+    except msgspec.ValidationError:
+        parse_whole(text, limits)
+        raise
+    except RecursionError:
+        raise DecodeError(too_deep(limits.max_depth)) from None
+    except (msgspec.DecodeError, UnicodeError):
+        if not text.strip():
+            return decode("{}")
+        _fail(text, limits)
+
+
+def parse_whole(text: bytes | str, limits: Limits) -> object:
+    """The value of text that lies within the limits: a type error in its beginning does not make the rest JSON.
+
+    Raises:
+        DecodeError: the text is not JSON.
+    """
+    try:
+        return _ANY.decode(text if text.strip() else "{}")
+    except RecursionError:
+        raise DecodeError(too_deep(limits.max_depth)) from None
+    except (msgspec.MsgspecError, UnicodeError):
+        _fail(text, limits)
+
+
+def too_deep(levels: int) -> DecodeFailure:
+    """The failure of a value that is nested too deeply, or that holds itself."""
+    return DecodeFailure((Fault("", f"at most {levels} levels of nesting", "deeper nesting"),))
+
+
+def _refuse(expected: str, found: str) -> NoReturn:
+    raise DecodeError(DecodeFailure((Fault("", expected, found),)))
+
+
+def _within(text: bytes | str, limits: Limits, *, bounded: bool) -> None:
+    if len(text) > limits.max_bytes or (isinstance(text, str) and _size(text, limits) > limits.max_bytes):
+        unit = "characters" if isinstance(text, str) else "bytes"
+        _refuse(f"at most {limits.max_bytes} bytes of JSON", f"{len(text)} {unit}")
+    if isinstance(text, bytes) and not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError as error:
+            _refuse("JSON in UTF-8", f"a byte that is not UTF-8, at byte {error.start}")
+    if limits.max_depth < _SHALLOW or len(text) > _SHALLOW:
+        _within_depth(text, limits, bounded=bounded)
+    if limits.unique_keys:
+        _within_keys(text)
+
+
+def _size(text: str, limits: Limits) -> int:
+    if len(text) * 4 <= limits.max_bytes or text.isascii():
+        return len(text)
+    return len(text.encode(errors="surrogatepass"))
+
+
+def _within_depth(text: bytes | str, limits: Limits, *, bounded: bool) -> None:
+    if bounded and limits.max_depth >= _SHALLOW:
+        return
+    opened = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    if opened > limits.max_depth and _deeper_than(text, limits.max_depth):
+        raise DecodeError(too_deep(limits.max_depth))
+
+
+def _deeper_than(text: bytes | str, levels: int) -> bool:
+    """Whether brackets outside of strings nest deeper, by taking off one level of pairs at a time."""
+    data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    marks = data.translate(None, _OTHERS)
+    rest = b"".join(marks.split(b'"')[::2]).translate(_SQUARE)  # every second piece lies inside a string
+    for _ in range(levels):
+        if b"[]" not in rest:
+            break
+        rest = rest.replace(b"[]", b"")
+    return b"[]" in rest or rest.count(b"[") > levels
+
+
+@final
+class _Pairs(list["tuple[str, object]"]):
+    """The members of one object as they stand in the text, doubles and all."""
+
+    __slots__ = ()
+
+
+def _within_keys(text: bytes | str) -> None:
+    import json
+
+    try:
+        faults = _doubled(json.loads(text, object_pairs_hook=_Pairs))
+    except (ValueError, RecursionError):
+        return  # not JSON, or too deep: the decoder that follows says so
+    if faults:
+        raise DecodeError(DecodeFailure(tuple(faults)))
+
+
+def _doubled(root: object) -> list[Fault]:
+    faults: list[Fault] = []
+    waiting: list[tuple[str, object]] = [("", root)]
+    while waiting:
+        pointer, value = waiting.pop()
+        if isinstance(value, _Pairs):
+            seen: dict[str, int] = {}
+            for key, _ in value:
+                seen[key] = seen.get(key, 0) + 1
+            faults += [
+                Fault(pointer_to(pointer, key), "each key once", f"key {key!r} {_times(count)}")
+                for key, count in seen.items()
+                if count > 1
+            ]
+            waiting += [(pointer_to(pointer, key), item) for key, item in reversed(value)]
+        elif is_array(value):
+            items = value
+            waiting += [(pointer_to(pointer, i), items[i]) for i in range(len(items) - 1, -1, -1)]
+    return list(dict.fromkeys(faults))
+
+
+def _times(count: int) -> str:
+    return "twice" if count == 2 else f"{count} times"
+
+
+def _fail(text: bytes | str, limits: Limits) -> NoReturn:
+    """Say what is wrong with text that the decoder refused: where NaN and half surrogates stand, or the first error."""
+    import json
+
+    try:
+        value: Any = json.loads(text)
+    except json.JSONDecodeError as error:
+        _refuse("JSON", f"text that is not JSON: {error.msg} at line {error.lineno} column {error.colno}")
+    except UnicodeDecodeError as error:
+        _refuse("JSON in UTF-8", f"a byte that is not UTF-8, at byte {error.start}")
+    except RecursionError:
+        raise DecodeError(too_deep(limits.max_depth)) from None
+    except ValueError:
+        _refuse("JSON", "a number of too many digits")
+    faults = plain_faults(value)
+    if not faults:
+        _refuse("JSON", "text that is not JSON")
+    raise DecodeError(DecodeFailure(faults))

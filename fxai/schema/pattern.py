@@ -1,0 +1,157 @@
+r"""Patterns of JSON Schemas: ECMA-262 regular expressions from anywhere, matched within a set time.
+
+JSON Schema's patterns are those of ECMA-262, where `$` is the very end, `\d` is ASCII, and much that the package
+`regex` reads into a pattern is plain text. They are rewritten for `regex`, which can stop a search that explodes.
+
+>>> compiled_pattern("^[0-9]{3}$").search("123") is not None
+True
+>>> print(rewritten(r"^\d+$"))
+^[0-9]+\Z
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["SECONDS", "Matcher", "PatternTimeout", "compiled_pattern", "rewritten"]
+
+SECONDS: Final = 0.5
+"""How long the patterns of one validation may take, all together."""
+
+_SPACES: Final = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+_OUTSIDE: Final = {
+    "d": "[0-9]",
+    "D": "[^0-9]",
+    "w": "[A-Za-z0-9_]",
+    "W": "[^A-Za-z0-9_]",
+    "s": f"[{_SPACES}]",
+    "S": f"[^{_SPACES}]",
+    "b": r"(?a:\b)",
+    "B": r"(?a:\B)",
+    "/": "/",
+    "-": r"\-",
+    "0": r"\x00",
+}
+_INSIDE: Final = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES, "b": r"\x08", "/": "/", "0": r"\x00"}
+_KEPT: Final = frozenset("fnrtvDWSpP123456789")
+_QUANTIFIER: Final = re.compile(r"\{\d+(,\d*)?\}")
+_CODE: Final = re.compile(r"x(?P<x>[0-9A-Fa-f]{2})|u(?P<u>[0-9A-Fa-f]{4})|u\{(?P<b>[0-9A-Fa-f]+)\}|c(?P<c>[A-Za-z])")
+_PROPERTY: Final = re.compile(r"[pP]\{[^}]*\}")
+_NAMED: Final = re.compile(r"k<(?P<name>\w+)>")
+
+
+class PatternTimeout(Exception):
+    """A pattern took longer than it may."""
+
+
+@lru_cache(maxsize=1024)
+def compiled_pattern(pattern: str) -> Any:
+    """The pattern, ready to search with a timeout.
+
+    Raises:
+        ValueError: it is no pattern; says why.
+    """
+    import regex
+
+    try:
+        return regex.compile(rewritten(pattern))
+    except (regex.error, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(str(error) or "too complicated") from None
+
+
+def rewritten(pattern: str) -> str:
+    """The pattern in the language of the package `regex`, meaning what it means in ECMA-262."""
+    return "".join(_pieces(pattern))
+
+
+def _pieces(pattern: str) -> Iterator[str]:
+    at, end = 0, len(pattern)
+    while at < end:
+        sign = pattern[at]
+        if sign == "\\":
+            piece, at = _escape(pattern, at + 1, _OUTSIDE)
+        elif sign == "[":
+            piece, at = _class(pattern, at + 1)
+        elif sign == "{":
+            quantifier = _QUANTIFIER.match(pattern, at)
+            piece, at = (quantifier[0], quantifier.end()) if quantifier else (r"\{", at + 1)
+        else:
+            piece = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]", "}": r"\}", "]": r"\]"}.get(sign, sign)
+            at += 1
+        yield piece
+
+
+def _escape(pattern: str, at: int, meanings: dict[str, str]) -> tuple[str, int]:
+    """What follows a backslash, and where it ends."""
+    if at >= len(pattern):
+        return "\\", at  # refused when compiled
+    sign = pattern[at]
+    if code := _CODE.match(pattern, at):
+        number = ord(code["c"]) % 32 if code["c"] else int(code["x"] or code["u"] or code["b"], 16)
+        return (f"\\U{number:08x}" if number <= 0x10FFFF else "\\"), code.end()
+    if sign in "pP" and (named := _PROPERTY.match(pattern, at)):
+        return "\\" + named[0], named.end()
+    if sign == "k" and (group := _NAMED.match(pattern, at)):
+        return f"(?P={group['name']})", group.end()
+    if sign in meanings:
+        return meanings[sign], at + 1
+    if sign in _KEPT or not sign.isascii():
+        return "\\" + sign if sign.isascii() else sign, at + 1
+    return (sign if sign.isalnum() else "\\" + sign), at + 1
+
+
+def _class(pattern: str, at: int) -> tuple[str, int]:
+    """A character class from behind its bracket, and where it ends."""
+    negated = pattern.startswith("^", at)
+    at += negated
+    parts: list[str] = []
+    ascii_only = False
+    while at < len(pattern) and pattern[at] != "]":
+        if pattern[at] == "\\":
+            ascii_only |= pattern[at + 1 : at + 2] in ("D", "W", "S")
+            part, at = _escape(pattern, at + 1, _INSIDE)
+        else:
+            part, at = ("\\" + pattern[at] if pattern[at] in "[&|~" else pattern[at]), at + 1
+        parts.append(part)
+    if at >= len(pattern):
+        return "[", at  # refused when compiled
+    if not parts:
+        return (r"[\s\S]" if negated else r"(?!)"), at + 1
+    text = f"[{'^' if negated else ''}{''.join(parts)}]"
+    return (f"(?a:{text})" if ascii_only else text), at + 1
+
+
+@final
+class Matcher:
+    """Searches with patterns until the time of one validation is used up.
+
+    Attributes:
+        late: the pattern that took too long, if one did; from then on every search raises.
+    """
+
+    __slots__ = ("_until", "late")
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._until = monotonic() + seconds
+        self.late: str | None = None
+
+    def found(self, pattern: str, text: str) -> bool:
+        """Whether the pattern is found anywhere in the text.
+
+        Raises:
+            PatternTimeout: the time is used up.
+        """
+        left = self._until - monotonic()
+        if self.late is None and left > 0:
+            try:
+                return compiled_pattern(pattern).search(text, timeout=left, concurrent=True) is not None
+            except TimeoutError:
+                pass
+        self.late = self.late or pattern
+        raise PatternTimeout(pattern)

@@ -1,0 +1,302 @@
+"""The plan of a type: what msgspec decodes in its place, and the steps from there to the Python value.
+
+A type without codecs is its own wire type and has no steps. In a type with codecs, each codec's place is taken by the
+codec's wire type, and each class on the way to one by a mirror of it, a struct of the same names on the wire.
+
+>>> from datetime import datetime
+>>> from fxai.schema.wire import EPOCH_MILLIS
+>>> plan = plan_of(dict[str, Annotated[datetime, EPOCH_MILLIS]])
+>>> plan.wire, plan.step.inward({"a": 0})["a"].year
+(dict[str, int], 1970)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from itertools import count
+from typing import Annotated, Any, Final, ForwardRef, Literal, Union, cast, final, get_args, get_origin
+
+import msgspec
+
+from fxai.schema.carrier import Arm, Carrier, Choice, Coded, Later, Unfit
+from fxai.schema.container import Entries, Fields, Fixed, Items, Slot
+from fxai.schema.shape import (
+    ABSENT,
+    Member,
+    Survey,
+    arms_of,
+    codec_of,
+    is_class,
+    kind_of,
+    members_of,
+    plain_type,
+    survey,
+)
+
+__all__ = ["Plan", "mirrored", "plan_of"]
+
+_UNION: Final[Any] = Union
+_DICT: Final[Any] = dict
+_LIST: Final[Any] = list
+_TUPLE: Final[Any] = tuple
+_UNSET: Final = msgspec.UNSET
+_NUMBERS: Final = count()
+
+
+@final
+class Plan(msgspec.Struct, frozen=True):
+    """How values of a type are decoded and encoded.
+
+    Attributes:
+        type: the Python type.
+        wire: the type that msgspec decodes.
+        step: from wire values to Python values and back; `None` where they are the same.
+        survey: what lies inside the wire type.
+        defaults: by mirror class, the wire form of each default, for JSON Schema.
+    """
+
+    type: Any
+    wire: Any
+    step: Carrier | None
+    survey: Survey
+    defaults: dict[Any, dict[str, Any]]
+
+
+def plan_of(tp: Any) -> Plan:
+    """The plan of a type, compiled anew.
+
+    Raises:
+        SchemaError: the type has no JSON form; the message names the type, the place and the remedy.
+    """
+    found = survey(tp)
+    if not found.coded:
+        return Plan(tp, plain_type(tp), None, found, {})
+    deriving = _Deriving()
+    wire, step = deriving.of(tp)
+    return Plan(tp, wire, step, survey(wire), deriving.defaults)
+
+
+def mirrored(cls: Any) -> Any:
+    """The class that a mirror stands for; a class that is no mirror stands for itself."""
+    return getattr(cls, "__fxai_mirror_of__", cls)
+
+
+_Derived = tuple[Any, "Carrier | None"]
+
+
+@final
+class _Deriving:
+    """One derivation: mirrors made so far, and those of classes that are still being walked."""
+
+    def __init__(self) -> None:
+        self.done: dict[Any, _Derived] = {}
+        self.open: dict[Any, tuple[str, Later]] = {}
+        self.closing: dict[str, Any] = {}
+        self.waiting: list[tuple[str, Any]] = []
+        self.defaults: dict[Any, dict[str, Any]] = {}
+
+    def of(self, tp: Any) -> _Derived:
+        tp = plain_type(tp)
+        if (coded := codec_of(tp)) is not None:
+            return self._coded(*coded)
+        if get_origin(tp) is Annotated:
+            wire, step = self.of(tp.__origin__)
+            return (tp, None) if step is None else (_annotated(wire, tp.__metadata__), step)
+        if (arms := arms_of(tp)) is not None:
+            return self._union(tp, arms)
+        if kind_of(tp) is not None:
+            return self._class(tp) if survey(tp).coded else (tp, None)
+        return self._container(tp)
+
+    def _coded(self, tp: Any, codec: Any, after: tuple[Any, ...]) -> _Derived:
+        wire, inner = self.of(codec.wire)
+        keywords = codec.json_schema()
+        notes = (*(() if keywords is None else (msgspec.Meta(extra_json_schema=keywords),)), *after)
+        metas = tuple(note for note in notes if isinstance(note, msgspec.Meta))
+        return (_annotated(wire, metas) if metas else wire), Coded(codec, tp, wire, inner)
+
+    def _union(self, tp: Any, arms: tuple[Any, ...]) -> _Derived:
+        derived = [self.of(arm) for arm in arms]
+        if all(step is None for _, step in derived):
+            return tp, None
+        choice = tuple(
+            Arm(_fits(wire), _fits(_python(arm)), step) for arm, (wire, step) in zip(arms, derived, strict=True)
+        )
+        wires = tuple(wire for wire, _ in derived)
+        return _UNION[wires], Choice(choice, " or ".join(_told(arm) for arm in arms))
+
+    def _container(self, tp: Any) -> _Derived:
+        origin, arguments = get_origin(tp), get_args(tp)
+        if origin is None or origin is Literal or not is_class(origin) or not arguments:
+            return tp, None
+        if issubclass(origin, tuple) and not (len(arguments) == 2 and arguments[1] is Ellipsis):
+            derived = [self.of(argument) for argument in arguments]
+            steps = tuple(step for _, step in derived)
+            return (tp, None) if not any(steps) else (_TUPLE[tuple(wire for wire, _ in derived)], Fixed(steps))
+        if issubclass(origin, Mapping):
+            (key, key_step), (value, value_step) = self.of(arguments[0]), self.of(arguments[1])
+            if key_step is None and value_step is None:
+                return tp, None
+            return _DICT[key, value], Entries(key_step, value_step)
+        wire, step = self.of(arguments[0])
+        return (tp, None) if step is None else (_LIST[wire], Items(_maker(origin), step))
+
+    def _class(self, tp: Any) -> _Derived:
+        if tp in self.done:
+            return self.done[tp]
+        if tp in self.open:
+            name, later = self.open[tp]
+            return ForwardRef(name), later
+        name, later = f"_fxai_wire_{next(_NUMBERS)}", Later()
+        self.open[tp] = (name, later)
+        derived = self._mirror(tp, name)
+        later.step = derived[1]
+        del self.open[tp]
+        self.done[tp] = derived
+        return derived
+
+    def _mirror(self, tp: Any, name: str) -> _Derived:
+        members = members_of(tp) or ()
+        derived = [self.of(member.type) for member in members]
+        mirror = _mirror_class(tp, members, [wire for wire, _ in derived])
+        cls = get_origin(tp) or tp
+        step = Fields(cls, dict if kind_of(tp) == "typed-dict" else cls, mirror)
+        arrayed = mirror.__struct_config__.array_like
+        omitting = getattr(getattr(cls, "__struct_config__", None), "omit_defaults", False)
+        step.slots = tuple(
+            Slot(
+                member.name,
+                member.init_name,
+                index if arrayed else member.encode_name,
+                way,
+                _is_default(member) if omitting else None,
+            )
+            for index, (member, (_, way)) in enumerate(zip(members, derived, strict=True))
+        )
+        self.defaults[mirror] = dict(_defaults(step.slots, members))
+        self._tie(name, mirror)
+        return mirror, step
+
+    def _tie(self, name: str, mirror: Any) -> None:
+        """Make the names that mirrors use for classes around them known to each mirror made so far."""
+        self.closing[name] = mirror
+        self.waiting.append((name, mirror))
+        for _, made in self.waiting:
+            for known, cls in self.closing.items():
+                setattr(made, known, cls)
+
+
+def _annotated(tp: Any, notes: tuple[Any, ...]) -> Any:
+    annotated: Any = Annotated
+    return annotated[(tp, *notes)]
+
+
+def _mirror_class(tp: Any, members: Sequence[Member], wires: list[Any]) -> Any:
+    kind, cls = kind_of(tp), get_origin(tp) or tp
+    config = getattr(cls, "__struct_config__", None)
+    fields: list[Any] = []
+    for member, wire in zip(members, wires, strict=True):
+        renamed = member.encode_name if member.encode_name != member.name else None
+        if member.required:
+            fields.append((member.name, wire, msgspec.field(name=renamed)) if renamed else (member.name, wire))
+        else:
+            fields.append((member.name, _UNION[wire, msgspec.UnsetType], msgspec.field(default=_UNSET, name=renamed)))
+    tuple_like = kind == "named-tuple"
+    return msgspec.defstruct(
+        _component(tp),
+        fields,
+        namespace={"__doc__": _doc(cls), "__fxai_mirror_of__": tp},
+        module=cls.__module__,
+        frozen=True,
+        kw_only=not tuple_like and not (config is not None and config.array_like),
+        array_like=tuple_like or (config is not None and config.array_like),
+        forbid_unknown_fields=tuple_like or (config is not None and config.forbid_unknown_fields),
+        tag=None if config is None else config.tag,
+        tag_field=None if config is None else config.tag_field,
+    )
+
+
+def _component(tp: Any) -> str:
+    """The name of a class as msgspec writes it in a JSON Schema."""
+    name = str(getattr(get_origin(tp) or tp, "__name__", tp))
+    arguments = ", ".join(_component(argument) for argument in get_args(tp))
+    return "".join(c if c.isalnum() else "_" for c in f"{name}[{arguments}]") if arguments else name
+
+
+def _doc(cls: Any) -> str | None:
+    doc = cls.__dict__.get("__doc__")
+    written = isinstance(doc, str) and not doc.startswith(f"{cls.__name__}(")
+    return cast("str", doc) if written else None
+
+
+def _is_default(member: Member) -> Callable[[Any], bool] | None:
+    """Whether a value is left out by a struct that omits defaults: as msgspec decides, by value or an empty maker."""
+    if member.default is not ABSENT:
+        return lambda value: value is member.default or value == member.default
+    if member.default_factory in (list, dict, set):
+        return lambda value: type(value) is member.default_factory and not value
+    return None
+
+
+def _default_of(member: Member) -> Any:
+    if member.default is ABSENT and member.default_factory in (list, dict, set, frozenset, tuple, bytearray):
+        make = cast("Callable[[], Any]", member.default_factory)
+        return make()
+    return member.default
+
+
+def _defaults(slots: Sequence[Slot], members: Sequence[Member]) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for slot, member in zip(slots, members, strict=True):
+        default = _default_of(member)
+        if default is ABSENT or default is _UNSET:
+            continue
+        try:
+            wire = default if slot.step is None else slot.step.outward(default)
+            found.append((member.encode_name, msgspec.to_builtins(wire, str_keys=True)))
+        except (Unfit, TypeError, ValueError):
+            continue  # a default that has no wire form is not told to anybody
+    return found
+
+
+def _maker(origin: Any) -> Callable[[Any], Any]:
+    if issubclass(origin, tuple):
+        return tuple
+    if issubclass(origin, frozenset):
+        return frozenset
+    return set if issubclass(origin, Set) else list
+
+
+def _python(tp: Any) -> Any:
+    coded = codec_of(plain_type(tp))
+    return tp if coded is None else coded[0]
+
+
+def _told(tp: Any) -> str:
+    return str(getattr(_python(tp), "__name__", _python(tp)))
+
+
+def _fits(tp: Any) -> Callable[[Any], bool]:
+    """Whether a value, of any type, is of this one, as far as its outermost layer tells."""
+    tp = plain_type(tp)
+    if isinstance(tp, ForwardRef):
+        return lambda value: mirrored(value.__class__) is not value.__class__
+    if get_origin(tp) is Annotated:
+        return _fits(_python(tp.__origin__))
+    if (arms := arms_of(tp)) is not None:
+        fitting = [_fits(_python(arm)) for arm in arms]
+        return lambda value: any(fits(value) for fits in fitting)
+    if get_origin(tp) is Literal:
+        chosen = get_args(tp)
+        return lambda value: any(type(value) is type(choice) and value == choice for choice in chosen)
+    return _fits_class(dict if kind_of(tp) == "typed-dict" else get_origin(tp) or tp)
+
+
+def _fits_class(cls: Any) -> Callable[[Any], bool]:
+    if cls is Any or not is_class(cls):
+        return lambda _: True
+    if cls is int:
+        return lambda value: isinstance(value, int) and not isinstance(value, bool)
+    if cls is float:
+        return lambda value: isinstance(value, (int, float)) and not isinstance(value, bool)
+    return lambda value: isinstance(value, cls)

@@ -1,0 +1,339 @@
+"""What a type is made of, as annotations say it: members, arms, items, and whether a codec lies inside.
+
+Types are read as written, with what `Annotated` carries; type variables of generic classes are filled in.
+
+>>> from typing import NamedTuple
+>>> class Point(NamedTuple):
+...     x: int
+...     y: int = 0
+>>> [(member.name, member.type, member.required) for member in members_of(Point) or ()]
+[('x', <class 'int'>, True), ('y', <class 'int'>, False)]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from collections.abc import Callable, Iterator, Mapping, Set
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    Never,
+    NoReturn,
+    NotRequired,
+    Required,
+    TypeGuard,
+    TypeVar,
+    Union,
+    final,
+    get_args,
+    get_origin,
+)
+
+import msgspec
+from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
+
+from fxai.schema.fault import SchemaError
+from fxai.schema.wire import Codec
+
+__all__ = [
+    "ABSENT",
+    "Member",
+    "Survey",
+    "arms_of",
+    "codec_of",
+    "is_class",
+    "kind_of",
+    "members_of",
+    "plain_type",
+    "survey",
+]
+
+Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
+
+ABSENT: Final = msgspec.NODEFAULT
+"""Stands where a member has no default."""
+
+_KNOWN: Final = frozenset((str, int, bool, float, type(None), bytes, list, dict, tuple, set, frozenset, object))
+_UNION: Final[Any] = Union
+_WRAPPERS: Final = (Required, NotRequired, ReadOnly)
+
+
+@final
+@dataclasses.dataclass(frozen=True, slots=True)
+class Member:
+    """One field of a struct, dataclass, TypedDict, named tuple or attrs class, as its class says."""
+
+    name: str
+    encode_name: str
+    init_name: str
+    type: Any
+    required: bool
+    default: Any = ABSENT
+    default_factory: Any = ABSENT
+
+
+@final
+@dataclasses.dataclass(slots=True)
+class Survey:
+    """What a walk over a type found.
+
+    Attributes:
+        coded: a codec lies somewhere in the type.
+        open_ended: a place takes any JSON, or the type holds itself: the depth of data is not bounded by the type.
+        floats: a place takes numbers that might not be finite, or anything.
+        listed: a place is an array in JSON but no list in Python, or anything.
+        blurred: a place where equal Python values need not be of the declared type (decimals).
+        sets: a place is a set.
+    """
+
+    coded: bool = False
+    open_ended: bool = False
+    floats: bool = False
+    listed: bool = False
+    blurred: bool = False
+    sets: bool = False
+
+
+def plain_type(tp: Any) -> Any:
+    """The type behind names: an alias, a `NewType` or a type variable stands for another."""
+    while True:
+        if isinstance(tp, TypeAliasType):
+            tp = tp.__value__
+        elif isinstance(origin := get_origin(tp), TypeAliasType):
+            tp = _filled(origin.__value__, dict(zip(origin.__type_params__, get_args(tp), strict=False)))
+        elif hasattr(tp, "__supertype__"):
+            tp = tp.__supertype__
+        elif isinstance(tp, TypeVar):
+            tp = tp.__bound__ or (_UNION[tp.__constraints__] if tp.__constraints__ else Any)
+        elif tp is None:
+            return type(None)
+        else:
+            return tp
+
+
+def codec_of(tp: Any) -> tuple[Any, Codec, tuple[Any, ...]] | None:
+    """The Python type, the codec and what stands after it, of an `Annotated` type that carries a codec."""
+    if get_origin(tp) is not Annotated:
+        return None
+    for index, note in enumerate(tp.__metadata__):
+        if isinstance(note, Codec):
+            before = [meta for meta in tp.__metadata__[:index] if isinstance(meta, msgspec.Meta)]
+            if before:
+                raise SchemaError(
+                    f"{tp!r} has a Meta before its codec; bounds and descriptions are about the JSON form: put it after"
+                )
+            return tp.__origin__, note, tp.__metadata__[index + 1 :]
+    return None
+
+
+def arms_of(tp: Any) -> tuple[Any, ...] | None:
+    """The alternatives of a union, without those that nothing fits; nothing for another type."""
+    if get_origin(tp) in (Union, types.UnionType):
+        return tuple(arm for arm in get_args(tp) if arm not in (Never, NoReturn))
+    return None
+
+
+def is_class(tp: Any) -> TypeGuard[type[Any]]:
+    """Whether a type is a class."""
+    return isinstance(tp, type)
+
+
+def kind_of(tp: Any) -> Kind | None:
+    """Which kind of class with members a type is; nothing for another type."""
+    cls = get_origin(tp) or tp
+    if not is_class(cls):
+        return None
+    if issubclass(cls, msgspec.Struct):
+        return "struct"
+    if is_typeddict(cls):
+        return "typed-dict"
+    if tuple in cls.__mro__:
+        return "named-tuple" if hasattr(cls, "_fields") else None
+    if dataclasses.is_dataclass(cls):
+        return "dataclass"
+    return "attrs" if hasattr(cls, "__attrs_attrs__") else None
+
+
+def members_of(tp: Any) -> tuple[Member, ...] | None:
+    """The members of a class, inherited ones too, in order; nothing for a type without members.
+
+    Raises:
+        SchemaError: an annotation names what cannot be found.
+    """
+    kind = kind_of(tp)
+    if kind is None:
+        return None
+    try:
+        return tuple(_READERS[kind](tp, get_origin(tp) or tp))
+    except NameError as error:
+        raise SchemaError(
+            f"an annotation of {_name(tp)} cannot be resolved: {error}; define the type at module level, or import it"
+            " outside of TYPE_CHECKING"
+        ) from None
+
+
+def _name(tp: Any) -> str:
+    return tp.__qualname__ if isinstance(tp, type) and not get_args(tp) else str(tp)
+
+
+def _struct(tp: Any, _: Any) -> Iterator[Member]:
+    for field in msgspec.structs.fields(tp):
+        yield Member(
+            field.name, field.encode_name, field.name, field.type, field.required, field.default, field.default_factory
+        )
+
+
+def _dataclass(tp: Any, cls: Any) -> Iterator[Member]:
+    hints = _hints(tp, cls)
+    for field in dataclasses.fields(cls):
+        if field.init:
+            default = ABSENT if field.default is dataclasses.MISSING else field.default
+            factory = ABSENT if field.default_factory is dataclasses.MISSING else field.default_factory
+            required = default is ABSENT and factory is ABSENT
+            yield Member(field.name, field.name, field.name, hints[field.name], required, default, factory)
+
+
+def _typed_dict(tp: Any, cls: Any) -> Iterator[Member]:
+    for name, hint in _hints(tp, cls).items():
+        required = name in cls.__required_keys__
+        while get_origin(hint) in _WRAPPERS:
+            required = {Required: True, NotRequired: False}.get(get_origin(hint), required)
+            hint = get_args(hint)[0]
+        yield Member(name, name, name, hint, required)
+
+
+def _named_tuple(tp: Any, cls: Any) -> Iterator[Member]:
+    hints = _hints(tp, cls)
+    for name in cls._fields:
+        default = cls._field_defaults.get(name, ABSENT)
+        yield Member(name, name, name, hints.get(name, Any), default is ABSENT, default)
+
+
+def _attrs(tp: Any, cls: Any) -> Iterator[Member]:
+    import attrs
+
+    hints = _hints(tp, cls)
+    for field in attrs.fields(cls):
+        if field.init:
+            given: Any = field.default
+            made, missing = hasattr(given, "takes_self"), given is attrs.NOTHING
+            default = ABSENT if missing or made else given
+            factory = given.factory if made and not given.takes_self else ABSENT
+            tp_ = hints.get(field.name, Any)
+            yield Member(field.name, field.name, field.alias or field.name, tp_, missing, default, factory)
+
+
+_READERS: Final[dict[Kind, Callable[[Any, Any], Iterator[Member]]]] = {
+    "struct": _struct,
+    "dataclass": _dataclass,
+    "typed-dict": _typed_dict,
+    "named-tuple": _named_tuple,
+    "attrs": _attrs,
+}
+
+
+def _hints(tp: Any, cls: Any) -> dict[str, Any]:
+    """The annotations of a class by name, with the type variables of generic bases filled in."""
+    filled = _variables(tp)
+    return {name: _filled(hint, filled) for name, hint in get_type_hints(cls, include_extras=True).items()}
+
+
+def _variables(tp: Any) -> dict[Any, Any]:
+    cls = get_origin(tp)
+    own = dict(zip(getattr(cls, "__parameters__", ()), get_args(tp), strict=False)) if cls is not None else {}
+    for parent in getattr(cls or tp, "__orig_bases__", ()):
+        for variable, given in _variables(parent).items():
+            own.setdefault(variable, _filled(given, own))
+    return own
+
+
+def _filled(tp: Any, variables: Mapping[Any, Any]) -> Any:
+    if isinstance(tp, TypeVar):
+        return variables.get(tp, tp)
+    parameters = getattr(tp, "__parameters__", ())
+    if (isinstance(tp, type) and not get_args(tp)) or not parameters:
+        return tp
+    generic: Any = tp
+    return generic[tuple(variables.get(parameter, parameter) for parameter in parameters)]
+
+
+def survey(tp: Any) -> Survey:
+    """What lies inside a type, found in one walk.
+
+    Raises:
+        SchemaError: a place holds a type that has no JSON form and no codec; the message names type, place, remedy.
+    """
+    found = Survey()
+    _visit(tp, _name(tp), found, (), set())
+    return found
+
+
+def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
+    tp = plain_type(tp)
+    if tp in (str, int, bool, type(None)):
+        return
+    if (coded := codec_of(tp)) is not None:
+        found.coded = True
+        _visit(coded[1].wire, place, found, inside, done)
+    elif get_origin(tp) is Annotated:
+        _visit(tp.__origin__, place, found, inside, done)
+    elif (arms := arms_of(tp)) is not None:
+        for arm in arms:
+            _visit(arm, place, found, inside, done)
+    elif kind_of(tp) is not None:
+        _visit_members(tp, found, inside, done)
+    elif get_origin(tp) is not Literal:
+        _visit_leaf(tp, place, found)
+        for argument in get_args(tp):
+            if argument is not Ellipsis:
+                _visit(argument, f"{place}[]", found, inside, done)
+
+
+def _visit_members(tp: Any, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
+    if tp in inside:
+        found.open_ended = True
+    if tp in done:
+        return
+    done.add(tp)
+    config = getattr(get_origin(tp) or tp, "__struct_config__", None)
+    found.listed |= kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
+    for member in members_of(tp) or ():
+        _visit(member.type, f"{_name(tp)}.{member.name}", found, (*inside, tp), done)
+
+
+def _visit_leaf(tp: Any, place: str, found: Survey) -> None:
+    cls = get_origin(tp) or tp
+    if cls is float:
+        found.floats = True
+    elif cls in (Any, object) or (cls in (list, dict, tuple, set, frozenset) and not get_args(tp)):
+        found.open_ended = found.floats = found.listed = True
+        found.sets |= cls in (set, frozenset)
+    elif isinstance(cls, type) and issubclass(cls, (tuple, Set)):
+        found.listed = True
+        found.sets |= issubclass(cls, Set)
+    elif cls not in _KNOWN:
+        _visit_other(tp, place, found)
+
+
+def _visit_other(tp: Any, place: str, found: Survey) -> None:
+    if tp in (Never, NoReturn, msgspec.UnsetType):
+        return
+    try:
+        node = msgspec.inspect.type_info(tp)
+    except (TypeError, RecursionError):
+        return  # msgspec says what is wrong with it when the decoder is made
+    if isinstance(node, msgspec.inspect.CustomType):
+        raise SchemaError(
+            f"{_name(tp)} at {place} has no JSON form that msgspec knows; carry it by a codec:"
+            f" Annotated[{_name(tp)}, Schema.codec(wire=str, decode=…, encode=…)]"
+        )
+    found.blurred |= isinstance(node, msgspec.inspect.DecimalType)
+    bare = not get_args(tp) and isinstance(node, (msgspec.inspect.DictType, msgspec.inspect.CollectionType))
+    if bare or isinstance(node, (msgspec.inspect.RawType, msgspec.inspect.AnyType)):
+        found.open_ended = found.floats = found.listed = True
+    elif isinstance(node, (msgspec.inspect.VarTupleType, msgspec.inspect.SetType, msgspec.inspect.FrozenSetType)):
+        found.listed = True
+        found.sets |= not isinstance(node, msgspec.inspect.VarTupleType)

@@ -1,0 +1,210 @@
+"""A scripted model: it says what a test has written down, and keeps what it was asked.
+
+>>> from fxai.effects import fx
+>>> from fxai.models.language_model import LanguageModel
+>>> from fxai.messages.errors import RateLimitError
+>>> model = ScriptedModel.make([["It is ", "fine."], fails(RateLimitError(retry_after=1))])
+>>> fx.run(LanguageModel.generate_text("How is it?").provide(model.layer)).text
+'It is fine.'
+>>> model.requests[0].prompt.messages[-1].role
+'user'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from itertools import count
+from typing import Any, Never, TypeAlias, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.effect import Await, Effect, EffectOf, FailCause, Generate, Succeed
+from fxai.effects.layer import LayerOf
+from fxai.effects.stream import Stream, StreamOf
+from fxai.messages.errors import AiError, Reason
+from fxai.messages.part import (
+    AnyPart,
+    Finish,
+    FinishReason,
+    Part,
+    Reasoning,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamPart,
+    Text,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+)
+from fxai.messages.response import Response, stream_of
+from fxai.messages.usage import Usage
+from fxai.models.language_model import LanguageModel
+from fxai.models.request import ModelRequest
+
+__all__ = ["Delay", "Failure", "ScriptedModel", "Turn", "call", "delay", "fails", "finish", "reasoning", "text"]
+
+
+@final
+class Delay(msgspec.Struct, frozen=True):
+    """A pause in a turn, by the `Clock`."""
+
+    seconds: float
+
+
+@final
+class Failure(msgspec.Struct, frozen=True):
+    """The turn fails here; a stream has given what came before."""
+
+    reason: Reason | AiError
+
+
+_Said: TypeAlias = str | AnyPart | Delay | Failure
+Turn: TypeAlias = _Said | Sequence[_Said]
+"""What the model says when it is asked once: an item, or several. Texts are pieces of one text, as they would come."""
+
+_ids = count(1)
+
+
+def text(value: str) -> Turn:
+    """A turn that says `value`."""
+    return value
+
+
+def call(name: str, params: object, *, id: str | None = None) -> ToolCall:
+    """A call of a tool, with plain JSON data; without an `id` it gets one of its own."""
+    return ToolCall(f"call_{next(_ids)}" if id is None else id, name, params)
+
+
+def reasoning(value: str) -> Reasoning:
+    """A piece of reasoning."""
+    return Reasoning(value)
+
+
+def finish(reason: FinishReason, usage: Usage = Usage()) -> Finish:  # noqa: B008  # a frozen value
+    """How the turn ends; without one, a turn with calls ends with `"tool-calls"` and any other with `"stop"`."""
+    return Finish(reason, usage)
+
+
+def delay(seconds: float) -> Delay:
+    """A pause, by the `Clock`."""
+    return Delay(seconds)
+
+
+def fails(reason: Reason | AiError) -> Failure:
+    """The turn fails here."""
+    return Failure(reason)
+
+
+@final
+class ScriptedModel:
+    """A model that says its turns one after another. It can be asked from several programs; `requests` keeps all."""
+
+    __slots__ = ("_script", "_turns", "requests")
+
+    requests: list[ModelRequest]
+    """What it was asked, in order."""
+
+    def __init__(self, turns: Sequence[Turn]) -> None:
+        self._script = len(turns)
+        self._turns = iter([_items(turn) for turn in turns])
+        self.requests = []
+
+    @staticmethod
+    def make(turns: Sequence[Turn]) -> ScriptedModel:
+        """A model that says these turns; asked once more, it fails with a defect that says so."""
+        return ScriptedModel(turns)
+
+    @property
+    def layer(self) -> LayerOf[LanguageModel, Never, None]:
+        """The layer that gives this model: all programs that it is provided to share its script."""
+        return LayerOf.succeed(LanguageModel, _Scripted(self))
+
+    def next_turn(self, request: ModelRequest) -> list[AnyPart | Delay | Failure]:
+        """Keeps the request; gives what is said to it.
+
+        Raises:
+            AssertionError: the script has ended.
+        """
+        self.requests.append(request)
+        turn = next(self._turns, None)
+        if turn is None:
+            raise AssertionError(
+                f"the scripted model has {self._script} turns and was asked {len(self.requests)} times: write more, "
+                "or see why it is asked again"
+            )
+        return turn
+
+
+class _Scripted(LanguageModel):
+    def __init__(self, script: ScriptedModel) -> None:
+        self._script = script
+
+    @override
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        def whole() -> Generator[EffectOf[Any, Any, Any], Any, tuple[Part, ...]]:
+            parts: list[AnyPart] = []
+            for item in self._script.next_turn(request):
+                if isinstance(item, Delay | Failure):
+                    yield _waited(item)
+                else:
+                    parts.append(item)
+            return Response.from_stream(parts).content
+
+        return Generate(whole, (), {})
+
+    @override
+    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
+        def opened() -> StreamOf[Any, Any, None]:
+            said = StreamOf.from_iterable(self._script.next_turn(request))
+            given = said.map_effect(lambda item: _waited(item) if isinstance(item, Delay | Failure) else Succeed(item))
+            return given.filter(lambda part: part is not None)
+
+        return StreamOf.suspend(opened)
+
+
+def _waited(item: Delay | Failure) -> EffectOf[None, AiError]:
+    if isinstance(item, Delay):
+        seconds = item.seconds
+        return Await(lambda fiber: fiber.clock().sleep(seconds))
+    reason = item.reason
+    error = reason if isinstance(reason, AiError) else AiError("ScriptedModel", "ask", reason)
+    return FailCause(Cause((Fail(error),)))
+
+
+def _items(turn: Turn) -> list[AnyPart | Delay | Failure]:
+    """A turn as it would come: texts in pieces of one text, calls with their parameters first, an end."""
+    said: list[Any] = list(turn) if isinstance(turn, Sequence) and not isinstance(turn, str) else [turn]
+    items: list[AnyPart | Delay | Failure] = []
+    ids = (f"text_{n}" for n in count())
+    open_text: str | None = None
+    for item in said:
+        if isinstance(item, str):
+            if open_text is None:
+                open_text = next(ids)
+                items.append(TextStart(open_text))
+            items.append(TextDelta(open_text, item))
+            continue
+        if open_text is not None and not isinstance(item, Delay):
+            items.append(TextEnd(open_text))
+            open_text = None
+        items.extend(_pieces(item, next(ids)))
+    if open_text is not None:
+        items.append(TextEnd(open_text))
+    return items if any(isinstance(item, Finish | Failure) for item in items) else [*items, _end(items)]
+
+
+def _pieces(item: Any, id_: str) -> Iterable[Any]:
+    if isinstance(item, Text):
+        return (TextStart(id_), TextDelta(id_, item.text), TextEnd(id_, metadata=item.metadata))
+    if isinstance(item, Reasoning):
+        return (ReasoningStart(id_), ReasoningDelta(id_, item.text), ReasoningEnd(id_, metadata=item.metadata))
+    return stream_of([item]) if isinstance(item, ToolCall) else (item,)
+
+
+def _end(items: list[Any]) -> Finish:
+    called = any(isinstance(item, ToolCall) and not item.provider_executed for item in items)
+    return Finish("tool-calls" if called else "stop")
