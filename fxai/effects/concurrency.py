@@ -158,7 +158,8 @@ def begin(
     variables stays theirs. Where a task is needed, start it by `variables.run`; it goes on with `drive`.
     With `later` it has not begun, and waits for its turn.
     """
-    fiber = Fiber(parent.env if env is None else env, fair=parent.fair)
+    outer = parent.env if env is None else env
+    fiber = Fiber(outer) if parent.fair else Fiber.without_loop(outer)
     variables = copy_context()
     if parent.fair and (later or nesting.begun >= _BEGUN):
         fiber.postpone(effect)

@@ -76,21 +76,23 @@ class _Unwind(BaseException):
 
 
 @final
-class Fiber:
+class Fiber(msgspec.Struct, eq=False):
     """The state of one running effect."""
 
-    __slots__ = ("_depth", "_fatal", "_interrupt", "_mask", "_stack", "env", "exit", "fair", "left")
+    env: Any
+    fair: bool = True  # False: no event loop runs it, so it may not await
+    left: int = FAIR  # instructions before it lets others run
+    exit: Exit[Any, Any] | None = None
+    _stack: list[Any] = []
+    _mask: int = 0
+    _fatal: BaseException | None = None
+    _depth: int = 0
+    _interrupt: Any = _INTERRUPT
 
-    def __init__(self, env: Any, *, fair: bool = True) -> None:
-        self._stack: list[Any] = []
-        self.env: Any = env
-        self._mask = 0
-        self._fatal: BaseException | None = None
-        self.exit: Exit[Any, Any] | None = None
-        self._depth = 0
-        self.fair = fair  # False: no event loop runs it, so it may not await
-        self._interrupt = _INTERRUPT
-        self.left = FAIR if fair else _NEVER  # instructions before it lets others run
+    @staticmethod
+    def without_loop(env: Any) -> Fiber:
+        """A fiber that no event loop runs: it lets nobody else run, and may not await."""
+        return Fiber(env, fair=False, left=_NEVER)
 
     def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
         """Runs until something must be awaited, which it gives, or until `exit` is set: then None."""
@@ -102,7 +104,9 @@ class Fiber:
         succeeded: Any = Succeeded
         failed: Any = Failed
         left = self.left
-        saved, nesting.depth = nesting.depth, self._depth
+        saved = nesting.depth
+        if saved != self._depth:
+            nesting.depth = self._depth
         try:
             while True:
                 try:
@@ -269,8 +273,10 @@ class Fiber:
                     cur = None
         finally:
             self.left = left
-            self._depth = nesting.depth
-            nesting.depth = saved
+            depth = nesting.depth
+            self._depth = depth
+            if depth != saved:
+                nesting.depth = saved
 
     def _exception(self, cause: Cause[Any]) -> BaseException:
         if self._fatal is not None and self._cancelled(cause):

@@ -87,7 +87,7 @@ def run_sync(effect: Effect[_A, _E]) -> _A:
         BaseException: as `run`.
         RuntimeError: the effect awaits something.
     """
-    exit_: Exit[_A, _E] = Fiber(EMPTY, fair=False).run_sync(effect)
+    exit_: Exit[_A, _E] = Fiber.without_loop(EMPTY).run_sync(effect)
     return _value(exit_)
 
 
@@ -112,7 +112,9 @@ class Runtime(Generic[_R_contra]):
 
     async def run(self, effect: EffectOf[_A, _E, _R_contra | None]) -> _A:
         """The value of `effect`, run in the current task with these services; raises as `run_async` does."""
-        exit_: Exit[_A, _E] = await run_fiber(effect, self._context)
+        fiber = Fiber(self._context)
+        pending = fiber.step(effect, None, None)
+        exit_: Exit[_A, _E] = fiber.ended() if pending is None else await fiber.drive(pending)
         return _value(exit_)
 
     async def run_exit(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Exit[_A, _E]:

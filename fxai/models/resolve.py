@@ -20,7 +20,8 @@ from fxai.messages.part import Finish, FinishReason, Part, StreamPart, ToolCall,
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.choice import ToolChoices, allowed, refusal
-from fxai.tools.call import OnInvalidCall, Outcome, decode_text, decode_value, run_call
+from fxai.schema.parsing import LIMITS, Limits
+from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.failure import (
     Denied,
     HandlerFailed,
@@ -54,6 +55,7 @@ class Resolution(msgspec.Struct, frozen=True):
     repair: Repair | None = None
     prompt: Prompt | None = None
     deadline: float | None = None
+    limits: Limits = LIMITS
 
     def flagged(self, part: Any) -> Any:
         """The part, marked as dynamic where it is a call of a dynamic tool."""
@@ -90,18 +92,19 @@ class Resolution(msgspec.Struct, frozen=True):
     def _run(
         self, call: ToolCall, emit: Emit | None, on_invalid_call: OnInvalidCall
     ) -> EffectOf[Outcome, ToolError, Any]:
-        text = call.params_text
-        params = call.params
-        return run_call(
+        broken = call.params_text is not None
+        return Call(
             self.tools,
             call.name,
-            (lambda tool: decode_value(tool, params)) if text is None else (lambda tool: decode_text(tool, text)),
-            call_id=call.id,
-            prompt=self.prompt,
-            deadline=self.deadline,
-            emit=None if emit is None else (lambda outcome: emit(self.result(call, outcome))),
-            on_invalid_call=on_invalid_call,
-        )
+            call.params_text if broken else call.params,
+            broken,
+            call.id,
+            on_invalid_call,
+            self.limits,
+            self.prompt,
+            self.deadline,
+            None if emit is None else (lambda outcome: emit(self.result(call, outcome))),
+        ).effect
 
 
 @final

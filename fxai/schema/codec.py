@@ -27,6 +27,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Annotated, Any, Generic, TypeAlias, TypeGuard, cast, final, overload
 
+import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar
 
@@ -175,8 +176,12 @@ class Schema(Generic[_A]):
 
     # ---- decoding
 
-    def decode(self, value: object) -> Result[_A, DecodeFailure]:
+    def decode(self, value: object, *, plain: bool = False) -> Result[_A, DecodeFailure]:
         """The value that plain JSON data says, or every fault of the data.
+
+        Args:
+            value: plain JSON data. What JSON cannot carry (NaN, other Python objects) is a fault.
+            plain: the value is known to be plain JSON data (of `parse_json`, say), so that it need not be looked at.
 
         >>> Schema.of(list[int]).decode([1, 2.0])
         <Success: [1, 2]>
@@ -184,7 +189,7 @@ class Schema(Generic[_A]):
         /1: expected integer, found string '2'
         """
         try:
-            return Success(self.decode_unsafe(value))
+            return Success(self.decode_unsafe(value, plain=plain))
         except DecodeError as error:
             return Failure(error.failure)
 
@@ -201,14 +206,15 @@ class Schema(Generic[_A]):
         except DecodeError as error:
             return Failure(error.failure)
 
-    def decode_unsafe(self, value: object) -> _A:
+    def decode_unsafe(self, value: object, *, plain: bool = False) -> _A:
         """The value that plain JSON data says.
 
         Raises:
             DecodeError: where `decode` gives a failure.
         """
         ready = self._compiled or self._ready()
-        return cast("_A", ready.decode_data(value))
+        decoded: _A = ready.decode_data(value, plain=plain)
+        return decoded
 
     def decode_json_unsafe(self, text: bytes | str, limits: Limits = LIMITS) -> _A:
         """The value that JSON text says.
@@ -217,7 +223,17 @@ class Schema(Generic[_A]):
             DecodeError: where `decode_json` gives a failure.
         """
         ready = self._compiled or self._ready()
-        return cast("_A", ready.decode_text(text, limits))
+        if ready.direct and limits is LIMITS and len(text) <= 128 and (type(text) is str or text.isascii()):
+            try:
+                read: _A = ready.read(text)
+                return read
+            except msgspec.ValidationError:
+                mended: _A = ready.mend_text(text, limits)
+                return mended
+            except (msgspec.MsgspecError, UnicodeError, RecursionError):
+                pass  # the second look finds out why
+        decoded: _A = ready.decode_text(text, limits)
+        return decoded
 
     # ---- encoding
 

@@ -12,14 +12,16 @@ fxai.schema.fault.DecodeError: /a: expected integer, found string 'x'; /b: expec
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Final, Never, NoReturn, final
 
 import msgspec
 
 from fxai.schema.carrier import Unfit
 from fxai.schema.conformity import misfits
-from fxai.schema.diagnosis import faults_in, retold, whole_integers
+from fxai.schema.diagnosis import Judge, faults_of, judge_of
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
+from fxai.schema.mending import retold, whole_integers
 from fxai.schema.parsing import Limits, parse_whole, read_text, too_deep
 from fxai.schema.plain import MAX_LEVELS, is_plain, plain_faults
 from fxai.schema.plan import plan_of
@@ -30,29 +32,51 @@ _ENCODE: Final = msgspec.json.Encoder().encode
 _DECODE: Final = msgspec.json.Decoder().decode
 _ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 _REFUSED = (msgspec.ValidationError, TypeError, ValueError, OverflowError)
+_TOO_DEEP: Final = too_deep(MAX_LEVELS)
 
 
 @final
 class Compiled:
     """Decoders, steps and checks of one type.
 
+    Attributes:
+        plan: the wire type, and the steps from it.
+        read: what reads the wire type from JSON text, at once.
+        direct: `read` gives the Python value itself.
+
     Raises:
         SchemaError: the type has no JSON form; the message names the type, the place and the remedy.
     """
 
-    __slots__ = ("_node", "atom", "direct", "loose", "plan", "read", "wire")
+    __slots__ = (
+        "_judge",
+        "_node",
+        "atom",
+        "direct",
+        "loose",
+        "open_ended",
+        "own_form",
+        "plain_forms",
+        "plan",
+        "read",
+        "wire",
+    )
 
     def __init__(self, tp: Any) -> None:
         self.plan = plan_of(tp)
         self.wire = Never if self.plan.wire is NoReturn else self.plan.wire
         found = self.plan.survey
-        self.atom = self.wire if self.wire in (int, str, bool, type(None)) and self.plan.step is None else None
-        self.direct = not (found.floats or found.listed or found.blurred)
-        self.loose = found.floats or found.open_ended
+        self.direct = self.plan.step is None
+        self.atom = self.wire if self.direct and self.wire in (int, bool, type(None)) else None
+        self.own_form = _own_form(self.wire) if self.direct else None
+        self.open_ended = found.open_ended
+        self.loose = found.open_ended or found.floats
+        self.plain_forms = not (found.listed or found.blurred)
         self.read = self._decoder()
         self._node: msgspec.inspect.Type | None = None
+        self._judge: Judge | None = None
 
-    def _decoder(self) -> Any:
+    def _decoder(self) -> Callable[[bytes | str], Any]:
         if self.wire is Never:
             return _nothing
         try:
@@ -71,65 +95,72 @@ class Compiled:
             self._node = msgspec.inspect.type_info(self.wire)
         return self._node
 
+    @property
+    def judge(self) -> Judge:
+        """What finds the faults of plain data."""
+        if self._judge is None:
+            self._judge = judge_of(self.node)
+        return self._judge
+
     # ---- decoding
 
     def decode_text(self, text: bytes | str, limits: Limits) -> Any:
         """The value that JSON text says. Raises `DecodeError`."""
         try:
-            wire = read_text(self.read, text, limits, bounded=not self.plan.survey.open_ended)
-        except msgspec.ValidationError as error:
-            wire = self._mended(parse_whole(text, limits), error)
-        return wire if self.plan.step is None else self._inward(wire)
+            wire = read_text(self.read, text, limits, bounded=not self.open_ended)
+        except msgspec.ValidationError:
+            wire = self.mend_text(text, limits)
+        return wire if self.direct else self._inward(wire)
 
-    def decode_data(self, data: object) -> Any:
-        """The value that plain JSON data says. Raises `DecodeError`."""
-        if type(data) not in _ROOTS:
-            self._hold_plain(data)
-        if self.loose and not is_plain(data):
+    def mend_text(self, text: bytes | str, limits: Limits) -> Any:
+        """The wire value of text that the decoder refused, if `3.0` for `3` was all. Raises `DecodeError`."""
+        return self._mended(parse_whole(text, limits))
+
+    def decode_data(self, data: object, *, plain: bool = False) -> Any:
+        """The value that plain JSON data says; `plain` where it is known to be that. Raises `DecodeError`."""
+        if not plain and (self.loose or type(data) not in _ROOTS):
             self._hold_plain(data)
         try:
-            wire = self._converted(data)
+            wire = data if self.wire is Any else self._convert(data)
+        except msgspec.ValidationError:
+            if faults := plain_faults(data):
+                raise DecodeError(DecodeFailure(faults)) from None
+            wire = self._mended(data)
         except RecursionError:
-            raise DecodeError(too_deep(MAX_LEVELS)) from None
-        return wire if self.plan.step is None else self._inward(wire)
+            raise DecodeError(_TOO_DEEP) from None
+        return wire if self.direct else self._inward(wire)
 
-    def _converted(self, data: object) -> Any:
-        try:
-            return self._convert(data)
-        except msgspec.ValidationError as error:
-            self._hold_plain(data)
-            return self._mended(data, error)
+    def _hold_plain(self, data: object) -> None:
+        """Refuse what JSON cannot carry, where the type would take it: NaN among numbers, anything where it is open."""
+        sound = type(data) in _ROOTS and (is_plain(data) if self.open_ended else _is_finite(data))
+        if not sound and (faults := plain_faults(data)):
+            raise DecodeError(DecodeFailure(faults))
 
     def _convert(self, data: object) -> Any:
         if self.wire is Never:
             return _nothing(data)
         return msgspec.convert(data, self.wire, str_keys=True)
 
-    def _hold_plain(self, data: object) -> None:
-        if faults := plain_faults(data):
-            raise DecodeError(DecodeFailure(faults))
-
-    def _mended(self, data: object, error: msgspec.ValidationError) -> Any:
+    def _mended(self, data: object) -> Any:
         """The value of data with `3.0` read as the integer it is, where that was all; else every fault is raised."""
         if self.wire is Never:
-            raise DecodeError(DecodeFailure((Fault("", "nothing: no value is of this type", found_in(data)),)))
+            raise DecodeError(DecodeFailure((_no_value(data),))) from None
         try:
-            whole = whole_integers(self.node, data)
-            if whole is not data:
+            faults = self._faults(data)
+            if not faults:
                 try:
-                    return self._convert(whole)
+                    return self._convert(whole_integers(self.node, data))
                 except msgspec.ValidationError as again:
-                    error, data = again, whole
-            faults = self._faults(data) or (retold(str(error), data),)
+                    faults = (retold(str(again), data),)
         except RecursionError:
-            raise DecodeError(too_deep(MAX_LEVELS)) from None
-        raise DecodeError(DecodeFailure(faults))
+            raise DecodeError(_TOO_DEEP) from None
+        raise DecodeError(DecodeFailure(faults)) from None
 
     def _faults(self, data: object) -> tuple[Fault, ...]:
-        faults = list(faults_in(self.node, data))
+        faults = faults_of(self.judge, data)
         if self.plan.step is not None:
             faults += self.plan.step.data_faults(data, "")
-        return in_order(faults, data)
+        return in_order(faults, data) if len(faults) > 1 else tuple(faults)
 
     def _inward(self, wire: Any) -> Any:
         step = self.plan.step
@@ -141,29 +172,28 @@ class Compiled:
                 faults = tuple(step.inward_faults(wire, ""))
                 raise DecodeError(DecodeFailure(faults or (_unplaced(error, wire),))) from error
         except RecursionError:
-            raise DecodeError(too_deep(MAX_LEVELS)) from None
+            raise DecodeError(_TOO_DEEP) from None
 
     # ---- encoding
 
     def encode_data(self, value: Any) -> Any:
         """The plain JSON data of a value, a fresh copy. Raises `DecodeError`."""
-        if self.atom is not None and type(value) is self.atom and (self.atom is not str or value.isascii()):
+        if type(value) is self.atom or (self.own_form is not None and self.own_form(value)):
             return value
-        if self.wire is float and type(value) is float and math.isfinite(value):
-            return value
-        wire = value if self.plan.step is None else self._outward(value)
-        if self.direct:
+        wire = value if self.direct else self._outward(value)
+        if self.plain_forms:
             try:
                 data = msgspec.to_builtins(wire, str_keys=True)
-                if msgspec.convert(data, self.wire, str_keys=True) == wire:
-                    return data
+                same = bool(msgspec.convert(data, self.wire, str_keys=True) == wire)
             except (*_REFUSED, RecursionError):
-                pass
+                same, data = False, None
+            if same and (not self.plan.survey.floats or _is_finite(data)):
+                return data
         return _DECODE(self._written(wire))
 
     def encode_text(self, value: Any) -> bytes:
         """The JSON text of a value. Raises `DecodeError`."""
-        return self._written(value if self.plan.step is None else self._outward(value))
+        return self._written(value if self.direct else self._outward(value))
 
     def _outward(self, value: Any) -> Any:
         step = self.plan.step
@@ -175,32 +205,33 @@ class Compiled:
                 faults = tuple(step.outward_faults(value, ""))
                 raise DecodeError(DecodeFailure(faults or (_unplaced(error, value),))) from error
         except RecursionError:
-            raise DecodeError(too_deep(MAX_LEVELS)) from None
+            raise DecodeError(_TOO_DEEP) from None
 
     def _written(self, wire: Any) -> bytes:
+        """The text of a wire value, which reads back as an equal one: so it is of the type, NaN and all looked for."""
         text: bytes | None = None
         refused: Exception | None = None
         try:
             text = _ENCODE(wire)
-            if bool(self.read(text) == wire) and not self.plan.survey.blurred:
+            if self.read(text) == wire and not self.plan.survey.blurred:
                 return text
         except RecursionError:
-            raise DecodeError(too_deep(MAX_LEVELS)) from None
+            raise DecodeError(_TOO_DEEP) from None
         except _REFUSED as error:
             refused = error
         try:
             return self._judged(wire, text, refused)
         except RecursionError:
-            raise DecodeError(too_deep(MAX_LEVELS)) from None
+            raise DecodeError(_TOO_DEEP) from None
 
     def _judged(self, wire: Any, text: bytes | None, refused: Exception | None) -> bytes:
         """The text of a value that the quick check could not pass, or every fault of the value."""
         if self.wire is Never:
-            raise DecodeError(DecodeFailure((Fault("", "nothing: no value is of this type", found_in(wire)),)))
+            raise DecodeError(DecodeFailure((_no_value(wire),)))
         faults = tuple(misfits(self.node, wire))
         if not faults and text is not None and refused is not None:
             data = _DECODE(text)
-            faults = tuple(faults_in(self.node, data)) or (retold(str(refused), data),)
+            faults = tuple(faults_of(self.judge, data)) or (retold(str(refused), data),)
         if not faults and text is None:
             faults = plain_faults(wire) or (Fault("", "what JSON can carry", f"{found_in(wire)} ({refused})"),)
         if faults or text is None:
@@ -210,6 +241,32 @@ class Compiled:
 
 def _nothing(data: object) -> NoReturn:
     raise msgspec.ValidationError(f"no value is of this type, {found_in(data)} neither")
+
+
+def _no_value(value: object) -> Fault:
+    return Fault("", "nothing: no value is of this type", found_in(value))
+
+
+def _is_own_text(value: Any) -> bool:
+    """Whether a value of the type `str` is its own plain JSON data for certain."""
+    return type(value) is str and value.isascii()
+
+
+def _is_own_number(value: Any) -> bool:
+    """Whether a value of the type `float` is its own plain JSON data for certain."""
+    return type(value) is float and math.isfinite(value)
+
+
+def _own_form(wire: Any) -> Callable[[Any], bool] | None:
+    return _is_own_text if wire is str else _is_own_number if wire is float else None
+
+
+def _is_finite(data: object) -> bool:
+    """Whether data of known types holds no NaN and no infinity, which msgspec writes as null."""
+    try:
+        return b"null" not in _ENCODE(data) or is_plain(data)
+    except (TypeError, ValueError, RecursionError):
+        return False
 
 
 def _unplaced(error: Unfit, value: object) -> Fault:

@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from typing import Any, Final, TypeGuard, final
 
 import msgspec
@@ -42,16 +42,18 @@ class Items(Carrier):
         self.item = item
         self.accepted = Set if make in (set, frozenset) else (list, tuple)
 
+    def _accepts(self, value: object) -> TypeGuard[Collection[Any]]:
+        return isinstance(value, self.accepted)
+
     @override
     def inward(self, wire: Any) -> Any:
         return self.make(map(self.item.inward, wire))
 
     @override
     def outward(self, value: Any) -> Any:
-        if not isinstance(value, self.accepted):
+        if not self._accepts(value):
             raise Unfit
-        items: Any = value
-        return list(map(self.item.outward, items))
+        return list(map(self.item.outward, value))
 
     @override
     def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
@@ -60,11 +62,10 @@ class Items(Carrier):
 
     @override
     def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
-        if not isinstance(value, self.accepted):
+        if not self._accepts(value):
             yield Fault(pointer, "set" if self.accepted is Set else "array", found_in(value))
             return
-        items: Any = value
-        for index, item in enumerate(items):
+        for index, item in enumerate(value):
             yield from self.item.outward_faults(item, pointer_to(pointer, index))
 
     @override

@@ -14,7 +14,7 @@ from typing import Any, Final, Never, NoReturn, cast
 
 import msgspec
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import is_object
 from fxai.schema.empty import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.plan import Plan
@@ -82,16 +82,9 @@ def _inlined(root: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]
         return root
     name = reference.removeprefix(_DEFS)
     component = components[name]
-    if not _names(list(components.values()), reference):
+    if msgspec.json.encode({"$ref": reference})[1:-1] not in msgspec.json.encode(components):
         del components[name]
     return {**component, **{key: value for key, value in root.items() if key != "$ref"}}
-
-
-def _names(data: object, reference: str) -> bool:
-    if is_object(data):
-        members = data
-        return members.get("$ref") == reference or any(_names(item, reference) for item in members.values())
-    return is_array(data) and any(_names(item, reference) for item in data)
 
 
 def _without_unique(schema: object) -> None:

@@ -12,8 +12,18 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 from msgspec import inspect as nodes
 
-__all__ = ["expectation", "kinds_of", "leaf_type", "listed", "unwrapped"]
+__all__ = ["expectation", "kind_in", "kinds_of", "leaf_type", "listed", "unwrapped"]
 
+_KINDS: Final[dict[type, str]] = {
+    type(None): "null",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    str: "string",
+    list: "array",
+    tuple: "array",
+    dict: "object",
+}
 _WORDS: Final[dict[type[nodes.Type], str]] = {
     nodes.AnyType: "what JSON can carry",
     nodes.CustomType: "what JSON can carry",
@@ -128,6 +138,11 @@ def kinds_of(node: nodes.Type) -> frozenset[str]:
     if word == "what JSON can carry":
         return frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
     return frozenset(("string",))
+
+
+def kind_in(data: object) -> str:
+    """The kind of JSON that a piece of data is."""
+    return _KINDS.get(type(data)) or next((kind for tp, kind in _KINDS.items() if isinstance(data, tp)), "object")
 
 
 _LEAVES: Final[dict[type[nodes.Type], str]] = {

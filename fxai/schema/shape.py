@@ -272,9 +272,9 @@ def survey(tp: Any) -> Survey:
 
 
 def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
-    tp = plain_type(tp)
-    if tp in (str, int, bool, type(None)):
+    if tp is str or tp is int or tp is bool or tp is None or tp is type(None):
         return
+    tp = plain_type(tp)
     if (coded := codec_of(tp)) is not None:
         found.coded = True
         _visit(coded[1].wire, place, found, inside, done)
@@ -300,8 +300,21 @@ def _visit_members(tp: Any, found: Survey, inside: tuple[Any, ...], done: set[An
     done.add(tp)
     config = getattr(get_origin(tp) or tp, "__struct_config__", None)
     found.listed |= kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
-    for member in members_of(tp) or ():
-        _visit(member.type, f"{_name(tp)}.{member.name}", found, (*inside, tp), done)
+    trail = (*inside, tp)
+    for name, hint in _quick_hints(tp) or ((member.name, member.type) for member in members_of(tp) or ()):
+        if hint is not str and hint is not int and hint is not bool:
+            _visit(hint, f"{_name(tp)}.{name}", found, trail, done)
+
+
+def _quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
+    """The annotations of a struct as they are, where nothing in them must be resolved: the same, and soon found."""
+    if not is_class(tp) or hasattr(tp, "__orig_bases__") or not issubclass(tp, msgspec.Struct):
+        return None
+    hints: dict[str, Any] = {}
+    for cls in reversed(tp.__mro__):
+        hints.update(cls.__dict__.get("__annotations__", ()))
+    known = len(hints) == len(tp.__struct_fields__) and not any(isinstance(hint, str) for hint in hints.values())
+    return iter(hints.items()) if known else None
 
 
 def _visit_leaf(tp: Any, place: str, found: Survey) -> None:

@@ -96,7 +96,13 @@ class TestClock(Clock):
             tasks.cancel_scope.cancel()
 
     def advance(self, seconds: float) -> EffectOf[None, Never, None]:
-        """The effect that lets `seconds` pass: who waits for a time in them goes on, in the order of the times."""
+        """The effect that lets `seconds` pass: who waits for a time in them goes on, in the order of the times.
+
+        Raises:
+            ValueError: `seconds` is negative: time does not go back.
+        """
+        if seconds < 0:
+            raise ValueError(f"a clock cannot be advanced by {seconds} s: time does not go back")
         return Await(lambda _: self._advance(seconds))
 
     async def _advance(self, seconds: float) -> None:

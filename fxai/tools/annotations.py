@@ -142,5 +142,12 @@ def _thawed(value: Any) -> Any:
 
 def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
-        return MappingProxyType(dict(cast(Any, value)))
-    return tuple(cast(Any, value)) if isinstance(value, list) else value
+        return MappingProxyType(copied(value))
+    return tuple(copied(value)) if isinstance(value, list) else value
+
+
+def copied(value: Any) -> Any:
+    """Plain data as a copy of its own: what the giver does to it later does not show."""
+    if isinstance(value, dict):
+        return {k: copied(v) for k, v in cast("dict[Any, Any]", value).items()}
+    return [copied(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Callable
 from typing import Any, cast, final
 
@@ -42,8 +43,11 @@ class Blocking(msgspec.Struct, frozen=True):
     async def _run(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> Any:
         ended = anyio.Event()
         portal = anyio.lowlevel.current_token()
+        turn = threading.Lock()  # taken by the thread when it begins, or by a cancellation that comes first
 
         def work() -> Any:
+            if not turn.acquire(blocking=False):
+                return None
             try:
                 return f(*arguments)
             finally:
@@ -54,6 +58,8 @@ class Blocking(msgspec.Struct, frozen=True):
         try:
             return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         except cancelled:
+            if turn.acquire(blocking=False):  # it waited for a free thread, and never begins now
+                raise
             with anyio.CancelScope(shield=True), anyio.move_on_after(self.grace):
                 await ended.wait()
             if not ended.is_set():

@@ -6,7 +6,7 @@ the error channel, as the tool's failure mode says. A defect stays a defect.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final
 
 import msgspec
@@ -19,7 +19,7 @@ from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Within
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError, DecodeFailure
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.parsing import parse_json_unsafe
+from fxai.schema.parsing import LIMITS, Limits, parse_json_unsafe
 from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, ToolError, UnknownTool, encode_failure
 from fxai.tools.handler import CallContext, Handler, missing_handler
 from fxai.tools.options import described
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
     from fxai.tools.tool import Tool
 
-__all__ = ["OnInvalidCall", "Outcome", "run_call"]
+__all__ = ["Call", "OnInvalidCall", "Outcome"]
 
 OnInvalidCall: TypeAlias = Literal["return", "error"]
 """Where the model's mistakes go: to the model as a failed outcome (the default), or into the error channel."""
@@ -57,29 +57,66 @@ class Outcome(msgspec.Struct, frozen=True):
         return hash((self.is_failure, self.preliminary))
 
 
-Decode: TypeAlias = "Callable[[Tool[Any, Any, Any]], Any]"
+@final
+class Call(msgspec.Struct, eq=False):
+    """A call that is about to be run: `Call(…).effect` is the effect of its final outcome."""
 
+    tools: Mapping[str, Tool[Any, Any, Any]]
+    name: str
+    given: Any
+    """The parameters: plain JSON data, or JSON text."""
+    is_text: bool = False
+    call_id: str = ""
+    on_invalid_call: OnInvalidCall = "return"
+    limits: Limits = LIMITS
+    prompt: Prompt | None = None
+    deadline: float | None = None
+    emit: Callable[[Outcome], EffectOf[None]] | None = None
+    """What is given the preliminary outcomes."""
 
-def decode_value(tool: Tool[Any, Any, Any], value: Any) -> Any:
-    """The parameters for the handler, of plain JSON data.
+    @property
+    def effect(self) -> EffectOf[Outcome, ToolError, Any]:
+        """The effect of the final outcome."""
+        return Within(self._start)
 
-    Raises:
-        DecodeError: they do not fit.
-    """
-    parameters = tool.parameters
-    return parameters.decode_unsafe(value) if isinstance(parameters, Schema) else _raw(tool, value)
+    def context(self, tool: Tool[Any, Any, Any]) -> CallContext:
+        """What the handler may know of the call."""
+        shown = None if self.emit is None else _shown(tool, self.emit)
+        return CallContext(tool, self.call_id, self.prompt, self.deadline, shown)
 
+    def _start(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
+        tool = self.tools.get(self.name)
+        if tool is None:
+            return self._mistake(UnknownTool(self.name, tuple(self.tools)))
+        try:
+            params = self._decoded(tool)
+        except DecodeError as error:
+            return self._mistake(InvalidParameters(self.name, error.failure.faults))
+        handler: Handler | None = services.services.get(tool.identity)
+        if handler is None:
+            raise missing_handler(tool.identity)
 
-def decode_text(tool: Tool[Any, Any, Any], text: bytes | str) -> Any:
-    """The parameters for the handler, of JSON text; blank text is an empty object.
+        answer = handler.answer(params, tool, self, services)
+        kind = answer.__class__
+        if kind is Success:
+            return _succeeded(tool, answer.unwrap())
+        if kind is Failure:
+            return _failed(tool, answer.failure())
+        return Fold(answer, lambda cause: _caught(tool, cause), lambda value: _succeeded(tool, value))
 
-    Raises:
-        DecodeError: the text is no JSON within the limits, or does not fit.
-    """
-    parameters = tool.parameters
-    if isinstance(parameters, Schema):
-        return parameters.decode_json_unsafe(text)
-    return _raw(tool, parse_json_unsafe(text))
+    def _decoded(self, tool: Tool[Any, Any, Any]) -> Any:
+        parameters = tool.parameters
+        if parameters.__class__ is Schema:
+            schema = cast("Schema[Any]", parameters)
+            return (
+                schema.decode_json_unsafe(self.given, self.limits) if self.is_text else schema.decode_unsafe(self.given)
+            )
+        return _raw(tool, parse_json_unsafe(self.given, self.limits) if self.is_text else self.given)
+
+    def _mistake(self, failure: UnknownTool | InvalidParameters) -> EffectOf[Outcome, ToolError]:
+        if self.on_invalid_call == "error":
+            return FailCause(Cause((Fail(failure),)))
+        return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
 
 
 def _raw(tool: Tool[Any, Any, Any], value: Any) -> Any:
@@ -95,49 +132,6 @@ def _raw(tool: Tool[Any, Any, Any], value: Any) -> Any:
     if isinstance(checked, Success):
         return checked.unwrap()
     raise DecodeError(described(checked.failure()))
-
-
-def run_call(
-    tools: Any,
-    name: str,
-    decode: Decode,
-    *,
-    call_id: str = "",
-    prompt: Prompt | None = None,
-    deadline: float | None = None,
-    emit: Callable[[Outcome], EffectOf[None]] | None = None,
-    on_invalid_call: OnInvalidCall = "return",
-) -> EffectOf[Outcome, ToolError, Any]:
-    """The final outcome of a call; `emit` is given the preliminary ones."""
-
-    def start(services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
-        tool: Tool[Any, Any, Any] | None = tools.get(name)
-        if tool is None:
-            return _mistake(UnknownTool(name, tuple(tools)), on_invalid_call)
-        try:
-            params = decode(tool)
-        except DecodeError as error:
-            return _mistake(InvalidParameters(name, error.failure.faults), on_invalid_call)
-        handler: Handler | None = services.find(tool.identity)
-        if handler is None:
-            raise missing_handler(tool.identity)
-
-        shown = None if emit is None else _shown(tool, emit)
-        answer = handler.answer(params, CallContext(tool, call_id, prompt, deadline, shown), services)
-        kind = answer.__class__
-        if kind is Success:
-            return _succeeded(tool, answer.unwrap())
-        if kind is Failure:
-            return _failed(tool, answer.failure())
-        return Fold(answer, lambda cause: _caught(tool, cause), lambda value: _succeeded(tool, value))
-
-    return Within(start)
-
-
-def _mistake(failure: UnknownTool | InvalidParameters, on_invalid_call: OnInvalidCall) -> EffectOf[Outcome, ToolError]:
-    if on_invalid_call == "error":
-        return FailCause(Cause((Fail(failure),)))
-    return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
 
 
 def _succeeded(tool: Tool[Any, Any, Any], value: Any) -> EffectOf[Outcome, ToolError]:
@@ -158,13 +152,15 @@ def _failed(tool: Tool[Any, Any, Any], value: Any) -> EffectOf[Outcome, ToolErro
 
 
 def _caught(tool: Tool[Any, Any, Any], cause: Cause[Any]) -> EffectOf[Outcome, ToolError] | None:
-    """A typed failure settled; what went wrong beside it stays."""
-    failures = [r for r in cause.reasons if isinstance(r, Fail)]
-    if not failures:
+    """The first typed failure settled; defects and interruption beside it stay, so that none is swallowed."""
+    first = next((r for r in cause.reasons if isinstance(r, Fail)), None)
+    if first is None:
         return None
-    settled = _failed(tool, failures[0].error)
-    others = tuple(r for r in cause.reasons if r is not failures[0])
-    return settled if not others else settled.flat_map(lambda _: FailCause(Cause(others)))
+    settled = _failed(tool, first.error)
+    others = Cause[Any](tuple(r for r in cause.reasons if not isinstance(r, Fail)))
+    if not others.reasons:
+        return settled
+    return FailCause(settled.cause.combine(others) if isinstance(settled, FailCause) else others)
 
 
 def _shown(tool: Tool[Any, Any, Any], emit: Callable[[Outcome], EffectOf[None]]) -> Callable[[Any], EffectOf[None]]:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Generator
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final
 
 from returns.context import RequiresContextFutureResult
 from returns.io import IOResult
 from returns.maybe import Maybe
 from returns.result import Failure, Result, Success
-from typing_extensions import TypeAliasType, TypeVar
+from typing_extensions import TypeAliasType, TypeVar, override
 
+from fxai.effects.cause import Cause, Fail
 from fxai.effects.channel import END
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, EffectOf, Generate, Local, Succeed, Within
+from fxai.effects.effect import Ask, AwaitExit, EffectOf, Generate, Local, Succeed, Within
+from fxai.effects.exit import Exit, Failed, Succeeded
+from fxai.effects.fiber import run_fiber
 from fxai.effects.interop import lift_any, of_result
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import scoped
@@ -30,6 +34,7 @@ from fxai.tools.identity import Identity
 if TYPE_CHECKING:
     from fxai.messages.message import Message
     from fxai.messages.prompt import Prompt
+    from fxai.tools.call import Call
     from fxai.tools.tool import Tool
 
 __all__ = ["CallContext", "HandlerOf", "HandlerReturn", "handler_layer"]
@@ -112,11 +117,27 @@ class CallContext:
 _NOTHING: EffectOf[None] = Succeed(None)
 
 
-class Collected:
-    """Who gave a handler, while `Toolkit.to_layer` builds: so that one tool with two handlers is noticed."""
+@final
+class Given:
+    """The key that says who gave a handler, so that `Toolkit.to_layer` notices one tool with two of them."""
 
-    def __init__(self) -> None:
-        self.given: dict[Identity, set[int]] = {}
+    __slots__ = ("_f", "identity")
+
+    def __init__(self, identity: Identity, f: Callable[..., Any]) -> None:
+        self.identity = identity
+        self._f = f
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Given) and self.identity == other.identity and self._f is other._f
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.identity, id(self._f)))
+
+    @override
+    def __repr__(self) -> str:
+        return f"who gave {self.identity!r}"
 
 
 @final
@@ -133,30 +154,49 @@ class Handler:
         self._wants_context = wants_context
         self._blocking = blocking
 
-    def answer(self, params: Any, call: CallContext, services: ContextOf[Any]) -> Any:
+    def answer(self, params: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]) -> Any:
         """What the handler returned: a `Result`, or else the effect of what it gives."""
         if self._blocking is not None:
-            arguments = (params, call) if self._wants_context else (params,)
-            return self._blocking.call(self._f, arguments, call.tool.name)
+            arguments = (params, _context(tool, call)) if self._wants_context else (params,)
+            return self._blocking.call(self._f, arguments, tool.name)
 
-        returned = self._f(params, call) if self._wants_context else self._f(params)
+        returned = self._f(params, _context(tool, call)) if self._wants_context else self._f(params)
         kind = returned.__class__
         if kind is Success or kind is Failure:
             return returned
-        return self._lifted(returned, call, services)
+        if kind is CoroutineType:
+            return AwaitExit(lambda _: self._awaited(returned, tool, call, services))
+        return self._lifted(returned, tool, call, services)
 
-    def _lifted(self, returned: Any, call: CallContext, services: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+    async def _awaited(
+        self, coroutine: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
+    ) -> Exit[Any, Any]:
+        returned = await coroutine
+        kind = returned.__class__
+        if kind is Success:
+            return Succeeded(returned.unwrap())
+        if kind is Failure:
+            return Failed(Cause((Fail(returned.failure()),)))
+        return await run_fiber(self._lifted(returned, tool, call, services), services)
+
+    def _lifted(
+        self, returned: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
+    ) -> EffectOf[Any, Any, Any]:
         context = self._context.merge(services)
         effect: EffectOf[Any, Any, Any] | None
         if isinstance(returned, StreamOf):
-            effect = _last(cast(Any, returned), call)
+            effect = _last(cast(Any, returned), _context(tool, call))
         elif isinstance(returned, RequiresContextFutureResult):
             effect = lift_any(cast(Any, returned)(context))
         else:
             effect = None if isinstance(returned, Maybe) else lift_any(returned)
         if effect is None:
-            raise TypeError(_advice(call.tool.name, returned))
+            raise TypeError(_advice(tool.name, returned))
         return Local(effect, lambda _: context)
+
+
+def _context(tool: Tool[Any, Any, Any], call: Call | None) -> CallContext:
+    return CallContext(tool) if call is None else call.context(tool)
 
 
 def _last(stream: StreamOf[Any, Any, Any], call: CallContext) -> EffectOf[Any, Any, Any]:
@@ -189,11 +229,11 @@ def handler_layer(
     if blocking is not None and inspect.iscoroutinefunction(f):
         raise TypeError(f"the handler of {identity.name!r} is a coroutine function: leave blocking=True out")
 
+    given = Given(identity, f)
+
     def bound(context: ContextOf[Any]) -> ContextOf[Any]:
-        collected = context.find(Collected)
-        if collected is not None:
-            collected.given.setdefault(identity, set()).add(id(f))
-        return ContextOf({identity: Handler(f, context, wants_context=wants_context, blocking=blocking)})
+        handler = Handler(f, context, wants_context=wants_context, blocking=blocking)
+        return ContextOf({identity: handler, given: True})
 
     built: EffectOf[ContextOf[Any], Never, Any] = Ask(bound)
     return LayerOf(lambda _, __: built, shared=False)
@@ -223,7 +263,7 @@ def typed_call(tool: Tool[Any, Any, Any], params: Any) -> EffectOf[Any, Any, Any
         handler: Handler | None = services.find(tool.identity)
         if handler is None:
             raise missing_handler(tool.identity)
-        answer = handler.answer(params, CallContext(tool), services)
+        answer = handler.answer(params, tool, None, services)
         return of_result(cast(Any, answer)) if isinstance(answer, Success | Failure) else answer
 
     return Within(start)

@@ -10,7 +10,7 @@ from returns.result import Result
 
 from fxai.effects.effect import EffectOf
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
-from fxai.tools.annotations import Annotation, Annotations
+from fxai.tools.annotations import Annotation, Annotations, copied
 from fxai.tools.example import Example
 from fxai.tools.identity import FailureMode
 
@@ -62,16 +62,22 @@ def taken(options: ToolOptions) -> dict[str, Any]:
     if mode not in ("error", "return"):
         raise SchemaError(f"failure_mode is {mode!r}: it is 'error' or 'return'")
     annotations = options.get("annotations", Annotations())
-    examples = tuple(e if isinstance(e, Example) else Example(None, e) for e in options.get("input_examples", ()))
+    examples = tuple(_example(given) for given in options.get("input_examples", ()))
     return {
         "given_description": options.get("description"),
         "annotations": annotations if isinstance(annotations, Annotations) else Annotations(annotations),
         "needs_approval": options.get("needs_approval", False),
         "input_examples": examples,
         "to_model_output": options.get("to_model_output"),
-        "provider_options": MappingProxyType(dict(options.get("provider_options", {}))),
+        "provider_options": MappingProxyType(copied(dict(options.get("provider_options", {})))),
         "dependencies": tuple(options.get("dependencies", ())),
     }
+
+
+def _example(given: Any) -> Example:
+    if isinstance(given, Example):
+        return Example(given.request, copied(given.parameters))
+    return Example(None, copied(given))
 
 
 def described(error: Any) -> DecodeFailure:

@@ -18,6 +18,7 @@ holds the code that runs: handlers join it later, through a layer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, Literal, Never, Self, TypeGuard, cast, overload
 
 import msgspec
@@ -260,17 +261,17 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
     @staticmethod
     def is_user_defined(x: object) -> TypeGuard[Tool[Any, Any, Any]]:
         """True for what `Tool.make` made; false for anything else."""
-        return isinstance(x, Tool) and x.identity.kind == "user-defined"
+        return _kind_of(x) == "user-defined"
 
     @staticmethod
     def is_dynamic(x: object) -> TypeGuard[Tool[Any, Any, Any]]:
         """True for what `Tool.dynamic` made; false for anything else."""
-        return isinstance(x, Tool) and x.identity.kind == "dynamic"
+        return _kind_of(x) == "dynamic"
 
     @staticmethod
     def is_provider_defined(x: object) -> TypeGuard[Tool[Any, Any, Any]]:
         """True for what a constructor of `Tool.provider_defined` made; false for anything else."""
-        return isinstance(x, Tool) and x.identity.kind == "provider-defined"
+        return _kind_of(x) == "provider-defined"
 
     # -- what it says
 
@@ -367,6 +368,10 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         """For checkers: what a toolkit with this tool needs."""
         raise NotImplementedError
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return (_remade, (type(self), {**fields, "provider_options": dict(self.provider_options)}))
+
     @override
     def __hash__(self) -> int:
         return hash((self.identity, self.name))
@@ -388,6 +393,15 @@ class ExternalTool(Tool[_P, _S, _F], frozen=True):
     @override
     def __hash__(self) -> int:
         return hash((self.identity, self.name, "external"))
+
+
+def _kind_of(x: object) -> Kind | None:
+    # Not by isinstance, which asks the value what it is: that may raise.
+    return cast("Tool[Any, Any, Any]", x).identity.kind if issubclass(type(x), Tool) else None
+
+
+def _remade(cls: type[Tool[Any, Any, Any]], fields: dict[str, Any]) -> Tool[Any, Any, Any]:
+    return cls(**{**fields, "provider_options": MappingProxyType(fields["provider_options"])})
 
 
 def _checked(name: str) -> str:

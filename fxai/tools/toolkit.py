@@ -14,6 +14,7 @@ A toolkit is a value; `merge` joins two, `pick`, `omit` and `filter` choose from
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, Literal, Never, Protocol, TypeAlias, cast, final, overload
@@ -22,16 +23,17 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.channel import Channel
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, Local, Succeed
+from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.effects.memo import MemoMap
 from fxai.effects.scope import Scope
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
+from fxai.schema.parsing import LIMITS, Limits
 from fxai.tools.annotations import Annotation, Annotations
-from fxai.tools.call import OnInvalidCall, Outcome, decode_text, decode_value, run_call
+from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.failure import ToolError
-from fxai.tools.handler import Collected
+from fxai.tools.handler import Given
 from fxai.tools.identity import Identity
 from fxai.tools.tool import Tool
 
@@ -258,18 +260,17 @@ class Toolkit(Generic[_T_co]):
         """
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            collected = Collected()
-            built = Local(handlers.build_in(memo, scope), lambda context: context.put(Collected, collected))
-            return built.flat_map(lambda context: self._checked(context, collected))
+            return handlers.build_in(memo, scope).map(self._checked)
 
         return LayerOf(build, shared=False)
 
-    def _checked(self, context: ContextOf[Any], collected: Collected) -> EffectOf[ContextOf[Any]]:
+    def _checked(self, context: ContextOf[Any]) -> ContextOf[Any]:
         needed = {tool.identity: tool.name for tool in self if tool.requires_handler}
         given = [key for key in context if isinstance(key, Identity)]
         missing = [name for identity, name in needed.items() if context.find(identity) is None]
         extra = [identity.name for identity in given if identity not in needed]
-        doubled = [identity.name for identity, who in collected.given.items() if len(who) > 1]
+        givers = Counter(key.identity for key in context if isinstance(key, Given))
+        doubled = [identity.name for identity, number in givers.items() if number > 1]
         problems = [
             f"{what}: {', '.join(names)}"
             for what, names in (
@@ -281,7 +282,7 @@ class Toolkit(Generic[_T_co]):
         ]
         if problems:
             raise HandlerError(f"the handlers do not match {self!r}: {'; '.join(problems)}")
-        return Succeed(context)
+        return ContextOf({key: service for key, service in context.services.items() if not isinstance(key, Given)})
 
     # -- calls
 
@@ -293,17 +294,22 @@ class Toolkit(Generic[_T_co]):
         Fails with `HandlerFailed` (failure mode `"error"`) or `InvalidResult`; with `on_invalid_call="error"` also with
         `UnknownTool` and `InvalidParameters`, which are failed outcomes otherwise.
         """
-        return run_call(
-            self._tools, name, lambda tool: decode_value(tool, params), call_id=call_id, on_invalid_call=on_invalid_call
-        )
+        return Call(self._tools, name, params, False, call_id, on_invalid_call).effect
 
     def call_json(
-        self, name: str, text: bytes | str, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
+        self,
+        name: str,
+        text: bytes | str,
+        *,
+        call_id: str = "",
+        on_invalid_call: OnInvalidCall = "return",
+        limits: Limits = LIMITS,
     ) -> EffectOf[Outcome, ToolError, _T_co | None]:
-        """The final outcome of a call with JSON text, as a model writes it; blank text is an empty object."""
-        return run_call(
-            self._tools, name, lambda tool: decode_text(tool, text), call_id=call_id, on_invalid_call=on_invalid_call
-        )
+        """The final outcome of a call with JSON text, as a model writes it; blank text is an empty object.
+
+        `limits` bounds size and depth of the text, and may refuse duplicate keys. Fails as `call`.
+        """
+        return Call(self._tools, name, text, True, call_id, on_invalid_call, limits).effect
 
     def handle(
         self, name: str, params: object, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
@@ -314,15 +320,8 @@ class Toolkit(Generic[_T_co]):
         """
 
         def body(channel: Channel[Outcome]) -> EffectOf[None, ToolError, Any]:
-            final = run_call(
-                self._tools,
-                name,
-                lambda tool: decode_value(tool, params),
-                call_id=call_id,
-                emit=channel.put,
-                on_invalid_call=on_invalid_call,
-            )
-            return final.map(channel.offer)
+            call = Call(self._tools, name, params, call_id=call_id, on_invalid_call=on_invalid_call, emit=channel.put)
+            return call.effect.map(channel.offer)
 
         return StreamOf.from_channel(body)
 

@@ -62,7 +62,12 @@ class Offer(msgspec.Struct, frozen=True):
     def gist(self) -> str:
         """The first sentence of the description, or the words of the name."""
         first = re.split(r"(?<=[.!?])\s|\n", self.description.strip(), maxsplit=1)[0].rstrip(".")
-        return first[:100] or " ".join(_WORD.findall(self.name)).lower()
+        return first[:100] or self.words
+
+    @property
+    def words(self) -> str:
+        """The words of the name."""
+        return " ".join(_WORD.findall(self.name)).lower() or self.name
 
     @property
     def requests(self) -> tuple[tuple[str, Any], ...]:
@@ -86,11 +91,11 @@ def choosing(offers: Sequence[Offer], request: str, past: Sequence[Exchange] = (
 
 
 def _rows(offers: Sequence[Offer]) -> list[tuple[str, str]]:
-    shown = [[*(said for said, _ in offer.requests)] or [offer.gist] for offer in offers]
-    if not any(offer.requests for offer in offers):  # what tools are for is no request: small talk last would drown it
-        told = zip(shown, offers, strict=True)
-        return [*((said, NONE) for said in _SMALL_TALK[:3]), *((lines[0], offer.name) for lines, offer in told)]
+    shown = [[*(said for said, _ in offer.requests)] or [offer.words, offer.gist] for offer in offers]
     rounds = max(map(len, shown), default=0)
+    if not any(offer.requests for offer in offers):  # small talk among what tools are for would drown it
+        told = [(lines[turn], offer.name) for turn in range(rounds) for lines, offer in zip(shown, offers, strict=True)]
+        return [*((said, NONE) for said in _SMALL_TALK[:2]), *told]
     talk = list(_SMALL_TALK[: max(4, min(len(_SMALL_TALK), len(offers)))])
     rows: list[tuple[str, str]] = []
     for turn in range(rounds):

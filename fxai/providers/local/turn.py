@@ -131,22 +131,24 @@ class Turn:
     # -- choosing
 
     async def _choose(self, wanted: Wanted) -> tuple[Offer | None, str]:
-        """The tool to call, if any, and the part of the request that it is for."""
+        """The tool to call, if any, and the part of the request that it is for.
+
+        The parts of a request are taken in turn. After a result only a tool that was not called yet can follow, so
+        that a model which repeats itself comes to its answer.
+        """
         request, calls = self.talk.current.request, self.talk.current.calls
         offers = [_offer(self.tools[name]) for name in wanted.names]
         if not offers:
             return None, request
         if wanted.forced:
             return (offers[0] if len(offers) == 1 else await self._chosen(offers, request, ())), request
-        if not calls:
-            return await self._chosen(offers, request, (recipe.NONE,)), request
-
         called = {call.name for call in calls}
-        fresh = [offer for offer in offers if offer.name not in called]
-        for said in clauses(request)[1:] if fresh else ():
+        if called.issuperset(wanted.names):
+            return None, request
+        for said in clauses(request) or (request,):
             chosen = await self._chosen(offers, said, (recipe.NONE,))
-            if chosen in fresh:
-                return chosen, said
+            if chosen is not None and chosen.name not in called:
+                return chosen, said if calls else request
         return None, request
 
     async def _chosen(self, offers: Sequence[Offer], said: str, others: tuple[str, ...]) -> Offer | None:
