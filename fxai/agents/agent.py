@@ -72,7 +72,8 @@ class Agent(msgspec.Struct, Generic[_T_co], frozen=True):
         """The answer to `prompt`: the model is asked until a turn calls no tool.
 
         Fails with `BudgetExceeded` when the budget is spent first, with `AiError` when the model cannot be asked or
-        understood, and with a `ToolError` when a handler failed in failure mode `"error"`. Each holds the history.
+        understood, and with a `ToolError` when a handler failed in failure mode `"error"`. The first and the last hold
+        the history.
         """
         return run_loop(self._said(prompt), self.toolkit, self.budget, self.options)
 

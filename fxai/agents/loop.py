@@ -18,6 +18,7 @@ from fxai.effects.channel import END
 from fxai.effects.effect import EffectOf, FailCause, FlatMap, Generate, Succeed, Suspend
 from fxai.effects.stream import StreamOf
 from fxai.messages.errors import AiError
+from fxai.messages.fold import fold
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
@@ -42,7 +43,7 @@ def run_loop(
         while True:
             turn = LanguageModel.generate_text(history, toolkit=toolkit, **asked)
             response: Response = yield _remembering(turn, history)
-            history = history.extend(Prompt.from_parts(response.content))
+            history = history.extend(fold(response.content))
             steps.append(Step(len(steps) + 1, response))
             if is_done(response):
                 return Answer(tuple(steps), history)
@@ -54,12 +55,13 @@ def run_loop(
 
 
 def is_done(response: Response) -> bool:
-    """Whether the model has nothing more to say: no call was answered, none is open, and it was not paused."""
+    """Whether it is not the model's turn: a call is open, which somebody else answers; or it called none and ended."""
     reason = response.finish_reason
-    if reason == "pending":
-        return True
-    ours = any(not call.provider_executed for call in response.tool_calls)
-    return not ours and reason != "pause"
+    ours = [call.id for call in response.tool_calls if not call.provider_executed]
+    if not ours:
+        return reason != "pause"
+    answered = {result.id for result in response.tool_results}
+    return reason == "pending" or not answered.issuperset(ours)
 
 
 def later(options: RoundOptions) -> RoundOptions:
@@ -86,7 +88,7 @@ def _with_history(error: Any, history: Prompt) -> Any:
         return error
     failure = cast(Any, error)
     said = () if failure.response is None else failure.response.content
-    return msgspec.structs.replace(failure, history=history.extend(Prompt.from_parts(said)))
+    return msgspec.structs.replace(failure, history=history.extend(fold(said)))
 
 
 def stream_loop(
@@ -136,7 +138,7 @@ class _Streamed:
             return Succeed(part)
 
         response = Response.from_stream(self._parts)
-        self._history = self._history.extend(Prompt.from_parts(response.content))
+        self._history = self._history.extend(fold(response.content))
         self._round = None
         self._options = later(self._options)
         if is_done(response):

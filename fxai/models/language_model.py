@@ -16,15 +16,17 @@ from abc import abstractmethod
 from typing import Any, Generic, Never, cast, final
 
 import msgspec
-from returns.result import Success
+from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, Unpack
 
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.channel import END, Channel
+from fxai.effects.concurrency import for_each
 from fxai.effects.context import Service
 from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, FlatMap, Succeed, Suspend
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, Reason, StructuredOutputError
+from fxai.messages.gather import gather
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response, stream_of
@@ -32,6 +34,7 @@ from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.models.request import ModelOptions, ModelRequest
 from fxai.models.resolve import Repair, Resolution, Turn
 from fxai.schema.codec import Schema
+from fxai.schema.fault import DecodeFailure, Fault
 from fxai.tools.call import OnInvalidCall
 from fxai.tools.failure import ToolError
 from fxai.tools.toolkit import Toolkit
@@ -68,6 +71,7 @@ class ObjectResponse(msgspec.Struct, Generic[_V_co], frozen=True):
     response: Response
 
 
+_COMMON = frozenset(ModelOptions.__annotations__)
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
 
@@ -161,10 +165,10 @@ def prepare(prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> tup
     problem = _problem(choice, toolkit)
     if problem is not None:
         return AiError("LanguageModel", "prepare", problem)
-    shown = tuple(toolkit)
+    shown = toolkit.as_tuple
     if isinstance(choice, ToolChoice) and choice.mode != "tool":
         shown = tuple(tool for tool in shown if tool.name in choice.names)
-    common = cast(Any, {k: v for k, v in options.items() if k in ModelOptions.__annotations__})
+    common = cast(Any, {k: v for k, v in options.items() if k in _COMMON})
     resolution = Resolution(
         tools,
         choice,
@@ -197,8 +201,11 @@ def resolved(parts: tuple[Part, ...], resolution: Resolution, options: RoundOpti
     return turn.resolve().flat_map(lambda _: turn.outcome())
 
 
+_NO_TEXT: Result[Any, DecodeFailure] = Failure(DecodeFailure((Fault("", "JSON", "no text"),)))
+
+
 def _decoded(response: Response, schema: Schema[_V]) -> EffectOf[ObjectResponse[_V], AiError]:
-    decoded = schema.decode_json(response.text)
+    decoded = schema.decode_json(response.text) if response.text.strip() else _NO_TEXT
     if isinstance(decoded, Success):
         return Succeed(ObjectResponse(decoded.unwrap(), response))
 
@@ -216,13 +223,15 @@ def _decoded(response: Response, schema: Schema[_V]) -> EffectOf[ObjectResponse[
 class _Streamed:
     """One streamed round: the model's parts, then the results, then how it finished."""
 
-    __slots__ = ("_options", "_parts", "_resolution", "_results", "_source", "pull")
+    __slots__ = ("_broken", "_options", "_parts", "_resolution", "_results", "_said", "_source", "pull")
 
     def __init__(self, source: EffectOf[Any, Any, Any], resolution: Resolution, options: RoundOptions) -> None:
         self._source = source
         self._resolution = resolution
         self._options = options
-        self._parts: list[Any] = []
+        self._parts: list[Any] = []  # calls, results and finish: what the resolution needs
+        self._said: list[Any] = []
+        self._broken: dict[str, Any] = {}  # what began as a call and is none yet
         self._results: EffectOf[Any, Any, Any] | None = None
         self.pull: EffectOf[Any, Any, Any] = Suspend(self._following)
 
@@ -234,26 +243,33 @@ class _Streamed:
     def _seen(self, part: Any) -> EffectOf[Any, Any, Any]:
         if part is END:
             return self._resolve()
-        if part.type == "finish":
-            self._parts.append(part)
-            return Suspend(self._following)
-        if part.type == "tool-call":
+        kind = part.type
+        if kind == "tool-call":
             part = self._resolution.flagged(part)
+            self._broken.pop(part.id, None)
             self._parts.append(part)
-        elif part.type == "tool-result":
+        elif kind == "tool-params-start":
+            self._broken[part.id] = part
+        elif kind in ("finish", "tool-result"):
             self._parts.append(part)
-        return Succeed(part)
+        self._said.append(part)
+        return Suspend(self._following) if kind == "finish" else Succeed(part)
 
     def _resolve(self) -> EffectOf[Any, Any, Any]:
-        turn = Turn(self._parts, self._resolution)
+        """The calls whose parameters broke off, the results, and how the turn finished."""
+        whole = gather(self._said) if self._broken else ()
+        cut = [part for part in whole if part.type == "tool-call" and part.id in self._broken]
+        flagged = [self._resolution.flagged(call) for call in cut]
+        self._said += flagged
+        turn = Turn([*self._parts, *flagged], self._resolution)
         if not self._options.get("resolve_tools", True):
-            return self._then(StreamOf.from_iterable(turn.finish()))
+            return self._then(StreamOf.from_iterable([*flagged, *turn.finish()]))
 
         def body(channel: Channel[StreamPart]) -> EffectOf[Any, Any, Any]:
             def finish(_: object) -> EffectOf[Any, Any, Any]:
-                return StreamOf.from_iterable(turn.finish()).for_each(channel.put)
+                return turn.ending(self._said).flat_map(lambda parts: for_each(parts, channel.put))
 
-            return turn.resolve(channel.put).flat_map(lambda _: turn.outcome()).flat_map(finish)
+            return for_each(flagged, channel.put).and_then(turn.resolve(channel.put)).flat_map(finish)
 
         return self._then(StreamOf.from_channel(body))
 

@@ -16,7 +16,8 @@ from fxai.effects.cause import Cause, Fail
 from fxai.effects.concurrency import for_each
 from fxai.effects.effect import EffectOf, FailCause, Succeed, Suspend
 from fxai.effects.exit import Exit, Succeeded
-from fxai.messages.part import Finish, FinishReason, Part, StreamPart, ToolCall, ToolResult
+from fxai.messages.gather import gather
+from fxai.messages.part import AnyPart, Finish, FinishReason, Part, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.choice import ToolChoices, allowed, refusal
@@ -84,10 +85,17 @@ class Resolution(msgspec.Struct, frozen=True):
             if not isinstance(failure, UnknownTool | InvalidParameters):
                 return FailCause(Cause((Fail(failure),)))
             asked = repair(call, failure).catch_all(lambda _: Succeed(None))
-            return asked.flat_map(lambda other: self._run(other or call, emit, self.on_invalid_call))
+            return asked.flat_map(lambda other: self._run(self._mended(call, other), emit, self.on_invalid_call))
 
         repair = self.repair
         return self._run(call, emit, "error").catch_all(mended)
+
+    def _mended(self, call: ToolCall, other: ToolCall | None) -> ToolCall:
+        """The call in place of `call`, unless it may not be run either."""
+        if other is None or not allowed(self.choice, other.name):
+            return call
+        tool = self.tools.get(other.name)
+        return call if tool is None or not tool.requires_handler else other
 
     def _run(
         self, call: ToolCall, emit: Emit | None, on_invalid_call: OnInvalidCall
@@ -111,107 +119,115 @@ class Resolution(msgspec.Struct, frozen=True):
 class Turn:
     """A model's turn, and what becomes of its calls."""
 
-    __slots__ = ("_finish", "_parts", "_resolution", "_results", "failed")
+    __slots__ = (
+        "_calls",
+        "_external",
+        "_finish",
+        "_parts",
+        "_reason",
+        "_resolution",
+        "_results",
+        "_runnable",
+        "failed",
+    )
 
     def __init__(self, parts: Iterable[Part], resolution: Resolution) -> None:
         self._resolution = resolution
-        flagged = [resolution.flagged(part) for part in parts]
-        self._finish = [part for part in flagged if part.type == "finish"]
-        self._parts: list[Part] = [part for part in flagged if part.type != "finish"]
-        self._results: dict[str, ToolResult] = {}
+        self._parts: list[Part] = []
+        self._finish: list[Finish] = []
+        self._calls: list[ToolCall] = []  # those that wait for a result
+        answered: set[str] = set()
+        for part in parts:
+            if part.type == "finish":
+                self._finish.append(part)
+                continue
+            if part.type == "tool-call":
+                part = resolution.flagged(part)
+                if not part.provider_executed:
+                    self._calls.append(part)
+            elif part.type == "tool-result" and not part.preliminary:
+                answered.add(part.id)
+            self._parts.append(part)
+        if answered:
+            self._calls = [call for call in self._calls if call.id not in answered]
+        self._reason: FinishReason = self._finish[-1].reason if self._finish else "unknown"
+        self._results: list[ToolResult | None] = [None] * len(self._calls)
+        self._runnable: list[int] = []
+        self._external = False
         self.failed: Cause[Any] | None = None
-
-    @property
-    def _reason(self) -> FinishReason:
-        return self._finish[-1].reason if self._finish else "unknown"
 
     def resolve(self, emit: Emit | None = None) -> EffectOf[None, Any, Any]:
         """Runs what may be run, answers the rest; afterwards `failed` holds what went wrong in handlers.
 
         `emit` is given each result when it is there, preliminary ones too.
         """
-        open_calls = self._open_calls()
-        runnable = [call for call in open_calls if self._runs(call)]
-        refused = [call for call in open_calls if not self._runs(call) and not self._is_external(call)]
-        for call in refused:
-            self._results[call.id] = self._told(call, self._refusal(call))
-
-        if not runnable and emit is None:
+        self._sort()
+        if emit is not None:
+            return self._resolve_shown(emit)
+        if not self._runnable:
             return _NOTHING
-        if len(runnable) == 1 and emit is None:
-            call = runnable[0]
-            return self._resolution.run(call, None).exit().map(lambda end: self._ended(call, end))
-        return self._all(runnable, [self._results[call.id] for call in refused], emit)
+        if len(self._runnable) == 1:
+            return self._one(self._runnable[0], None)
+        return for_each(self._runnable, lambda at: self._one(at, None), concurrency=self._resolution.concurrency).as_(
+            None
+        )
 
-    def _all(self, runnable: list[ToolCall], answered: list[ToolResult], emit: Emit | None) -> EffectOf[None, Any, Any]:
-        def one(call: ToolCall) -> EffectOf[None, Any, Any]:
-            ended = self._resolution.run(call, emit).exit().map(lambda end: self._ended(call, end))
-            return ended if emit is None else ended.and_then(Suspend(lambda: told(self._results[call.id])))
+    def _resolve_shown(self, emit: Emit) -> EffectOf[None, Any, Any]:
+        refused = [result for result in self._results if result is not None]
 
-        told: Emit = emit or (lambda _: _NOTHING)
+        def one(at: int) -> EffectOf[None, Any, Any]:
+            return self._one(at, emit).and_then(Suspend(lambda: emit(cast(ToolResult, self._results[at]))))
 
-        ran = for_each(runnable, one, concurrency=self._resolution.concurrency).as_(None)
-        if emit is None or not answered:
-            return ran
-        return for_each(answered, emit).and_then(ran)
+        ran = for_each(self._runnable, one, concurrency=self._resolution.concurrency).as_(None)
+        return for_each(refused, emit).and_then(ran) if refused else ran
 
-    def _open_calls(self) -> list[ToolCall]:
-        done = {part.id for part in self._parts if part.type == "tool-result" and not part.preliminary}
-        calls = (part for part in self._parts if part.type == "tool-call")
-        return [call for call in calls if not call.provider_executed and call.id not in done]
+    def _sort(self) -> None:
+        """Answers the calls that may not run, and tells those that may from those that somebody else answers."""
+        tools = self._resolution.tools
+        choice = self._resolution.choice
+        finished = self._reason in _FINISHED
+        for at, call in enumerate(self._calls):
+            if not finished:
+                cut = f"the model's turn was cut off ({self._reason}), so its calls were not run"
+                self._results[at] = _told(call, Interrupted(call.name, cut))
+            elif not allowed(choice, call.name):
+                self._results[at] = _told(call, Denied(call.name, refusal(choice)))
+            elif (tool := tools.get(call.name)) is not None and not tool.requires_handler:
+                self._external = True
+            else:
+                self._runnable.append(at)
 
-    def _is_external(self, call: ToolCall) -> bool:
-        tool = self._resolution.tools.get(call.name)
-        return self._acts(call) and tool is not None and not tool.requires_handler
+    def _one(self, at: int, emit: Emit | None) -> EffectOf[None, Any, Any]:
+        return self._resolution.run(self._calls[at], emit).exit().map(lambda end: self._ended(at, end))
 
-    def _acts(self, call: ToolCall) -> bool:
-        return self._reason in _FINISHED and allowed(self._resolution.choice, call.name)
-
-    def _runs(self, call: ToolCall) -> bool:
-        return self._acts(call) and not self._is_external(call)
-
-    def _refusal(self, call: ToolCall) -> Denied | Interrupted:
-        if self._reason not in _FINISHED:
-            return Interrupted(call.name, f"the model's turn was cut off ({self._reason}), so its calls were not run")
-        return Denied(call.name, refusal(self._resolution.choice))
-
-    def _told(self, call: ToolCall, failure: Denied | Interrupted) -> ToolResult:
-        return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
-
-    def _ended(self, call: ToolCall, end: Exit[Outcome, ToolError]) -> None:
+    def _ended(self, at: int, end: Exit[Outcome, ToolError]) -> None:
+        call = self._calls[at]
         if isinstance(end, Succeeded):
-            self._results[call.id] = self._resolution.result(call, end.value)
+            self._results[at] = self._resolution.result(call, end.value)
             return
 
-        cause = end.cause
-        self.failed = cause if self.failed is None else self.failed.combine(cause)
-        self._results[call.id] = self._failure(call, cause)
+        self.failed = end.cause if self.failed is None else self.failed.combine(end.cause)
+        self._results[at] = self._failure(call, end.cause)
 
     def _failure(self, call: ToolCall, cause: Cause[ToolError]) -> ToolResult:
         error = next(iter(cause.failures), None)
-        encoded: Any
         if isinstance(error, HandlerFailed):
             encoded = self._resolution.tools[call.name].failure.encode_unsafe(error.error)
             return ToolResult(call.id, call.name, error.error, encoded, is_failure=True, dynamic=call.dynamic)
         if isinstance(error, UnknownTool | InvalidParameters):
-            return ToolResult(call.id, call.name, error, encode_failure(error), is_failure=True, dynamic=call.dynamic)
-        return self._told(call, Interrupted(call.name, "the tool broke; what went wrong is not for the model"))
+            return _told(call, error)
+        return _told(call, Interrupted(call.name, "the tool broke; what went wrong is not for the model"))
 
     def response(self) -> Response:
         """The response: the model's parts, the results in the order of their calls, and how the turn finished."""
-        results = [self._results[call.id] for call in self._open_calls() if call.id in self._results]
-        return Response((*self._parts, *results, *self._finish_parts()))
-
-    def _finish_parts(self) -> list[Finish]:
-        pending = any(self._is_external(call) for call in self._open_calls())
-        if not pending:
-            return self._finish
-        last = self._finish[-1]
-        return [*self._finish[:-1], msgspec.structs.replace(last, reason="pending")]
+        results = [result for result in self._results if result is not None]
+        return Response((*self._parts, *results, *self.finish()))
 
     def finish(self) -> list[Finish]:
-        """How the turn finished, for a stream: `"pending"` where calls of others are open."""
-        return self._finish_parts()
+        """How the turn finished: `"pending"` where calls of others are open."""
+        if not self._external:
+            return self._finish
+        return [*self._finish[:-1], msgspec.structs.replace(self._finish[-1], reason="pending")]
 
     def outcome(self) -> EffectOf[Response, Any]:
         """The response, or what failed in handlers, told with the response."""
@@ -219,6 +235,18 @@ class Turn:
         if self.failed is None:
             return Succeed(response)
         return FailCause(with_responses(self.failed, response))
+
+    def ending(self, said: Iterable[AnyPart]) -> EffectOf[list[Finish], Any]:
+        """How a streamed turn finished; or what failed in handlers, told with the response of all that was said."""
+        if self.failed is None:
+            return Succeed(self.finish())
+        parts = [part for part in gather(said) if part.type != "finish"]
+        results = [result for result in self._results if result is not None]
+        return FailCause(with_responses(self.failed, Response((*parts, *results, *self.finish()))))
+
+
+def _told(call: ToolCall, failure: Denied | Interrupted | UnknownTool | InvalidParameters) -> ToolResult:
+    return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
 
 
 def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:

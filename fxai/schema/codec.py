@@ -227,11 +227,10 @@ class Schema(Generic[_A]):
             try:
                 read: _A = ready.read(text)
                 return read
-            except msgspec.ValidationError:
-                mended: _A = ready.mend_text(text, limits)
-                return mended
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
                 pass  # the second look finds out why
+            mended: _A = ready.mend_text(text, limits)
+            return mended
         decoded: _A = ready.decode_text(text, limits)
         return decoded
 

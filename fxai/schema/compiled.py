@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, Never, NoReturn, final
 
 import msgspec
@@ -42,6 +43,7 @@ class Compiled:
     Attributes:
         plan: the wire type, and the steps from it.
         read: what reads the wire type from JSON text, at once.
+        take: what makes the wire type of plain JSON data, at once.
         direct: `read` gives the Python value itself.
 
     Raises:
@@ -59,6 +61,7 @@ class Compiled:
         "plain_forms",
         "plan",
         "read",
+        "take",
         "wire",
     )
 
@@ -73,6 +76,7 @@ class Compiled:
         self.loose = found.open_ended or found.floats
         self.plain_forms = not (found.listed or found.blurred)
         self.read = self._decoder()
+        self.take = self._converter()
         self._node: msgspec.inspect.Type | None = None
         self._judge: Judge | None = None
 
@@ -87,6 +91,11 @@ class Compiled:
                 f"no schema of {self.plan.type!r}: {said}; change the type there, or carry it by a codec"
                 " (Annotated[..., Schema.codec(wire=…, decode=…, encode=…)])"
             ) from None
+
+    def _converter(self) -> Callable[[Any], Any]:
+        if self.wire is Never or self.wire is Any:
+            return _nothing if self.wire is Never else _itself
+        return partial(msgspec.convert, type=self.wire, str_keys=True)
 
     @property
     def node(self) -> msgspec.inspect.Type:
@@ -113,15 +122,16 @@ class Compiled:
         return wire if self.direct else self._inward(wire)
 
     def mend_text(self, text: bytes | str, limits: Limits) -> Any:
-        """The wire value of text that the decoder refused, if `3.0` for `3` was all. Raises `DecodeError`."""
-        return self._mended(parse_whole(text, limits))
+        """The wire value of text that the decoder refused: blank, or with `3.0` for `3`. Raises `DecodeError`."""
+        data = parse_whole(text, limits)
+        return self._mended(data) if text.strip() else self.decode_data(data, plain=True)
 
     def decode_data(self, data: object, *, plain: bool = False) -> Any:
         """The value that plain JSON data says; `plain` where it is known to be that. Raises `DecodeError`."""
         if not plain and (self.loose or type(data) not in _ROOTS):
             self._hold_plain(data)
         try:
-            wire = data if self.wire is Any else self._convert(data)
+            wire = self.take(data)
         except msgspec.ValidationError:
             if faults := plain_faults(data):
                 raise DecodeError(DecodeFailure(faults)) from None
@@ -136,11 +146,6 @@ class Compiled:
         if not sound and (faults := plain_faults(data)):
             raise DecodeError(DecodeFailure(faults))
 
-    def _convert(self, data: object) -> Any:
-        if self.wire is Never:
-            return _nothing(data)
-        return msgspec.convert(data, self.wire, str_keys=True)
-
     def _mended(self, data: object) -> Any:
         """The value of data with `3.0` read as the integer it is, where that was all; else every fault is raised."""
         if self.wire is Never:
@@ -149,7 +154,7 @@ class Compiled:
             faults = self._faults(data)
             if not faults:
                 try:
-                    return self._convert(whole_integers(self.node, data))
+                    return self.take(whole_integers(self.node, data))
                 except msgspec.ValidationError as again:
                     faults = (retold(str(again), data),)
         except RecursionError:
@@ -184,7 +189,7 @@ class Compiled:
         if self.plain_forms:
             try:
                 data = msgspec.to_builtins(wire, str_keys=True)
-                same = bool(msgspec.convert(data, self.wire, str_keys=True) == wire)
+                same = bool(self.take(data) == wire)
             except (*_REFUSED, RecursionError):
                 same, data = False, None
             if same and (not self.plan.survey.floats or _is_finite(data)):
@@ -237,6 +242,10 @@ class Compiled:
         if faults or text is None:
             raise DecodeError(DecodeFailure(faults))
         return text
+
+
+def _itself(data: Any) -> Any:
+    return data
 
 
 def _nothing(data: object) -> NoReturn:

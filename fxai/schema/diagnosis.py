@@ -26,11 +26,7 @@ __all__ = ["Judge", "faults_of", "judge_of"]
 Judge: TypeAlias = Callable[[Any, str, list[Fault]], None]
 """Adds to a list what is wrong with data that stands at a pointer."""
 
-_ATOMS: Final[dict[type[nodes.Type], type]] = {
-    nodes.StrType: str,
-    nodes.BoolType: bool,
-    nodes.NoneType: type(None),
-}
+_ATOMS: Final = (str, int, bool, type(None))
 _ANYTHING = (nodes.AnyType, nodes.CustomType, nodes.RawType)
 _MAPPINGS = (nodes.DictType, nodes.FrozenDictType)
 _ABSENT: Final = object()
@@ -87,7 +83,7 @@ class _Judges:
 
     def _object(self, node: Any) -> Judge:
         members = [
-            (field.encode_name, pointer_to("", field.encode_name), self.of(field.type), field.required, field.type)
+            (name := field.encode_name, pointer_to("", name), _exact(tp := field.type), self.of(tp), field.required, tp)
             for field in node.fields
         ]
         tag_field = getattr(node, "tag_field", None)
@@ -100,9 +96,10 @@ class _Judges:
                 return
             if tag_field is not None and data.get(tag_field, node.tag) != node.tag:
                 found.append(Fault(pointer_to(pointer, tag_field), listed([node.tag]), found_in(data[tag_field])))
-            for name, suffix, inner, required, tp in members:
+            for name, suffix, exact, inner, required, tp in members:
                 if name in data:
-                    inner(data[name], pointer + suffix, found)
+                    if type(data[name]) is not exact:
+                        inner(data[name], pointer + suffix, found)
                 elif required:
                     found.append(Fault(pointer + suffix, expectation(tp), NOTHING))
             if closed and (extra := [name for name in data if name not in known]):
@@ -203,9 +200,15 @@ def _tagged(arms: dict[Any, Judge], field: str, data: Any, pointer: str, found: 
         found.append(Fault(place, listed(arms), NOTHING if tag is _ABSENT else found_in(tag)))
 
 
+def _exact(node: nodes.Type) -> type | None:
+    """The Python type of which every value fits, so that no judge need be asked."""
+    tp = leaf_type(node)
+    return tp if tp in _ATOMS else None
+
+
 def _leaf(node: nodes.Type) -> Judge:
     tp, expected = leaf_type(node), expectation(node)
-    exact = _ATOMS.get(type(node)) if isinstance(tp, type) else None
+    exact = tp if tp in (str, bool, type(None)) else None
     whole = "integer" in kinds_of(node) and "number" not in kinds_of(node)
 
     def judge(data: Any, pointer: str, found: list[Fault]) -> None:

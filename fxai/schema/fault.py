@@ -82,15 +82,14 @@ class DecodeFailure(msgspec.Struct, frozen=True, tag="decode-failure"):
 class DecodeError(Exception):
     """A `DecodeFailure` for those who prefer an exception: the `*_unsafe` methods raise it and nothing else.
 
-    Attributes:
-        failure: what was wrong.
+    Made of the failure: `DecodeError(failure)`.
     """
 
-    failure: DecodeFailure
-
-    def __init__(self, failure: DecodeFailure) -> None:
-        super().__init__(failure)
-        self.failure = failure
+    @property
+    def failure(self) -> DecodeFailure:
+        """What was wrong."""
+        failure: DecodeFailure = self.args[0]
+        return failure
 
     def __str__(self) -> str:
         """The failure in one line."""
@@ -163,15 +162,15 @@ def found_in(value: object) -> str:
     >>> [found_in(x) for x in (None, True, 3, 2.5, "one", [1], {"a": 1, "b": 2})]
     ['null', 'boolean true', 'integer 3', 'number 2.5', "string 'one'", 'array of 1 item', 'object with 2 properties']
     """
+    kind = type(value)
+    if kind is str:
+        return f"string {_short(cast('str', value))!r}"
     if value is None:
         return "null"
     if isinstance(value, bool):
         return f"boolean {'true' if value else 'false'}"
-    kind = type(value)
     if kind is int or kind is float:
         return _found_number(cast("float", value))
-    if kind is str:
-        return f"string {_short(cast('str', value))!r}"
     if isinstance(value, Mapping):
         return f"object with {_counted(len(cast('Mapping[object, object]', value)), 'property', 'properties')}"
     if isinstance(value, (list, tuple)):

@@ -13,6 +13,7 @@ Types are read as written, with what `Annotated` carries; type variables of gene
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import (
@@ -302,7 +303,9 @@ def _visit_members(tp: Any, found: Survey, inside: tuple[Any, ...], done: set[An
     found.listed |= kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
     trail = (*inside, tp)
     for name, hint in _quick_hints(tp) or ((member.name, member.type) for member in members_of(tp) or ()):
-        if hint is not str and hint is not int and hint is not bool:
+        if hint is float:
+            found.floats = True
+        elif hint is not str and hint is not int and hint is not bool:
             _visit(hint, f"{_name(tp)}.{name}", found, trail, done)
 
 
@@ -312,7 +315,7 @@ def _quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
         return None
     hints: dict[str, Any] = {}
     for cls in reversed(tp.__mro__):
-        hints.update(cls.__dict__.get("__annotations__", ()))
+        hints.update(inspect.get_annotations(cls))
     known = len(hints) == len(tp.__struct_fields__) and not any(isinstance(hint, str) for hint in hints.values())
     return iter(hints.items()) if known else None
 

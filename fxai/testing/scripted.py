@@ -99,6 +99,17 @@ def fails(reason: Reason | AiError) -> Failure:
     return Failure(reason)
 
 
+class _Turn(msgspec.Struct, frozen=True):
+    items: list[AnyPart | Delay | Failure]
+    content: tuple[Part, ...] | None  # the turn as a whole, unless it waits or fails
+
+    @staticmethod
+    def of(turn: Turn) -> _Turn:
+        items = _items(turn)
+        parts = [item for item in items if not isinstance(item, Delay | Failure)]
+        return _Turn(items, Response.from_stream(parts).content if len(parts) == len(items) else None)
+
+
 @final
 class ScriptedModel:
     """A model that says its turns one after another. It can be asked from several programs; `requests` keeps all."""
@@ -110,7 +121,7 @@ class ScriptedModel:
 
     def __init__(self, turns: Sequence[Turn]) -> None:
         self._script = len(turns)
-        self._turns = iter([_items(turn) for turn in turns])
+        self._turns = iter([_Turn.of(turn) for turn in turns])
         self.requests = []
 
     @staticmethod
@@ -123,7 +134,7 @@ class ScriptedModel:
         """The layer that gives this model: all programs that it is provided to share its script."""
         return LayerOf.succeed(LanguageModel, _Scripted(self))
 
-    def next_turn(self, request: ModelRequest) -> list[AnyPart | Delay | Failure]:
+    def next_turn(self, request: ModelRequest) -> _Turn:
         """Keeps the request; gives what is said to it.
 
         Raises:
@@ -146,8 +157,11 @@ class _Scripted(LanguageModel):
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         def whole() -> Generator[EffectOf[Any, Any, Any], Any, tuple[Part, ...]]:
+            turn = self._script.next_turn(request)
+            if turn.content is not None:
+                return turn.content
             parts: list[AnyPart] = []
-            for item in self._script.next_turn(request):
+            for item in turn.items:
                 if isinstance(item, Delay | Failure):
                     yield _waited(item)
                 else:
@@ -159,7 +173,7 @@ class _Scripted(LanguageModel):
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         def opened() -> StreamOf[Any, Any, None]:
-            said = StreamOf.from_iterable(self._script.next_turn(request))
+            said = StreamOf.from_iterable(self._script.next_turn(request).items)
             given = said.map_effect(lambda item: _waited(item) if isinstance(item, Delay | Failure) else Succeed(item))
             return given.filter(lambda part: part is not None)
 

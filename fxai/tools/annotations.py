@@ -17,6 +17,8 @@ from typing import Any, Generic, cast, final
 
 from typing_extensions import TypeVar, override
 
+from fxai.schema.data import is_array, is_object
+
 __all__ = [
     "Annotation",
     "Annotations",
@@ -148,6 +150,6 @@ def _frozen(value: Any) -> Any:
 
 def copied(value: Any) -> Any:
     """Plain data as a copy of its own: what the giver does to it later does not show."""
-    if isinstance(value, dict):
-        return {k: copied(v) for k, v in cast("dict[Any, Any]", value).items()}
-    return [copied(v) for v in cast("list[Any]", value)] if isinstance(value, list) else value
+    if is_object(value):
+        return {k: copied(v) for k, v in value.items()}
+    return [copied(v) for v in value] if is_array(value) else value

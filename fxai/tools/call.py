@@ -107,7 +107,7 @@ class Call(msgspec.Struct, eq=False):
     def _decoded(self, tool: Tool[Any, Any, Any]) -> Any:
         parameters = tool.parameters
         if parameters.__class__ is Schema:
-            schema = cast("Schema[Any]", parameters)
+            schema = cast(Any, parameters)
             return (
                 schema.decode_json_unsafe(self.given, self.limits) if self.is_text else schema.decode_unsafe(self.given)
             )

@@ -70,7 +70,7 @@ class InvalidParameters(_Failure, frozen=True, tag="invalid-parameters"):
 
     @override
     def __str__(self) -> str:
-        faults = "; ".join(str(fault) for fault in self.faults)
+        faults = "; ".join([str(fault) for fault in self.faults])
         return f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again"
 
 
@@ -104,7 +104,7 @@ class InvalidResult(_Failure, frozen=True, tag="invalid-result"):
 
     @override
     def __str__(self) -> str:
-        faults = "; ".join(str(fault) for fault in self.faults)
+        faults = "; ".join([str(fault) for fault in self.faults])
         return f"the handler of {self.name!r} gave what its {self.declared} type does not allow: {faults}"
 
 
@@ -138,5 +138,11 @@ ToolError: TypeAlias = UnknownTool | InvalidParameters | HandlerFailed[Any] | In
 
 def encode_failure(failure: UnknownTool | InvalidParameters | Denied | Interrupted) -> dict[str, Any]:
     """What a model reads of a failure that has no schema of the tool's own: its `type`, its data and its message."""
-    data: dict[str, Any] = msgspec.to_builtins(failure)
-    return data if isinstance(failure, Denied | Interrupted) else {**data, "message": str(failure)}
+    if isinstance(failure, InvalidParameters):
+        faults = [{"pointer": f.pointer, "expected": f.expected, "found": f.found} for f in failure.faults]
+        return {"type": "invalid-parameters", "name": failure.name, "faults": faults, "message": str(failure)}
+    if isinstance(failure, UnknownTool):
+        known = list(failure.known)
+        return {"type": "unknown-tool", "name": failure.name, "known": known, "message": str(failure)}
+    kind = "execution-denied" if isinstance(failure, Denied) else "execution-interrupted"
+    return {"type": kind, "name": failure.name, "reason": failure.reason}

@@ -370,7 +370,7 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        return (_remade, (type(self), {**fields, "provider_options": dict(self.provider_options)}))
+        return (_remade, (type(self), fields, dict(fields.pop("provider_options"))))
 
     @override
     def __hash__(self) -> int:
@@ -400,8 +400,8 @@ def _kind_of(x: object) -> Kind | None:
     return cast("Tool[Any, Any, Any]", x).identity.kind if issubclass(type(x), Tool) else None
 
 
-def _remade(cls: type[Tool[Any, Any, Any]], fields: dict[str, Any]) -> Tool[Any, Any, Any]:
-    return cls(**{**fields, "provider_options": MappingProxyType(fields["provider_options"])})
+def _remade(cls: Callable[..., Any], fields: dict[str, Any], provider_options: dict[str, Any]) -> Any:
+    return cls(**fields, provider_options=MappingProxyType(provider_options))
 
 
 def _checked(name: str) -> str:

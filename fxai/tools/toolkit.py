@@ -75,10 +75,20 @@ class HandlerError(TypeError):
 class Toolkit(Generic[_T_co]):
     """Tools by name, in order. `T` is the union of the handlers that they need."""
 
-    __slots__ = ("_tools",)
+    __slots__ = ("_tools", "as_tuple", "tools")
+
+    tools: Mapping[str, Tool[Any, Any, Any]]
+    """The tools by name, in order."""
+    as_tuple: tuple[Tool[Any, Any, Any], ...]
+    """The tools in order."""
 
     def __init__(self, tools: Mapping[str, Tool[Any, Any, Any]]) -> None:
         self._tools = dict(tools)
+        self.tools = MappingProxyType(self._tools)
+        self.as_tuple = tuple(self._tools.values())
+
+    def __reduce__(self) -> tuple[type[Toolkit[Any]], tuple[dict[str, Tool[Any, Any, Any]]]]:
+        return (Toolkit, (self._tools,))
 
     # -- constructors
 
@@ -157,11 +167,6 @@ class Toolkit(Generic[_T_co]):
         return Toolkit({})
 
     # -- what it holds
-
-    @property
-    def tools(self) -> Mapping[str, Tool[Any, Any, Any]]:
-        """The tools by name, in order."""
-        return MappingProxyType(self._tools)
 
     def __iter__(self) -> Iterator[Tool[Any, Any, Any]]:
         return iter(self._tools.values())
