@@ -12,7 +12,6 @@ Schedule(exponential(0.1, 2).capped(1).up_to(30) & recurs(6))
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Iterator
 from itertools import count, repeat
 from typing import Any, Generic, Protocol, TypeAlias, cast, final, runtime_checkable
@@ -188,6 +187,7 @@ class Schedule(Generic[_In_contra, _Out_co]):
 
     def jittered(self, low: float = 0.8, high: float = 1.2) -> Schedule[_In_contra, _Out_co]:
         """The schedule with each delay multiplied by a random number between `low` and `high`."""
+        import random  # slow to import, and few schedules are jittered
 
         def spread(again: _Again, _: float, __: object) -> _Again:
             return _Again(again.delay * random.uniform(low, high), again.output)

@@ -6,17 +6,19 @@ group. Its handle supervises it instead: the scope interrupts it and waits for i
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from anyio import get_cancelled_exc_class
 
+if TYPE_CHECKING:
+    import asyncio
+
 __all__ = ["event_loop", "spawn", "stops_the_loop"]
 
-_tasks: set[asyncio.Task[Any]] = set()  # an event loop holds its tasks weakly
+_tasks: set[Any] = set()  # an event loop holds its tasks weakly
 
 
 def spawn(f: Callable[[], Coroutine[Any, Any, None]], variables: Context) -> None:
@@ -30,6 +32,8 @@ def spawn(f: Callable[[], Coroutine[Any, Any, None]], variables: Context) -> Non
 
         trio.lowlevel.spawn_system_task(f, context=variables)
         return
+
+    import asyncio
 
     task = variables.run(asyncio.get_running_loop().create_task, f())
     _tasks.add(task)
@@ -55,8 +59,11 @@ def event_loop() -> Literal["asyncio", "trio"] | None:
     if trio is not None and trio.lowlevel.in_trio_run():
         return "trio"
 
+    loops = sys.modules.get("asyncio")
+    if loops is None:  # so it runs nothing either
+        return None
     try:
-        asyncio.get_running_loop()
+        loops.get_running_loop()
     except RuntimeError:
         return None
     return "asyncio"

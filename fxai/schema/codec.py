@@ -297,7 +297,7 @@ class Schema(Generic[_A]):
             return hash((Schema, repr(self._type)))
 
     def __repr__(self) -> str:
-        return f"Schema.of({getattr(self._type, '__qualname__', None) or self._type!r})"
+        return f"Schema.of({self._type.__qualname__ if isinstance(self._type, type) else repr(self._type)})"
 
     def __reduce__(self) -> tuple[Callable[[object], Schema[Any]], tuple[Any]]:
         return _kept, (self._type,)

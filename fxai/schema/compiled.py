@@ -24,12 +24,11 @@ from fxai.schema.diagnosis import Judge, faults_of, judge_of
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
 from fxai.schema.mending import retold, whole_integers
 from fxai.schema.parsing import Limits, parse_whole, read_text, too_deep
-from fxai.schema.plain import MAX_LEVELS, is_plain, plain_faults
+from fxai.schema.plain import MAX_LEVELS, builtin, is_plain, plain_faults, written
 from fxai.schema.plan import plan_of
 
 __all__ = ["Compiled"]
 
-_ENCODE: Final = msgspec.json.Encoder().encode
 _DECODE: Final = msgspec.json.Decoder().decode
 _ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 _REFUSED = (msgspec.ValidationError, TypeError, ValueError, OverflowError)
@@ -142,7 +141,7 @@ class Compiled:
 
     def _hold_plain(self, data: object) -> None:
         """Refuse what JSON cannot carry, where the type would take it: NaN among numbers, anything where it is open."""
-        sound = type(data) in _ROOTS and (is_plain(data) if self.open_ended else _is_finite(data))
+        sound = type(data) in _ROOTS and (is_plain(data) if self.open_ended else _is_written(data))
         if not sound and (faults := plain_faults(data)):
             raise DecodeError(DecodeFailure(faults))
 
@@ -188,11 +187,11 @@ class Compiled:
         wire = value if self.direct else self._outward(value)
         if self.plain_forms:
             try:
-                data = msgspec.to_builtins(wire, str_keys=True)
+                data = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
                 same = bool(self.take(data) == wire)
             except (*_REFUSED, RecursionError):
                 same, data = False, None
-            if same and (not self.plan.survey.floats or _is_finite(data)):
+            if same and _is_written(data):
                 return data
         return _DECODE(self._written(wire))
 
@@ -217,7 +216,7 @@ class Compiled:
         text: bytes | None = None
         refused: Exception | None = None
         try:
-            text = _ENCODE(wire)
+            text = written(wire)
             if self.read(text) == wire and not self.plan.survey.blurred:
                 return text
         except RecursionError:
@@ -270,10 +269,10 @@ def _own_form(wire: Any) -> Callable[[Any], bool] | None:
     return _is_own_text if wire is str else _is_own_number if wire is float else None
 
 
-def _is_finite(data: object) -> bool:
-    """Whether data of known types holds no NaN and no infinity, which msgspec writes as null."""
+def _is_written(data: object) -> bool:
+    """Whether data of known types holds no NaN, which msgspec writes as null, and no half of a surrogate pair."""
     try:
-        return b"null" not in _ENCODE(data) or is_plain(data)
+        return b"null" not in written(data) or is_plain(data)
     except (TypeError, ValueError, RecursionError):
         return False
 

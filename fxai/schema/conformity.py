@@ -19,7 +19,7 @@ from msgspec import inspect as nodes
 
 from fxai.schema.expectation import expectation, leaf_type, unwrapped
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
-from fxai.schema.plain import plain_faults
+from fxai.schema.plain import builtin, plain_faults
 from fxai.schema.plan import mirrored
 
 __all__ = ["misfits"]
@@ -63,7 +63,7 @@ def _is_leaf(node: nodes.Type, value: object) -> bool:
     elif not isinstance(value, python):
         return False
     try:
-        msgspec.convert(msgspec.to_builtins(value), tp)
+        msgspec.convert(msgspec.to_builtins(value, enc_hook=builtin), tp)
     except (msgspec.ValidationError, TypeError, ValueError):
         return False
     return True

@@ -214,9 +214,8 @@ def _leaf(node: nodes.Type) -> Judge:
     def judge(data: Any, pointer: str, found: list[Fault]) -> None:
         if type(data) is exact:
             return
-        if whole and type(data) is float and data.is_integer():
-            data = int(data)
-        if exact is not None or not _takes(tp, data):
+        number = int(data) if whole and type(data) is float and data.is_integer() else data
+        if exact is not None or not _takes(tp, number):
             found.append(Fault(pointer, expected, found_in(data)))
 
     def judge_integer(data: Any, pointer: str, found: list[Fault]) -> None:

@@ -17,14 +17,32 @@ import msgspec
 
 from fxai.schema.fault import Fault, found_in, pointer_to
 
-__all__ = ["MAX_LEVELS", "is_plain", "plain_faults"]
+__all__ = ["MAX_LEVELS", "builtin", "is_plain", "plain_faults", "written"]
 
 MAX_LEVELS: Final = 256
 """The deepest nesting of a Python value that is taken for data; a value that holds itself is deeper than any."""
 
 _DECODE: Final = msgspec.json.Decoder().decode
-_ENCODE: Final = msgspec.json.Encoder().encode
 _ATOMS: Final = frozenset((str, int, bool, type(None)))
+
+
+def builtin(value: object) -> object:
+    """The builtin value that an instance of a subclass of `str`, `int` or `float` is: msgspec asks for it.
+
+    Raises:
+        TypeError: it is no such instance; JSON cannot carry it.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    raise TypeError(f"JSON cannot carry a {type(value).__qualname__}")
+
+
+written: Final = msgspec.json.Encoder(enc_hook=builtin).encode
+"""The JSON text of a Python value, as msgspec writes it: NaN as null, among others."""
 
 
 def is_plain(value: object) -> bool:
@@ -38,7 +56,7 @@ def is_plain(value: object) -> bool:
     if type(value) in _ATOMS:
         return True
     try:
-        return bool(_DECODE(_ENCODE(value)) == value)
+        return bool(_DECODE(written(value)) == value)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         return False
 
@@ -107,12 +125,12 @@ def _members(pointer: str, value: dict[object, object]) -> Fault | Iterator[tupl
 
 def _written(pointer: str, value: object) -> Fault | Iterator[tuple[str, object]]:
     try:
-        written: object = msgspec.to_builtins(value, str_keys=True)
+        plain: object = msgspec.to_builtins(value, str_keys=True, enc_hook=builtin)
     except RecursionError:
         return Fault(pointer, "data that ends", f"{found_in(value)} that is nested too deeply or holds itself")
     except (TypeError, ValueError):
         return Fault(pointer, "what JSON can carry", found_in(value))
-    return iter([(pointer, written)])
+    return iter([(pointer, plain)])
 
 
 def _key(key: object) -> str | None:

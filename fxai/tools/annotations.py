@@ -34,6 +34,23 @@ __all__ = [
 _K = TypeVar("_K")
 
 
+def _thawed(value: Any) -> Any:
+    return dict(cast(Any, value)) if isinstance(value, MappingProxyType) else value  # a proxy cannot be pickled
+
+
+def _frozen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return MappingProxyType(copied(value))
+    return tuple(copied(value)) if isinstance(value, list) else value
+
+
+def copied(value: Any) -> Any:
+    """Plain data as a copy of its own: what the giver does to it later does not show."""
+    if is_object(value):
+        return {k: copied(v) for k, v in value.items()}
+    return [copied(v) for v in value] if is_array(value) else value
+
+
 @final
 class Annotation(Generic[_K]):
     """A key of annotation maps, with the value where nothing is set. Two keys of one name are one key."""
@@ -42,7 +59,7 @@ class Annotation(Generic[_K]):
 
     def __init__(self, name: str, default: _K) -> None:
         self._name = name
-        self._default = default
+        self._default: _K = _frozen(default)
 
     @property
     def name(self) -> str:
@@ -67,7 +84,7 @@ class Annotation(Generic[_K]):
         return f"Annotation({self._name!r}, default={self._default!r})"
 
     def __reduce__(self) -> tuple[type[Annotation[Any]], tuple[str, _K]]:
-        return (Annotation, (self._name, self._default))
+        return (Annotation, (self._name, _thawed(self._default)))
 
 
 Title: Annotation[str | None] = Annotation("title", None)
@@ -136,20 +153,3 @@ class Annotations:
 
     def __reduce__(self) -> tuple[type[Annotations], tuple[dict[Annotation[Any], Any]]]:
         return (Annotations, ({k: _thawed(v) for k, v in self._values.items()},))
-
-
-def _thawed(value: Any) -> Any:
-    return dict(cast(Any, value)) if isinstance(value, MappingProxyType) else value  # a proxy cannot be pickled
-
-
-def _frozen(value: Any) -> Any:
-    if isinstance(value, dict):
-        return MappingProxyType(copied(value))
-    return tuple(copied(value)) if isinstance(value, list) else value
-
-
-def copied(value: Any) -> Any:
-    """Plain data as a copy of its own: what the giver does to it later does not show."""
-    if is_object(value):
-        return {k: copied(v) for k, v in value.items()}
-    return [copied(v) for v in value] if is_array(value) else value

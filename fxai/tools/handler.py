@@ -28,12 +28,12 @@ from fxai.effects.interop import lift_any, of_result
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import scoped
 from fxai.effects.stream import StreamOf
-from fxai.tools.blocking import Blocking
 from fxai.tools.identity import Identity
 
 if TYPE_CHECKING:
     from fxai.messages.message import Message
     from fxai.messages.prompt import Prompt
+    from fxai.tools.blocking import Blocking
     from fxai.tools.call import Call
     from fxai.tools.tool import Tool
 

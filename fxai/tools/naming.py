@@ -11,7 +11,6 @@ for each request, from its tools, and leads both ways.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -40,7 +39,9 @@ class NameRule(msgspec.Struct, frozen=True):
         plain = re.sub(r"[^a-zA-Z0-9_-]+", "__", name)
         if len(plain) <= self.length:
             return plain
-        digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+        from hashlib import sha256
+
+        digest = sha256(name.encode()).hexdigest()[:8]
         return f"{plain[: self.length - 9]}_{digest}"
 
 

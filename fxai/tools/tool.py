@@ -31,7 +31,6 @@ from fxai.schema.empty import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.annotations import Annotation, Annotations
-from fxai.tools.blocking import Blocking
 from fxai.tools.example import Example
 from fxai.tools.handler import CallContext, HandlerOf, HandlerReturn, handler_layer, typed_call
 from fxai.tools.identity import FailureMode, Identity, Kind
@@ -358,7 +357,12 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
             blocking: runs `f` in a worker thread. Otherwise it runs inline, as it should unless it blocks.
             grace: seconds that a cancellation waits for such a thread before it leaves it behind.
         """
-        return handler_layer(self.identity, f, Blocking(grace) if blocking else None)
+        if not blocking:
+            return handler_layer(self.identity, f)
+
+        from fxai.tools.blocking import Blocking  # it imports what threads need
+
+        return handler_layer(self.identity, f, Blocking(grace))
 
     def call(self, params: _P) -> EffectOf[_S, _F, HandlerOf[_P, _S, _F] | None]:
         """The success or typed failure of the handler for `params`; no JSON is involved, and no check."""

@@ -179,14 +179,15 @@ class Reader:
 
 def _own(site: Site) -> list[Form]:
     """What the keywords of one schema say by themselves."""
-    schema: Mapping[str, Any] = site.schema
     _refuse(site)
+    return [_of_containers(site, _of_scalars(site))]
+
+
+def _of_scalars(site: Site) -> Form:
+    schema: Mapping[str, Any] = site.schema
     types = schema.get("type", list(_TYPES))
-    values = schema.get("enum")
-    if "const" in schema:
-        values = [schema["const"]]
-    members, dependent = list(schema.get("required", ())), _dependent(site)
-    form = Form(
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    return Form(
         site.pointer,
         types=_types([types] if isinstance(types, str) else types),
         values=None if values is None else tuple(values),
@@ -197,16 +198,22 @@ def _own(site: Site) -> list[Form]:
         most=schema.get("maxLength"),
         patterns=(schema["pattern"],) if "pattern" in schema else (),
         format=schema.get("format"),
+    )
+
+
+def _of_containers(site: Site, form: Form) -> Form:
+    schema: Mapping[str, Any] = site.schema
+    return replace(
+        form,
         arrays=(site,) if schema.keys() & _ARRAY_KEYWORDS else (),
         least_items=schema.get("minItems", 0),
         most_items=schema.get("maxItems"),
         unique=schema.get("uniqueItems") is True,
         objects=(site,) if schema.keys() & _OBJECT_KEYWORDS else (),
-        required=tuple(_closure(members, dependent)),
+        required=tuple(_closure(list(schema.get("required", ())), _dependent(site))),
         least_members=schema.get("minProperties", 0),
         most_members=schema.get("maxProperties"),
     )
-    return [form]
 
 
 _ARRAY_KEYWORDS: Final = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems"})

@@ -21,10 +21,9 @@ import msgspec
 from fxai.providers.local.conversation import Call, Conversation, Exchange
 from fxai.providers.local.form import members
 
-__all__ = ["NONE", "Offer", "answering", "choosing", "filling", "prose", "structuring", "talking"]
+__all__ = ["Offer", "answering", "choosing", "filling", "no_tool", "prose", "structuring", "talking"]
 
-NONE: Final = "none"
-"""What the model chooses when no tool fits."""
+_NONE: Final = "none"
 
 _SMALL_TALK: Final = (
     "Hello there!",
@@ -75,33 +74,42 @@ class Offer(msgspec.Struct, frozen=True):
         return tuple((_line(request), params) for request, params in self.examples if request)
 
 
+def no_tool(offers: Sequence[Offer]) -> str:
+    """What the model chooses when no tool fits: a word that is no tool's name.
+
+    >>> no_tool([Offer("none")])
+    'none at all'
+    """
+    return _NONE if all(offer.name != _NONE for offer in offers) else f"{_NONE} at all"
+
+
 def choosing(offers: Sequence[Offer], request: str, past: Sequence[Exchange] = ()) -> str:
-    """The prompt whose next word is a tool's name, or `NONE`.
+    """The prompt whose next word is a tool's name, or `no_tool`.
 
     Requests of the tools' examples and small talk take turns; a tool without such examples is shown by its gist. The
     last exchanges before this one are lines of the same kind.
     """
     rows = _rows(offers)
-    names = {offer.name for offer in offers}
+    names, none = {offer.name for offer in offers}, no_tool(offers)
     for exchange in past[-2:]:
-        called = exchange.calls[0].name if exchange.calls else NONE
-        if called in names or called == NONE:
+        called = exchange.calls[0].name if exchange.calls else none
+        if called in names or called == none:
             rows.append((_line(exchange.request), called))
     return "".join(f"{said} -> {name}\n" for said, name in rows) + f"{_line(request)} ->"
 
 
 def _rows(offers: Sequence[Offer]) -> list[tuple[str, str]]:
     shown = [[*(said for said, _ in offer.requests)] or [offer.words, offer.gist] for offer in offers]
-    rounds = max(map(len, shown), default=0)
+    rounds, none = max(map(len, shown), default=0), no_tool(offers)
     if not any(offer.requests for offer in offers):  # small talk among what tools are for would drown it
         told = [(lines[turn], offer.name) for turn in range(rounds) for lines, offer in zip(shown, offers, strict=True)]
-        return [*((said, NONE) for said in _SMALL_TALK[:2]), *told]
+        return [*((said, none) for said in _SMALL_TALK[:2]), *told]
     talk = list(_SMALL_TALK[: max(4, min(len(_SMALL_TALK), len(offers)))])
     rows: list[tuple[str, str]] = []
     for turn in range(rounds):
         rows += [(lines[turn], offer.name) for lines, offer in zip(shown, offers, strict=True) if turn < len(lines)]
         share = -(-len(talk) // (rounds - turn))
-        rows += [(said, NONE) for said in talk[:share]]
+        rows += [(said, none) for said in talk[:share]]
         talk = talk[share:]
     return rows
 

@@ -146,7 +146,7 @@ class Turn:
         if called.issuperset(wanted.names):
             return None, request
         for said in clauses(request) or (request,):
-            chosen = await self._chosen(offers, said, (recipe.NONE,))
+            chosen = await self._chosen(offers, said, (recipe.no_tool(offers),))
             if chosen is not None and chosen.name not in called:
                 return chosen, said if calls else request
         return None, request
@@ -154,7 +154,7 @@ class Turn:
     async def _chosen(self, offers: Sequence[Offer], said: str, others: tuple[str, ...]) -> Offer | None:
         names = (*(offer.name for offer in offers), *others)
         prompt = recipe.choosing(offers, said, self.talk.past)
-        task = Completion(prompt, most=64, grammar=choice_grammar(names).text)
+        task = Completion(prompt, most=256, grammar=choice_grammar(names).text)
         done = await self._complete(task)
         return next((offer for offer in offers if offer.name == done.text.strip()), None)
 
