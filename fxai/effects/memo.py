@@ -1,7 +1,7 @@
 """Memo maps: in one program each layer is built once, and released when nobody uses it any more.
 
 The outermost `provide` brings a memo map into the context, nested ones find it there. An entry is shared by whoever
-asks for the same layer in a context that holds the same services as the one it was built in, so a layer that is
+asks for the same layer in a context where no service is another than in the one it was built in, so a layer that is
 fed other services is built anew. Each user of an entry holds it by a finalizer in its own scope; the last one to
 let go closes the scope of the entry, and with it what the layer acquired.
 """
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast, final
 
 import anyio
 
-from fxai.effects.context import ContextOf
+from fxai.effects.context import ContextOf, ReferenceMeta
 from fxai.effects.effect import Await, EffectOf, FailCause, Succeed, Suspend, Within
 from fxai.effects.exit import Exit, Succeeded
 from fxai.effects.scope import NOTHING, Scope
@@ -82,11 +82,12 @@ class _Entry:
         self._ready: anyio.Event | None = None
 
     def serves(self, context: ContextOf[Any]) -> bool:
-        """True when `context` holds every service that was there when this was built."""
+        """True when nothing that was there when this was built is another in `context`.
+
+        A service that is not there any more is none that the layer needs; a reference is, by its default.
+        """
         mine = self._context
-        return mine is context or all(
-            key is Scope or key is MemoMap or context.find(key, _ABSENT) is mine.find(key) for key in mine
-        )
+        return mine is context or all(_same(key, mine.find(key), context.find(key, _ABSENT)) for key in mine)
 
     def hold(self, scope: Scope) -> None:
         """Keeps the entry until `scope` closes."""
@@ -134,3 +135,9 @@ class _Entry:
         if isinstance(exit_, Succeeded):
             return Succeed(exit_.value)
         return again() if exit_.cause.interrupted else FailCause(exit_.cause)
+
+
+def _same(key: object, built_with: object, found: object) -> bool:
+    if key is Scope or key is MemoMap:
+        return True
+    return found is built_with or (found is _ABSENT and not isinstance(key, ReferenceMeta))

@@ -75,17 +75,12 @@ class HandlerError(TypeError):
 class Toolkit(Generic[_T_co]):
     """Tools by name, in order. `T` is the union of the handlers that they need."""
 
-    __slots__ = ("_tools", "as_tuple", "tools")
-
-    tools: Mapping[str, Tool[Any, Any, Any]]
-    """The tools by name, in order."""
-    as_tuple: tuple[Tool[Any, Any, Any], ...]
-    """The tools in order."""
+    __slots__ = ("_listed", "_shown", "_tools")
 
     def __init__(self, tools: Mapping[str, Tool[Any, Any, Any]]) -> None:
         self._tools = dict(tools)
-        self.tools = MappingProxyType(self._tools)
-        self.as_tuple = tuple(self._tools.values())
+        self._shown: Mapping[str, Tool[Any, Any, Any]] = MappingProxyType(self._tools)
+        self._listed = tuple(self._tools.values())
 
     def __reduce__(self) -> tuple[type[Toolkit[Any]], tuple[dict[str, Tool[Any, Any, Any]]]]:
         return (Toolkit, (self._tools,))
@@ -168,8 +163,18 @@ class Toolkit(Generic[_T_co]):
 
     # -- what it holds
 
+    @property
+    def tools(self) -> Mapping[str, Tool[Any, Any, Any]]:
+        """The tools by name, in order."""
+        return self._shown
+
+    @property
+    def as_tuple(self) -> tuple[Tool[Any, Any, Any], ...]:
+        """The tools in order."""
+        return self._listed
+
     def __iter__(self) -> Iterator[Tool[Any, Any, Any]]:
-        return iter(self._tools.values())
+        return iter(self._listed)
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -183,7 +188,7 @@ class Toolkit(Generic[_T_co]):
 
     @override
     def __hash__(self) -> int:
-        return hash(tuple(self._tools.values()))
+        return hash(self._listed)
 
     @override
     def __repr__(self) -> str:

@@ -20,8 +20,9 @@ from fxai.messages.message import AssistantMessage, Message, ToolMessage, UserMe
 
 __all__ = ["Call", "Conversation", "Exchange", "clauses", "conversation"]
 
+_THREE_WORDS: Final = r"(?=\w+\s+\w+\s+\w+)"
 _END: Final = re.compile(
-    r"(?:[.?!;]+\s+(?:(?:and|then|also)\s+)*|,?\s+(?:and then|then|and also|and)\s+)(?=\w+\s+\w+\s+\w+)", re.IGNORECASE
+    rf"(?:(?<=[.?!;])\s+(?:(?:and|then|also)\s+)*|,?\s+(?:and then|then|and also|and)\s+){_THREE_WORDS}", re.IGNORECASE
 )
 
 
@@ -85,9 +86,9 @@ def clauses(request: str) -> tuple[str, ...]:
     """The parts of a request that may each ask for something, at least three words each but for the first.
 
     >>> clauses("Add 3 and 9. Then show me notes.txt")
-    ('Add 3 and 9', 'show me notes.txt')
+    ('Add 3 and 9.', 'show me notes.txt')
     """
-    return tuple(part.strip(" .?!;,") for part in _END.split(request) if part.strip(" .?!;,"))
+    return tuple(part.strip() for part in _END.split(request) if part.strip())
 
 
 def _followed(current: Exchange, message: AssistantMessage | ToolMessage) -> Exchange:

@@ -35,10 +35,13 @@ _SMALL_TALK: Final = (
 )
 _ANSWERED: Final = (
     Exchange("What is 7 plus 1?", (Call("", "add", None, "8"),), "7 plus 1 is 8."),
+    Exchange("What does the note say?", (Call("", "open_note", None, "buy milk"),), "The note says: buy milk."),
     Exchange(
         "How is the weather in Rome?", (Call("", "weather", None, "31 C, sunny"),), "It is 31 C and sunny in Rome."
     ),
-    Exchange("Delete old.txt", (Call("", "delete", None, "no such file", True),), "I could not do it: no such file."),
+)
+_FAILED: Final = Exchange(
+    "Delete old.txt", (Call("", "delete", None, "no such file", True),), "It failed: no such file."
 )
 _TALKED: Final = (
     Exchange("Hello!", (), "Hello! How can I help you?"),
@@ -137,7 +140,9 @@ def _properties(schema: Mapping[str, Any]) -> str:
 
 def answering(talk: Conversation) -> str:
     """The prompt whose next line answers the current request from the results of its calls."""
-    lines = "".join(_answered(exchange) for exchange in (*_ANSWERED, *talk.past[-2:]) if exchange.calls)
+    failed = (_FAILED,) if any(call.is_failure for call in talk.current.calls) else ()
+    shown = (*_ANSWERED, *failed, *(exchange for exchange in talk.past[-2:] if exchange.calls))
+    lines = "".join(_answered(exchange) for exchange in shown)
     return f"{_head(talk)}{lines}{_answered(talk.current)}"
 
 

@@ -56,7 +56,7 @@ __all__ = ["Turn", "Wanted"]
 Offering: TypeAlias = "Callable[[StreamPart], None]"
 """Whoever takes the parts, in the event loop."""
 
-_ONE_LINE: Final = r'root ::= " " [^ \n] [^\n]{0,1000} "\n"'
+_ONE_LINE: Final = r'root ::= " " [^ \n] [^\n]{0,400} "\n"'
 _TEMPERATURES: Final = (None, 0.7, 1.0)
 _CHARACTERS_A_TOKEN: Final = 3
 

@@ -1,0 +1,231 @@
+"""The example agent of `fxai run`: it looks at the files and the history of the current folder, and changes nothing.
+
+One tool of our own, three that are known only by the JSON Schema that a server lists, and one layer that answers them
+all. The handlers do not know where files are: a `Folder` says so, and here that is the current one.
+
+>>> list(kit.tools)
+['count_lines', 'list_directory', 'read_text_file', 'git_log']
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, final
+
+import msgspec
+
+from fxai.agents.agent import Agent
+from fxai.agents.budget import Budget
+from fxai.cli.folder import Commit, Folder, Refusal, Refused, Repository, folder, repository
+from fxai.effects.effect import Gen
+from fxai.tools.annotations import Destructive, OpenWorld, Readonly
+from fxai.tools.example import Example
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import Toolkit
+
+__all__ = ["PROMPT", "agent", "handlers", "kit", "layer"]
+
+PROMPT: Final = "Read notes.txt, then list the files here, then count the lines of README.md"
+"""What the agent is asked when nobody says anything else; the file may well be missing, which is a typed failure."""
+
+_MOST_NAMES: Final = 40
+_MOST_CHARACTERS: Final = 2000
+
+
+# ---- a tool of our own: types in, types out, a failure that is a type too
+
+
+@final
+class File(msgspec.Struct, frozen=True):
+    """A file, by its path."""
+
+    path: str
+
+
+@final
+class Counted(msgspec.Struct, frozen=True):
+    """How long a text file is."""
+
+    path: str
+    lines: int
+    words: int
+
+
+def _counted(counted: Counted) -> str:
+    return f"{counted.path} has {counted.lines} lines and {counted.words} words"
+
+
+count_lines: Final = Tool.make(
+    "count_lines",
+    description="Counts the lines and words of a text file.",
+    parameters=File,
+    success=Counted,
+    failure=Refusal,
+    failure_mode="return",  # the model reads what went wrong, and the run goes on
+    to_model_output=_counted,
+    input_examples=[
+        Example("How many lines are in main.py?", {"path": "main.py"}),
+        Example("Count the words of data.csv", {"path": "data.csv"}),
+    ],
+)
+
+
+def on_count(file: File) -> Gen[Counted, Refused, Folder]:
+    """Counts what the folder has."""
+    here = yield from Folder
+    text = yield from here.text(file.path)
+    return Counted(file.path, len(text.splitlines()), len(text.split()))
+
+
+# ---- tools that a server lists: their JSON Schemas as they came, handlers of our own
+
+
+@cache
+def _listed(server: str, name: str) -> dict[str, Any]:
+    """A tool as a server listed it."""
+    document = json.loads(files("fxai.cli").joinpath("listed_tools.json").read_text(encoding="utf-8"))
+    tools = next(each["tools"] for each in document["servers"] if each["server"] == server)
+    found: dict[str, Any] = next(tool for tool in tools if tool["name"] == name)
+    return found
+
+
+@final
+class Names(msgspec.Struct, frozen=True):
+    """What is in a folder."""
+
+    path: str
+    names: tuple[str, ...]
+
+
+def _named(found: Names) -> str:
+    where = "here" if found.path in ("", ".", "./") else f"in {found.path}"
+    if not found.names:
+        return f"there are no files {where}"
+    more = len(found.names) - _MOST_NAMES
+    return f"the files {where} are {', '.join(found.names[:_MOST_NAMES])}" + (f" and {more} more" if more > 0 else "")
+
+
+list_directory: Final = Tool.dynamic(
+    "list_directory",
+    description=_listed("filesystem", "list_directory")["description"],
+    parameters=_listed("filesystem", "list_directory")["inputSchema"],
+    success=Names,
+    failure=Refusal,
+    failure_mode="return",
+    to_model_output=_named,
+    input_examples=[
+        Example("Which files are here?", {"path": "."}),
+        Example("List the folder src", {"path": "src"}),
+    ],
+)
+
+
+def on_list(params: object) -> Gen[Names, Refused, Folder]:
+    """Lists what the folder has. The parameters are plain JSON, which the server's schema has let through."""
+    path = msgspec.convert(params, File).path
+    here = yield from Folder
+    return Names(path, (yield from here.names(path)))
+
+
+@final
+class Text(msgspec.Struct, frozen=True):
+    """The text of a file, or the part of it that was asked for."""
+
+    path: str
+    text: str
+
+
+def _told(read: Text) -> str:
+    text = read.text[:_MOST_CHARACTERS].strip()
+    cut = f" … (the first {_MOST_CHARACTERS:,} of {len(read.text):,} characters)"
+    return f"{read.path} says: {text}" + (cut if len(read.text) > _MOST_CHARACTERS else "")
+
+
+read_text_file: Final = Tool.dynamic(
+    "read_text_file",
+    description=_listed("filesystem", "read_text_file")["description"],
+    parameters=_listed("filesystem", "read_text_file")["inputSchema"],
+    success=Text,
+    failure=Refusal,
+    failure_mode="return",
+    to_model_output=_told,
+    input_examples=[
+        Example("Show me the file setup.cfg", {"path": "setup.cfg"}),
+        Example("What does todo.txt say?", {"path": "todo.txt"}),
+    ],
+)
+
+
+@final
+class _Reading(msgspec.Struct, frozen=True):
+    path: str
+    head: float | None = None
+    tail: float | None = None
+
+
+def on_read(params: object) -> Gen[Text, Refused, Folder]:
+    """Reads a file of the folder, or its first or last lines."""
+    wanted = msgspec.convert(params, _Reading)
+    here = yield from Folder
+    lines = (yield from here.text(wanted.path)).splitlines(keepends=True)
+    if wanted.head is not None:
+        lines = lines[: max(0, int(wanted.head))]
+    if wanted.tail is not None:
+        lines = lines[max(0, len(lines) - int(wanted.tail)) :]
+    return Text(wanted.path, "".join(lines))
+
+
+def _dated(commits: tuple[Commit, ...]) -> str:
+    if not commits:
+        return "there are no commits"
+    last = "the last commit is" if len(commits) == 1 else f"the last {len(commits)} commits are"
+    return f"{last}: " + " ".join(f"{number}. {commit}" for number, commit in enumerate(commits, 1))
+
+
+git_log: Final = Tool.dynamic(
+    "git_log",
+    description=_listed("git", "git_log")["description"],
+    parameters=_listed("git", "git_log")["inputSchema"],
+    success=tuple[Commit, ...],
+    failure=Refusal,
+    failure_mode="return",
+    to_model_output=_dated,
+    input_examples=[
+        Example("Show the last 2 commits", {"repo_path": ".", "max_count": 2}),
+        Example("What changed in this repository lately?", {"repo_path": ".", "max_count": 5}),
+    ],
+)
+
+
+@final
+class _Logging(msgspec.Struct, frozen=True):
+    repo_path: str
+    max_count: float = 10
+    start_timestamp: str | None = None
+    end_timestamp: str | None = None
+
+
+def on_log(params: object) -> Gen[tuple[Commit, ...], Refused, Repository]:
+    """Reads the history of the repository."""
+    asked = msgspec.convert(params, _Logging)
+    history = yield from Repository
+    commits = history.log(asked.repo_path, int(asked.max_count), asked.start_timestamp, asked.end_timestamp)
+    return (yield from commits)
+
+
+# ---- together: the tools, who answers them, and on which folder
+
+
+kit: Final = Toolkit.make(count_lines, list_directory, read_text_file, git_log).annotate_all(
+    {Readonly: True, Destructive: False, OpenWorld: False}
+)
+handlers: Final = kit.to_layer(
+    count_lines.handler(on_count)
+    | list_directory.handler(on_list)
+    | read_text_file.handler(on_read)
+    | git_log.handler(on_log)
+)
+layer: Final = handlers.provide(repository).provide(folder("."))
+agent: Final = Agent.make("files", toolkit=kit, budget=Budget(rounds=6), max_tokens=120)

@@ -1,0 +1,242 @@
+"""Folders and repositories as services: one folder, what is in it, and its history; never anything outside.
+
+>>> from fxai.effects import fx
+>>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text("../secret")).provide(folder(".")).result())
+<Failure: Refused(problem='outside of this folder', path='../secret')>
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from abc import abstractmethod
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final, get_args
+
+import anyio
+import msgspec
+from anyio import to_thread
+from returns.result import Failure, Result, Success
+from typing_extensions import TypeVar, override
+
+from fxai.effects import fx
+from fxai.effects.context import Service
+from fxai.effects.effect import Effect, Gen
+from fxai.effects.layer import Layer
+from fxai.schema.codec import Schema
+
+__all__ = ["Commit", "Folder", "Problem", "Refusal", "Refused", "Repository", "folder", "repository"]
+
+_A = TypeVar("_A")
+
+_LARGEST: Final = 2 * 1024 * 1024
+_MOST_COMMITS: Final = 50
+
+Problem: TypeAlias = Literal[
+    "no such file",
+    "outside of this folder",
+    "no folder",
+    "no file",
+    "no text file",
+    "larger than 2 MB",
+    "not readable",
+    "no git repository",
+    "no commits",
+    "no git on this computer",
+    "git refused",
+]
+"""What can be the matter with a file, a folder or a repository."""
+
+
+@final
+class Refused(msgspec.Struct, frozen=True):
+    """Why something could not be read: the problem, and the path as it was asked for."""
+
+    problem: Problem
+    path: str
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.path}"
+
+    @staticmethod
+    def read(text: str) -> Refused:
+        """What `str` wrote.
+
+        Raises:
+            ValueError: the text does not begin with a problem.
+        """
+        problem, _, path = text.partition(": ")
+        if problem not in get_args(Problem):
+            raise ValueError(f"no problem that we know: {problem!r}")
+        return Refused(cast(Problem, problem), path)
+
+
+Refusal = Annotated[Refused, Schema.codec(wire=str, decode=Refused.read, encode=str)]
+"""The same, one line of text on the wire: a small model understands that better than an object."""
+
+
+@final
+class Commit(msgspec.Struct, frozen=True):
+    """One commit: its short id, who made it, on which day, and the first line of its message."""
+
+    id: str
+    author: str
+    date: str
+    subject: str
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.subject} ({self.author}, {self.date})"
+
+
+class Folder(Service):
+    """One folder and what is in it. A path is relative to it; what leads outside, by a link too, is refused."""
+
+    @abstractmethod
+    def names(self, path: str) -> Effect[tuple[str, ...], Refused]:
+        """What is in the folder `path`, sorted, folders with a slash behind; hidden names are left out."""
+
+    @abstractmethod
+    def text(self, path: str) -> Effect[str, Refused]:
+        """The text of the file `path`: UTF-8, 2 MB at most."""
+
+    @abstractmethod
+    def place(self, path: str) -> Effect[Path, Refused]:
+        """Where the folder `path` is."""
+
+
+class Repository(Service):
+    """The history of a git repository."""
+
+    @abstractmethod
+    def log(
+        self, path: str, count: int, since: str | None = None, until: str | None = None
+    ) -> Effect[tuple[Commit, ...], Refused]:
+        """The last `count` commits at `path`, 50 at most, the newest first; dates as git reads them."""
+
+
+def folder(root: str | Path) -> Layer[Folder]:
+    """The layer of the folder `root` of this computer."""
+    return Layer.sync(Folder, lambda: _OnDisk(Path(root).resolve()))
+
+
+@fx.gen
+def _repository() -> Gen[Repository, Any, Folder]:
+    return _Git((yield from Folder))
+
+
+repository: Final[Layer[Repository, Any, Folder]] = Layer.effect(Repository, _repository())
+"""The layer of the repository whose top is the `Folder`, or lies in it, read by the program `git`."""
+
+
+@final
+class _OnDisk(Folder):
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    @override
+    def names(self, path: str) -> Effect[tuple[str, ...], Refused]:
+        return _in_thread(lambda: self._names(path))
+
+    @override
+    def text(self, path: str) -> Effect[str, Refused]:
+        return _in_thread(lambda: self._text(path))
+
+    @override
+    def place(self, path: str) -> Effect[Path, Refused]:
+        return _in_thread(lambda: self._inside(path).bind(lambda found: _is_folder(found, path)))
+
+    def _inside(self, path: str) -> Result[Path, Refused]:
+        try:
+            found = (self._root / path).resolve()
+            inside = found.is_relative_to(self._root)
+        except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
+            return Failure(Refused("no such file", path))
+        if not inside:
+            return Failure(Refused("outside of this folder", path))
+        return Success(found)
+
+    def _names(self, path: str) -> Result[tuple[str, ...], Refused]:
+        found = self._inside(path).bind(lambda place: _is_folder(place, path))
+        if isinstance(found, Failure):
+            return found
+        try:
+            with os.scandir(found.unwrap()) as entries:
+                names = [e.name + ("/" if e.is_dir() else "") for e in entries if not e.name.startswith(".")]
+        except OSError:
+            return Failure(Refused("not readable", path))
+        return Success(tuple(sorted(names)))
+
+    def _text(self, path: str) -> Result[str, Refused]:
+        return self._inside(path).bind(lambda place: _read(place, path))
+
+
+@final
+class _Git(Repository):
+    def __init__(self, where: Folder) -> None:
+        self._where = where
+
+    @override
+    def log(
+        self, path: str, count: int, since: str | None = None, until: str | None = None
+    ) -> Effect[tuple[Commit, ...], Refused]:
+        limits = [f"--max-count={max(1, min(count, _MOST_COMMITS))}"]
+        limits += [f"--{name}={date}" for name, date in (("since", since), ("until", until)) if date]
+        return self._where.place(path).flat_map(lambda place: _logged(place, path, limits))
+
+
+@fx.gen
+def _logged(place: Path, path: str, limits: list[str]) -> Gen[tuple[Commit, ...], Refused]:
+    done = yield from fx.attempt_async(
+        lambda: _git(place, ["log", "--no-show-signature", "--format=%h%x1f%an%x1f%as%x1f%s", *limits]),
+        lambda raised: Refused("no git on this computer", path) if isinstance(raised, OSError) else None,
+    )
+    if done.returncode != 0:
+        yield from fx.fail(Refused(_said(done.stderr.decode(errors="replace")), path))
+    lines = done.stdout.decode(errors="replace").splitlines()
+    fields = (line.split("\x1f", 3) for line in lines)
+    return tuple(Commit(*each) for each in fields if len(each) == 4)
+
+
+async def _git(place: Path, arguments: list[str]) -> CompletedProcess[bytes]:
+    """Git on this folder alone: not on a repository above it, nor on one that the environment names."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    alone = {"GIT_CEILING_DIRECTORIES": str(place.parent), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    command = ["git", "--no-pager", "-C", str(place), *arguments]
+    return await anyio.run_process(command, check=False, env={**kept, **alone})
+
+
+def _said(complaint: str) -> Problem:
+    if "not a git repository" in complaint:
+        return "no git repository"
+    return "no commits" if "does not have any commits" in complaint else "git refused"
+
+
+def _is_folder(place: Path, path: str) -> Result[Path, Refused]:
+    if place.is_dir():
+        return Success(place)
+    return Failure(Refused("no folder" if place.exists() else "no such file", path))
+
+
+def _read(place: Path, path: str) -> Result[str, Refused]:
+    try:
+        found = place.stat()
+        if not stat.S_ISREG(found.st_mode):
+            return Failure(Refused("no file", path))
+        if found.st_size > _LARGEST:
+            return Failure(Refused("larger than 2 MB", path))
+        text = place.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return Failure(Refused("no such file", path))
+    except UnicodeDecodeError:
+        return Failure(Refused("no text file", path))
+    except OSError:
+        return Failure(Refused("not readable", path))
+    return Failure(Refused("no text file", path)) if "\0" in text else Success(text)
+
+
+def _in_thread(f: Callable[[], Result[_A, Refused]]) -> Effect[_A, Refused]:
+    return fx.wait(lambda: to_thread.run_sync(f)).flat_map(fx.lift)

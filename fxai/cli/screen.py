@@ -1,0 +1,194 @@
+"""The screen: a run as it happens, for people; the same lines in a terminal and in a file, there without colour.
+
+>>> import io
+>>> from fxai.messages.part import Finish, TextDelta, TextEnd, TextStart
+>>> stdout = io.StringIO()
+>>> screen = Screen(stdout)
+>>> for part in (TextStart("1"), TextDelta("1", "Good "), TextDelta("1", "day."), TextEnd("1"), Finish("stop")):
+...     screen.part(part)
+>>> print(stdout.getvalue(), end="")
+Turn 1
+  Good day.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, TextIO, final
+
+from fxai.cli.summary import Summary
+from fxai.cli.trouble import one_line
+from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult, WarningPart
+from fxai.tools.failure import Denied, Interrupted, InvalidParameters, UnknownTool
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["Screen", "console"]
+
+_LONGEST_RESULT: Final = 800
+_LONGEST_PROMPT: Final = 400
+_REFUSED: Final = (Denied, Interrupted, InvalidParameters, UnknownTool)
+
+
+def console(file: TextIO, color: bool | None = None) -> Console:
+    """Where styled text goes. Colour only where `file` is a terminal that has it, unless `color` says otherwise.
+
+    `NO_COLOR`, `FORCE_COLOR` and `TERM=dumb` are honoured; without colour there is no escape code at all.
+    """
+    import os
+
+    from rich.console import Console
+
+    if color is None and os.environ.get("NO_COLOR"):
+        color = False
+    plain = color is False
+    return Console(
+        file=file,
+        force_terminal=color,
+        color_system=None if plain else "auto",
+        no_color=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        soft_wrap=True,
+    )
+
+
+@final
+class Screen:
+    """Shows each part as it comes."""
+
+    def __init__(self, stdout: TextIO, *, color: bool | None = None) -> None:
+        self._out = console(stdout, color)
+        self._file = stdout
+        self._turn = 0
+        self._in_turn = False
+        self._open: str | None = None
+        self._written: set[str] = set()
+
+    def began(self, agent: str, prompt: str) -> None:
+        """Shows who is asked what."""
+        self._print(f"{agent} ", "bold", end="")
+        self._print(one_line(prompt, _LONGEST_PROMPT), "")
+
+    def part(self, part: StreamPart) -> None:
+        """Shows a part of the answer."""
+        if part.type == "finish":
+            self._close()
+            if part.reason not in ("stop", "tool-calls"):
+                self._print(f"  ! the turn ended early: {part.reason}", "yellow")
+            self._in_turn = False
+            return
+        if part.type == "response-metadata":
+            return
+        if not self._in_turn:
+            self._turn += 1
+            self._in_turn = True
+            self._print(f"Turn {self._turn}", "dim")
+        self._shown(part)
+
+    def ended(self, summary: Summary) -> None:
+        """Shows what the run took."""
+        self._close()
+        self._print(summary.line, "dim")
+
+    def _shown(self, part: StreamPart) -> None:
+        match part.type:
+            case "text-delta":
+                self._flow(part.id, part.delta, "")
+            case "reasoning-delta":
+                self._flow(part.id, part.delta, "dim italic")
+            case "tool-params-start":
+                self._started(part)
+            case "tool-params-delta":
+                self._flow(part.id, part.delta, "cyan")
+            case "text-end" | "reasoning-end" | "tool-params-end":
+                self._close()
+            case "tool-call":
+                self._called(part)
+            case "tool-result":
+                self._answered(part)
+            case "warning":
+                self._warned(part)
+            case "error":
+                self._line("!", part.error.message, "red")
+            case "file":
+                self._line("+", f"file {part.file_name or part.media_type}", "")
+            case "source":
+                self._line("+", f"source {part.title or part.url or part.id}", "")
+            case "tool-approval-request":
+                self._line("?", f"the call {part.tool_call_id} waits to be approved", "yellow")
+            case _:
+                pass
+
+    # -- what flows: texts, and the parameters of calls
+
+    def _flow(self, id_: str, delta: str, style: str) -> None:
+        if self._open != id_:
+            self._close()
+            self._print("  ", "", end="")
+            self._open = id_
+        self._print(_visible(delta).replace("\n", "\n  "), style, end="")
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self._open = None
+            self._print("", "")
+
+    def _started(self, part: ToolParamsStart) -> None:
+        self._close()
+        self._print("  → ", "cyan", end="")
+        self._print(f"{_visible(part.name)} ", "bold cyan", end="")
+        self._open = part.id
+        self._written.add(part.id)
+
+    # -- what comes whole
+
+    def _called(self, call: ToolCall) -> None:
+        if call.id in self._written:
+            return
+        self._close()
+        self._print("  → ", "cyan", end="")
+        self._print(f"{_visible(call.name)} ", "bold cyan", end="")
+        self._print(_visible(_compact(call.params if call.params_text is None else call.params_text)), "cyan")
+
+    def _answered(self, result: ToolResult) -> None:
+        text = _compact(result.encoded_result)
+        if result.preliminary:
+            self._line("…", f"{result.name} {text}", "dim")
+        elif isinstance(result.result, _REFUSED):
+            self._line("✗", f"{result.name} not run: {result.result}", "yellow")
+        elif result.is_failure:
+            self._line("✗", f"{result.name} failed: {_kind(result.result)}{text}", "red")
+        else:
+            self._line("←", f"{result.name} {text}", "green")
+
+    def _warned(self, warning: WarningPart) -> None:
+        self._line("!", f"warning: {warning.message}", "yellow")
+
+    def _line(self, sign: str, text: str, style: str) -> None:
+        self._close()
+        self._print(f"  {sign} {one_line(text, _LONGEST_RESULT)}", style)
+
+    def _print(self, text: str, style: str, *, end: str = "\n") -> None:
+        self._out.print(text, style=style or None, end=end)
+        self._file.flush()
+
+
+def _kind(failure: object) -> str:
+    """The type of a typed failure: what tells a program, and a reader, which one it is."""
+    return "" if isinstance(failure, str | dict | None) else f"{type(failure).__name__}: "
+
+
+def _compact(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _visible(text: str) -> str:
+    """The text without control characters, which could do anything to a terminal."""
+    return "".join(c if c in "\n\t" or c.isprintable() or not _is_control(c) else "�" for c in text)
+
+
+def _is_control(c: str) -> bool:
+    return ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or c in "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

@@ -1,0 +1,120 @@
+"""Targets: values of other people's programs, named on the command line as `module:name` or `path.py:name`.
+
+>>> from fxai.agents.agent import Agent
+>>> load("fxai.cli.example:agent", Agent, "an agent").name
+'files'
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import traceback
+from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from typing_extensions import TypeVar
+
+from fxai.cli.trouble import WRONG_USE, Trouble
+
+__all__ = ["load"]
+
+_T = TypeVar("_T")
+
+
+def load(target: str, kind: type[_T], what: str) -> _T:
+    """The value that `target` names, which is of `kind`; `what` says so in words. The name may go deeper: `a.b`.
+
+    Raises:
+        Trouble: the target has no name, cannot be found or imported, or is something else.
+    """
+    place, _, name = target.rpartition(":")
+    if not place or not name or (place.endswith(".py") and "/" in name):
+        raise Trouble(f"{target!r} names no value", "write module:name or path.py:name", code=WRONG_USE)
+    module = _module(place, target)
+    value: Any = module
+    for part in name.split("."):
+        value = _attribute(value, part, target, kind)
+    if not isinstance(value, kind):
+        raise Trouble(f"{target} is {_described(value)}, not {what}", _instead(module, kind, place), code=WRONG_USE)
+    return value
+
+
+def _attribute(value: Any, part: str, target: str, kind: type[Any]) -> Any:
+    try:
+        return getattr(value, part)
+    except AttributeError:
+        there = [name for name in dir(value) if not name.startswith("_")]
+        near = difflib.get_close_matches(part, there, n=1)
+        fitting = [name for name in there if isinstance(getattr(value, name, None), kind)]
+        said = f"did you mean {near[0]!r}" if near else f"there is: {', '.join(fitting or there[:8]) or 'nothing'}"
+        raise Trouble(f"{target} does not exist: {part!r} is not there", said, code=WRONG_USE) from None
+
+
+def _described(value: object) -> str:
+    return f"a class, {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
+
+
+def _instead(module: ModuleType, kind: type[Any], place: str) -> str:
+    there = [name for name, value in vars(module).items() if isinstance(value, kind)]
+    return f"there is {', '.join(f'{place}:{name}' for name in there[:4])}" if there else f"{place} has none; name another"
+
+
+def _module(place: str, target: str) -> ModuleType:
+    try:
+        return _from_file(Path(place)) if place.endswith(".py") else _from_path(place)
+    except Trouble:
+        raise
+    except ModuleNotFoundError as missing:
+        if missing.name is not None and (place == missing.name or place.startswith(f"{missing.name}.")):
+            remedy = "give a module that can be imported from here, or path.py:name"
+            raise Trouble(f"{target}: there is no module {missing.name}", remedy, code=WRONG_USE) from None
+        raise _broken(place, missing) from missing
+    except (Exception, SystemExit) as raised:
+        raise _broken(place, raised) from raised
+
+
+def _from_path(name: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    return import_module(name)
+
+
+def _from_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise Trouble(f"there is no file {path}", "give the path of a Python file", code=WRONG_USE)
+    folder = str(path.parent.resolve())
+    if folder not in sys.path:  # so that it finds its neighbours, as when it is run itself
+        sys.path.insert(0, folder)
+    name = path.stem if path.stem not in sys.modules else f"{path.stem}_{abs(hash(path.resolve())):x}"
+    if _same(sys.modules.get(path.stem), path):
+        return sys.modules[path.stem]
+    spec = spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Trouble(f"{path} cannot be imported", "give the path of a Python file", code=WRONG_USE)
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _same(module: ModuleType | None, path: Path) -> bool:
+    file = getattr(module, "__file__", None)
+    return file is not None and Path(file).resolve() == path.resolve()
+
+
+def _broken(place: str, raised: BaseException) -> Trouble:
+    frames = [f for f in traceback.extract_tb(raised.__traceback__) if "importlib" not in f.filename]
+    where = frames[-1] if len(frames) > 2 else None  # the first two are ours
+    line = getattr(raised, "lineno", None) if isinstance(raised, SyntaxError) else where and where.lineno
+    file = getattr(raised, "filename", None) if isinstance(raised, SyntaxError) else where and where.filename
+    said = f"{place} cannot be imported: {type(raised).__name__}: {raised}"
+    return Trouble(said, f"look at {file}:{line}" if file and line else "correct it", cause=raised)
