@@ -56,17 +56,26 @@ def run_loop(
 
 def is_done(response: Response) -> bool:
     """Whether it is not the model's turn: a call is open, which somebody else answers; or it called none and ended."""
-    reason = response.finish_reason
-    ours = [call.id for call in response.tool_calls if not call.provider_executed]
+    reason, ours, answered = "unknown", list[str](), set[str]()
+    for part in response.content:
+        if part.type == "tool-call":
+            if not part.provider_executed:
+                ours.append(part.id)
+        elif part.type == "tool-result":
+            answered.add(part.id)
+        elif part.type == "finish":
+            reason = part.reason
+
     if not ours:
         return reason != "pause"
-    answered = {result.id for result in response.tool_results}
     return reason == "pending" or not answered.issuperset(ours)
 
 
 def later(options: RoundOptions) -> RoundOptions:
     """The options after the first round: a call that was demanded has been made."""
     choice = options.get("tool_choice", "auto")
+    if choice == "auto":
+        return options
     if isinstance(choice, ToolChoice):
         narrowed = ToolChoice(choice.names)
         following: ToolChoices = "auto" if choice.mode == "tool" else narrowed

@@ -18,20 +18,20 @@ import msgspec
 
 from fxai.agents.agent import Agent
 from fxai.agents.budget import Budget
-from fxai.cli.folder import Commit, Folder, Refusal, Refused, Repository, folder, repository
+from fxai.cli.folder import REFUSED, Commit, Folder, Refused, Repository, folder, repository
 from fxai.effects.effect import Gen
 from fxai.tools.annotations import Destructive, OpenWorld, Readonly
 from fxai.tools.example import Example
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["PROMPT", "agent", "handlers", "kit", "layer"]
+__all__ = ["PROMPTS", "agent", "handlers", "kit", "layer"]
 
-PROMPT: Final = "Read notes.txt, then list the files here, then count the lines of README.md"
-"""What the agent is asked when nobody says anything else; the file may well be missing, which is a typed failure."""
+PROMPTS: Final = ("How many lines are in README.md?", "Which files are here?", "What does /etc/passwd say?")
+"""What the agent is asked when nobody says anything else. The last one leads outside of the folder: a typed failure."""
 
 _MOST_NAMES: Final = 40
-_MOST_CHARACTERS: Final = 2000
+_MOST_CHARACTERS: Final = 800
 
 
 # ---- a tool of our own: types in, types out, a failure that is a type too
@@ -62,12 +62,13 @@ count_lines: Final = Tool.make(
     description="Counts the lines and words of a text file.",
     parameters=File,
     success=Counted,
-    failure=Refusal,
+    failure=REFUSED,
     failure_mode="return",  # the model reads what went wrong, and the run goes on
     to_model_output=_counted,
     input_examples=[
         Example("How many lines are in main.py?", {"path": "main.py"}),
         Example("Count the words of data.csv", {"path": "data.csv"}),
+        Example("How many words does index.html have?", {"path": "index.html"}),
     ],
 )
 
@@ -104,7 +105,7 @@ def _named(found: Names) -> str:
     if not found.names:
         return f"there are no files {where}"
     more = len(found.names) - _MOST_NAMES
-    return f"the files {where} are {', '.join(found.names[:_MOST_NAMES])}" + (f" and {more} more" if more > 0 else "")
+    return f"the files {where} are: {', '.join(found.names[:_MOST_NAMES])}" + (f" and {more} more" if more > 0 else "")
 
 
 list_directory: Final = Tool.dynamic(
@@ -112,12 +113,13 @@ list_directory: Final = Tool.dynamic(
     description=_listed("filesystem", "list_directory")["description"],
     parameters=_listed("filesystem", "list_directory")["inputSchema"],
     success=Names,
-    failure=Refusal,
+    failure=REFUSED,
     failure_mode="return",
     to_model_output=_named,
     input_examples=[
         Example("Which files are here?", {"path": "."}),
         Example("List the folder src", {"path": "src"}),
+        Example("What is in the folder img?", {"path": "img"}),
     ],
 )
 
@@ -148,12 +150,13 @@ read_text_file: Final = Tool.dynamic(
     description=_listed("filesystem", "read_text_file")["description"],
     parameters=_listed("filesystem", "read_text_file")["inputSchema"],
     success=Text,
-    failure=Refusal,
+    failure=REFUSED,
     failure_mode="return",
     to_model_output=_told,
     input_examples=[
         Example("Show me the file setup.cfg", {"path": "setup.cfg"}),
         Example("What does todo.txt say?", {"path": "todo.txt"}),
+        Example("Read letter.md", {"path": "letter.md"}),
     ],
 )
 
@@ -181,7 +184,7 @@ def _dated(commits: tuple[Commit, ...]) -> str:
     if not commits:
         return "there are no commits"
     last = "the last commit is" if len(commits) == 1 else f"the last {len(commits)} commits are"
-    return f"{last}: " + " ".join(f"{number}. {commit}" for number, commit in enumerate(commits, 1))
+    return f"{last}: " + " ".join(f"{number}) {commit}" for number, commit in enumerate(commits, 1))
 
 
 git_log: Final = Tool.dynamic(
@@ -189,12 +192,13 @@ git_log: Final = Tool.dynamic(
     description=_listed("git", "git_log")["description"],
     parameters=_listed("git", "git_log")["inputSchema"],
     success=tuple[Commit, ...],
-    failure=Refusal,
+    failure=REFUSED,
     failure_mode="return",
     to_model_output=_dated,
     input_examples=[
         Example("Show the last 2 commits", {"repo_path": ".", "max_count": 2}),
         Example("What changed in this repository lately?", {"repo_path": ".", "max_count": 5}),
+        Example("Show me the latest 4 commits", {"repo_path": ".", "max_count": 4}),
     ],
 )
 
@@ -228,4 +232,10 @@ handlers: Final = kit.to_layer(
     | git_log.handler(on_log)
 )
 layer: Final = handlers.provide(repository).provide(folder("."))
-agent: Final = Agent.make("files", toolkit=kit, budget=Budget(rounds=6), max_tokens=120)
+agent: Final = Agent.make(
+    "files",
+    toolkit=kit,
+    budget=Budget(rounds=6),
+    max_tokens=120,
+    stop=(". ",),  # one sentence: after that, a model of this size repeats itself
+)

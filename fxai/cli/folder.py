@@ -2,11 +2,12 @@
 
 >>> from fxai.effects import fx
 >>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text("../secret")).provide(folder(".")).result())
-<Failure: Refused(problem='outside of this folder', path='../secret')>
+<Failure: outside of this folder: ../secret>
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from abc import abstractmethod
@@ -18,7 +19,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final, get_a
 import anyio
 import msgspec
 from anyio import to_thread
-from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
 from fxai.effects import fx
@@ -27,7 +27,7 @@ from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
 from fxai.schema.codec import Schema
 
-__all__ = ["Commit", "Folder", "Problem", "Refusal", "Refused", "Repository", "folder", "repository"]
+__all__ = ["REFUSED", "Commit", "Folder", "Problem", "Refused", "Repository", "folder", "repository"]
 
 _A = TypeVar("_A")
 
@@ -74,8 +74,9 @@ class Refused(msgspec.Struct, frozen=True):
         return Refused(cast(Problem, problem), path)
 
 
-Refusal = Annotated[Refused, Schema.codec(wire=str, decode=Refused.read, encode=str)]
-"""The same, one line of text on the wire: a small model understands that better than an object."""
+_LINE: Final = Schema.codec(wire=str, decode=Refused.read, encode=str)
+REFUSED: Final[Schema[Refused]] = Schema[Refused].of(cast("type[Refused]", Annotated[Refused, _LINE]))
+"""The schema of a `Refused`, which is one line of text on the wire: a small model gets on with that best."""
 
 
 @final
@@ -133,45 +134,45 @@ repository: Final[Layer[Repository, Any, Folder]] = Layer.effect(Repository, _re
 
 
 @final
+class _Stopped(Exception):
+    """Carries a `Refused` out of a worker thread."""
+
+    def __init__(self, problem: Problem, path: str) -> None:
+        super().__init__(problem, path)
+        self.refused = Refused(problem, path)
+
+
+@final
 class _OnDisk(Folder):
     def __init__(self, root: Path) -> None:
         self._root = root
 
     @override
     def names(self, path: str) -> Effect[tuple[str, ...], Refused]:
-        return _in_thread(lambda: self._names(path))
+        return _in_thread(lambda: _names(self._folder(path), path))
 
     @override
     def text(self, path: str) -> Effect[str, Refused]:
-        return _in_thread(lambda: self._text(path))
+        return _in_thread(lambda: _text(self._inside(path), path))
 
     @override
     def place(self, path: str) -> Effect[Path, Refused]:
-        return _in_thread(lambda: self._inside(path).bind(lambda found: _is_folder(found, path)))
+        return _in_thread(lambda: self._folder(path))
 
-    def _inside(self, path: str) -> Result[Path, Refused]:
+    def _inside(self, path: str) -> Path:
         try:
             found = (self._root / path).resolve()
-            inside = found.is_relative_to(self._root)
         except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
-            return Failure(Refused("no such file", path))
-        if not inside:
-            return Failure(Refused("outside of this folder", path))
-        return Success(found)
+            raise _Stopped("no such file", path) from None
+        if not found.is_relative_to(self._root):
+            raise _Stopped("outside of this folder", path)
+        return found
 
-    def _names(self, path: str) -> Result[tuple[str, ...], Refused]:
-        found = self._inside(path).bind(lambda place: _is_folder(place, path))
-        if isinstance(found, Failure):
-            return found
-        try:
-            with os.scandir(found.unwrap()) as entries:
-                names = [e.name + ("/" if e.is_dir() else "") for e in entries if not e.name.startswith(".")]
-        except OSError:
-            return Failure(Refused("not readable", path))
-        return Success(tuple(sorted(names)))
-
-    def _text(self, path: str) -> Result[str, Refused]:
-        return self._inside(path).bind(lambda place: _read(place, path))
+    def _folder(self, path: str) -> Path:
+        found = self._inside(path)
+        if not os.path.isdir(found):  # noqa: PTH112  # unlike Path.is_dir it is False for any name
+            raise _Stopped("no folder" if os.path.exists(found) else "no such file", path)  # noqa: PTH110
+        return found
 
 
 @final
@@ -215,28 +216,35 @@ def _said(complaint: str) -> Problem:
     return "no commits" if "does not have any commits" in complaint else "git refused"
 
 
-def _is_folder(place: Path, path: str) -> Result[Path, Refused]:
-    if place.is_dir():
-        return Success(place)
-    return Failure(Refused("no folder" if place.exists() else "no such file", path))
+def _names(place: Path, path: str) -> tuple[str, ...]:
+    try:
+        with os.scandir(place) as entries:
+            names = [e.name + ("/" if e.is_dir() else "") for e in entries if not e.name.startswith(".")]
+    except OSError:
+        raise _Stopped("not readable", path) from None
+    return tuple(sorted(names))
 
 
-def _read(place: Path, path: str) -> Result[str, Refused]:
+def _text(place: Path, path: str) -> str:
     try:
         found = place.stat()
         if not stat.S_ISREG(found.st_mode):
-            return Failure(Refused("no file", path))
+            raise _Stopped("no file", path)
         if found.st_size > _LARGEST:
-            return Failure(Refused("larger than 2 MB", path))
+            raise _Stopped("larger than 2 MB", path)
         text = place.read_bytes().decode("utf-8")
     except FileNotFoundError:
-        return Failure(Refused("no such file", path))
+        raise _Stopped("no such file", path) from None
     except UnicodeDecodeError:
-        return Failure(Refused("no text file", path))
-    except OSError:
-        return Failure(Refused("not readable", path))
-    return Failure(Refused("no text file", path)) if "\0" in text else Success(text)
+        raise _Stopped("no text file", path) from None
+    except OSError as wrong:
+        raise _Stopped("no such file" if wrong.errno == errno.ENAMETOOLONG else "not readable", path) from None
+    if "\0" in text:
+        raise _Stopped("no text file", path)
+    return text
 
 
-def _in_thread(f: Callable[[], Result[_A, Refused]]) -> Effect[_A, Refused]:
-    return fx.wait(lambda: to_thread.run_sync(f)).flat_map(fx.lift)
+def _in_thread(f: Callable[[], _A]) -> Effect[_A, Refused]:
+    return fx.attempt_async(
+        lambda: to_thread.run_sync(f), lambda raised: raised.refused if isinstance(raised, _Stopped) else None
+    )

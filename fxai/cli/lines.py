@@ -5,7 +5,7 @@
 >>> stdout = io.StringIO()
 >>> JsonLines(stdout).part(Finish("stop"), turn=1)
 >>> print(stdout.getvalue(), end="")
-{"turn":1,"type":"finish","reason":"stop","usage":{}}
+{"turn":1,"type":"finish","reason":"stop"}
 """
 
 from __future__ import annotations
@@ -28,6 +28,9 @@ class JsonLines:
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
 
+    def began(self, agent: str, prompt: str) -> None:
+        """Nothing."""
+
     def part(self, part: StreamPart, turn: int) -> None:
         """Writes a part; a tool result as the model reads it."""
         self._write({"turn": turn, **_data(part)})
@@ -47,6 +50,9 @@ class AnswerOnly:
 
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
+
+    def began(self, agent: str, prompt: str) -> None:
+        """Nothing."""
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Nothing."""

@@ -1,4 +1,4 @@
-"""Loading: how far a model is on its way into memory, told on stderr: a bar in a terminal, else a line for each stage.
+r"""Loading: how far a model is on its way into memory, told on stderr: a bar in a terminal, else a line for each stage.
 
 >>> import io
 >>> stderr = io.StringIO()
@@ -6,7 +6,7 @@
 ...     loading(Stage("assembling", 0, 250_000_000))
 ...     loading(Stage("assembling", 9_000, 250_000_000))
 >>> stderr.getvalue()
-'fxai: assembling the model, 250 MB\\n'
+'fxai: assembling the model, 250 MB\n'
 """
 
 from __future__ import annotations
@@ -50,15 +50,16 @@ class Stage(NamedTuple):
 class Loading:
     """Hears progress, from any thread, and shows it while its block lasts."""
 
-    def __init__(self, stderr: TextIO, *, color: bool | None = None) -> None:
+    def __init__(self, stderr: TextIO, *, color: bool | None = None, quiet: bool = False) -> None:
         self._stderr = stderr
+        self._quiet = quiet
         self._color = color
         self._stage: str | None = None
         self._bar: Any = None
         self._task: Any = None
 
     def __enter__(self) -> Self:
-        if self._stderr.isatty():
+        if self._stderr.isatty() and not self._quiet:
             from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
             columns = (TextColumn("[dim]{task.description}"), BarColumn(bar_width=30), DownloadColumn())
@@ -76,7 +77,7 @@ class Loading:
         began = progress.stage != self._stage
         self._stage = progress.stage
         if self._bar is None:
-            if began:
+            if began and not self._quiet:
                 self._stderr.write(f"fxai: {progress.stage} the model, {progress.total / 1_000_000:.0f} MB\n")
                 self._stderr.flush()
             return

@@ -5,7 +5,7 @@
 >>> stdout = io.StringIO()
 >>> screen = Screen(stdout)
 >>> for part in (TextStart("1"), TextDelta("1", "Good "), TextDelta("1", "day."), TextEnd("1"), Finish("stop")):
-...     screen.part(part)
+...     screen.part(part, turn=1)
 >>> print(stdout.getvalue(), end="")
 Turn 1
   Good day.
@@ -14,11 +14,15 @@ Turn 1
 from __future__ import annotations
 
 import json
+import os
+import re
+import textwrap
+import unicodedata
 from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 from fxai.cli.summary import Summary
 from fxai.cli.trouble import one_line
-from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult, WarningPart
+from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
 from fxai.tools.failure import Denied, Interrupted, InvalidParameters, UnknownTool
 
 if TYPE_CHECKING:
@@ -28,6 +32,8 @@ __all__ = ["Screen", "console"]
 
 _LONGEST_RESULT: Final = 800
 _LONGEST_PROMPT: Final = 400
+_PIECE: Final = re.compile(r"\n|[^\S\n]*[^\s]+|[^\S\n]+")
+_REASONS: Final = {"length": "no more tokens were allowed", "content-filter": "the provider's filter cut it"}
 _REFUSED: Final = (Denied, Interrupted, InvalidParameters, UnknownTool)
 
 
@@ -36,8 +42,6 @@ def console(file: TextIO, color: bool | None = None) -> Console:
 
     `NO_COLOR`, `FORCE_COLOR` and `TERM=dumb` are honoured; without colour there is no escape code at all.
     """
-    import os
-
     from rich.console import Console
 
     if color is None and os.environ.get("NO_COLOR"):
@@ -63,29 +67,24 @@ class Screen:
         self._out = console(stdout, color)
         self._file = stdout
         self._turn = 0
-        self._in_turn = False
         self._open: str | None = None
+        self._width = self._out.width - 1 if self._out.is_terminal else None
+        self._column = 0
         self._written: set[str] = set()
 
     def began(self, agent: str, prompt: str) -> None:
         """Shows who is asked what."""
+        if self._turn:
+            self._print("", "")
+        self._turn = 0
         self._print(f"{agent} ", "bold", end="")
         self._print(one_line(prompt, _LONGEST_PROMPT), "")
 
-    def part(self, part: StreamPart) -> None:
+    def part(self, part: StreamPart, turn: int) -> None:
         """Shows a part of the answer."""
-        if part.type == "finish":
-            self._close()
-            if part.reason not in ("stop", "tool-calls"):
-                self._print(f"  ! the turn ended early: {part.reason}", "yellow")
-            self._in_turn = False
-            return
-        if part.type == "response-metadata":
-            return
-        if not self._in_turn:
-            self._turn += 1
-            self._in_turn = True
-            self._print(f"Turn {self._turn}", "dim")
+        if turn != self._turn:
+            self._turn = turn
+            self._print(f"Turn {turn}", "dim")
         self._shown(part)
 
     def ended(self, summary: Summary) -> None:
@@ -109,8 +108,13 @@ class Screen:
                 self._called(part)
             case "tool-result":
                 self._answered(part)
+            case _:
+                self._noted(part)
+
+    def _noted(self, part: StreamPart) -> None:
+        match part.type:
             case "warning":
-                self._warned(part)
+                self._line("!", f"warning: {part.message}", "yellow")
             case "error":
                 self._line("!", part.error.message, "red")
             case "file":
@@ -119,6 +123,8 @@ class Screen:
                 self._line("+", f"source {part.title or part.url or part.id}", "")
             case "tool-approval-request":
                 self._line("?", f"the call {part.tool_call_id} waits to be approved", "yellow")
+            case "finish" if part.reason not in ("stop", "tool-calls"):
+                self._line("!", f"the turn ended early: {_REASONS.get(part.reason, part.reason)}", "yellow")
             case _:
                 pass
 
@@ -128,8 +134,18 @@ class Screen:
         if self._open != id_:
             self._close()
             self._print("  ", "", end="")
+            self._column = 2
             self._open = id_
-        self._print(_visible(delta).replace("\n", "\n  "), style, end="")
+        self._print("".join(self._wrapped(piece) for piece in _PIECE.findall(_visible(delta))), style, end="")
+
+    def _wrapped(self, piece: str) -> str:
+        """A word with the space before it, on a new line where it would not fit into the terminal."""
+        width = self._width
+        if piece == "\n" or (width and self._column + len(piece) > width):
+            self._column = 2
+            piece = "\n  " + piece.lstrip()
+        self._column += len(piece.lstrip("\n"))
+        return piece
 
     def _close(self) -> None:
         if self._open is not None:
@@ -140,6 +156,7 @@ class Screen:
         self._close()
         self._print("  → ", "cyan", end="")
         self._print(f"{_visible(part.name)} ", "bold cyan", end="")
+        self._column = len(part.name) + 5
         self._open = part.id
         self._written.add(part.id)
 
@@ -164,12 +181,12 @@ class Screen:
         else:
             self._line("←", f"{result.name} {text}", "green")
 
-    def _warned(self, warning: WarningPart) -> None:
-        self._line("!", f"warning: {warning.message}", "yellow")
-
     def _line(self, sign: str, text: str, style: str) -> None:
         self._close()
-        self._print(f"  {sign} {one_line(text, _LONGEST_RESULT)}", style)
+        line = one_line(text, _LONGEST_RESULT)
+        if self._width:
+            line = textwrap.fill(line, max(20, self._width - 4), subsequent_indent="    ", break_on_hyphens=False)
+        self._print(f"  {sign} {line}", style)
 
     def _print(self, text: str, style: str, *, end: str = "\n") -> None:
         self._out.print(text, style=style or None, end=end)
@@ -186,9 +203,5 @@ def _compact(value: Any) -> str:
 
 
 def _visible(text: str) -> str:
-    """The text without control characters, which could do anything to a terminal."""
-    return "".join(c if c in "\n\t" or c.isprintable() or not _is_control(c) else "�" for c in text)
-
-
-def _is_control(c: str) -> bool:
-    return ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or c in "\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+    """The text without the characters that could do anything to a terminal, such as an escape."""
+    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "�" for c in text)

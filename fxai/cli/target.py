@@ -60,7 +60,9 @@ def _described(value: object) -> str:
 
 def _instead(module: ModuleType, kind: type[Any], place: str) -> str:
     there = [name for name, value in vars(module).items() if isinstance(value, kind)]
-    return f"there is {', '.join(f'{place}:{name}' for name in there[:4])}" if there else f"{place} has none; name another"
+    return (
+        f"there is {', '.join(f'{place}:{name}' for name in there[:4])}" if there else f"{place} has none; name another"
+    )
 
 
 def _module(place: str, target: str) -> ModuleType:

@@ -17,7 +17,7 @@ from fxai.messages.errors import AiError
 from fxai.tools.failure import HandlerFailed, InvalidResult
 from fxai.tools.toolkit import HandlerError
 
-__all__ = ["FAILED", "INTERRUPTED", "PIPE_CLOSED", "WRONG_USE", "Trouble", "one_line", "trouble_of"]
+__all__ = ["FAILED", "INTERRUPTED", "PIPE_CLOSED", "TERMINATED", "WRONG_USE", "Trouble", "one_line", "trouble_of"]
 
 FAILED: Final = 1
 WRONG_USE: Final = 2
@@ -25,6 +25,8 @@ INTERRUPTED: Final = 130
 """As shells say it of a program that was stopped by Ctrl-C."""
 PIPE_CLOSED: Final = 141
 """As shells say it of a program whose reader went away."""
+TERMINATED: Final = 143
+"""As shells say it of a program that was told to end."""
 
 _LONGEST: Final = 600
 
@@ -33,9 +35,7 @@ _LONGEST: Final = 600
 class Trouble(Exception):
     """Something that a command stops at. `cause` is what lies behind it, for `--debug`."""
 
-    def __init__(
-        self, message: str, remedy: str, *, code: int = FAILED, cause: BaseException | None = None
-    ) -> None:
+    def __init__(self, message: str, remedy: str, *, code: int = FAILED, cause: BaseException | None = None) -> None:
         super().__init__(message, remedy)
         self.message = one_line(message)
         self.remedy = one_line(remedy)
@@ -65,18 +65,22 @@ def trouble_of(cause: Cause[Any]) -> Trouble:
     return Trouble("the program was interrupted from inside", "ask again", cause=cause.squash())
 
 
-def _failed(failure: Any) -> Trouble:
+def _failed(failure: object) -> Trouble:
+    if isinstance(failure, Trouble):
+        return failure
     if isinstance(failure, AiError):
         return Trouble(failure.message, _lower(failure.advice))
+    said = str(failure)
     if isinstance(failure, BudgetExceeded):
         return Trouble(
-            f"the model still called tools after {failure.limit} rounds", f"allow more with --rounds {failure.limit * 2}"
+            f"the model still called tools after {failure.limit} rounds",
+            f"allow more with --rounds {failure.limit * 2}",
         )
     if isinstance(failure, HandlerFailed):
-        return Trouble(str(failure), 'with failure_mode="return" the model reads the failure, and the run goes on')
+        return Trouble(said, 'with failure_mode="return" the model reads the failure, and the run goes on')
     if isinstance(failure, InvalidResult):
-        return Trouble(str(failure), "correct the handler, or the type that the tool declares")
-    return Trouble(f"the run failed: {failure}", "--debug shows more")
+        return Trouble(said, "correct the handler, or the type that the tool declares")
+    return Trouble(f"the run failed: {said}", "--debug shows more")
 
 
 def _broken(defect: BaseException) -> Trouble:

@@ -161,6 +161,8 @@ def _round(prompt: PromptInput, toolkit: Toolkit[Any], options: RoundOptions, as
 def prepare(prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> tuple[ModelRequest, Resolution] | AiError:
     """The request of a round and how its calls are resolved, or why there can be none."""
     tools = toolkit.tools
+    if not options:
+        return ModelRequest(prompt, toolkit.as_tuple), Resolution(tools, prompt=prompt)
     choice = options.get("tool_choice", "auto")
     problem = _problem(choice, toolkit)
     if problem is not None:

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias, cast, final
 
 import msgspec
 
-from fxai.effects.cause import Cause, Fail
+from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import for_each
 from fxai.effects.effect import EffectOf, FailCause, Succeed, Suspend
-from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.messages.gather import gather
 from fxai.messages.part import AnyPart, Finish, FinishReason, Part, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
@@ -203,8 +203,12 @@ class Turn:
     def _ended(self, at: int, end: Exit[Outcome, ToolError]) -> None:
         call = self._calls[at]
         if isinstance(end, Succeeded):
-            self._results[at] = self._resolution.result(call, end.value)
-            return
+            try:
+                self._results[at] = self._resolution.result(call, end.value)
+            except Exception as bug:  # of `to_model_output`: a defect of this call alone
+                end = Failed(Cause((Die(bug),)))
+            else:
+                return
 
         self.failed = end.cause if self.failed is None else self.failed.combine(end.cause)
         self._results[at] = self._failure(call, end.cause)
@@ -212,7 +216,7 @@ class Turn:
     def _failure(self, call: ToolCall, cause: Cause[ToolError]) -> ToolResult:
         error = next(iter(cause.failures), None)
         if isinstance(error, HandlerFailed):
-            encoded = self._resolution.tools[call.name].failure.encode_unsafe(error.error)
+            encoded = self._resolution.tools[error.name].failure.encode_unsafe(error.error)
             return ToolResult(call.id, call.name, error.error, encoded, is_failure=True, dynamic=call.dynamic)
         if isinstance(error, UnknownTool | InvalidParameters):
             return _told(call, error)

@@ -48,4 +48,6 @@ def from_name(name: str, **options: Any) -> Layer[LanguageModel, AiError]:
 
 def _unknown(name: str, provider: str) -> AiError:
     said = f"there is no provider {provider!r}; there is: {', '.join(known())}"
-    return AiError("providers", "from_name", ModelUnavailableError(model=name, problem="unknown-model", description=said))
+    return AiError(
+        "providers", "from_name", ModelUnavailableError(model=name, problem="unknown-model", description=said)
+    )

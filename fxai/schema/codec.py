@@ -123,8 +123,8 @@ class Schema(Generic[_A]):
     def codec(
         *,
         wire: builtins.type[_W],
-        decode: Callable[[_W], _A],
-        encode: Callable[[_A], _W],
+        decode: Callable[[_W], _B],
+        encode: Callable[[_B], _W],
         json_schema: Mapping[str, Any] | None = None,
     ) -> Codec:
         """A codec, for use in `Annotated[T, Schema.codec(...)]`: how `T` travels as another type.

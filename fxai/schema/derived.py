@@ -14,13 +14,14 @@ from typing import Any, Final, Never, NoReturn, cast
 
 import msgspec
 
-from fxai.schema.data import is_object
+from fxai.schema.data import is_array, is_object
 from fxai.schema.empty import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.plan import Plan
 
 __all__ = ["derive"]
 
+_ANYTHING: Final = "x-fxai-anything"  # stands for a moment where nothing is to be said: the hook may not say nothing
 _DEFS: Final = "#/$defs/"
 
 
@@ -43,7 +44,10 @@ def derive(plan: Plan) -> dict[str, Any]:
     if plan.survey.sets:
         for schema in (root, *components.values()):
             _without_unique(schema)
-    return {**root, "$defs": components} if components else root
+    document = {**root, "$defs": components} if components else root
+    if plan.survey.objects:
+        _open(document)
+    return document
 
 
 def _components(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -58,7 +62,7 @@ def _components(plan: Plan) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _anything(tp: Any) -> dict[str, Any]:
     if tp is object:
-        return {}
+        return {_ANYTHING: True}
     raise NotImplementedError
 
 
@@ -85,6 +89,14 @@ def _inlined(root: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]
     if msgspec.json.encode({"$ref": reference})[1:-1] not in msgspec.json.encode(components):
         del components[name]
     return {**component, **{key: value for key, value in root.items() if key != "$ref"}}
+
+
+def _open(schema: object) -> None:
+    """Take off the mark of places that take anything."""
+    if is_object(schema):
+        schema.pop(_ANYTHING, None)
+    for inner in schema.values() if is_object(schema) else schema if is_array(schema) else ():
+        _open(inner)
 
 
 def _without_unique(schema: object) -> None:

@@ -73,7 +73,7 @@ class JsonSchema:
         """
         if isinstance(document, JsonSchema):
             return document
-        plain = document if isinstance(document, (bool, dict)) else dict(document)
+        plain: object = dict(document) if isinstance(document, Mapping) else document
         if not is_plain(plain):
             _hold_sound(plain_faults(plain))
         text = _ENCODE(plain)

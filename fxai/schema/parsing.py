@@ -169,7 +169,10 @@ def _deeper_than(text: bytes | str, levels: int) -> bool:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     marks = data.translate(None, _OTHERS)
     rest = b"".join(marks.split(b'"')[::2]).translate(_SQUARE)  # every second piece lies inside a string
+    run = b"[" * (levels + 1)
     for _ in range(levels):
+        if run in rest:
+            return True
         if b"[]" not in rest:
             break
         rest = rest.replace(b"[]", b"")

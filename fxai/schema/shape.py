@@ -88,6 +88,7 @@ class Survey:
         listed: a place is an array in JSON but no list in Python, or anything.
         blurred: a place where equal Python values need not be of the declared type (decimals).
         sets: a place is a set.
+        objects: a place is declared `object`: anything that JSON can carry.
     """
 
     coded: bool = False
@@ -96,6 +97,7 @@ class Survey:
     listed: bool = False
     blurred: bool = False
     sets: bool = False
+    objects: bool = False
 
 
 def plain_type(tp: Any) -> Any:
@@ -327,6 +329,7 @@ def _visit_leaf(tp: Any, place: str, found: Survey) -> None:
     elif cls in (Any, object) or (cls in (list, dict, tuple, set, frozenset) and not get_args(tp)):
         found.open_ended = found.floats = found.listed = True
         found.sets |= cls in (set, frozenset)
+        found.objects |= cls is object
     elif isinstance(cls, type) and issubclass(cls, (tuple, Set)):
         found.listed = True
         found.sets |= issubclass(cls, Set)

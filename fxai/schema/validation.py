@@ -11,11 +11,13 @@ that a message does not depend on what is installed.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, cast
+from functools import cache
+from importlib import import_module
+from typing import Any, Final, TypeAlias, cast
 
 from fxai.schema.breach import Breach, told
 from fxai.schema.data import is_object
-from fxai.schema.dialect import dialect_of
+from fxai.schema.dialect import METASCHEMAS, dialect_of
 from fxai.schema.fault import Fault, found_in, pointer_of
 from fxai.schema.parsing import too_deep
 from fxai.schema.pattern import SECONDS, Matcher
@@ -49,6 +51,10 @@ def compiled(document: Any, engine: str | None) -> Validate:
         raise
 
 
+_TRIES: Final = 10_000
+"""How many ways to match one pattern the fast package tries before it leaves the decision to the other one."""
+
+
 class _Unasserted:
     """A keyword that only says something: content is checked by the fast package in old drafts, by us never."""
 
@@ -61,13 +67,10 @@ class _Unasserted:
 def _fast(document: Any) -> Validate:
     import jsonschema_rs
 
-    validator = jsonschema_rs.validator_for(
-        document,
-        validate_formats=False,
-        offline=True,
-        pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=1_000_000),
-        keywords={"contentMediaType": _Unasserted, "contentEncoding": _Unasserted},
-    )
+    try:
+        validator = _fast_validator(document, None)
+    except jsonschema_rs.ValidationError:
+        validator = _fast_validator(document, _metaschemas())  # another dialect's, perhaps
     is_valid = validator.is_valid
     slow: list[Validate] = []
 
@@ -76,17 +79,46 @@ def _fast(document: Any) -> Validate:
             return ()
         if not slow:
             slow.append(_slow(document))
-        return slow[0](value) or tuple(_fast_fault(error, value) for error in validator.iter_errors(value))
+        faults = slow[0](value)
+        errors = [] if faults else [error for error in validator.iter_errors(value) if not _gave_up(error)]
+        return faults or tuple(_fast_fault(error, value) for error in errors)
 
     return validate
 
 
+def _fast_validator(document: Any, registry: Any) -> Any:
+    import jsonschema_rs
+
+    return jsonschema_rs.validator_for(
+        document,
+        validate_formats=False,
+        offline=True,
+        registry=registry,
+        pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_TRIES),
+        keywords={"contentMediaType": _Unasserted, "contentEncoding": _Unasserted},
+    )
+
+
+@cache
+def _metaschemas() -> Any:
+    """The bundled metaschemas, for documents that refer to one of another dialect than their own."""
+    import jsonschema_rs
+
+    bundled: Any = import_module("jsonschema_specifications").REGISTRY
+    return jsonschema_rs.Registry([(uri, bundled.contents(uri)) for uri in METASCHEMAS])
+
+
 def _fast_fault(error: Any, root: object) -> Fault:
-    """What only the fast package found: a pattern that it gave up on, or a disagreement."""
+    """What only the fast package found."""
     there: Any = root
     for token in error.instance_path:
         there = there[token]
     return Fault(pointer_of(error.instance_path), f"what the schema says ({error.message})", found_in(there))
+
+
+def _gave_up(error: Any) -> bool:
+    """Whether the fast package stopped trying a pattern: then the other one decides, within its time."""
+    return "backtracking" in error.message
 
 
 def _slow(document: Any) -> Validate:
@@ -95,7 +127,7 @@ def _slow(document: Any) -> Validate:
     validator = validator_of(dialect_of(document).uri, document)
 
     def validate(value: object) -> tuple[Fault, ...]:
-        matcher = Matcher()
+        matcher = Matcher(SECONDS)
         try:
             with deciding_with(matcher):
                 errors = list(validator.iter_errors(value))

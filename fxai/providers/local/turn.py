@@ -133,8 +133,8 @@ class Turn:
     async def _choose(self, wanted: Wanted) -> tuple[Offer | None, str]:
         """The tool to call, if any, and the part of the request that it is for.
 
-        The parts of a request are taken in turn. After a result only a tool that was not called yet can follow, so
-        that a model which repeats itself comes to its answer.
+        The parts of a request are taken in turn. After a result only a tool that was not called yet can follow, and
+        only where the request has a part more, so that a model which repeats itself comes to its answer.
         """
         request, calls = self.talk.current.request, self.talk.current.calls
         offers = [_offer(self.tools[name]) for name in wanted.names]
@@ -143,9 +143,10 @@ class Turn:
         if wanted.forced:
             return (offers[0] if len(offers) == 1 else await self._chosen(offers, request, ())), request
         called = {call.name for call in calls}
-        if called.issuperset(wanted.names):
+        parts = clauses(request) or (request,)
+        if called.issuperset(wanted.names) or (calls and len(parts) <= len(called)):
             return None, request
-        for said in clauses(request) or (request,):
+        for said in parts:
             chosen = await self._chosen(offers, said, (recipe.no_tool(offers),))
             if chosen is not None and chosen.name not in called:
                 return chosen, said if calls else request

@@ -1,0 +1,89 @@
+"""Questions about this project, a session each: `nox` asks four, `nox -s docs lowest wheel bench` the others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.sessions = ["lint", "floors", "types", "tests"]
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = False
+
+PYTHONS = ["3.11", "3.12", "3.13"]
+PROJECT = nox.project.load_toml("pyproject.toml")
+
+
+@nox.session(python="3.11")
+def lint(session: nox.Session) -> None:
+    """Does every file read as the house style says?"""
+    session.install("-e", ".[dev]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session(python="3.11")
+def floors(session: nox.Session) -> None:
+    """Does every module import only what stands below it?"""
+    session.install("-e", ".[dev]")
+    session.run("lint-imports", "--no-cache")
+    session.run("pytest", "tests/architecture", *session.posargs)
+
+
+@nox.session(python="3.11")
+def types(session: nox.Session) -> None:
+    """Do both checkers accept every right program, on the oldest and the newest Python, and refuse every wrong one?"""
+    session.install("-e", ".[dev]")
+    session.run("pytest", "tests/typing", *session.posargs)
+    session.run("mypy", "--python-version", "3.14", "fxai", "tests", "noxfile.py")
+    session.run("pyright", "--pythonversion", "3.14")
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """Does it do what it says, on each Python, on asyncio and on trio?"""
+    session.install("-e", ".[dev]")
+    session.run("pytest", "-n", "auto", *session.posargs)
+
+
+@nox.session(python="3.11")
+def docs(session: nox.Session) -> None:
+    """Do the pages build without a warning?"""
+    session.install("-e", ".", *nox.project.dependency_groups(PROJECT, "docs"))
+    session.run("zensical", "build", "--clean", "--strict")
+
+
+@nox.session(python="3.11")
+def lowest(session: nox.Session) -> None:
+    """Does it still work with the oldest dependencies that it says it allows?"""
+    requirements: list[str] = PROJECT["project"]["dependencies"]
+    session.install("-e", ".[dev]", *(re.sub(r">=([^,]+).*", r"==\1", one) for one in requirements))
+    session.run("pytest", "-n", "auto", "--deselect", "tests/typing", *session.posargs)
+
+
+@nox.session(python="3.11")
+def wheel(session: nox.Session) -> None:
+    """Does what is published work by itself, away from this folder?"""
+    built = Path(session.create_tmp()).absolute()
+    session.install("build", "twine")
+    session.run("python", "-m", "build", "--outdir", str(built), ".")
+    archives = [str(path) for path in built.iterdir()]
+    session.run("twine", "check", "--strict", *archives)
+    session.install("--force-reinstall", "--no-deps", *(name for name in archives if name.endswith(".whl")))
+    session.install("fxai", "pytest")
+    session.chdir(built)
+    session.run(
+        "python", "-c", "import fxai, pathlib; assert (pathlib.Path(fxai.__file__).parent / 'py.typed').exists()"
+    )
+    session.run("fxai", "--help")
+    session.run("python", "-m", "fxai", "--version")
+
+
+@nox.session(python="3.11")
+def bench(session: nox.Session) -> None:
+    """What does it cost, beside a program written by hand and beside the sketch it grew from?"""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.benchmarks", *session.posargs)

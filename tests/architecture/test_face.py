@@ -1,0 +1,63 @@
+"""The face: `import fxai` shows what users need, costs little, and nobody inside goes through it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from tests.architecture.source import PACKAGE, Module, modules
+
+HEAVY = {
+    "anthropic",
+    "click",
+    "hypothesis",
+    "httpx",
+    "httpx2",
+    "jiter",
+    "jsonschema",
+    "jsonschema_rs",
+    "mcp",
+    "openai",
+    "opentelemetry",
+    "pydantic",
+    "pytest",
+    "regex",
+    "rich",
+    "starlette",
+    "trio",
+    "xllamacpp",
+}
+
+
+def _through_the_face(module: Module) -> Iterator[str]:
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from (f"{module.path}:{node.lineno}" for alias in node.names if alias.name == "fxai")
+        elif isinstance(node, ast.ImportFrom) and (node.module == "fxai" or node.level):
+            yield f"{module.path}:{node.lineno}"
+
+
+def test_nothing_inside_imports_the_face() -> None:
+    """Inside the package, a name comes from the module that defines it: never from `fxai`, never relatively."""
+    found = [place for module in modules() for place in _through_the_face(module)]
+
+    assert found == []
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    """`import fxai` loads no SDK, no HTTP, no validator, no test tool and no terminal toolkit."""
+    code = "import sys, fxai; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=True)
+
+    assert "fxai" in done.stdout.split()
+    assert HEAVY.intersection(done.stdout.split()) == set()
+
+
+def test_every_name_of_the_face_is_there() -> None:
+    """Each name in `fxai.__all__` exists, and stands there once."""
+    code = "import fxai; names = fxai.__all__; assert len(names) == len({name: getattr(fxai, name) for name in names})"
+    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr

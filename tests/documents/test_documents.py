@@ -1,0 +1,64 @@
+"""The pages: every Python example on them runs, and their links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+from sybil import Document, Region, Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+
+from tests.architecture.source import modules, sources
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DEPTH = 2  # a floor and a module: `fxai` itself only gathers floors
+LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)")
+
+
+def _name(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_the_examples_of_a_page_run(page: Path) -> None:
+    """The Python blocks of a page, all of them, run from top to bottom as one program and raise nothing."""
+    parsers: list[Callable[[Document], Iterable[Region]]] = [PythonCodeBlockParser(), SkipParser()]
+    document = Sybil(parsers=parsers, pattern=page.name, path=str(page.parent)).parse(page)
+    examples = list(document.examples())
+    for example in examples:
+        example.evaluate()
+
+    assert len(examples) == document.text.count("```python\n") + document.text.count("<!-- skip:")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+    """Each relative link of a page names a file or folder of this project."""
+    text = page.read_text(encoding="utf-8")
+    broken = [target for target in LINK.findall(text) if not (page.parent / target).exists()]
+
+    assert broken == []
+
+
+@pytest.mark.parametrize("mark", ["run", "test"])
+def test_the_readme_marks_a_command(mark: str) -> None:
+    """The README has both commands, each in a fenced block right below its mark."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert re.search(rf"<!-- command: {mark} -->\n```sh\n[^`]+\n```\n", text)
+
+
+def test_every_noun_is_on_a_reference_page() -> None:
+    """Each module whose names a floor offers is shown on a page of the reference, and each page is in the menu."""
+    pages = sorted((ROOT / "docs/reference").rglob("*.md"))
+    shown = {name for page in pages for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)}
+    offered = {source for module in modules() if module.path.endswith("__init__.py") for source in sources(module)}
+    menu = (ROOT / "zensical.toml").read_text("utf-8")
+    unlisted = [page.name for page in pages if page.relative_to(ROOT / "docs").as_posix() not in menu]
+
+    assert shown - {module.name for module in modules()} == set()
+    assert {name for name in offered - shown if not name.endswith(".fx") and name.count(".") == DEPTH} == set()
+    assert unlisted == []

@@ -1,0 +1,100 @@
+"""Both type checkers, run once over the whole project, its pages and the wrong programs: what each reports, by line."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+__all__ = ["CHECKERS", "MARK", "PAGES", "ROOT", "WRONG", "Report", "marked_lines", "run"]
+
+ROOT = Path(__file__).parents[2]
+CHECKERS = ("mypy", "pyright")
+MARK = "# wrong:"
+WRONG = ["tests/acceptance/programs/typing_wrong.py"] + [
+    path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests/typing/wrong").glob("*.py"))
+]
+PAGES = ["README.md"] + [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
+_TARGETS = [name for name in ("fxai", "tests", "examples", "noxfile.py") if (ROOT / name).exists()]
+_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+class Report(NamedTuple):
+    """What one checker said: the messages of each line at fault, by file and then by line."""
+
+    errors: dict[str, dict[int, list[str]]]
+
+    def outside(self, files: Iterable[str]) -> dict[str, dict[int, list[str]]]:
+        """The errors of every other file."""
+        skipped = set(files)
+        return {file: lines for file, lines in self.errors.items() if file not in skipped}
+
+
+def marked_lines(file: str) -> dict[int, str]:
+    """The lines of a program or page that a checker must refuse, each with the reason that its mark gives."""
+    tokens = tokenize.generate_tokens(io.StringIO(_program(file)).readline)
+    comments = {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
+    return {line: text.removeprefix(MARK).strip() for line, text in comments.items() if text.startswith(MARK)}
+
+
+def run(checker: str) -> Report:
+    """What `mypy --strict` or strict `pyright`, as configured for this project, reports."""
+    errors: dict[str, dict[int, list[str]]] = {}
+    with TemporaryDirectory() as folder:
+        copies = {copy.name: (copy, file) for copy, file in _copies(Path(folder))}
+        found = (_mypy if checker == "mypy" else _pyright)(*_TARGETS, *(str(copy) for copy, _ in copies.values()))
+    for path, line, message in found:
+        _, name = copies.get(Path(path).name, ("", Path(path).as_posix().removeprefix(f"{ROOT.as_posix()}/")))
+        errors.setdefault(name, {}).setdefault(line, []).append(message)
+    return Report(errors)
+
+
+def _copies(folder: Path) -> Iterable[tuple[Path, str]]:
+    """Wrong programs and pages, line by line, where the checkers leave out nothing: (copy, file)."""
+    for file in (*WRONG, *PAGES):
+        copy = folder / f"copy_{re.sub(r'[^a-z0-9]', '_', file.lower())}.py"
+        copy.write_text(_program(file), encoding="utf-8")
+        yield copy, file
+
+
+def _program(file: str) -> str:
+    """The text of a program; of a page, its Python blocks as one program, each line where it stands on the page."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    if file.endswith(".py"):
+        return text
+    lines = [""] * text.count("\n")
+    for block in _BLOCK.finditer(text):
+        first = text.count("\n", 0, block.start(1))
+        code = block.group(1).splitlines()
+        lines[first : first + len(code)] = code
+    return "\n".join(lines) + "\n"
+
+
+def _output(*command: str) -> str:
+    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode not in (0, 1):
+        raise RuntimeError(f"{command[0]} did not finish: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def _mypy(*targets: str) -> list[tuple[str, int, str]]:
+    lines = _output("mypy", "--output", "json", *targets).splitlines()
+    reported: list[dict[str, Any]] = [json.loads(line) for line in lines if line.startswith("{")]
+    return [(one["file"], one["line"], one["message"]) for one in reported if one["severity"] == "error"]
+
+
+def _pyright(*targets: str) -> list[tuple[str, int, str]]:
+    output = _output("pyright", "--outputjson", "--pythonpath", sys.executable, *targets)
+    reported: list[dict[str, Any]] = json.loads(output)["generalDiagnostics"]
+    return [
+        (one["file"], one["range"]["start"]["line"] + 1, one["message"])
+        for one in reported
+        if one["severity"] == "error"
+    ]

@@ -1,0 +1,44 @@
+"""What the checkers accept and refuse, without a plugin: right programs clean, wrong programs refused line by line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.typing.checkers import CHECKERS, PAGES, ROOT, WRONG, Report, marked_lines, run
+
+pytestmark = pytest.mark.xdist_group("checkers")
+
+
+@pytest.fixture(scope="module", params=CHECKERS)
+def report(request: pytest.FixtureRequest) -> Report:
+    """What one checker says of everything, found once."""
+    return run(str(request.param))
+
+
+def test_right_programs_and_the_project_itself_are_clean(report: Report) -> None:
+    """Package, tests, examples and right programs pass strict checking: no error, no unneeded ignore."""
+    assert report.outside([*WRONG, *PAGES]) == {}
+
+
+@pytest.mark.parametrize("file", [*WRONG, *PAGES])
+def test_a_wrong_line_is_refused_and_no_other_is(report: Report, file: str) -> None:
+    """Each line marked as wrong is an error, and no other line of the program or page is."""
+    expected = marked_lines(file)
+    reported = report.errors.get(file, {})
+
+    assert {line: why for line, why in expected.items() if line not in reported} == {}
+    assert {line: said for line, said in reported.items() if line not in expected} == {}
+
+
+@pytest.mark.parametrize("file", [*WRONG, "README.md"])
+def test_a_wrong_program_marks_a_line(file: str) -> None:
+    """A program that is there to be refused says where."""
+    assert marked_lines(file)
+
+
+def test_no_program_that_is_read_but_never_run_hides_an_error() -> None:
+    """Programs for the checkers hold no ignore and no cast, which would silence what they are there to show."""
+    programs = [*(ROOT / "tests/typing/right").glob("*.py"), *(ROOT / file for file in WRONG)]
+    silenced = [path.name for path in programs if any(word in path.read_text() for word in ("ignore[", "cast("))]
+
+    assert silenced == []

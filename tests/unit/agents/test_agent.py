@@ -1,0 +1,348 @@
+"""Agents: a model asked until it is done."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from typing import Any
+
+import pytest
+
+from fxai.agents import Agent, Budget, BudgetExceeded
+from fxai.effects import fx
+from fxai.effects.runtime import Backend
+from fxai.messages import AiError, Prompt, Response
+from fxai.messages.errors import NetworkError
+from fxai.messages.part import ToolCall, ToolParamsDelta, ToolParamsStart, ToolResult
+from fxai.messages.usage import Usage
+from fxai.models import ToolChoice
+from fxai.testing import ScriptedModel, call, fails, finish, text
+from fxai.tools import HandlerFailed, Tool, Toolkit, UnknownTool
+from tests.unit.models.rounds import Desk
+from tests.unit.tools.samples import TooBig, add
+
+ONE = {"a": 1, "b": 2}
+
+
+def _agent(desk: Desk, **options: Any) -> Any:
+    options.setdefault("toolkit", desk.kit)
+    return Agent.make("helper", **options)
+
+
+def _run(turns: list[Any], backend: Backend = "asyncio", prompt: Any = "go", **options: Any) -> tuple[Any, Any]:
+    """The exit of a run, and the model that was asked."""
+    desk, model = Desk(), ScriptedModel.make(turns)
+    ended: Any = fx.run_exit(desk.served(_agent(desk, **options).execute(prompt), model), backend=backend)
+    return ended, model
+
+
+def _streamed(turns: list[Any], backend: Backend = "asyncio", **options: Any) -> tuple[list[Any], Any]:
+    desk, parts = Desk(), list[Any]()
+    stream: Any = desk.served(_agent(desk, **options).stream("go"), ScriptedModel.make(turns))
+    ended: Any = fx.run_exit(stream.for_each(lambda part: fx.sync(lambda: parts.append(part))), backend=backend)
+    return parts, ended
+
+
+def _rounds(parts: list[Any]) -> list[Response]:
+    """The response of each round: they end with their finish."""
+    rounds: list[list[Any]] = [[]]
+    for part in parts:
+        rounds[-1].append(part)
+        if part.type == "finish":
+            rounds.append([])
+    return [Response.from_stream(round_) for round_ in rounds if round_]
+
+
+# -- to the end
+
+
+def test_it_asks_until_a_turn_calls_nothing(backend: Backend) -> None:
+    """Each round sees what the rounds before it said and gave."""
+    ended, model = _run([call("add", ONE, id="a"), [call("add", {"a": 3, "b": 3}, id="b")], text("6")], backend)
+    answer = ended.value
+
+    assert (answer.text, answer.finish_reason, len(answer.steps)) == ("6", "stop", 3)
+    assert [step.number for step in answer.steps] == [1, 2, 3]
+    assert [[m.role for m in r.prompt] for r in model.requests] == [
+        ["user"],
+        ["user", "assistant", "tool"],
+        ["user", "assistant", "tool", "assistant", "tool"],
+    ]
+    assert answer.history == model.requests[2].prompt + Prompt.from_parts(answer.response.content)
+    assert answer.pending == ()
+
+
+def test_instructions_are_the_system_prompt() -> None:
+    """They come first, once, in every round; handlers do not see them."""
+    ended, model = _run([call("add", ONE), text("ok")], instructions="Add.")
+
+    assert [request.prompt.system() for request in model.requests] == ["Add.", "Add."]
+    assert ended.value.history.system() == "Add."
+
+
+def test_a_run_goes_on_from_a_history() -> None:
+    """A prompt may be a whole conversation."""
+    first, _ = _run([text("Hello Ann.")], prompt="I am Ann.")
+    second, model = _run([text("Ann.")], prompt=first.value.history + Prompt.make("Who am I?"))
+
+    assert [m.role for m in model.requests[0].prompt] == ["user", "assistant", "user"]
+    assert second.value.text == "Ann."
+
+
+def test_usage_is_that_of_all_rounds() -> None:
+    """Tokens add up."""
+    ended, _ = _run(
+        [
+            [call("add", ONE), finish("tool-calls", Usage(input_tokens=10, output_tokens=1))],
+            ["ok", finish("stop", Usage(input_tokens=20, output_tokens=2))],
+        ]
+    )
+
+    assert (ended.value.usage.input_tokens, ended.value.usage.output_tokens) == (30, 3)
+
+
+# -- the budget
+
+
+def test_the_budget_is_ten_rounds(backend: Backend) -> None:
+    """Then it fails with the conversation so far; the message says what to do."""
+    ended, model = _run([call("add", ONE)] * 20, backend)
+    (failure,) = ended.cause.failures
+
+    assert isinstance(failure, BudgetExceeded)
+    assert (failure.what, failure.limit, len(model.requests)) == ("rounds", 10, 10)
+    assert len(failure.history) == 21
+    assert "10 rounds" in str(failure)
+    assert "Budget(rounds=" in str(failure)
+
+
+def test_the_last_round_may_be_the_answer() -> None:
+    """A budget is spent only when more is needed."""
+    ended, _ = _run([call("add", ONE), text("ok")], budget=Budget(rounds=2))
+
+    assert ended.value.text == "ok"
+
+
+def test_a_budget_allows_one_round_at_least() -> None:
+    """One that would never ask is refused."""
+    with pytest.raises(ValueError, match="allow one at least"):
+        Budget(rounds=0)
+
+
+# -- choices
+
+
+@pytest.mark.parametrize(
+    ("choice", "following"),
+    [
+        ("required", "auto"),
+        ("none", "none"),
+        ("auto", "auto"),
+        (ToolChoice.tool("add"), "auto"),
+        (ToolChoice.one_of(["add"], mode="required"), ToolChoice.one_of(["add"])),
+        (ToolChoice.one_of(["add"]), ToolChoice.one_of(["add"])),
+    ],
+)
+def test_a_demand_holds_for_the_first_round(choice: Any, following: Any, backend: Backend) -> None:
+    """`required` and `tool` do; a narrowed choice stays narrowed."""
+    turns = [[call("add", ONE), finish("tool-calls")], text("ok")]
+    desk, model = Desk(), ScriptedModel.make(turns)
+    fx.run(desk.served(_agent(desk, tool_choice=choice).execute("go"), model), backend=backend)
+    again = ScriptedModel.make(turns)
+    fx.run(desk.served(_agent(desk, tool_choice=choice).stream("go").drain(), again), backend=backend)
+
+    for asked in (model, again):
+        assert [request.tool_choice for request in asked.requests] == [choice, following]
+
+
+# -- what ends a run early, and what does not
+
+
+def test_calls_of_others_end_a_run_pending(backend: Backend) -> None:
+    """It is no failure; the answer says which calls wait, and its own calls are answered."""
+    desk = Desk()
+    kit: Any = Toolkit.make(Tool.make("client").external()).merge(desk.kit)
+    ended, model = _run([[call("client", {}, id="x"), call("add", ONE, id="a")], text("never")], backend, toolkit=kit)
+    answer = ended.value
+
+    assert (answer.finish_reason, [c.id for c in answer.pending]) == ("pending", ["x"])
+    assert [r.id for r in answer.response.tool_results] == ["a"]
+    assert len(model.requests) == 1
+
+
+def test_calls_that_are_not_resolved_end_a_run(backend: Backend) -> None:
+    """With `resolve_tools=False` they wait for the caller, who goes on from the history."""
+    ended, model = _run([call("add", ONE, id="a"), text("never")], backend, resolve_tools=False)
+
+    assert [c.id for c in ended.value.pending] == ["a"]
+    assert len(model.requests) == 1
+
+
+def test_a_paused_turn_is_asked_to_go_on(backend: Backend) -> None:
+    """The provider stopped a long turn: the next round continues it."""
+    ended, model = _run([["Hm, ", finish("pause")], text("done.")], backend)
+
+    assert [step.response.finish_reason for step in ended.value.steps] == ["pause", "stop"]
+    assert [m.role for m in model.requests[1].prompt] == ["user", "assistant"]
+
+
+def test_a_turn_that_was_cut_after_calls_is_asked_again(backend: Backend) -> None:
+    """Its calls are answered as interrupted, so the model can make them again."""
+    ended, model = _run([[call("add", ONE), finish("length")], text("ok")], backend)
+
+    assert ended.value.text == "ok"
+    assert "execution-interrupted" in model.requests[1].prompt.to_json()
+
+
+def test_provider_executed_calls_need_no_other_round() -> None:
+    """They have their results."""
+    said = [
+        ToolCall("p", "add", ONE, provider_executed=True),
+        ToolResult("p", "add", 3, provider_executed=True),
+        "It is 3.",
+    ]
+    ended, model = _run([said])
+
+    assert ended.value.text == "It is 3."
+    assert len(model.requests) == 1
+
+
+# -- failures
+
+
+def test_a_failing_handler_fails_with_the_whole_history(backend: Backend) -> None:
+    """What was said in all rounds, the results of the last one too."""
+    ended, _ = _run([call("add", ONE), ["So:", call("double", ONE, id="d"), call("add", ONE, id="a")]], backend)
+    (failure,) = ended.cause.failures
+
+    assert isinstance(failure, HandlerFailed)
+    assert failure.error == TooBig(1)
+    assert failure.history is not None
+    assert [m.role for m in failure.history] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert "So:" in failure.history.to_json()
+
+
+def test_a_stream_fails_with_the_same_history(backend: Backend) -> None:
+    """Streamed or not, the failure holds the same conversation."""
+    turns = [call("add", ONE, id="x"), ["So:", call("double", ONE, id="d"), call("add", ONE, id="a")]]
+    whole, _ = _run(list(turns), backend)
+    parts, ended = _streamed(list(turns), backend)
+
+    assert ended.cause.failures[0].history == whole.cause.failures[0].history
+    assert len(_rounds(parts)) == 2
+
+
+def test_the_models_mistakes_do_not_end_a_run(backend: Backend) -> None:
+    """It reads what was wrong and goes on."""
+    ended, model = _run([call("nope", {}), call("add", {"a": "x"}), text("sorry")], backend)
+
+    assert ended.value.text == "sorry"
+    assert isinstance(ended.value.steps[0].response.tool_results[0].result, UnknownTool)
+    assert len(model.requests) == 3
+
+
+def test_the_models_failure_is_the_runs(backend: Backend) -> None:
+    """In any round, streamed or not."""
+    turns = [call("add", ONE), ["Half ", fails(NetworkError("TransportError"))]]
+    ended, _ = _run(list(turns), backend)
+    parts, streamed = _streamed(list(turns), backend)
+
+    assert isinstance(ended.cause.failures[0], AiError)
+    assert streamed.cause.failures == ended.cause.failures
+    assert _rounds(parts)[1].text == "Half "
+
+
+def test_a_defect_breaks_the_run() -> None:
+    """It is not told to the model."""
+    ended, model = _run([call("broken", {}), text("never")])
+
+    assert [str(defect) for defect in ended.cause.defects] == ["boom"]
+    assert len(model.requests) == 1
+
+
+# -- streams
+
+
+STREAMS: dict[str, list[Any]] = {
+    "text": [["Good ", "day."]],
+    "calls": [["So: ", call("add", ONE, id="a"), call("raw", {}, id="r")], call("nope", {}, id="u"), text("ok")],
+    "pause": [["Hm ", finish("pause")], text("ok")],
+    "cut": [
+        ["x", ToolParamsStart("c", "add"), ToolParamsDelta("c", '{"a"'), finish("length")],
+        [call("add", ONE, id="b"), finish("length")],
+        text("ok"),
+    ],
+}
+
+
+@pytest.mark.parametrize("turns", list(STREAMS))
+def test_a_stream_says_what_execute_gives(turns: str, backend: Backend) -> None:
+    """Round by round, the parts fold to the response of the step."""
+    ended, _ = _run(list(STREAMS[turns]), backend)
+    parts, _ = _streamed(list(STREAMS[turns]), backend)
+
+    for folded, step in zip(_rounds(parts), ended.value.steps, strict=True):
+        assert (folded.text, folded.tool_calls) == (step.response.text, step.response.tool_calls)
+        assert folded.tool_results == step.response.tool_results
+        assert folded.finish_reason == step.response.finish_reason
+
+
+def test_a_stream_has_a_budget_too(backend: Backend) -> None:
+    """After the parts of the last round it fails."""
+    parts, ended = _streamed([call("add", ONE)] * 5, backend, budget=Budget(rounds=3))
+
+    assert isinstance(ended.cause.failures[0], BudgetExceeded)
+    assert len(_rounds(parts)) == 3
+    assert len(ended.cause.failures[0].history) == 7
+
+
+# -- values and many runs
+
+
+def test_an_agent_is_a_value() -> None:
+    """It compares and hashes, refuses changes, and two of the same are one."""
+    kit = Toolkit.make(add)
+    agent: Any = Agent.make("a", instructions="x", toolkit=kit, temperature=0.1)
+
+    assert agent == Agent.make("a", instructions="x", toolkit=kit, temperature=0.1)
+    assert hash(agent) == hash(Agent.make("a", instructions="x", toolkit=kit))
+    with pytest.raises(AttributeError):
+        agent.name = "b"
+
+
+def test_runs_of_one_agent_do_not_mix(backend: Backend) -> None:
+    """Fifty at once, each with a conversation of its own."""
+    desk = Desk()
+    agent = _agent(desk)
+
+    def run(n: int) -> Any:
+        model = ScriptedModel.make([call("add", {"a": n, "b": n}), text(f"{2 * n}")])
+        return desk.served(agent.execute(f"{n} + {n}?"), model)
+
+    answers: list[Any] = fx.run(fx.for_each(range(50), run, concurrency=None), backend=backend)
+
+    assert [answer.text for answer in answers] == [str(2 * n) for n in range(50)]
+    assert [answer.steps[0].response.tool_results[0].result for answer in answers] == [2 * n for n in range(50)]
+    assert {len(answer.history) for answer in answers} == {4}
+
+
+@pytest.mark.parametrize(("way", "rounds"), [("execute", 1000), ("stream", 400)])
+def test_the_memory_of_a_long_run_grows_with_its_length(way: str, rounds: int) -> None:
+    """A thousand rounds take about ten times what a hundred take, not a hundred times."""
+
+    def peak(rounds: int) -> int:
+        desk = Desk()
+        model = ScriptedModel.make([*([call("add", ONE)] * rounds), text("end")])
+        agent = _agent(desk, budget=Budget(rounds=rounds + 1))
+        program = agent.execute("go") if way == "execute" else agent.stream("go").drain()
+        gc.collect()
+        tracemalloc.start()
+        fx.run(desk.served(program, model))
+        highest = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return highest
+
+    peak(5)
+    short, long = peak(rounds // 10), peak(rounds)
+
+    assert long < 20 * short

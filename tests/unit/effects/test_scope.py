@@ -1,0 +1,238 @@
+"""Scopes: what was acquired is released in reverse, exactly once, however the program ended."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from fxai.effects import Cause, Effect, EffectOf, Exit, Fail, Failed, Gen, Interrupt, Scope, Succeeded, fx
+from fxai.effects.context import Service
+from fxai.effects.runtime import Backend
+from tests.unit.effects.journal import Journal, Lost, boom, ending_of
+
+
+class Manager:
+    """An asynchronous context manager that tells what it hears."""
+
+    def __init__(self, journal: Journal, *, broken: bool = False) -> None:
+        self.journal = journal
+        self.broken = broken
+
+    async def __aenter__(self) -> int:
+        self.journal.add("enter")
+        return 7
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> bool:
+        self.journal.add(f"leave {kind.__name__ if kind else None}")
+        if self.broken:
+            raise KeyError("broken")
+        return True
+
+
+ENDS: dict[str, Effect[None, Lost]] = {
+    "success": fx.succeed(None),
+    "failure": fx.fail(Lost()),
+    "defect": fx.sync(boom),
+    "interruption": fx.fail_cause(Cause((Interrupt(),))),
+}
+
+
+@pytest.mark.parametrize("kind", list(ENDS))
+def test_resources_are_released_in_reverse_however_it_ended(kind: str, backend: Backend) -> None:
+    """Last acquired, first released, once, and the end stays what it was."""
+    journal = Journal()
+    program = journal.held("a").and_then(journal.held("b")).and_then(fx.sleep(0)).and_then(ENDS[kind])
+
+    ended = fx.run_exit(fx.scoped(program), backend=backend)
+
+    assert ending_of(ended) == kind
+    assert journal.lines == ["+a", "+b", "-b", "-a"]
+
+
+@pytest.mark.parametrize("kind", list(ENDS))
+def test_a_finalizer_is_told_how_the_program_ended(kind: str) -> None:
+    """`add_finalizer` gives the exit to its finalizer."""
+    journal = Journal()
+
+    fx.run_sync(fx.scoped(fx.add_finalizer(journal.ends).and_then(ENDS[kind])).exit())
+
+    assert journal.lines == [kind]
+
+
+def test_a_failing_finalizer_does_not_stop_the_others() -> None:
+    """The others run; what failed is a defect beside the program's own end."""
+    journal = Journal()
+
+    def broken(release: Effect[None, Lost]) -> EffectOf[int, Any, Scope | None]:
+        return fx.acquire_release(fx.succeed(1), lambda _: release)
+
+    @fx.gen
+    def program() -> Gen[None, Lost, Scope]:
+        yield from journal.held("a")
+        yield from broken(fx.sync(boom))
+        yield from journal.held("b")
+        yield from broken(fx.fail(Lost("release")))
+        yield from fx.fail(Lost("body"))
+
+    ended = cast("Failed[Lost]", fx.run_sync(fx.scoped(program()).exit()))
+
+    assert journal.lines == ["+a", "+b", "-b", "-a"]
+    assert ended.cause.failures == (Lost("body"),)
+    assert [type(defect).__name__ for defect in ended.cause.defects] == ["FailureError", "ZeroDivisionError"]
+
+
+def test_scopes_nest() -> None:
+    """An inner scope closes before the outer program goes on."""
+    journal = Journal()
+    inner = fx.scoped(journal.held("inner").and_then(journal.note("in")))
+
+    fx.run_sync(fx.scoped(journal.held("outer").and_then(inner).and_then(journal.note("out"))))
+
+    assert journal.lines == ["+outer", "+inner", "in", "-inner", "out", "-outer"]
+
+
+def test_acquiring_cannot_be_interrupted(backend: Backend) -> None:
+    """A cancellation waits until what is being acquired has its release."""
+    journal = Journal()
+    slow = fx.acquire_release(fx.sleep(0.01).and_then(journal.note("+a")), lambda _: journal.note("-a"))
+
+    fx.run_exit(fx.scoped(slow.and_then(fx.never())).timeout(0.001), backend=backend)
+
+    assert journal.lines == ["+a", "-a"]
+
+
+def test_what_fails_to_be_acquired_is_not_released() -> None:
+    """A failing acquire leaves no finalizer."""
+    journal = Journal()
+    program = fx.acquire_release(fx.fail(Lost()), lambda _: journal.note("-a"))
+
+    assert ending_of(fx.run_sync(fx.scoped(program).exit())) == "failure"
+    assert journal.lines == []
+
+
+def test_releases_may_wait_and_are_not_interrupted(backend: Backend) -> None:
+    """A release that awaits is run to its end, also when the program was cancelled."""
+    journal = Journal()
+    held = fx.acquire_release(fx.succeed(1), lambda _: fx.sleep(0.005).and_then(journal.note("released")))
+
+    fx.run_exit(fx.scoped(held.and_then(fx.never())).timeout(0.001), backend=backend)
+
+    assert journal.lines == ["released"]
+
+
+def test_a_closed_scope_refuses_before_anything_is_acquired() -> None:
+    """What could never be released is not acquired."""
+    journal = Journal()
+    scope = Scope()
+    kept: list[Any] = []
+
+    def keep(context: Any) -> None:
+        kept.append(context)
+
+    fx.run_sync(fx.scoped(fx.context().map(keep)))
+    late = cast("EffectOf[str]", journal.held("late")).provide_context(kept[0])
+
+    with pytest.raises(RuntimeError, match="the scope is closed"):
+        fx.run_sync(late)
+    assert journal.lines == []
+    fx.run_sync(scope.close(Succeeded(None)))
+    assert scope.closed
+    with pytest.raises(RuntimeError, match="never be released"):
+        scope.add(lambda _: fx.succeed(None))
+
+
+def test_a_finalizer_may_add_finalizers() -> None:
+    """What is added while the scope closes is run next."""
+    journal = Journal()
+    scope = Scope()
+
+    def adding(_: Exit[Any, Any]) -> Effect[None]:
+        scope.add(lambda _: journal.note("added"))
+        return journal.note("adding")
+
+    scope.add(lambda _: journal.note("first"))
+    scope.add(adding)
+    fx.run_sync(scope.close(Succeeded(None)))
+
+    assert journal.lines == ["adding", "added", "first"]
+
+
+def test_closing_again_does_nothing() -> None:
+    """Each finalizer runs exactly once."""
+    journal = Journal()
+    scope = Scope()
+    scope.add(lambda _: journal.note("once"))
+
+    fx.run_sync(scope.close(Succeeded(None)).and_then(scope.close(Succeeded(None))))
+
+    assert journal.lines == ["once"]
+
+
+def test_a_finalizer_can_be_removed() -> None:
+    """`remove` takes out what has nothing to do any more; removing twice is no matter."""
+    journal = Journal()
+    scope = Scope()
+    token = scope.add(lambda _: journal.note("removed"))
+
+    scope.remove(token)
+    scope.remove(token)
+    fx.run_sync(scope.close(Succeeded(None)))
+
+    assert scope.empty
+    assert journal.lines == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("success", None),
+        ("failure", "FailureError"),
+        ("defect", "ZeroDivisionError"),
+        ("interruption", "InterruptedProgramError"),
+    ],
+)
+def test_a_context_manager_is_entered_and_told_the_end(kind: str, told: str | None, backend: Backend) -> None:
+    """`acquire_cm` gives what it gives and leaves it with the exception that ended the program; it swallows nothing."""
+    journal = Journal()
+    program = fx.acquire_cm(lambda: Manager(journal)).tap(lambda _: ENDS[kind])
+
+    ended = fx.run_exit(fx.scoped(program), backend=backend)
+
+    assert ending_of(ended) == kind
+    assert journal.lines == ["enter", f"leave {told}"]
+
+
+def test_what_a_context_manager_raises_is_a_defect(backend: Backend) -> None:
+    """On leaving, and on being made."""
+    journal = Journal()
+    leaving = fx.scoped(fx.acquire_cm(lambda: Manager(journal, broken=True)))
+    making: Any = fx.scoped(fx.acquire_cm(boom))
+
+    assert ending_of(fx.run_exit(leaving, backend=backend)) == "defect"
+    assert ending_of(fx.run_exit(making, backend=backend)) == "defect"
+
+
+def test_the_scope_is_a_service() -> None:
+    """A program may ask for the scope around it and add to it."""
+    journal = Journal()
+
+    @fx.gen
+    def program() -> Gen[bool, Any, Scope]:
+        scope = yield from Scope
+        scope.add(journal.ends)
+        return scope.closed
+
+    assert issubclass(Scope, Service)
+    assert fx.run_sync(fx.scoped(program())) is False
+    assert journal.lines == ["success"]
+
+
+def test_failures_of_the_program_reach_the_finalizer_whole() -> None:
+    """The exit that a finalizer is given is the program's own."""
+    seen: list[Exit[Any, Any]] = []
+    program = fx.add_finalizer(lambda end: fx.sync(lambda: seen.append(end))).and_then(fx.fail(Lost("why")))
+
+    fx.run_sync(fx.scoped(program).exit())
+
+    assert seen == [Failed(Cause((Fail(Lost("why")),)))]

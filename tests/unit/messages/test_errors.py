@@ -1,0 +1,207 @@
+"""Errors: values that say where, what and what to do; and what an HTTP answer means."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from typing import get_args
+
+import pytest
+
+from fxai.messages.errors import (
+    AiError,
+    AuthenticationError,
+    ContentPolicyError,
+    ContextOverflowError,
+    InternalProviderError,
+    InvalidRequestError,
+    ModelUnavailableError,
+    NetworkError,
+    QuotaExhaustedError,
+    RateLimitError,
+    Reason,
+    RequestTimeoutError,
+    StructuredOutputError,
+    UnknownError,
+    UnsupportedSchemaError,
+)
+
+
+def _reason(status: int, body: object = None, **headers: str) -> Reason:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return AiError.from_status("Acme", "generate_text", status, body, named).reason
+
+
+def test_an_error_is_a_value() -> None:
+    """Errors compare, have a hash, can be pickled and are no exceptions."""
+    error = AiError("Acme", "generate_text", RateLimitError("slow down", retry_after=7.5))
+
+    assert error == AiError("Acme", "generate_text", RateLimitError("slow down", retry_after=7.5))
+    assert error != AiError("Acme", "generate_text", RateLimitError("slow down"))
+    assert len({error, pickle.loads(pickle.dumps(error))}) == 1
+    assert BaseException not in AiError.__mro__
+
+
+def test_every_reason_has_a_message_and_advice() -> None:
+    """No reason is silent, each puts its advice behind its message, and its name is its tag."""
+    given: dict[str, object] = {"model": "m", "problem": "missing", "text": "t", "description": "d"}
+    given["pending_approvals"] = ("d",)
+    kinds = {AuthenticationError: "ExpiredKey", NetworkError: "EncodeError"}
+    for kind in get_args(Reason):
+        fields = {name: value for name, value in given.items() if name in kind.__struct_fields__}
+        reason: Reason = kind(**fields, **({"kind": kinds[kind]} if kind in kinds else {}))
+
+        assert "d" in reason.message
+        assert str(reason) == f"{reason.message}. {reason.advice}"
+        assert reason.advice
+        assert AiError("M", "f", reason).to_data()["reason"]["_tag"] == kind.__name__
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        (InvalidRequestError(), "Invalid request"),
+        (InvalidRequestError("p"), "Invalid request: parameter 'p'"),
+        (InvalidRequestError(description="d"), "Invalid request: d"),
+        (InternalProviderError("d", 529, overloaded=True), "Provider overloaded (status 529): d"),
+        (NetworkError("TransportError", "reset by peer"), "TransportError: The connection failed: reset by peer"),
+        (RequestTimeoutError(2.5), "No answer within 2.5 s"),
+        (RequestTimeoutError(), "No answer in time"),
+        (
+            StructuredOutputError("{}", "/a", "expected integer"),
+            "The answer does not fit its schema at /a: expected integer",
+        ),
+        (
+            UnsupportedSchemaError("no recursion", "/$defs/T", "$ref"),
+            "Unsupported schema at /$defs/T (keyword '$ref'): no recursion",
+        ),
+        (ContextOverflowError(900, 512), "Context window full, 900 tokens, room for 512"),
+        (ModelUnavailableError("m", "checksum"), "Model 'm' is unavailable: the file is not the expected one"),
+        (UnknownError(status=402), "Unknown error (status 402)"),
+    ],
+)
+def test_messages_say_what_is_known(reason: Reason, message: str) -> None:
+    """A message holds what the reason knows, and no gap for what it does not."""
+    assert reason.message == message
+
+
+def test_advice_says_how_long_to_wait() -> None:
+    """Where the provider said when to come back, the advice says it too."""
+    assert "Wait 7 s" in RateLimitError(retry_after=7.0).advice
+    assert "Wait a while" in RateLimitError().advice
+
+
+@pytest.mark.parametrize(
+    ("data", "pointer"),
+    [
+        ({"_tag": "AiError", "module": "M", "method": "f", "reason": {"_tag": "Nonsense"}}, "/reason/_tag"),
+        ({"_tag": "AiError", "module": "M", "method": "f"}, "/reason"),
+        ({"_tag": "AiError", "module": 3, "method": "f", "reason": {"_tag": "UnknownError"}}, "/module"),
+    ],
+)
+def test_what_is_no_error_is_a_failure_with_a_place(data: object, pointer: str) -> None:
+    """An unknown reason, a missing or a wrong field point at their place."""
+    assert [fault.pointer for fault in AiError.from_data(data).failure().faults] == [pointer]
+    assert [fault.pointer for fault in AiError.from_json(json.dumps(data)).failure().faults] == [pointer]
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (429, {"error": {"code": "insufficient_quota", "message": "m"}}, QuotaExhaustedError),
+        (429, {"error": {"type": "rate_limit_error", "message": "m"}}, RateLimitError),
+        (
+            400,
+            {"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}},
+            QuotaExhaustedError,
+        ),
+        (400, {"error": {"code": "context_length_exceeded", "message": "m"}}, ContextOverflowError),
+        (
+            400,
+            {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 > 8"}},
+            ContextOverflowError,
+        ),
+        (400, {"error": {"code": "content_policy_violation", "message": "m"}}, ContentPolicyError),
+        (
+            404,
+            {"error": {"code": "model_not_found", "message": "The model `x-1` does not exist"}},
+            ModelUnavailableError,
+        ),
+        (404, {"type": "error", "error": {"type": "not_found_error", "message": "model: x-1"}}, ModelUnavailableError),
+        (404, {"error": {"message": "no such file"}}, InvalidRequestError),
+        (504, None, RequestTimeoutError),
+        (599, None, InternalProviderError),
+        (418, None, UnknownError),
+    ],
+)
+def test_the_body_refines_the_status(status: int, body: object, kind: type[Reason]) -> None:
+    """Codes and words that providers put into the body tell what the status alone does not."""
+    written = json.dumps(body)
+
+    assert type(_reason(status, body)) is kind
+    assert type(_reason(status, written)) is kind
+    assert type(_reason(status, written.encode())) is kind
+
+
+def test_an_unknown_model_is_named() -> None:
+    """The name is read from what the provider said of it."""
+    said = _reason(404, {"error": {"code": "model_not_found", "message": "The model `x-1` does not exist"}})
+
+    assert isinstance(said, ModelUnavailableError)
+    assert said.model == "x-1"
+
+
+def test_an_invalid_request_names_its_parameter() -> None:
+    """The parameter that the provider blames is in the reason and in the message."""
+    assert _reason(400, {"error": {"message": "m", "param": "tools[0]"}}) == InvalidRequestError("tools[0]", None, "m")
+    assert _reason(400, {"error": {"message": "m", "param": 3}}) == InvalidRequestError(None, None, "m")
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"Retry_After": "0.5"}, 0.5),
+        ({"retry_after_ms": "250", "retry_after": "9"}, 0.25),
+        ({"retry_after": "Fri, 02 Jan 2026 12:00:09 GMT", "date": "Fri, 02 Jan 2026 12:00:00 GMT"}, 9.0),
+        ({"retry_after": "Fri, 02 Jan 2026 11:00:00 GMT", "date": "Fri, 02 Jan 2026 12:00:00 GMT"}, 0.0),
+        ({"retry_after": "-3"}, 0.0),
+        ({"retry_after": "Fri, 02 Jan 2026 12:00:09 GMT"}, None),
+        ({"retry_after": "soon"}, None),
+        ({"retry_after": "inf"}, None),
+        ({"retry_after": "nan"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
+    """Seconds, milliseconds and dates against the answer's own date; nonsense is as if nothing was said."""
+    assert _reason(429, None, **headers).retry_after == seconds
+    assert _reason(503, None, **headers).retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"\xff\xfe", "Internal provider error (status 500): "),
+        (b"", "Internal provider error (status 500)"),
+        ("<html>\n  Bad   gateway</html>", "<html> Bad gateway</html>"),
+        ({"error": "overloaded just now"}, "overloaded just now"),
+        ({"message": "flat"}, "flat"),
+        ([1, 2], "Internal provider error (status 500)"),
+        ("[" * 100_000, "Internal provider error (status 500): [["),
+        (json.dumps({"error": {"message": "m" * 10_000}}), "m" * 400),
+    ],
+)
+def test_any_body_gives_a_short_description(body: object, words: str) -> None:
+    """Bytes that are no text, markup, JSON of any form and endless words are taken without harm and cut short."""
+    message = _reason(500, body).message
+
+    assert words in message
+    assert "\n" not in message
+    assert len(message) < 700
+
+
+def test_the_request_id_is_in_the_message() -> None:
+    """What the provider's support will ask for is there."""
+    assert _reason(500, {"error": {"message": "m"}}, X_Request_Id="req_1").message.endswith("m (request req_1)")
+    assert _reason(500, None, request_id="req_2").message.endswith("(request req_2)")

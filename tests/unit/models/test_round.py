@@ -1,0 +1,438 @@
+"""One round: the model's turn, then exactly one result for each of its calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from returns.result import Success
+
+from fxai.effects import fx
+from fxai.effects.runtime import Backend
+from fxai.messages import AiError, Prompt, Response
+from fxai.messages.errors import RateLimitError
+from fxai.messages.part import FinishReason, Text, ToolCall, ToolResult
+from fxai.models import LanguageModel, ToolChoice
+from fxai.testing import ScriptedModel, call, delay, fails, finish, text
+from fxai.tools import (
+    CallContext,
+    Denied,
+    HandlerFailed,
+    Interrupted,
+    InvalidParameters,
+    InvalidResult,
+    Tool,
+    Toolkit,
+    UnknownTool,
+)
+from tests.unit.effects.journal import Journal
+from tests.unit.models.rounds import Desk, asked, exit_of
+from tests.unit.tools.samples import Sum, TooBig, add, double, giving
+
+ONE = {"a": 1, "b": 2}
+
+
+def _results(response: Response) -> list[tuple[str, Any, bool]]:
+    return [(r.id, r.encoded_result, r.is_failure) for r in response.tool_results]
+
+
+# -- what a round gives
+
+
+def test_a_turn_without_calls_is_the_response(backend: Backend) -> None:
+    """Text as the model said it, in one piece."""
+    response = asked(Desk(), ["Good ", "day."], backend)
+
+    assert response == Response((Text("Good day."), *response.content[1:]))
+    assert (response.text, response.finish_reason, response.tool_calls) == ("Good day.", "stop", ())
+
+
+def test_a_result_has_both_forms_and_stands_before_finish(backend: Backend) -> None:
+    """Parts in order: what the model said, the results, how it finished."""
+    response = asked(Desk(), ["So:", call("add", ONE, id="c")], backend)
+
+    assert [part.type for part in response.content] == ["text", "tool-call", "tool-result", "finish"]
+    assert response.tool_results == (ToolResult("c", "add", 3, 3),)
+
+
+def test_results_are_in_the_order_of_the_calls(backend: Backend) -> None:
+    """Whichever handler finishes first."""
+    desk = Desk()
+    said = [call("slow", {"a": 1, "b": 3}, id="a"), call("slow", {"a": 2, "b": 1}, id="b"), call("add", ONE, id="c")]
+    model = ScriptedModel.make([said])
+    program = desk.served(LanguageModel.generate_text("go", toolkit=desk.kit), model)
+    moved = fx.all_(program, desk.clock.advance(5)).provide(desk.clock.layer)
+
+    response = fx.run(moved, backend=backend)[0]
+
+    assert [r.id for r in response.tool_results] == ["a", "b", "c"]
+    assert [line for line in desk.journal.lines if line.startswith("end")] == ["end 2", "end 1"]
+
+
+@pytest.mark.parametrize(
+    ("concurrency", "trace"),
+    [
+        (1, ["start 1", "end 1", "left 1", "start 2", "end 2", "left 2", "start 3", "end 3", "left 3"]),
+        (2, ["start 1", "start 2", "end 2", "left 2", "start 3", "end 1", "left 1", "end 3", "left 3"]),
+        (None, ["start 1", "start 2", "start 3", "end 2", "left 2", "end 3", "left 3", "end 1", "left 1"]),
+    ],
+)
+def test_concurrency_bounds_how_many_handlers_run(concurrency: int | None, trace: list[str], backend: Backend) -> None:
+    """One after another, two at once, or all; the order of the results stays."""
+    desk = Desk()
+    said = [call("slow", {"a": n, "b": seconds}, id=str(n)) for n, seconds in ((1, 30), (2, 10), (3, 21))]
+    model = ScriptedModel.make([said])
+    program = desk.served(LanguageModel.generate_text("go", toolkit=desk.kit, concurrency=concurrency), model)
+    moved = fx.all_(program, desk.clock.advance(100)).provide(desk.clock.layer)
+
+    response = fx.run(moved, backend=backend)[0]
+
+    assert [r.result for r in response.tool_results] == [1, 2, 3]
+    assert desk.journal.lines == trace
+
+
+def test_an_empty_turn_is_an_empty_response() -> None:
+    """No text, no reasoning, no reason given, nothing counted."""
+
+    class Silent(LanguageModel):
+        """Says nothing at all."""
+
+        def ask(self, request: Any) -> Any:
+            """Nothing."""
+            return fx.succeed(())
+
+    from fxai.effects import Layer
+
+    response = fx.run(LanguageModel.generate_text("go").provide(Layer.succeed(LanguageModel, Silent())))
+    parts = fx.run(LanguageModel.stream_text("go").collect().provide(Layer.succeed(LanguageModel, Silent())))
+
+    assert (response.text, response.reasoning_text, response.finish_reason) == ("", None, "unknown")
+    assert parts == []
+
+
+# -- calls that are not run
+
+
+@pytest.mark.parametrize("reason", ["length", "content-filter", "error", "other", "unknown"])
+def test_a_turn_that_was_cut_runs_nothing(reason: FinishReason, backend: Backend) -> None:
+    """Each call is answered by `Interrupted`, so the history stays valid."""
+    desk = Desk()
+    response = asked(desk, [call("add", ONE, id="a"), call("add", ONE, id="b"), finish(reason)], backend)
+
+    assert desk.journal.lines == []
+    assert [r.id for r in response.tool_results] == ["a", "b"]
+    for result in response.tool_results:
+        assert isinstance(result.result, Interrupted)
+        assert result.is_failure
+        assert result.encoded_result["type"] == "execution-interrupted"
+        assert reason in result.encoded_result["reason"]
+
+
+@pytest.mark.parametrize("reason", ["stop", "tool-calls", "pause"])
+def test_a_finished_turn_runs_its_calls(reason: FinishReason, backend: Backend) -> None:
+    """Whatever a provider calls the end of a turn with calls."""
+    assert _results(asked(Desk(), [call("add", ONE, id="a"), finish(reason)], backend)) == [("a", 3, False)]
+
+
+@pytest.mark.parametrize(
+    ("choice", "runs"),
+    [
+        ("auto", ["add", "raw"]),
+        ("required", ["add", "raw"]),
+        ("none", []),
+        (ToolChoice.tool("add"), ["add"]),
+        (ToolChoice.one_of(["raw"]), ["raw"]),
+        (ToolChoice.one_of(["raw", "add"], mode="required"), ["add", "raw"]),
+    ],
+)
+def test_a_call_outside_the_choice_is_refused(choice: Any, runs: list[str], backend: Backend) -> None:
+    """It becomes a failed result that says what is allowed, and is not run."""
+    response = asked(Desk(), [call("add", ONE), call("raw", {})], backend, tool_choice=choice)
+    ran = [r.name for r in response.tool_results if not r.is_failure]
+    refused = [r for r in response.tool_results if r.is_failure]
+
+    assert ran == runs
+    assert len(ran) + len(refused) == 2
+    assert all(isinstance(r.result, Denied) and r.encoded_result["type"] == "execution-denied" for r in refused)
+    assert all("tool choice" in str(r.result) for r in refused)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"tool_choice": ToolChoice.tool("nope")}, "nope"),
+        ({"tool_choice": ToolChoice.one_of(["add", "nope"])}, "nope"),
+        ({"tool_choice": "required", "toolkit": Toolkit.empty()}, "no tools"),
+    ],
+)
+def test_a_choice_that_cannot_be_met_is_an_error_before_the_request(options: dict[str, Any], said: str) -> None:
+    """The model is not asked; the message names the tools that are not there."""
+    model = ScriptedModel.make([])
+    given: dict[str, Any] = {"toolkit": Toolkit.make(add.external()), **options}
+    failed: Any = fx.run_result(LanguageModel.generate_text("go", **given).provide(model.layer))
+
+    assert isinstance(failed.failure(), AiError)
+    assert failed.failure().reason.parameter == "tool_choice"
+    assert said in str(failed.failure())
+    assert model.requests == []
+
+
+def test_a_choice_without_names_is_refused() -> None:
+    """To allow no tool there is a word."""
+    with pytest.raises(ValueError, match='"none"'):
+        ToolChoice.one_of([])
+
+
+def test_the_model_is_shown_what_it_may_choose_from() -> None:
+    """`one_of` narrows the tools of the request; a single tool is named among all; the choice is passed on."""
+    for choice, shown in (
+        ("auto", ["add", "double"]),
+        (ToolChoice.tool("add"), ["add", "double"]),
+        (ToolChoice.one_of(["double"]), ["double"]),
+    ):
+        model = ScriptedModel.make([text("ok")])
+        kit: Any = Toolkit.make(add.external(), double.external())
+        fx.run(LanguageModel.generate_text("go", toolkit=kit, tool_choice=choice).provide(model.layer))
+
+        assert [tool.name for tool in model.requests[0].tools] == shown
+        assert model.requests[0].tool_choice == choice
+
+
+def test_the_common_options_reach_the_model() -> None:
+    """Each field of `ModelOptions` is in the request; what belongs to the round is not."""
+    model = ScriptedModel.make([text("ok")])
+    options: Any = {
+        "max_tokens": 5,
+        "temperature": 0.5,
+        "stop": ("x",),
+        "reasoning": "low",
+        "parallel_tool_calls": False,
+        "provider_options": {"acme": {"a": 1}},
+    }
+    fx.run(LanguageModel.generate_text("go", concurrency=2, **options).provide(model.layer))
+    request = model.requests[0]
+
+    assert {name: getattr(request, name) for name in options} == options
+    assert request.prompt == Prompt.make("go")
+    assert request.response_schema is None
+
+
+def test_calls_of_external_tools_stay_open(backend: Backend) -> None:
+    """They have no result, the turn is pending, and the others are answered."""
+    desk = Desk()
+    client = Tool.make("client")
+    kit: Any = Toolkit.make(client.external()).merge(desk.kit)
+    response = asked(desk, [call("client", {}, id="x"), call("add", ONE, id="a")], backend, toolkit=kit)
+
+    assert response.finish_reason == "pending"
+    assert _results(response) == [("a", 3, False)]
+
+
+def test_provider_executed_calls_pass_through(backend: Backend) -> None:
+    """They are not run, and keep the result that the provider gave."""
+    desk = Desk()
+    said = [
+        ToolCall("p", "add", ONE, provider_executed=True),
+        ToolResult("p", "add", {"total": 3}, provider_executed=True),
+        call("add", ONE, id="a"),
+    ]
+    response = asked(desk, said, backend)
+
+    assert desk.journal.lines == ["add 1"]
+    assert [(r.id, r.provider_executed, r.encoded_result) for r in response.tool_results] == [
+        ("p", True, {"total": 3}),
+        ("a", False, 3),
+    ]
+
+
+def test_a_dynamic_tools_call_and_result_are_flagged(backend: Backend) -> None:
+    """And those of the others are not."""
+    response = asked(Desk(), [call("raw", {"x": 1}, id="r"), call("add", ONE, id="a"), call("nope", {})], backend)
+
+    assert [c.dynamic for c in response.tool_calls] == [True, False, False]
+    assert [r.dynamic for r in response.tool_results] == [True, False, False]
+
+
+def test_resolution_can_be_left_out(backend: Backend) -> None:
+    """The calls are given back and nothing is run."""
+    desk = Desk()
+    response = asked(desk, [call("add", ONE, id="a")], backend, resolve_tools=False)
+
+    assert [part.type for part in response.content] == ["tool-call", "finish"]
+    assert response.finish_reason == "tool-calls"
+    assert desk.journal.lines == []
+
+
+# -- the model's mistakes
+
+
+def test_the_models_mistakes_are_results_it_can_read(backend: Backend) -> None:
+    """Unknown tool, wrong parameters and text that is no JSON are failed results; the others run."""
+    said = [
+        call("nope", {}, id="u"),
+        call("add", {"a": "x"}, id="p"),
+        ToolCall("t", "add", None, params_text='{"a": 1,'),
+        call("add", ONE, id="a"),
+    ]
+    response = asked(Desk(), said, backend)
+    kinds = [type(r.result) for r in response.tool_results]
+
+    assert kinds == [UnknownTool, InvalidParameters, InvalidParameters, int]
+    assert "not JSON" in response.tool_results[2].encoded_result["message"]
+    assert Prompt.from_json(Prompt.from_parts(response.content).to_json()).unwrap().messages
+
+
+def test_mistakes_fail_the_round_when_asked(backend: Backend) -> None:
+    """`on_invalid_call="error"`: a typed failure, after the other calls, whose response holds all results."""
+    ended = exit_of(
+        Desk(), [call("nope", {}, id="u"), call("add", ONE, id="a")], backend, on_invalid_call="error"
+    )
+    (failure,) = ended.cause.failures
+
+    assert isinstance(failure, UnknownTool)
+    assert [(r.id, r.is_failure) for r in failure.response.tool_results] == [("u", True), ("a", False)]
+
+
+# -- handlers that fail
+
+
+def test_a_failing_handler_neither_cancels_nor_loses_its_siblings(backend: Backend) -> None:
+    """They finish; then the round fails with the failure, whose response holds every result in call order."""
+    desk = Desk()
+    said = [
+        call("slow", {"a": 1, "b": 5}, id="s"),
+        call("double", ONE, id="d"),
+        call("add", ONE, id="a"),
+    ]
+    model = ScriptedModel.make([said])
+    program = desk.served(LanguageModel.generate_text("go", toolkit=desk.kit), model)
+    moved = fx.all_(program.exit(), desk.clock.advance(9)).provide(desk.clock.layer)
+
+    ended = fx.run(moved, backend=backend)[0]
+
+    (failure,) = ended.cause.failures
+    assert isinstance(failure, HandlerFailed)
+    assert (failure.name, failure.error) == ("double", TooBig(1))
+    assert _results(failure.response) == [("s", 1, False), ("d", {"limit": 1}, True), ("a", 3, False)]
+    assert failure.response.finish_reason == "tool-calls"
+    assert "end 1" in desk.journal.lines
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, None])
+def test_two_failing_handlers_are_both_told(concurrency: int | None, backend: Backend) -> None:
+    """The cause holds both, each with all results."""
+    ended = exit_of(
+        Desk(), [call("double", ONE), call("double", {"a": 2, "b": 2}), call("add", ONE)], backend,
+        concurrency=concurrency,
+    )
+
+    assert [f.error for f in ended.cause.failures] == [TooBig(1), TooBig(2)]
+    assert [len(f.response.tool_results) for f in ended.cause.failures] == [3, 3]
+
+
+def test_a_defect_is_neither_shown_nor_swallowed(backend: Backend) -> None:
+    """Siblings finish; the round breaks with the defect; beside a typed failure both are kept."""
+    desk = Desk()
+    alone = exit_of(desk, [call("broken", {}), call("add", ONE)], backend)
+    both = exit_of(desk, [call("broken", {}), call("double", ONE)], backend)
+
+    assert (alone.cause.defects, alone.cause.failures) == ((desk.boom,), ())
+    assert "add 1" in desk.journal.lines
+    assert both.cause.defects == (desk.boom,)
+    told = both.cause.failures[0].response.tool_results[0]
+    assert isinstance(told.result, Interrupted)
+    assert "boom" not in str(told.encoded_result)
+
+
+def test_a_result_that_does_not_fit_fails_the_round(backend: Backend) -> None:
+    """`InvalidResult` holds the other results; the model is not told what was wrong."""
+    desk = Desk()
+    bad = Tool.make("bad", success=int)
+    kit: Any = Toolkit.make(bad).merge(desk.kit)
+    model = ScriptedModel.make([[call("bad", {}, id="b"), call("add", ONE, id="a")]])
+    program: Any = LanguageModel.generate_text("go", toolkit=kit).provide(bad.handler(giving(Success("x"))))
+    ended: Any = fx.run_exit(desk.served(program, model), backend=backend)
+    (failure,) = ended.cause.failures
+
+    assert isinstance(failure, InvalidResult)
+    assert failure.response is not None
+    assert [r.is_failure for r in failure.response.tool_results] == [True, False]
+
+
+def test_a_bug_in_to_model_output_is_a_defect_of_that_call_alone(backend: Backend) -> None:
+    """The others finish first."""
+    desk = Desk()
+
+    def bad(_: object) -> object:
+        raise desk.boom
+
+    shown = Tool.make("shown", success=int, to_model_output=bad)
+    kit: Any = Toolkit.make(shown).merge(desk.kit)
+    model = ScriptedModel.make([[call("shown", {}), call("slow", {"a": 1, "b": 0})]])
+    program: Any = LanguageModel.generate_text("go", toolkit=kit).provide(shown.handler(giving(Success(1))))
+    ended: Any = fx.run_exit(desk.served(program, model), backend=backend)
+
+    assert ended.cause.defects == (desk.boom,)
+    assert "end 1" in desk.journal.lines
+
+
+def test_to_model_output_changes_what_the_model_is_shown(backend: Backend) -> None:
+    """The result itself stays; failures are shown as they are."""
+    shown = add.with_options(to_model_output=lambda n: f"it is {n}")
+    desk = Desk()
+    kit = desk.kit.omit("add").merge(Toolkit.make(shown))
+    response = asked(desk, [call("add", ONE), call("add", {})], backend, toolkit=kit)
+
+    assert [(r.result, r.encoded_result) for r in response.tool_results][0] == (3, "it is 3")
+    assert response.tool_results[1].encoded_result["type"] == "invalid-parameters"
+
+
+# -- the model's own failures, and the handler's context
+
+
+def test_the_models_failure_is_the_rounds(backend: Backend) -> None:
+    """As `AiError`; nothing runs."""
+    ended = exit_of(Desk(), [delay(0), fails(RateLimitError(retry_after=2))], backend)
+    (failure,) = ended.cause.failures
+
+    assert isinstance(failure, AiError)
+    assert (failure.is_retryable, failure.retry_after) == (True, 2)
+
+
+def test_the_handler_sees_call_and_conversation(backend: Backend) -> None:
+    """Its id, its tool, the messages without the system prompt, and the deadline."""
+    seen: list[Any] = []
+
+    def handler(p: Sum, context: CallContext) -> Any:
+        seen.append((context.call_id, context.tool.name, [m.role for m in context.messages], context.deadline))
+        return Success(0)
+
+    prompt = Prompt.make("go").set_system("Secret.")
+    model = ScriptedModel.make([[call("add", ONE, id="c9")]])
+    program = LanguageModel.generate_text(prompt, toolkit=Toolkit.make(add), deadline=3.0)
+    fx.run(program.provide(add.handler(handler)).provide(model.layer), backend=backend)
+
+    assert seen == [("c9", "add", ["user"], 3.0)]
+
+
+def test_preliminary_values_of_a_whole_round_are_dropped(backend: Backend) -> None:
+    """Only streams show them."""
+
+    def handler(p: Sum, context: CallContext) -> Any:
+        return context.preliminary(1).and_then(fx.succeed(2))
+
+    model = ScriptedModel.make([[call("add", ONE, id="c9")]])
+    program = LanguageModel.generate_text("go", toolkit=Toolkit.make(add)).provide(add.handler(handler))
+
+    assert _results(fx.run(program.provide(model.layer), backend=backend)) == [("c9", 2, False)]
+
+
+def test_a_handlers_journal_is_empty_where_the_model_fails() -> None:
+    """A journal that nobody wrote into is the sign that no handler ran."""
+    journal = Journal()
+    model = ScriptedModel.make([[call("add", ONE), fails(RateLimitError())]])
+    program = LanguageModel.generate_text("go", toolkit=Toolkit.make(add))
+    handlers = add.handler(lambda p: journal.note("ran").as_(1))
+
+    assert fx.run_result(program.provide(handlers).provide(model.layer)).failure()
+    assert journal.lines == []

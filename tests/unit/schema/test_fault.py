@@ -1,0 +1,84 @@
+"""Faults, failures and pointers."""
+
+from __future__ import annotations
+
+import pickle
+
+import msgspec
+import pytest
+
+from fxai.schema import DecodeError, DecodeFailure, Fault, SchemaError
+from fxai.schema.fault import found_in, in_order, pointer_of, pointer_tokens
+
+
+def test_a_failure_reads_as_one_line() -> None:
+    """Where, what was expected, what was found; faults separated by semicolons."""
+    failure = DecodeFailure((Fault("/a", "integer", "string 'x'"), Fault("", "object", "nothing")))
+
+    assert str(failure) == "/a: expected integer, found string 'x'; expected object, found nothing"
+
+
+def test_a_failure_is_a_value() -> None:
+    """Comparable, hashable, picklable, and JSON both ways."""
+    failure = DecodeFailure((Fault("/a", "integer", "null"),))
+
+    assert failure == DecodeFailure((Fault("/a", "integer", "null"),))
+    assert len({failure, pickle.loads(pickle.dumps(failure))}) == 1
+    assert msgspec.json.decode(msgspec.json.encode(failure), type=DecodeFailure) == failure
+
+
+def test_a_failure_without_faults_is_refused() -> None:
+    """There is always something that went wrong."""
+    with pytest.raises(ValueError, match="at least one Fault"):
+        DecodeFailure(())
+
+
+def test_the_exception_carries_the_failure_through_pickle() -> None:
+    """So it can cross to another process."""
+    error = DecodeError(DecodeFailure((Fault("/a", "integer", "null"),)))
+
+    again = pickle.loads(pickle.dumps(error))
+
+    assert again.failure == error.failure
+    assert str(again) == "/a: expected integer, found null"
+
+
+def test_a_schema_error_is_a_mistake_of_type_and_value() -> None:
+    """It is caught as either."""
+    assert issubclass(SchemaError, TypeError)
+    assert issubclass(SchemaError, ValueError)
+
+
+@pytest.mark.parametrize("path", [[], ["a"], ["a/b", "~", 0], ["", "~1", "~01"]])
+def test_a_pointer_gives_back_its_tokens(path: list[str | int]) -> None:
+    """Escapes of RFC 6901, both ways."""
+    assert pointer_tokens(pointer_of(path)) == [str(token) for token in path]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (None, "null"),
+        (False, "boolean false"),
+        (7, "integer 7"),
+        (2.5, "number 2.5"),
+        (float("-inf"), "-Infinity"),
+        ("x" * 1000, f"string '{'x' * 40}… (1000 characters)'"),
+        (10**1000, "integer of 3322 bits"),
+        ([], "array of 0 items"),
+        ((1,), "array of 1 item"),
+        ({1, 2}, "set of 2 items"),
+        ({"a": 1}, "object with 1 property"),
+        (object(), "a Python object"),
+    ],
+)
+def test_what_was_found_is_told_in_few_words(value: object, told: str) -> None:
+    """Whatever the size of the value."""
+    assert found_in(value) == told
+
+
+def test_faults_come_in_the_order_of_the_value() -> None:
+    """Root first; what is missing behind what is there; each once."""
+    faults = [Fault(pointer, "x", "y") for pointer in ("/z", "/b/1", "/a", "", "/b/0", "/a")]
+
+    assert [fault.pointer for fault in in_order(faults, {"b": [1, 2], "a": 3})] == ["", "/b/0", "/b/1", "/a", "/z"]

@@ -1,0 +1,75 @@
+"""Names on the wire, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fxai.tools import NameConflictError, NameMap, NameRule, Tool
+
+OPENAI, ANTHROPIC = NameRule(64), NameRule(128)
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [
+        ("add", "add"),
+        ("Calculator.add", "Calculator__add"),
+        ("files: read / write", "files__read__write"),
+        ("a-b_c9", "a-b_c9"),
+        ("größe", "gr__e"),
+    ],
+)
+def test_other_signs_become_two_underscores(name: str, wire: str) -> None:
+    """Letters, digits, `_` and `-` stay; each run of anything else is `__`."""
+    assert OPENAI.of(name) == wire
+
+
+@pytest.mark.parametrize(("rule", "length"), [(OPENAI, 64), (ANTHROPIC, 128)])
+def test_long_names_end_in_a_digest(rule: NameRule, length: int) -> None:
+    """What is too long is cut to the length that is allowed, and stays apart from its like."""
+    names = ["x" * (length - 1), "x" * length, "x" * (length + 1), "x" * 300, "x" * 300 + "y"]
+    sent = [rule.of(name) for name in names]
+
+    assert sent[:2] == names[:2]
+    assert {len(wire) for wire in sent[1:]} == {length}
+    assert len(set(sent)) == len(sent)
+
+
+def test_a_map_leads_both_ways() -> None:
+    """From a tool's name to the wire and back; unknown names stand for themselves."""
+    names = NameMap.of([Tool.make("Calculator.add"), Tool.make("ping")], OPENAI)
+
+    assert (names.sent("Calculator.add"), names.meant("Calculator__add")) == ("Calculator__add", "Calculator.add")
+    assert (names.sent("ping"), names.meant("ping")) == ("ping", "ping")
+    assert (names.sent("no.such"), names.meant("no_such")) == ("no.such", "no_such")
+    assert dict(names.names) == {"Calculator__add": "Calculator.add", "ping": "ping"}
+
+
+def test_a_collision_names_both_tools() -> None:
+    """Two tools that would have one name on the wire are refused, with the way out."""
+    with pytest.raises(NameConflictError) as raised:
+        NameMap.of([Tool.make("a.b"), Tool.make("a/b")], OPENAI)
+
+    assert "'a.b'" in str(raised.value)
+    assert "'a/b'" in str(raised.value)
+    assert "rename or prefix" in str(raised.value)
+
+
+def test_a_tool_collides_with_a_providers_name() -> None:
+    """A tool of ours cannot be called what a provider's tool is called on the wire."""
+    search: Any = Tool.provider_defined(id="acme.search", name="Search", provider_name="web_search")()
+
+    assert NameMap.of([search], OPENAI).sent("Search") == "web_search"
+    with pytest.raises(NameConflictError, match="'Search' and 'web_search'"):
+        NameMap.of([search, Tool.make("web_search")], OPENAI)
+
+
+def test_the_names_of_a_map_cannot_be_changed() -> None:
+    """What the map gives is a view that refuses changes."""
+    names: Any = NameMap.of([Tool.make("a")], OPENAI).names
+
+    with pytest.raises(TypeError):
+        names["a"] = "b"
+    assert dict(names) == {"a": "a"}

@@ -1,0 +1,191 @@
+"""Toolkits: tools together, and the layers of their handlers."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from fxai.effects import fx
+from fxai.effects.runtime import Backend
+from fxai.schema import SchemaError
+from fxai.tools import HandlerError, Readonly, Title, Tool, ToolConflictError, Toolkit
+from tests.unit.tools.samples import Sum, add, defect_of, double, on_add, on_double
+
+one, two, three = Tool.make("one"), Tool.make("two"), Tool.make("three")
+kit = Toolkit.make(one, two, three)
+other_one = Tool.make("one", parameters=Sum, description="Another one.")
+plus, minus = Tool.make("plus", parameters=Sum, success=int), Tool.make("minus", parameters=Sum, success=int)
+
+
+def test_a_toolkit_holds_its_tools_by_name_in_order() -> None:
+    """It is iterated, measured and asked for names."""
+    assert list(kit.tools) == ["one", "two", "three"]
+    assert list(kit) == [one, two, three]
+    assert len(kit) == 3
+    assert "two" in kit
+    assert "four" not in kit
+    assert repr(kit) == "Toolkit(one, two, three)"
+
+
+def test_a_toolkit_is_a_value() -> None:
+    """Its map refuses changes; equal toolkits hash equal; without functions it can be pickled."""
+    tools: Any = kit.tools
+
+    with pytest.raises(TypeError):
+        tools["four"] = one
+    assert kit == Toolkit.of([one, two, three])
+    assert hash(kit) == hash(Toolkit.of([one, two, three]))
+    assert kit != Toolkit.make(two, one, three)
+    assert kit != [one, two, three]
+    assert pickle.loads(pickle.dumps(kit)) == kit
+
+
+def test_the_same_tool_twice_is_one_tool() -> None:
+    """At the place where it came first."""
+    assert Toolkit.make(one, two, one) == Toolkit.make(one, two)
+    assert Toolkit.make(one).merge(Toolkit.make(two, one)) == Toolkit.make(one, two)
+
+
+def test_two_different_tools_of_one_name_are_an_error_that_names_both() -> None:
+    """The message says what each is, and the ways out."""
+    for make in (lambda: Toolkit.make(one, other_one), lambda: Toolkit.make(one).merge(Toolkit.make(other_one))):
+        with pytest.raises(ToolConflictError) as raised:
+            make()
+
+        assert "'one'" in str(raised.value)
+        assert "Another one." in str(raised.value)
+        assert "no description" in str(raised.value)
+        assert "rename or prefix" in str(raised.value)
+        assert "on_conflict" in str(raised.value)
+
+
+def test_a_conflict_can_be_settled() -> None:
+    """The first or the last is kept, at the first one's place."""
+    assert list(Toolkit.of([one, two, other_one], on_conflict="first")) == [one, two]
+    assert list(Toolkit.of([one, two, other_one], on_conflict="last")) == [other_one, two]
+    merged = Toolkit.make(one, two).merge(Toolkit.make(other_one), on_conflict="last")
+    assert list(merged) == [other_one, two]
+
+
+def test_what_is_no_tool_is_refused() -> None:
+    """A name or a function is no tool."""
+    make: Any = Toolkit.make
+
+    with pytest.raises(SchemaError, match="'add'"):
+        make("add")
+
+
+def test_pick_omit_and_filter_choose_in_this_order() -> None:
+    """Whatever order the names are in."""
+    assert kit.pick("three", "one") == Toolkit.make(one, three)
+    assert kit.omit("two") == Toolkit.make(one, three)
+    assert kit.filter(lambda tool: "t" in tool.name) == Toolkit.make(two, three)
+    assert kit.pick() == Toolkit.empty()
+    assert kit.omit() == kit
+
+
+@pytest.mark.parametrize("method", ["pick", "omit"])
+def test_a_name_that_is_not_there_is_an_error(method: str) -> None:
+    """It names the tool and what there is."""
+    with pytest.raises(KeyError, match=r"'four'.*one, two, three"):
+        getattr(kit, method)("one", "four")
+
+
+def test_rename_and_prefix_rename() -> None:
+    """Some, or all; a new name that is taken is a conflict."""
+    assert list(kit.prefix("k.").tools) == ["k.one", "k.two", "k.three"]
+    assert list(kit.rename({"two": "zwei"}).tools) == ["one", "zwei", "three"]
+    assert list(kit.rename({"one": "two", "two": "one"}).tools) == ["two", "one", "three"]
+    with pytest.raises(KeyError, match="'four'"):
+        kit.rename({"four": "vier"})
+    with pytest.raises(ToolConflictError, match="'two'"):
+        Toolkit.make(one, plus.rename("two")).rename({"one": "two"})
+
+
+def test_annotate_all_annotates_each() -> None:
+    """The tools stay the same tools."""
+    marked = kit.annotate_all({Readonly: True, Title: "T"})
+
+    assert [tool.get(Readonly) for tool in marked] == [True] * 3
+    assert [tool.identity for tool in marked] == [tool.identity for tool in kit]
+
+
+# -- layers
+
+
+def test_missing_extra_and_doubled_handlers_are_errors_at_build(backend: Backend) -> None:
+    """What the checkers cannot see is said when the layer is built, by name, before anything runs."""
+    both: Any = Toolkit.make(plus, minus)
+    on_plus: Any = plus.handler(on_add)
+    on_minus: Any = minus.handler(lambda p: fx.succeed(p.a - p.b))
+    second: Any = plus.handler(lambda p: fx.succeed(0))
+    stranger: Any = add.handler(on_add)
+    cases = {
+        "no handler for: minus": on_plus,
+        "no handler for: plus, minus": stranger,
+        "no such tool here: add": on_plus | on_minus | stranger,
+        "two handlers for: plus": on_plus | on_minus | second,
+    }
+
+    for said, layer in cases.items():
+        defect = defect_of(both.call("plus", {"a": 1, "b": 1}).provide(both.to_layer(layer)), backend)
+        assert isinstance(defect, HandlerError)
+        assert said in str(defect)
+        assert "Toolkit(plus, minus)" in str(defect)
+
+
+def test_a_call_without_a_handler_is_a_defect_that_names_the_tool(backend: Backend) -> None:
+    """Where no `to_layer` checked, the call itself says what is missing."""
+    both: Any = Toolkit.make(plus, minus)
+    called: Any = both.call("minus", {"a": 1, "b": 1}).provide(plus.handler(on_add))
+
+    defect = defect_of(called, backend)
+
+    assert "'minus'" in str(defect)
+    assert "tool.handler(f)" in str(defect)
+
+
+def test_one_handler_given_twice_is_one() -> None:
+    """The same function for the same tool is no conflict."""
+    layer = add.handler(on_add)
+    handlers = Toolkit.make(add).to_layer(layer | add.handler(on_add))
+
+    assert fx.run(Toolkit.make(add).call("add", {"a": 1, "b": 2}).provide(handlers)).result == 3
+
+
+def test_an_external_tool_needs_no_handler_at_build() -> None:
+    """`to_layer` asks for the handlers of the others only."""
+    mixed = Toolkit.make(add.external(), double)
+    handlers = mixed.to_layer(double.handler(on_double))
+
+    assert fx.run(mixed.call("double", {"a": 1, "b": 2}).provide(handlers)).result == 6
+
+
+def test_handlers_of_two_toolkits_do_not_mix() -> None:
+    """Two tools of one name, in two toolkits, each have their own handler."""
+    stern = Tool.make("add", parameters=Sum, success=int, description="Another add.", failure=Sum)
+    here = Toolkit.make(add).to_layer(add.handler(on_add))
+    there = Toolkit.make(stern).to_layer(stern.handler(lambda p: fx.succeed(100)))
+    params = {"a": 1, "b": 2}
+    both = fx.all_(Toolkit.make(add).call("add", params), Toolkit.make(stern).call("add", params))
+
+    assert [outcome.result for outcome in fx.run(both.provide(here).provide(there))] == [3, 100]
+
+
+def test_one_tool_under_two_names_has_one_handler() -> None:
+    """A renamed tool is the same tool, so both names are answered."""
+    twice = Toolkit.make(add, add.rename("sum"))
+    handlers = twice.to_layer(add.handler(on_add))
+    called = twice.call("sum", {"a": 1, "b": 2}).flat_map(lambda a: twice.call("add", {"a": a.result, "b": 1}))
+
+    assert fx.run(called.provide(handlers)).result == 4
+
+
+def test_no_tools_need_no_handlers() -> None:
+    """The empty toolkit is served by an empty layer, and knows no name."""
+    outcome = fx.run(Toolkit.empty().call("add", {}))
+
+    assert outcome.is_failure
+    assert "there are no tools" in str(outcome.result)
