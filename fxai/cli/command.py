@@ -69,10 +69,13 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     context.exit()
 
 
-@click.group(epilog=_MORE, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(invoke_without_command=True, epilog=_MORE, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Tools for language models as typed values: try them from the command line."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @cli.command(epilog=_MORE_RUN)
@@ -151,7 +154,7 @@ def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
         if piped is None and own:
             return own
         if piped is None:
-            raise Trouble("there is no prompt", "give one: fxai run … PROMPT, or pipe it in", code=WRONG_USE)
+            raise Trouble("there is no prompt", "say what is wanted: fxai run PROMPT, or pipe it in", code=WRONG_USE)
         given = piped
     if not given.strip():
         raise Trouble("the prompt is empty", "say what is wanted: fxai run PROMPT", code=WRONG_USE)

@@ -27,8 +27,12 @@ from fxai.tools.toolkit import Toolkit
 
 __all__ = ["PROMPTS", "agent", "handlers", "kit", "layer"]
 
-PROMPTS: Final = ("How many lines are in README.md?", "Which files are here?", "What does /etc/passwd say?")
-"""What the agent is asked when nobody says anything else. The last one leads outside of the folder: a typed failure."""
+PROMPTS: Final = (
+    "How many lines are in README.md?",
+    "Which files are here?",
+    "Count the lines of notes.txt, then show the last 2 commits",
+)
+"""What the agent is asked when nobody says anything else. There may be no `notes.txt`: a typed failure, read by it."""
 
 _MOST_NAMES: Final = 40
 _MOST_CHARACTERS: Final = 800
@@ -105,7 +109,7 @@ def _named(found: Names) -> str:
     if not found.names:
         return f"there are no files {where}"
     more = len(found.names) - _MOST_NAMES
-    return f"the files {where} are: {', '.join(found.names[:_MOST_NAMES])}" + (f" and {more} more" if more > 0 else "")
+    return f"the files {where} are {', '.join(found.names[:_MOST_NAMES])}" + (f" and {more} more" if more > 0 else "")
 
 
 list_directory: Final = Tool.dynamic(
@@ -118,8 +122,8 @@ list_directory: Final = Tool.dynamic(
     to_model_output=_named,
     input_examples=[
         Example("Which files are here?", {"path": "."}),
-        Example("List the folder src", {"path": "src"}),
-        Example("What is in the folder img?", {"path": "img"}),
+        Example("Which files are in src?", {"path": "src"}),
+        Example("List the folder img", {"path": "img"}),
     ],
 )
 

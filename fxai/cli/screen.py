@@ -90,6 +90,8 @@ class Screen:
     def ended(self, summary: Summary) -> None:
         """Shows what the run took."""
         self._close()
+        if not summary.turns:
+            return
         self._print(summary.line, "dim")
 
     def _shown(self, part: StreamPart) -> None:
@@ -142,7 +144,7 @@ class Screen:
         """A word with the space before it, on a new line where it would not fit into the terminal."""
         width = self._width
         if piece == "\n" or (width and self._column + len(piece) > width):
-            self._column = 2
+            self._column = 0
             piece = "\n  " + piece.lstrip()
         self._column += len(piece.lstrip("\n"))
         return piece

@@ -1,7 +1,7 @@
 """Trouble: what went wrong with a command, in one line with the remedy, and the exit code that says so.
 
 >>> print(Trouble("there is no file x.py", "check the path"))
-there is no file x.py: check the path
+there is no file x.py; check the path
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Trouble(Exception):
 
     @override
     def __str__(self) -> str:
-        return f"{self.message.rstrip('.')}: {self.remedy}" if self.remedy else self.message
+        return f"{self.message.rstrip('.')}; {self.remedy}" if self.remedy else self.message
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
@@ -73,7 +73,7 @@ def _failed(failure: object) -> Trouble:
     said = str(failure)
     if isinstance(failure, BudgetExceeded):
         return Trouble(
-            f"the model still called tools after {failure.limit} rounds",
+            f"the model still called tools in round {failure.limit}, the last that it has",
             f"allow more with --rounds {failure.limit * 2}",
         )
     if isinstance(failure, HandlerFailed):
@@ -84,8 +84,12 @@ def _failed(failure: object) -> Trouble:
 
 
 def _broken(defect: BaseException) -> Trouble:
-    if isinstance(defect, MissingServiceError | HandlerError):
-        return Trouble(str(defect), "name a layer with --layer module:name", cause=defect)
+    if isinstance(defect, MissingServiceError):
+        name = getattr(defect.key, "__qualname__", str(defect.key))
+        said = f"the service {name} is needed, and no layer gives it"
+        return Trouble(said, "give a layer that supplies it with --layer module:name", cause=defect)
+    if isinstance(defect, HandlerError):
+        return Trouble(str(defect), "give each tool of the layer's toolkit one handler", cause=defect)
     kind = type(defect).__name__
     return Trouble(f"the program broke: {kind}: {defect}", "--debug shows where", cause=defect)
 

@@ -13,7 +13,7 @@ Cancellation, `KeyboardInterrupt` and `SystemExit` unwind the stack, so that fin
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from types import GeneratorType
 from typing import Any, ClassVar, cast, final
 
@@ -38,7 +38,6 @@ _ON_EXIT, _FAIL, _MASK, _AWAIT, _AWAIT_EXIT, _YIELD, _FETCH, _WITHIN = range(9, 
 _RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(17, 22)  # frames that are no instructions
 
 FAIR = 4096  # instructions between two turns of the event loop
-_NEVER = 1 << 62
 
 
 class _Restore(msgspec.Struct, eq=False):
@@ -92,7 +91,7 @@ class Fiber(msgspec.Struct, eq=False):
     @staticmethod
     def without_loop(env: Any) -> Fiber:
         """A fiber that no event loop runs: it lets nobody else run, and may not await."""
-        return Fiber(env, fair=False, left=_NEVER)
+        return Fiber(env, fair=False, left=1 << 62)
 
     def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
         """Runs until something must be awaited, which it gives, or until `exit` is set: then None."""
@@ -367,9 +366,7 @@ class Fiber(msgspec.Struct, eq=False):
     def refuse(self, pending: Awaitable[Any] | None) -> Exit[Any, Any]:
         """The exit of an effect that awaits where no event loop runs: a defect, when its finalizers have run."""
         while pending is not None:
-            close: Callable[[], None] | None = getattr(pending, "close", None)
-            if close is not None:
-                close()
+            getattr(pending, "close", lambda: None)()
             error = RuntimeError("no event loop runs and the effect awaits something: use fx.run or fx.run_async")
             pending = self.step(None, None, Cause((Die(error),)))
 
@@ -400,6 +397,4 @@ async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
     """
     fiber = Fiber(env)
     pending = fiber.step(effect, None, None)
-    if pending is None:
-        return fiber.ended()
-    return await fiber.drive(pending)
+    return fiber.ended() if pending is None else await fiber.drive(pending)

@@ -62,6 +62,16 @@ def label(tp: Any) -> str:
     return str(getattr(tp, "__name__", tp))
 
 
+def _checkable(tp: Any) -> Any:
+    """The class that values of a type are instances of; `object` where only a checker can tell."""
+    cls = getattr(tp, "__origin__", tp)
+    try:
+        isinstance(None, cls)
+    except TypeError:
+        return object
+    return cls
+
+
 @final
 class Coded(Carrier):
     """The step of a codec itself; `inner` leads to the codec's wire type where that holds codecs too."""
@@ -72,7 +82,7 @@ class Coded(Carrier):
         self.codec = codec
         self.wire = wire
         self.tp = tp
-        self.python = tp if isinstance(tp, type) and not hasattr(tp, "__total__") else object
+        self.python = _checkable(tp)
         self.inner = inner
 
     @override
@@ -125,8 +135,10 @@ class Coded(Carrier):
         try:
             wire = msgspec.convert(data, self.wire, str_keys=True)
         except (msgspec.ValidationError, TypeError, ValueError):
-            return
-        yield from self.inward_faults(wire, pointer)
+            if self.inner is not None:
+                yield from self.inner.data_faults(data, pointer)
+        else:
+            yield from self.inward_faults(wire, pointer)
 
     def _said(self, error: Exception, value: Any, pointer: str) -> Iterator[Fault]:
         if isinstance(error, DecodeError):

@@ -286,5 +286,5 @@ _SHAPES: Final[dict[str, Callable[[Any], bool]]] = {
     "schema": lambda value: isinstance(value, (dict, bool)),
     "schema or boolean": lambda value: isinstance(value, (dict, bool)),
     "schemas": lambda value: is_array(value) and value != [],
-    "schema or schemas": lambda value: isinstance(value, (dict, bool, list)),
+    "schema or schemas": lambda value: isinstance(value, (dict, bool, list)) and value != [],
 }

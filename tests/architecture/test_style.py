@@ -88,7 +88,9 @@ def test_every_noun_shows_an_example() -> None:
     without = [
         module.path
         for module in modules()
-        if module.name in offered and ">>> " not in str(ast.get_docstring(module.tree))
+        if module.name in offered
+        and not module.path.endswith("__init__.py")
+        and ">>> " not in str(ast.get_docstring(module.tree))
     ]
 
     assert offered

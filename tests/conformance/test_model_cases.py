@@ -157,7 +157,9 @@ def test_cancelling_stops_the_handlers(case: Case, backend: Backend) -> None:
     tool = Tool.make("A", success=int)
     endless = fx.sync(begun.set).and_then(fx.never()).ensuring(journal.note("cancelled"))
     model = ScriptedModel.make([call("A", {})])
-    program: Any = LanguageModel.generate_text("go", toolkit=Toolkit.make(tool)).provide(tool.handler(lambda _: endless))
+    program: Any = LanguageModel.generate_text("go", toolkit=Toolkit.make(tool)).provide(
+        tool.handler(lambda _: endless)
+    )
 
     async def main() -> None:
         async with anyio.create_task_group() as tasks:

@@ -250,9 +250,9 @@ def test_preliminary_outcomes_come_first(case: Case, backend: Backend) -> None:
 
     outcomes = _handled(_tool(success=Progress), handler, {"testParam": "x"}, backend)
 
-    assert [
-        {"preliminary": o.preliminary, "result": msgspec.to_builtins(o.result)} for o in outcomes
-    ] == case.expect["stream"]
+    assert [{"preliminary": o.preliminary, "result": msgspec.to_builtins(o.result)} for o in outcomes] == case.expect[
+        "stream"
+    ]
     assert not any(o.is_failure for o in outcomes)
 
 

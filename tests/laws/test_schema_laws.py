@@ -19,14 +19,15 @@ from hypothesis import strategies as st
 from returns.result import Failure, Success
 
 from fxai.schema import Engine, JsonSchema, Limits, Schema, SchemaError, parse_json
-from fxai.schema.document import document_faults
+from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import pointer_of, pointer_tokens
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:
     ENGINES.append("jsonschema-rs")
 
-laws = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+laws = settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
 
 
 class Typed(NamedTuple):
@@ -49,8 +50,9 @@ def coded(typed: Typed) -> Typed:
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 numbers = st.floats(allow_nan=False, allow_infinity=False)
-aware = st.datetimes(datetime(1902, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))
-millis = aware.map(lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000))
+millis = st.integers(-(10**13), 10**13).map(
+    lambda count: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=count)
+)
 names = (f"T{number}" for number in itertools.count())
 
 ATOMS = [
@@ -129,8 +131,8 @@ def test_decoding_undoes_encoding(typed: Typed, draw: st.DataObject) -> None:
 
     encoded = schema.encode(value)
 
-    assert encoded.bind(schema.decode) == Success(value)
-    assert schema.encode_json(value).bind(schema.decode_json) == Success(value)
+    assert schema.decode(encoded.unwrap()) == Success(value)
+    assert schema.decode_json(schema.encode_json(value).unwrap()) == Success(value)
     assert parse_json(msgspec.json.encode(encoded.unwrap())) == encoded
 
 
@@ -150,26 +152,29 @@ def test_faults_are_found_where_the_decoder_refuses(typed: Typed, value: Any) ->
     """Each fault's pointer leads to what is there, or one step below it to what is missing."""
     result = Schema.of(typed.type).decode(value)
     if isinstance(result, Success):
-        assert Schema.of(typed.type).encode(result.unwrap()).bind(Schema.of(typed.type).decode) == result
+        assert Schema.of(typed.type).decode(Schema.of(typed.type).encode_unsafe(result.unwrap())) == result
         return
     for fault in result.failure().faults:
         there: Any = value
         for index, token in enumerate(tokens := pointer_tokens(fault.pointer)):
-            inside = there[int(token)] if isinstance(there, list) and int(token) < len(there) else _SAME
-            inside = there.get(token, _SAME) if isinstance(there, dict) else inside
-            assert inside is not _SAME or (index == len(tokens) - 1 and fault.found == "nothing")
+            inside = _inside(there, token)
+            assert inside is not _ABSENT or (index == len(tokens) - 1 and fault.found == "nothing")
             there = inside
 
 
-_SAME = object()
+_ABSENT = object()
+
+
+def _inside(there: object, token: str) -> object:
+    if is_object(there):
+        return there.get(token, _ABSENT)
+    return there[int(token)] if is_array(there) and int(token) < len(there) else _ABSENT
 
 
 @laws
 @given(types.filter(lambda typed: typed.exact), st.data(), data)
 @pytest.mark.parametrize("engine", ENGINES)
-def test_the_document_takes_what_the_decoder_takes(
-    engine: Engine, typed: Typed, draw: st.DataObject, other: Any
-) -> None:
+def test_documents_take_what_decoders_take(engine: Engine, typed: Typed, draw: st.DataObject, other: Any) -> None:
     """Both ways, by both validators, for the types whose JSON Schema can say it all."""
     schema = Schema.of(typed.type)
     good = schema.encode(draw.draw(typed.values)).unwrap()
@@ -235,31 +240,35 @@ def test_depth_is_what_nests(value: Any, limit: int) -> None:
 
 
 def _depth(value: Any) -> int:
-    if isinstance(value, dict):
-        value = list(value.values())
-    return 1 + max(map(_depth, value), default=0) if isinstance(value, list) else 0
+    inside = list(value.values()) if is_object(value) else value
+    return 1 + max(map(_depth, inside), default=0) if is_array(inside) else 0
 
 
-keywords: st.SearchStrategy[Any] = st.deferred(
-    lambda: st.fixed_dictionaries(
-        {},
-        optional={
-            "type": st.sampled_from(["string", "integer", "object", ["null", "array"], "strange", 3]),
-            "properties": st.dictionaries(text, keywords, max_size=2),
-            "items": keywords | st.just([]),
-            "anyOf": st.lists(keywords, max_size=2),
-            "required": st.lists(text, max_size=2),
-            "minimum": numbers | text,
-            "maxLength": st.integers(-1, 3),
-            "enum": data,
-            "additionalProperties": st.booleans() | keywords,
-            "default": data,
-            "multipleOf": st.sampled_from([0, 1, 0.5, -1]),
-            "uniqueItems": st.booleans() | st.none(),
-        },
-    )
-)
-documents = keywords.filter(lambda document: not document_faults(document))
+def _documents(*, sound: bool) -> st.SearchStrategy[dict[str, Any]]:
+    """JSON Schemas of some keywords, with values that no metaschema takes among them unless they are to be sound."""
+    inner: st.SearchStrategy[Any] = st.deferred(lambda: made)
+    wild: Any = st.nothing() if sound else st.sampled_from(["strange", -1, None, [], {}, ["a", "a"], 0.5])
+    counts = st.integers(0, 3) | wild
+    optional: dict[str, st.SearchStrategy[Any]] = {
+        "type": st.sampled_from(["string", "integer", "object", ["null", "array"]]) | wild,
+        "properties": st.dictionaries(text, inner, max_size=2) | wild,
+        "items": inner | wild,
+        "anyOf": st.lists(inner, min_size=1, max_size=2) | wild,
+        "required": st.lists(text, min_size=1, max_size=2, unique=True) | wild,
+        "minimum": numbers | wild,
+        "maxLength": counts,
+        "enum": st.lists(data, min_size=1, max_size=2, unique_by=repr) | wild,
+        "additionalProperties": st.booleans() | inner | wild,
+        "default": data,
+        "multipleOf": st.sampled_from([1, 0.5]) | wild,
+        "uniqueItems": st.booleans() | wild,
+    }
+    made = st.fixed_dictionaries({}, optional=optional)
+    return made
+
+
+keywords = _documents(sound=False)
+documents = _documents(sound=True)
 
 
 @laws
@@ -325,6 +334,6 @@ def test_shipped_codecs_lose_nothing(at: datetime, price: Decimal) -> None:
     moments: Schema[datetime] = Schema.of(Schema.EpochMillis)
     prices: Schema[Decimal] = Schema.of(Schema.DecimalString)
 
-    assert moments.encode(at).bind(moments.decode) == Success(at)
-    assert str(prices.encode(price).bind(prices.decode).unwrap()) == str(price)
+    assert moments.decode(moments.encode_unsafe(at)) == Success(at)
+    assert str(prices.decode_unsafe(prices.encode_unsafe(price))) == str(price)
     assert math.isclose(moments.encode(at).unwrap() / 1000, at.timestamp(), abs_tol=0.001)

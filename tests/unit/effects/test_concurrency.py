@@ -194,13 +194,12 @@ def test_a_race_gives_the_first_success_and_interrupts_the_other(swap: bool, bac
 
 def test_a_race_waits_for_a_success_past_a_failure(backend: Backend) -> None:
     """A failure alone does not end a race; where both fail both causes are kept."""
-    failing: Effect[str, Lost] = fx.fail(Lost("a"))
+    failing = cast("Effect[str, Lost]", fx.fail(Lost("a")))
     in_time: Effect[str, Lost] = fx.sleep(0.001).as_("late")
-    late: Effect[str, Lost] = fx.sleep(0.001).and_then(fx.fail(Lost("b")))
+    late = cast("Effect[str, Lost]", fx.sleep(0.001).and_then(fx.fail(Lost("b"))))
 
     assert fx.run(fx.race(failing, in_time).or_die(), backend=backend) == "late"
-    neither: Any = fx.race(late, failing)
-    both = cast("Failed[Lost]", fx.run_exit(neither, backend=backend))
+    both = cast("Failed[Lost]", fx.run_exit(fx.race(late, failing), backend=backend))
     assert both.cause.failures == (Lost("a"), Lost("b"))
 
 

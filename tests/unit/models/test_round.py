@@ -284,9 +284,7 @@ def test_the_models_mistakes_are_results_it_can_read(backend: Backend) -> None:
 
 def test_mistakes_fail_the_round_when_asked(backend: Backend) -> None:
     """`on_invalid_call="error"`: a typed failure, after the other calls, whose response holds all results."""
-    ended = exit_of(
-        Desk(), [call("nope", {}, id="u"), call("add", ONE, id="a")], backend, on_invalid_call="error"
-    )
+    ended = exit_of(Desk(), [call("nope", {}, id="u"), call("add", ONE, id="a")], backend, on_invalid_call="error")
     (failure,) = ended.cause.failures
 
     assert isinstance(failure, UnknownTool)
@@ -322,7 +320,9 @@ def test_a_failing_handler_neither_cancels_nor_loses_its_siblings(backend: Backe
 def test_two_failing_handlers_are_both_told(concurrency: int | None, backend: Backend) -> None:
     """The cause holds both, each with all results."""
     ended = exit_of(
-        Desk(), [call("double", ONE), call("double", {"a": 2, "b": 2}), call("add", ONE)], backend,
+        Desk(),
+        [call("double", ONE), call("double", {"a": 2, "b": 2}), call("add", ONE)],
+        backend,
         concurrency=concurrency,
     )
 

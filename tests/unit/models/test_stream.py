@@ -18,7 +18,7 @@ from fxai.testing import ScriptedModel, call, delay, fails, finish, reasoning, t
 from fxai.tools import CallContext, Denied, HandlerFailed, Interrupted, Tool, Toolkit
 from tests.unit.effects.journal import Journal
 from tests.unit.models.rounds import Desk, asked, streamed
-from tests.unit.tools.samples import Sum, TooBig, add
+from tests.unit.tools.samples import Sum, TooBig
 
 ONE = {"a": 1, "b": 2}
 SAID: dict[str, Any] = {
@@ -107,8 +107,9 @@ def test_preliminary_results_come_first(backend: Backend) -> None:
 
 def test_refused_calls_are_told_too(backend: Backend) -> None:
     """A call outside the choice has its result in the stream."""
-    parts, _ = streamed(Desk(), [call("raw", {}, id="r"), call("add", ONE, id="a")], backend,
-                        tool_choice=ToolChoice.tool("add"))
+    parts, _ = streamed(
+        Desk(), [call("raw", {}, id="r"), call("add", ONE, id="a")], backend, tool_choice=ToolChoice.tool("add")
+    )
     results = {part.id: part for part in parts if part.type == "tool-result"}
 
     assert isinstance(results["r"].result, Denied)

@@ -106,10 +106,8 @@ def test_the_root_is_the_type_itself() -> None:
 
 def test_a_type_that_holds_itself_is_an_object_at_the_root_too() -> None:
     """And stands once more under `$defs`, where its places refer to it."""
-    node = {
-        "type": "object",
-        "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/Node"}, "default": []}},
-    }
+    kids: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/Node"}, "default": []}
+    node: dict[str, Any] = {"type": "object", "properties": {"kids": kids}}
 
     assert schema_of(Node) == {**node, "$defs": {"Node": node}}
     assert Schema.of(Node).document.validate({"kids": [{"kids": [3]}]})[0].pointer == "/kids/0/kids/0"

@@ -11,7 +11,19 @@ from fxai.effects import EffectOf, Exit, Fail, Failed, fx
 from fxai.effects.runtime import Backend
 from fxai.tools import Outcome, Tool, Toolkit
 
-__all__ = ["Sum", "TooBig", "add", "add_kit", "defect_of", "double", "failure_of", "giving", "on_add", "on_double", "outcome_of"]
+__all__ = [
+    "Sum",
+    "TooBig",
+    "add",
+    "add_kit",
+    "defect_of",
+    "double",
+    "failure_of",
+    "giving",
+    "on_add",
+    "on_double",
+    "outcome_of",
+]
 
 
 class Sum(msgspec.Struct, frozen=True):

@@ -1,0 +1,161 @@
+"""What holds for every toolkit: a monoid over distinct names, whose combinators keep tools what they are."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from returns.result import Success
+
+from fxai.effects import fx
+from fxai.tools import Annotations, NameConflictError, NameMap, NameRule, Readonly, Title, Tool, Toolkit
+from tests.unit.tools.samples import Sum
+
+LAW = settings(deadline=None)
+
+NAMES = st.text(min_size=1, max_size=6).filter(str.strip)
+KINDS: dict[str, Any] = {
+    "plain": lambda name: Tool.make(name),
+    "sum": lambda name: Tool.make(name, parameters=Sum, success=int),
+    "raw": lambda name: Tool.dynamic(name, parameters={"type": "object"}),
+    "external": lambda name: Tool.make(name).external(),
+}
+PREFIXES = st.text(max_size=3)
+
+
+@st.composite
+def tools(draw: st.DrawFn) -> Tool[Any, Any, Any]:
+    """A tool of any kind; of one name there is one."""
+    name = draw(NAMES)
+    kinds = list(KINDS)
+    tool: Tool[Any, Any, Any] = KINDS[kinds[sum(map(ord, name)) % len(kinds)]](name)
+    return tool
+
+
+TOOLKITS: st.SearchStrategy[Toolkit[Any]] = st.lists(tools(), max_size=6).map(lambda listed: Toolkit.of(listed))
+
+
+@LAW
+@given(TOOLKITS)
+def test_the_empty_toolkit_is_neutral(kit: Toolkit[Any]) -> None:
+    """Merged from either side it changes nothing."""
+    empty: Toolkit[Any] = Toolkit.empty()
+
+    assert kit.merge(empty) == kit
+    assert empty.merge(kit) == kit
+
+
+@LAW
+@given(TOOLKITS, TOOLKITS, TOOLKITS)
+def test_merge_is_associative(a: Toolkit[Any], b: Toolkit[Any], c: Toolkit[Any]) -> None:
+    """However it is grouped, order included."""
+    assert a.merge(b).merge(c) == a.merge(b.merge(c))
+    assert list(a.merge(b).merge(c).tools) == list(a.merge(b.merge(c)).tools)
+
+
+@LAW
+@given(TOOLKITS, TOOLKITS)
+def test_merge_holds_what_both_hold(a: Toolkit[Any], b: Toolkit[Any]) -> None:
+    """Every name of both, once; with itself it is itself."""
+    merged = a.merge(b)
+
+    assert set(merged.tools) == {*a.tools, *b.tools}
+    assert a.merge(a) == a
+    assert Toolkit.of([*a, *b]) == merged
+
+
+@LAW
+@given(TOOLKITS, st.data())
+def test_pick_and_omit_share_a_toolkit_out(kit: Toolkit[Any], data: st.DataObject) -> None:
+    """What one keeps the other leaves."""
+    names = data.draw(st.lists(st.sampled_from(sorted(kit.tools)), unique=True) if len(kit) else st.just([]))
+    picked, left = kit.pick(*names), kit.omit(*names)
+
+    assert set(picked.tools) == set(names)
+    assert {*picked.tools, *left.tools} == set(kit.tools)
+    assert len(picked) + len(left) == len(kit)
+    assert kit.filter(lambda tool: tool.name in names) == picked
+
+
+@LAW
+@given(TOOLKITS, PREFIXES, PREFIXES)
+def test_prefixes_add_up(kit: Toolkit[Any], one: str, other: str) -> None:
+    """Two prefixes are one; an empty one is none."""
+    assert kit.prefix(one).prefix(other) == kit.prefix(other + one)
+    assert kit.prefix("") == kit
+
+
+@LAW
+@given(TOOLKITS, TOOLKITS, PREFIXES)
+def test_prefix_distributes_over_merge(a: Toolkit[Any], b: Toolkit[Any], prefix: str) -> None:
+    """Before or after, it is the same toolkit."""
+    assert a.merge(b).prefix(prefix) == a.prefix(prefix).merge(b.prefix(prefix))
+
+
+@LAW
+@given(TOOLKITS, st.booleans(), NAMES)
+def test_what_is_said_of_tools_keeps_them(kit: Toolkit[Any], readonly: bool, title: str) -> None:
+    """Kind, identity, class and schema of each tool stay, whatever is said of all."""
+    said = kit.annotate_all({Readonly: readonly}).prefix("p.").annotate_all(Annotations().set(Title, title))
+
+    for before, after in zip(kit, said, strict=True):
+        assert (type(after), after.kind, after.identity) == (type(before), before.kind, before.identity)
+        assert after.json_schema() == before.json_schema()
+        assert (after.get(Readonly), after.get(Title)) == (readonly, title)
+
+
+@LAW
+@given(TOOLKITS)
+def test_a_toolkit_goes_through_a_pickle(kit: Toolkit[Any]) -> None:
+    """Equal, with an equal hash."""
+    back = pickle.loads(pickle.dumps(kit))
+
+    assert back == kit
+    assert hash(back) == hash(kit)
+
+
+@LAW
+@given(TOOLKITS)
+def test_every_tool_finds_its_own_handler(kit: Toolkit[Any]) -> None:
+    """Each handler answers the tool that it was made for, under any prefix, and no other."""
+    ours = [tool for tool in kit if tool.requires_handler and not tool.json_schema().get("required")]
+    chosen: Toolkit[Any] = Toolkit.of(ours)
+
+    def answering(name: str) -> Any:
+        return lambda _: Success(name)
+
+    named = Toolkit.of([Tool.dynamic(tool.name) for tool in chosen])
+    layers: Any = Toolkit.empty().to_layer(_nothing())
+    for tool in named:
+        layers = layers | tool.handler(answering(tool.name))
+    prefixed = named.prefix("x")
+
+    for tool in named:
+        assert fx.run_sync(prefixed.call("x" + tool.name, {}).provide(named.to_layer(layers))).result == tool.name
+
+
+def _nothing() -> Any:
+    from fxai.effects import Layer
+
+    return Layer.empty()
+
+
+@LAW
+@given(st.lists(NAMES, unique=True, max_size=6), st.sampled_from([16, 64, 128]))
+def test_names_on_the_wire_lead_back(names: list[str], length: int) -> None:
+    """Every name that is sent is one that providers allow, and means the tool it came from; else it is refused."""
+    listed = [Tool.make(name) for name in names]
+    rule = NameRule(length)
+    try:
+        mapped = NameMap.of(listed, rule)
+    except NameConflictError:
+        assert len({rule.of(name) for name in names}) < len(names)
+        return
+
+    for name in names:
+        wire = mapped.sent(name)
+        assert 1 <= len(wire) <= length
+        assert all(sign.isascii() and (sign.isalnum() or sign in "_-") for sign in wire)
+        assert mapped.meant(wire) == name
