@@ -1,4 +1,9 @@
-"""Answers: what a run of an agent gives."""
+"""Answers: what a run of an agent gives.
+
+>>> from fxai.messages.part import Finish, Text
+>>> Answer((Step(1, Response((Text("Good day."), Finish("stop")))),), Prompt.make("Hello")).text
+'Good day.'
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Budgets: how much one run of an agent may take."""
+"""Budgets: how much one run of an agent may take.
+
+>>> print(BudgetExceeded("rounds", 10, Prompt.make("Count to infinity.")))
+the model still called tools after 10 rounds: allow more with Budget(rounds=…), or go on from `history`
+"""
 
 from __future__ import annotations
 

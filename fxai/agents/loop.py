@@ -2,6 +2,10 @@
 
 Ask, run the calls, append the results, ask again: until a turn calls no tool, or leaves calls of others open, or the
 budget is spent. A turn that the provider paused is asked to go on.
+
+>>> from fxai.messages.part import Finish, Text
+>>> is_done(Response((Text("Good day."), Finish("stop")))), is_done(Response((Finish("pause"),)))
+(True, False)
 """
 
 from __future__ import annotations

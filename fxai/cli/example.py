@@ -188,7 +188,7 @@ def _dated(commits: tuple[Commit, ...]) -> str:
     if not commits:
         return "there are no commits"
     last = "the last commit is" if len(commits) == 1 else f"the last {len(commits)} commits are"
-    return f"{last}: " + " ".join(f"{number}) {commit}" for number, commit in enumerate(commits, 1))
+    return f"{last} " + ", ".join(f'"{commit.subject}" ({commit.date})' for commit in commits)
 
 
 git_log: Final = Tool.dynamic(

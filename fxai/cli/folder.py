@@ -88,10 +88,6 @@ class Commit(msgspec.Struct, frozen=True):
     date: str
     subject: str
 
-    @override
-    def __str__(self) -> str:
-        return f"{self.subject} ({self.author}, {self.date})"
-
 
 class Folder(Service):
     """One folder and what is in it. A path is relative to it; what leads outside, by a link too, is refused."""

@@ -73,7 +73,7 @@ def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Cal
     telling = _Telling(presenter)
     try:
         trouble = _trouble(anyio.run(_until_told, fx.scoped(_program(job, telling, heard, ready))))
-    except KeyboardInterrupt:
+    except* KeyboardInterrupt:
         trouble = Trouble("interrupted", "", code=INTERRUPTED)
     if trouble is not None and trouble.code != PIPE_CLOSED:
         telling.ended(trouble)

@@ -44,10 +44,14 @@ def console(file: TextIO, color: bool | None = None) -> Console:
     """
     from rich.console import Console
 
+    class Piped(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # Console would end the process
+
     if color is None and os.environ.get("NO_COLOR"):
         color = False
     plain = color is False
-    return Console(
+    return Piped(
         file=file,
         force_terminal=color,
         color_system=None if plain else "auto",

@@ -103,15 +103,14 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     def catch_all(self, f: Callable[[_E_co], EffectOf[_B, _E2, _R2]]) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
         """On a typed failure, the effect that `f` makes of it; defects and interruption pass.
 
-        To handle one kind only, give the others back:
+        A failure with a defect beside it, of a finalizer say, passes too, so that no defect is lost; this holds for
+        all that handles typed failures. To handle one kind only, give the others back:
         `catch_all(lambda e: handle(e) if isinstance(e, Lost) else fx.fail(e))`.
         """
 
         def on_cause(cause: Cause[Any]) -> Any:
-            for reason in cause.reasons:
-                if isinstance(reason, Fail):
-                    return f(reason.error)
-            return None
+            failure = _failure(cause)
+            return None if failure is None else f(failure.error)
 
         return Fold(self, on_cause, None)
 
@@ -123,7 +122,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def or_else(self, other: EffectOf[_B, _E2, _R2]) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
         """On a typed failure, `other` instead."""
-        return Fold(self, lambda c: other if _fails(c) else None, None)
+        return Fold(self, lambda c: None if _failure(c) is None else other, None)
 
     def match(
         self, on_failure: Callable[[_E_co], _B], on_success: Callable[[_A_co], _C]
@@ -131,10 +130,8 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         """The effect that cannot fail: both ways of ending made into a value."""
 
         def failed(cause: Cause[Any]) -> EffectOf[_B] | None:
-            for reason in cause.reasons:
-                if isinstance(reason, Fail):
-                    return Succeed(on_failure(reason.error))
-            return None
+            failure = _failure(cause)
+            return None if failure is None else Succeed(on_failure(failure.error))
 
         return Fold(self, failed, lambda a: Succeed(on_success(a)))
 
@@ -249,6 +246,8 @@ class Succeed(_Instruction, eq=False):
 
 @final
 class Map(_Instruction, eq=False):
+    """The value changed by `f`."""
+
     source: Any
     f: Callable[[Any], Any]
     op = 1
@@ -256,6 +255,8 @@ class Map(_Instruction, eq=False):
 
 @final
 class FlatMap(_Instruction, eq=False):
+    """The effect that `f` makes of the value."""
+
     source: Any
     f: Callable[[Any], Any]
     op = 2
@@ -263,6 +264,8 @@ class FlatMap(_Instruction, eq=False):
 
 @final
 class Generate(_Instruction, eq=False):
+    """A generator of effects, run to its return."""
+
     f: Callable[..., Any]
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -300,24 +303,32 @@ class Suspend(_Instruction, eq=False):
 
 @final
 class Ask(_Instruction, eq=False):
+    """What `f` gives of the context."""
+
     f: Callable[[Any], Any]
     op = 6
 
 
 @final
 class Fetch(_Instruction, eq=False):
+    """The service under a raw key."""
+
     key: Any  # a raw key
     op = 15
 
 
 @final
 class Within(_Instruction, eq=False):
+    """The effect that `f` makes of the context."""
+
     f: Callable[[Any], Any]  # of the context, an effect
     op = 16
 
 
 @final
 class Local(_Instruction, eq=False):
+    """The effect in the context that `f` makes."""
+
     source: Any
     f: Callable[[Any], Any]
     op = 7
@@ -325,6 +336,8 @@ class Local(_Instruction, eq=False):
 
 @final
 class Fold(_Instruction, eq=False):
+    """The effects that follow a cause, or a value."""
+
     source: Any
     on_cause: Callable[[Any], Any]  # an effect, or None: not handled here
     on_value: Callable[[Any], Any] | None  # None: pass the value on
@@ -333,6 +346,8 @@ class Fold(_Instruction, eq=False):
 
 @final
 class OnExit(_Instruction, eq=False):
+    """The effect with a finalizer made of its exit."""
+
     source: Any
     f: Callable[[Any], Any]
     op = 9
@@ -340,24 +355,32 @@ class OnExit(_Instruction, eq=False):
 
 @final
 class FailCause(_Instruction, eq=False):
+    """The effect that ends with `cause`."""
+
     cause: Any
     op = 10
 
 
 @final
 class Mask(_Instruction, eq=False):
+    """The effect that is not interrupted."""
+
     source: Any
     op = 11
 
 
 @final
 class Await(_Instruction, eq=False):
+    """The value of an awaitable that `f` makes of the fiber."""
+
     f: Callable[[Any], Any]  # Fiber -> awaitable of the value
     op = 12
 
 
 @final
 class AwaitExit(_Instruction, eq=False):
+    """The exit of an awaitable that `f` makes of the fiber, or the exit at once."""
+
     f: Callable[[Any], Any]  # Fiber -> awaitable of an Exit
     op = 13
 
@@ -384,11 +407,20 @@ def _fails(cause: Cause[Any]) -> bool:
     return any(isinstance(r, Fail) for r in cause.reasons)
 
 
-def _as_failure(cause: Cause[Any]) -> Any:
+def _failure(cause: Cause[Any]) -> Fail[Any] | None:
+    """The first typed failure of a cause that holds no defect."""
+    found: Fail[Any] | None = None
     for reason in cause.reasons:
-        if isinstance(reason, Fail):
-            return Succeed(Failure(reason.error))
-    return None
+        if isinstance(reason, Die):
+            return None
+        if found is None and isinstance(reason, Fail):
+            found = reason
+    return found
+
+
+def _as_failure(cause: Cause[Any]) -> Any:
+    failure = _failure(cause)
+    return None if failure is None else Succeed(Failure(failure.error))
 
 
 def _as_success(value: Any) -> Any:

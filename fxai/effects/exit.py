@@ -55,7 +55,7 @@ def outcome(exit_: Exit[_A, _E]) -> Result[_A, _E]:
     if isinstance(exit_, Succeeded):
         return Success(exit_.value)
 
-    for reason in exit_.cause.reasons:
+    for reason in () if exit_.cause.defects else exit_.cause.reasons:
         if isinstance(reason, Fail):
             return Failure(reason.error)
 

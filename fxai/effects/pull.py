@@ -32,6 +32,8 @@ from fxai.effects.fiber import Fiber
 from fxai.effects.fork import FiberHandle, fork, fork_in
 from fxai.effects.scope import NOTHING, Scope, add_finalizer, scoped
 
+__all__ = ["Open", "Pull", "Steps"]
+
 Pull: TypeAlias = EffectOf[Any, Any, Any]
 Open: TypeAlias = EffectOf[Pull, Any, Any]
 Steps: TypeAlias = Generator[Pull, Any, Any]

@@ -236,7 +236,7 @@ class Schedule(Generic[_In_contra, _Out_co]):
                     return end.value
                 error = next(iter(end.cause.failures), None)
                 again = None
-                if end.cause.failures and getattr(error, "is_retryable", True):
+                if end.cause.failures and not end.cause.defects and getattr(error, "is_retryable", True):
                     again = step((yield from _MONOTONIC) - started, error)
                 if again is None:
                     yield from FailCause(end.cause)

@@ -1,4 +1,17 @@
-"""Repair: an invalid call, mended by asking a model again."""
+"""Repair: an invalid call, mended by asking a model again.
+
+>>> from fxai.effects import fx
+>>> from fxai.testing import ScriptedModel, call
+>>> from fxai.tools.tool import Tool
+>>> from returns.result import Success
+>>> ping = Tool.make("ping", success=str)
+>>> kit = Toolkit.make(ping)
+>>> model = ScriptedModel.make([call("pong", {}), call("ping", {})])
+>>> asked = LanguageModel.generate_text("Ping!", toolkit=kit, repair=repair_by_model(kit))
+>>> answered = asked.provide(ping.handler(lambda _: Success("pong"))).provide(model.layer)
+>>> [result.result for result in fx.run(answered).tool_results]
+['pong']
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Requests: one question to a model, in nobody's dialect."""
+"""Requests: one question to a model, in nobody's dialect.
+
+>>> ModelRequest(Prompt.make("Hello"), temperature=0).tool_choice
+'auto'
+"""
 
 from __future__ import annotations
 

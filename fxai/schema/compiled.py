@@ -32,6 +32,7 @@ __all__ = ["Compiled"]
 _DECODE: Final = msgspec.json.Decoder().decode
 _ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 _REFUSED = (msgspec.ValidationError, TypeError, ValueError, OverflowError)
+_LARGE: Final = 2048
 _TOO_DEEP: Final = too_deep(MAX_LEVELS)
 
 
@@ -185,15 +186,19 @@ class Compiled:
         if type(value) is self.atom or (self.own_form is not None and self.own_form(value)):
             return value
         wire = value if self.direct else self._outward(value)
-        if self.plain_forms:
-            try:
-                data = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
-                same = bool(self.take(data) == wire)
-            except (*_REFUSED, RecursionError):
-                same, data = False, None
-            if same and _is_written(data):
-                return data
-        return _DECODE(self._written(wire))
+        large = self._of_large(wire) if self.plain_forms else None
+        return _DECODE(self._written(wire)) if large is None else large
+
+    def _of_large(self, wire: Any) -> Any:
+        """The plain data of a large value, for which its text is the longer way; nothing where that is no verdict."""
+        try:
+            text = written(wire)
+            if len(text) < _LARGE or b"null" in text:  # null may have been NaN
+                return None
+            data = msgspec.to_builtins(wire, str_keys=True, enc_hook=builtin)
+            return data if self.take(data) == wire else None
+        except (*_REFUSED, RecursionError):
+            return None
 
     def encode_text(self, value: Any) -> bytes:
         """The JSON text of a value. Raises `DecodeError`."""

@@ -11,7 +11,8 @@ and finds every fault.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import repeat
 from typing import Any, Final, cast
 
 import msgspec
@@ -125,12 +126,9 @@ def _array_misfits(node: Any, value: object, pointer: str) -> Iterator[Fault]:
         yield Fault(pointer, "set" if accepted is Set else expectation(node), found_in(value))
         return
     items = list(cast("Sequence[object]", value))
-    if isinstance(node, nodes.TupleType):
-        if len(items) != len(node.item_types):
-            yield Fault(pointer, expectation(node), found_in(items))
-        inner: Callable[[int], nodes.Type] = lambda index: node.item_types[index]  # noqa: E731
-        items = items[: len(node.item_types)]
-    else:
-        inner = lambda _: node.item_type  # noqa: E731
-    for index, item in enumerate(items):
-        yield from misfits(inner(index), item, pointer_to(pointer, index))
+    fixed = isinstance(node, nodes.TupleType)
+    if fixed and len(items) != len(node.item_types):
+        yield Fault(pointer, expectation(node), found_in(items))
+    inner: Iterable[nodes.Type] = node.item_types if fixed else repeat(node.item_type)
+    for index, (item, item_node) in enumerate(zip(items, inner, strict=False)):
+        yield from misfits(item_node, item, pointer_to(pointer, index))

@@ -10,7 +10,7 @@ them all, and take what JSON Schema calls an integer (`3.0`) for one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from itertools import repeat
 from typing import Any, Final, TypeAlias
 
@@ -102,10 +102,8 @@ class _Judges:
                         inner(data[name], pointer + suffix, found)
                 elif required:
                     found.append(Fault(pointer + suffix, expectation(tp), NOTHING))
-            if closed and (extra := [name for name in data if name not in known]):
-                found += [
-                    Fault(pointer_to(pointer, name), "no property of this name", found_in(data[name])) for name in extra
-                ]
+            if closed:
+                found += _beyond(known, data, pointer)
 
         return judge
 
@@ -185,6 +183,12 @@ class _Judges:
                 found.append(Fault(pointer, expected, found_in(data)))
 
         return judge
+
+
+def _beyond(known: Collection[object], data: dict[str, Any], pointer: str) -> list[Fault]:
+    """The properties of a closed object that it does not have."""
+    extra = [name for name in data if name not in known]
+    return [Fault(pointer_to(pointer, name), "no property of this name", found_in(data[name])) for name in extra]
 
 
 def _tagged(arms: dict[Any, Judge], field: str, data: Any, pointer: str, found: list[Fault]) -> None:

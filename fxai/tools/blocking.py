@@ -23,6 +23,7 @@ from fxai.effects.interop import of_result
 __all__ = ["Blocking"]
 
 _log = logging.getLogger("fxai.tools")
+_LEFT_BEHIND = "the blocking handler of %r goes on after %s s: its thread is left behind"
 
 
 @final
@@ -63,9 +64,7 @@ class Blocking(msgspec.Struct, frozen=True):
             with anyio.CancelScope(shield=True), anyio.move_on_after(self.grace):
                 await ended.wait()
             if not ended.is_set():
-                _log.warning(
-                    "the blocking handler of %r goes on after %s s: its thread is left behind", name, self.grace
-                )
+                _log.warning(_LEFT_BEHIND, name, self.grace)
             raise
 
 

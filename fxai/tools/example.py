@@ -1,4 +1,8 @@
-"""Examples: parameters that a call may have, and the request that such a call answers."""
+"""Examples: parameters that a call may have, and the request that such a call answers.
+
+>>> Example("Is it cold in Oslo?", {"city": "Oslo"}).parameters
+{'city': 'Oslo'}
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Identities: which tool a tool is, whatever it is called and annotated with since."""
+"""Identities: which tool a tool is, whatever it is called and annotated with since.
+
+>>> from fxai.tools.tool import Tool
+>>> ping = Tool.make("ping")
+>>> ping.prefix("net.").identity == ping.identity, Tool.make("ping", success=str).identity == ping.identity
+(True, False)
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What every constructor of tools takes beside names and schemas."""
+"""What every constructor of tools takes beside names and schemas.
+
+>>> from fxai.tools.tool import Tool
+>>> Tool.make("ping", description="Answers.", failure_mode="return").description
+'Answers.'
+"""
 
 from __future__ import annotations
 

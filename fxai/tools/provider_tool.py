@@ -1,4 +1,10 @@
-"""What a provider knows a tool by, when the provider defines it."""
+"""What a provider knows a tool by, when the provider defines it.
+
+>>> from fxai.tools.tool import Tool
+>>> search = Tool.provider_defined(id="acme.search", name="Search", provider_name="search")()
+>>> search.provider.id, search.requires_handler
+('acme.search', False)
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,12 @@ MODULE_LINES = 400
 BODY_LINES = 25
 IGNORES_PER_1000 = 2
 
+# Modules that are longer than the house likes, each with its reason; none may have more than 600 lines.
+LONG_MODULES = {
+    "fxai/effects/effect.py": "effects and the instructions that they are made of refer to each other",
+    "fxai/tools/tool.py": "its constructors are ladders of overloads, one line for each argument",
+}
+
 # Functions that are longer than the house allows, each with the reason why cutting it would make it worse.
 LONG = {
     "fxai/effects/fiber.py:step": "the interpreter: one loop, whose locals would turn into attributes if it were cut"
@@ -49,10 +55,11 @@ def _body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 def test_modules_are_short() -> None:
-    """A module has at most 400 lines."""
+    """A module has at most 400 lines, but for the few that say why not, which have at most 600."""
     long = {module.path: len(module.lines) for module in modules() if len(module.lines) > MODULE_LINES}
 
-    assert long == {}
+    assert set(long) == set(LONG_MODULES)
+    assert max(long.values()) <= 600
 
 
 def test_functions_are_short() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -40,6 +41,7 @@ def works() -> Iterator[Measured]:
 
 def _fresh(statement: str) -> tuple[float, int]:
     command = [sys.executable, "-W", "ignore", "-c", CODE.format(statement)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(command, env=kept, capture_output=True, text=True, check=True)
     seconds, modules = json.loads(done.stdout)
     return float(seconds), int(modules)

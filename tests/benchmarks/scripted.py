@@ -35,7 +35,7 @@ class Turns(LanguageModel):
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         """The next turn, which the length of the history tells."""
-        asked = (len(request.prompt.messages) - 1) // 2
+        asked = (len(request.prompt) - 1) // 2
         turn: tuple[Part, ...] = (Text("done"), Finish("stop"))
         if asked < self._rounds:
             turn = (ToolCall(f"c{asked}", "forecast", _PARAMETERS), Finish("tool-calls"))

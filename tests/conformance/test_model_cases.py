@@ -17,6 +17,7 @@ from fxai.testing import ScriptedModel, TestClock, call, finish
 from fxai.tools import HandlerFailed, Tool, Toolkit, UnknownTool
 from tests.conformance.harness import Case, case
 from tests.unit.effects.journal import Journal
+from tests.unit.tools.samples import giving
 
 NAMES = ("a", "b", "c")
 
@@ -71,6 +72,13 @@ class Silent(LanguageModel):
         return fx.succeed(())
 
 
+def _is_one_of(kinds: tuple[str, ...]) -> Any:
+    def check(part: Any) -> bool:
+        return part.type in kinds
+
+    return check
+
+
 def _ran(journal: Journal) -> int:
     return sum(line.startswith("start") for line in journal.lines)
 
@@ -85,7 +93,7 @@ def test_the_form_of_a_result(case: Case, backend: Backend) -> None:
     kit: Any = Toolkit.make(Tool.make("T", parameters=Word, success=str))
     tool = kit.tools["T"]
     model = ScriptedModel.make([call(given["name"], given["params"], id=given["id"])])
-    program: Any = LanguageModel.generate_text("go", toolkit=kit).provide(tool.handler(lambda _: fx.succeed("x")))
+    program: Any = LanguageModel.generate_text("go", toolkit=kit).provide(tool.handler(giving(fx.succeed("x"))))
     (result,) = fx.run(program.provide(model.layer), backend=backend).tool_results
     expected = case.expect["toolResults"][0]
 
@@ -157,9 +165,7 @@ def test_cancelling_stops_the_handlers(case: Case, backend: Backend) -> None:
     tool = Tool.make("A", success=int)
     endless = fx.sync(begun.set).and_then(fx.never()).ensuring(journal.note("cancelled"))
     model = ScriptedModel.make([call("A", {})])
-    program: Any = LanguageModel.generate_text("go", toolkit=Toolkit.make(tool)).provide(
-        tool.handler(lambda _: endless)
-    )
+    program: Any = LanguageModel.generate_text("go", toolkit=Toolkit.make(tool)).provide(tool.handler(giving(endless)))
 
     async def main() -> None:
         async with anyio.create_task_group() as tasks:
@@ -259,9 +265,12 @@ def test_a_call_is_told_at_once_and_finish_last(case: Case, backend: Backend) ->
     told: list[tuple[float, str]] = []
     stream: Any = LanguageModel.stream_text("go", toolkit=pair.kit)
     kinds = ("tool-call", "tool-result", "finish")
-    noted = stream.filter(lambda part: part.type in kinds).for_each(
-        lambda part: fx.sync(lambda: told.append((pair.clock.now(), part.type)))
-    )
+
+    def note(part: Any) -> Any:
+        return fx.sync(lambda: told.append((pair.clock.now(), part.type)))
+
+    shown: Any = stream.filter(_is_one_of(kinds))
+    noted = shown.for_each(note)
     program, _ = pair.asked(noted, [call("A", {})])
     fx.run(program, backend=backend)
     expected = case.expect.get("types") or [*case.expect["after 10 s"], "finish"]
@@ -277,13 +286,19 @@ def test_a_failing_handler_lets_its_siblings_finish(case: Case, backend: Backend
     fails = Tool.make("fails", success=int, failure=str)
     kit: Any = pair.kit.merge(Toolkit.make(fails))
     seen: list[str] = []
-    stream: Any = LanguageModel.stream_text("go", toolkit=kit).provide(fails.handler(lambda _: fx.fail("no")))
-    noted = stream.for_each(lambda part: fx.sync(lambda: seen.append(part.type))).exit()
+    stream: Any = LanguageModel.stream_text("go", toolkit=kit).provide(fails.handler(giving(fx.fail("no"))))
+
+    def note(part: Any) -> Any:
+        return fx.sync(lambda: seen.append(part.type))
+
+    noted = stream.for_each(note).exit()
     program, _ = pair.asked(noted, [call("A", {}, id="1"), call("fails", {}, id="2")])
-    ended = fx.run(program, backend=backend)
+    ended: Any = fx.run(program, backend=backend)
     kinds = [kind for kind in seen if not kind.startswith("tool-params")]
 
     assert case.expect["types before error"] == kinds[:2]
     assert kinds[2:] == ["tool-result", "tool-result"]
-    assert isinstance(ended.cause.failures[0], HandlerFailed)
-    assert [r.id for r in ended.cause.failures[0].response.tool_results] == ["1", "2"]
+    failure: Any = ended.cause.failures[0]
+    assert isinstance(failure, HandlerFailed)
+    assert failure.response is not None
+    assert [r.id for r in failure.response.tool_results] == ["1", "2"]

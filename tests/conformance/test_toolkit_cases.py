@@ -297,7 +297,7 @@ def test_a_service_of_the_request_overrides_the_layers(case: Case, backend: Back
     """Of one key."""
 
     def handler(_: Given) -> Effect[Found, Any, Where]:
-        asked: Effect[str, Any, Where] = fx.service(Where)
+        asked = fx.service(Where)
         return asked.map(Found)
 
     tool: Any = _tool()

@@ -6,7 +6,7 @@ import pickle
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Never
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import fx
 from fxai.schema import Schema
+from fxai.schema.data import is_object
 from fxai.tools import Annotations, Destructive, InvalidParameters, Meta, Readonly, Strict, Title, Tool, Toolkit
 
 LAW = settings(deadline=None, max_examples=60)
@@ -56,7 +57,8 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 TEXT = st.text(max_size=5)
-TIMES = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1)).map(lambda t: t.replace(microsecond=0, tzinfo=UTC))
+START, END = datetime(1970, 1, 1), datetime(2100, 1, 1)  # noqa: DTZ001  # hypothesis wants them without a zone
+TIMES = st.datetimes(START, END).map(lambda t: t.replace(microsecond=0, tzinfo=UTC))
 INNER = st.builds(Inner, TEXT, st.sampled_from(Colour))
 RICH = st.builds(
     Rich,
@@ -92,10 +94,14 @@ def _same(p: Rich) -> Result[Rich, Refused]:
     return Success(p)
 
 
+def _given(p: object) -> Result[object, Never]:
+    return Success(p)
+
+
 def _changed(draw: st.DataObject, plain: Any) -> Any:
     """Valid data with one thing in it replaced, dropped or added."""
-    if isinstance(plain, dict):
-        members: dict[str, Any] = dict(plain)
+    if is_object(plain):
+        members = dict(plain)
         name = draw.draw(st.sampled_from([*members, "extra"]))
         way = draw.draw(st.sampled_from(["drop", "replace", "inside"]))
         if way == "drop":
@@ -143,16 +149,19 @@ def test_a_failure_is_encoded_by_its_own_schema(failure: Refused, value: Rich) -
 def test_the_schema_accepts_exactly_what_the_decoder_accepts(value: Rich, data: st.DataObject) -> None:
     """Whatever is changed in valid parameters: both accept them, or both refuse them.
 
-    A text that has the form the schema tells and no value, such as a date that there is not, only the decoder refuses.
+    What has the wire form of a codec and no value, such as a moment beyond the calendar, only the decoder refuses.
     """
     plain = _changed(data, Schema.of(Rich).encode(value).unwrap())
     typed = kit.call("echo", plain).provide(echo.handler(_same))
     raw = Tool.dynamic("echo", parameters=echo.json_schema())
-    untyped = Toolkit.make(raw).call("echo", plain).provide(raw.handler(lambda p: Success(p)))
+    untyped = Toolkit.make(raw).call("echo", plain).provide(raw.handler(_given))
 
     decoded, valid = fx.run_sync(typed), fx.run_sync(untyped)
 
-    assert decoded.is_failure is valid.is_failure, (plain, decoded, valid)
+    if decoded.is_failure and not valid.is_failure:
+        assert {fault.pointer for fault in decoded.result.faults} <= {"/at", "/price"}  # the places that have a codec
+    else:
+        assert decoded.is_failure is valid.is_failure
 
 
 @LAW
@@ -182,7 +191,7 @@ def test_any_text_is_an_outcome(text: bytes | str) -> None:
 def test_raw_parameters_reach_the_handler_as_they_are(value: Any) -> None:
     """A tool without validation passes all JSON, and gives it back."""
     free = Tool.dynamic("free", parameters={}, validation="none")
-    outcome = fx.run_sync(Toolkit.make(free).call("free", value).provide(free.handler(lambda p: Success(p))))
+    outcome = fx.run_sync(Toolkit.make(free).call("free", value).provide(free.handler(_given)))
 
     assert outcome.result == value
     assert outcome.encoded_result == value
@@ -210,7 +219,7 @@ def test_what_json_cannot_carry_is_never_sent(value: Decimal) -> None:
     from tests.unit.tools.samples import failure_of, giving
 
     made = Rich(1, (), datetime(1970, 1, 1, tzinfo=UTC), value)
-    sent = {"number": 1, "words": [], "at": 0, "price": "1"}
+    sent: dict[str, Any] = {"number": 1, "words": [], "at": 0, "price": "1"}
     failure = failure_of(kit.call("echo", sent).provide(echo.handler(giving(Success(made)))))
 
     assert isinstance(failure, InvalidResult)

@@ -11,17 +11,12 @@ from returns.result import Success
 
 from fxai.effects import fx
 from fxai.tools import Annotations, NameConflictError, NameMap, NameRule, Readonly, Title, Tool, Toolkit
-from tests.unit.tools.samples import Sum
+from tests.unit.tools.samples import Sum, giving
 
 LAW = settings(deadline=None)
 
 NAMES = st.text(min_size=1, max_size=6).filter(str.strip)
-KINDS: dict[str, Any] = {
-    "plain": lambda name: Tool.make(name),
-    "sum": lambda name: Tool.make(name, parameters=Sum, success=int),
-    "raw": lambda name: Tool.dynamic(name, parameters={"type": "object"}),
-    "external": lambda name: Tool.make(name).external(),
-}
+KINDS = ["plain", "sum", "raw", "external"]
 PREFIXES = st.text(max_size=3)
 
 
@@ -29,12 +24,18 @@ PREFIXES = st.text(max_size=3)
 def tools(draw: st.DrawFn) -> Tool[Any, Any, Any]:
     """A tool of any kind; of one name there is one."""
     name = draw(NAMES)
-    kinds = list(KINDS)
-    tool: Tool[Any, Any, Any] = KINDS[kinds[sum(map(ord, name)) % len(kinds)]](name)
-    return tool
+    match KINDS[sum(map(ord, name)) % len(KINDS)]:
+        case "plain":
+            return Tool.make(name)
+        case "sum":
+            return Tool.make(name, parameters=Sum, success=int)
+        case "raw":
+            return Tool.dynamic(name, parameters={"type": "object"})
+        case _:
+            return Tool.make(name).external()
 
 
-TOOLKITS: st.SearchStrategy[Toolkit[Any]] = st.lists(tools(), max_size=6).map(lambda listed: Toolkit.of(listed))
+TOOLKITS: st.SearchStrategy[Toolkit[Any]] = st.lists(tools(), max_size=6).map(Toolkit.of)
 
 
 @LAW
@@ -123,13 +124,10 @@ def test_every_tool_finds_its_own_handler(kit: Toolkit[Any]) -> None:
     ours = [tool for tool in kit if tool.requires_handler and not tool.json_schema().get("required")]
     chosen: Toolkit[Any] = Toolkit.of(ours)
 
-    def answering(name: str) -> Any:
-        return lambda _: Success(name)
-
     named = Toolkit.of([Tool.dynamic(tool.name) for tool in chosen])
     layers: Any = Toolkit.empty().to_layer(_nothing())
     for tool in named:
-        layers = layers | tool.handler(answering(tool.name))
+        layers = layers | tool.handler(giving(Success(tool.name)))
     prefixed = named.prefix("x")
 
     for tool in named:

@@ -40,7 +40,7 @@ class Stamp(msgspec.Struct, frozen=True):
     timestamp: Schema.EpochMillis
 
 
-EMPTY = {"type": "object", "properties": {}}
+EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 SEARCH: dict[str, Any] = {
     "type": "object",
     "properties": {"query": {"type": "string"}, "limit": {"type": "number"}},

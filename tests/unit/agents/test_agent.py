@@ -39,8 +39,15 @@ def _run(turns: list[Any], backend: Backend = "asyncio", prompt: Any = "go", **o
 def _streamed(turns: list[Any], backend: Backend = "asyncio", **options: Any) -> tuple[list[Any], Any]:
     desk, parts = Desk(), list[Any]()
     stream: Any = desk.served(_agent(desk, **options).stream("go"), ScriptedModel.make(turns))
-    ended: Any = fx.run_exit(stream.for_each(lambda part: fx.sync(lambda: parts.append(part))), backend=backend)
+    ended: Any = fx.run_exit(stream.for_each(_into(parts)), backend=backend)
     return parts, ended
+
+
+def _into(parts: list[Any]) -> Any:
+    def add(part: Any) -> Any:
+        return fx.sync(lambda: parts.append(part))
+
+    return add
 
 
 def _rounds(parts: list[Any]) -> list[Response]:
@@ -107,7 +114,7 @@ def test_usage_is_that_of_all_rounds() -> None:
 def test_the_budget_is_ten_rounds(backend: Backend) -> None:
     """Then it fails with the conversation so far; the message says what to do."""
     ended, model = _run([call("add", ONE)] * 20, backend)
-    (failure,) = ended.cause.failures
+    failure: Any = ended.cause.failures[0]
 
     assert isinstance(failure, BudgetExceeded)
     assert (failure.what, failure.limit, len(model.requests)) == ("rounds", 10, 10)
@@ -145,7 +152,7 @@ def test_a_budget_allows_one_round_at_least() -> None:
 )
 def test_a_demand_holds_for_the_first_round(choice: Any, following: Any, backend: Backend) -> None:
     """`required` and `tool` do; a narrowed choice stays narrowed."""
-    turns = [[call("add", ONE), finish("tool-calls")], text("ok")]
+    turns: list[Any] = [[call("add", ONE), finish("tool-calls")], text("ok")]
     desk, model = Desk(), ScriptedModel.make(turns)
     fx.run(desk.served(_agent(desk, tool_choice=choice).execute("go"), model), backend=backend)
     again = ScriptedModel.make(turns)
@@ -213,9 +220,9 @@ def test_provider_executed_calls_need_no_other_round() -> None:
 def test_a_failing_handler_fails_with_the_whole_history(backend: Backend) -> None:
     """What was said in all rounds, the results of the last one too."""
     ended, _ = _run([call("add", ONE), ["So:", call("double", ONE, id="d"), call("add", ONE, id="a")]], backend)
-    (failure,) = ended.cause.failures
+    failure: Any = ended.cause.failures[0]
 
-    assert isinstance(failure, HandlerFailed)
+    assert type(failure) is HandlerFailed
     assert failure.error == TooBig(1)
     assert failure.history is not None
     assert [m.role for m in failure.history] == ["user", "assistant", "tool", "assistant", "tool"]

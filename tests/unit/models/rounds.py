@@ -38,7 +38,7 @@ class Desk:
             double.handler(self._double)
             | self.broken.handler(self._broken)
             | self.slow.handler(self._slow)
-            | self.raw.handler(lambda p: Success(p))
+            | self.raw.handler(self._raw)
         )
         return self.kit.to_layer(on_add | rest)
 
@@ -53,6 +53,9 @@ class Desk:
     def _broken(self, _: object) -> Any:
         self.journal.add("broken")
         raise self.boom
+
+    def _raw(self, p: object) -> Any:
+        return Success(p)
 
     def _slow(self, p: Sum) -> Any:
         begin, end = self.journal.note(f"start {p.a}"), self.journal.note(f"end {p.a}")
@@ -85,6 +88,10 @@ def streamed(desk: Desk, said: Any, backend: Backend = "asyncio", **options: Any
     options.setdefault("toolkit", desk.kit)
     parts: list[Any] = []
     stream: Any = desk.served(LanguageModel.stream_text("go", **options), model)
-    program: EffectOf[Any, Any, None] = stream.tap(lambda part: fx.sync(lambda: parts.append(part))).drain()
+
+    def keep(part: Any) -> Any:
+        return fx.sync(lambda: parts.append(part))
+
+    program: EffectOf[Any, Any, None] = stream.for_each(keep)
     ended: Exit[Any, Any] = fx.run_exit(program, backend=backend)
     return parts, ended

@@ -60,9 +60,9 @@ def test_a_mended_name_runs_that_tool(backend: Backend) -> None:
     """Its failures are encoded by its own schema."""
     repair, _ = _mending(call("double", ONE))
     ended = exit_of(Desk(), [call("duoble", {}, id="c")], backend, repair=repair)
-    (failure,) = ended.cause.failures
+    failure: Any = ended.cause.failures[0]
 
-    assert isinstance(failure, HandlerFailed)
+    assert type(failure) is HandlerFailed
     assert failure.error == TooBig(1)
     assert failure.response is not None
     assert failure.response.tool_results[0].encoded_result == {"limit": 1}
@@ -103,7 +103,7 @@ def test_calls_that_are_refused_or_fail_are_not_mended(backend: Backend) -> None
 def test_a_model_mends_a_call(backend: Backend) -> None:
     """It is shown what was wrong, and must call the same tool; for an unknown tool, any."""
     kit = Toolkit.make(add)
-    script = [
+    script: list[Any] = [
         [call("add", {"a": "x"}, id="c"), msgspec.structs.replace(call("sum", {}), id="d")],
         call("add", ONE),
         call("add", {"a": 2, "b": 2}),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from returns.result import Success
 
-from fxai.effects import fx
+from fxai.effects import Layer, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import AiError, Prompt, Response
 from fxai.messages.errors import RateLimitError
@@ -101,8 +101,6 @@ def test_an_empty_turn_is_an_empty_response() -> None:
             """Nothing."""
             return fx.succeed(())
 
-    from fxai.effects import Layer
-
     response = fx.run(LanguageModel.generate_text("go").provide(Layer.succeed(LanguageModel, Silent())))
     parts = fx.run(LanguageModel.stream_text("go").collect().provide(Layer.succeed(LanguageModel, Silent())))
 
@@ -185,13 +183,14 @@ def test_a_choice_without_names_is_refused() -> None:
 
 def test_the_model_is_shown_what_it_may_choose_from() -> None:
     """`one_of` narrows the tools of the request; a single tool is named among all; the choice is passed on."""
-    for choice, shown in (
+    cases: list[tuple[Any, list[str]]] = [
         ("auto", ["add", "double"]),
         (ToolChoice.tool("add"), ["add", "double"]),
         (ToolChoice.one_of(["double"]), ["double"]),
-    ):
+    ]
+    for choice, shown in cases:
         model = ScriptedModel.make([text("ok")])
-        kit: Any = Toolkit.make(add.external(), double.external())
+        kit: Toolkit[Any] = Toolkit.of([add.external(), double.external()])
         fx.run(LanguageModel.generate_text("go", toolkit=kit, tool_choice=choice).provide(model.layer))
 
         assert [tool.name for tool in model.requests[0].tools] == shown
@@ -275,7 +274,7 @@ def test_the_models_mistakes_are_results_it_can_read(backend: Backend) -> None:
         call("add", ONE, id="a"),
     ]
     response = asked(Desk(), said, backend)
-    kinds = [type(r.result) for r in response.tool_results]
+    kinds: list[Any] = [type(r.result) for r in response.tool_results]
 
     assert kinds == [UnknownTool, InvalidParameters, InvalidParameters, int]
     assert "not JSON" in response.tool_results[2].encoded_result["message"]
@@ -285,9 +284,10 @@ def test_the_models_mistakes_are_results_it_can_read(backend: Backend) -> None:
 def test_mistakes_fail_the_round_when_asked(backend: Backend) -> None:
     """`on_invalid_call="error"`: a typed failure, after the other calls, whose response holds all results."""
     ended = exit_of(Desk(), [call("nope", {}, id="u"), call("add", ONE, id="a")], backend, on_invalid_call="error")
-    (failure,) = ended.cause.failures
+    failure: Any = ended.cause.failures[0]
 
     assert isinstance(failure, UnknownTool)
+    assert failure.response is not None
     assert [(r.id, r.is_failure) for r in failure.response.tool_results] == [("u", True), ("a", False)]
 
 
@@ -308,8 +308,9 @@ def test_a_failing_handler_neither_cancels_nor_loses_its_siblings(backend: Backe
 
     ended = fx.run(moved, backend=backend)[0]
 
-    (failure,) = ended.cause.failures
-    assert isinstance(failure, HandlerFailed)
+    failure: Any = ended.cause.failures[0]
+    assert type(failure) is HandlerFailed
+    assert failure.response is not None
     assert (failure.name, failure.error) == ("double", TooBig(1))
     assert _results(failure.response) == [("s", 1, False), ("d", {"limit": 1}, True), ("a", 3, False)]
     assert failure.response.finish_reason == "tool-calls"
@@ -352,7 +353,7 @@ def test_a_result_that_does_not_fit_fails_the_round(backend: Backend) -> None:
     model = ScriptedModel.make([[call("bad", {}, id="b"), call("add", ONE, id="a")]])
     program: Any = LanguageModel.generate_text("go", toolkit=kit).provide(bad.handler(giving(Success("x"))))
     ended: Any = fx.run_exit(desk.served(program, model), backend=backend)
-    (failure,) = ended.cause.failures
+    failure: Any = ended.cause.failures[0]
 
     assert isinstance(failure, InvalidResult)
     assert failure.response is not None
@@ -383,7 +384,7 @@ def test_to_model_output_changes_what_the_model_is_shown(backend: Backend) -> No
     kit = desk.kit.omit("add").merge(Toolkit.make(shown))
     response = asked(desk, [call("add", ONE), call("add", {})], backend, toolkit=kit)
 
-    assert [(r.result, r.encoded_result) for r in response.tool_results][0] == (3, "it is 3")
+    assert (response.tool_results[0].result, response.tool_results[0].encoded_result) == (3, "it is 3")
     assert response.tool_results[1].encoded_result["type"] == "invalid-parameters"
 
 
@@ -393,7 +394,7 @@ def test_to_model_output_changes_what_the_model_is_shown(backend: Backend) -> No
 def test_the_models_failure_is_the_rounds(backend: Backend) -> None:
     """As `AiError`; nothing runs."""
     ended = exit_of(Desk(), [delay(0), fails(RateLimitError(retry_after=2))], backend)
-    (failure,) = ended.cause.failures
+    failure: Any = ended.cause.failures[0]
 
     assert isinstance(failure, AiError)
     assert (failure.is_retryable, failure.retry_after) == (True, 2)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
-from fxai.effects import Effect, fx
+from fxai.effects import Effect, Layer, Stream, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import AiError, Response
 from fxai.messages.errors import NetworkError
-from fxai.messages.part import ToolCall, ToolParamsDelta, ToolParamsStart, ToolResult
+from fxai.messages.part import TextDelta, ToolCall, ToolParamsDelta, ToolParamsStart, ToolResult
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, call, delay, fails, finish, reasoning, text
 from fxai.tools import CallContext, Denied, HandlerFailed, Interrupted, Tool, Toolkit
@@ -31,6 +30,17 @@ SAID: dict[str, Any] = {
     "params cut": ["x", ToolParamsStart("c", "raw"), ToolParamsDelta("c", '{"a"'), finish("length")],
     "params broken": [ToolParamsStart("c", "raw"), ToolParamsDelta("c", '{"a"'), finish("stop")],
 }
+
+
+def _noting(journal: Journal) -> Any:
+    def note(part: Any) -> Any:
+        return journal.note(part.type)
+
+    return note
+
+
+def _kind(part: Any) -> str:
+    return str(part.type)
 
 
 @pytest.mark.parametrize("said", list(SAID))
@@ -63,7 +73,7 @@ def test_a_call_comes_before_its_result_and_finish_is_held_back(backend: Backend
     seen = desk.journal
     model = ScriptedModel.make([[call("slow", {"a": 1, "b": 10}, id="s")]])
     stream: Any = desk.served(LanguageModel.stream_text("go", toolkit=desk.kit), model)
-    read = stream.for_each(lambda part: seen.note(part.type))
+    read = stream.for_each(_noting(seen))
     moved = fx.all_(read, desk.clock.advance(9).and_then(seen.note("9 s")).and_then(desk.clock.advance(9)))
 
     fx.run(moved.provide(desk.clock.layer), backend=backend)
@@ -139,9 +149,9 @@ def test_resolution_can_be_left_out_of_a_stream(backend: Backend) -> None:
 def test_a_failing_handler_fails_the_stream_after_its_siblings(backend: Backend) -> None:
     """Their results come, the failed one's too, no finish; the failure's response holds all that was said."""
     parts, ended = streamed(Desk(), ["So: ", call("double", ONE, id="d"), call("add", ONE, id="a")], backend)
-    (failure,) = ended.cause.failures
+    failure: Any = ended.cause.failures[0]
 
-    assert isinstance(failure, HandlerFailed)
+    assert type(failure) is HandlerFailed
     assert failure.error == TooBig(1)
     assert {part.id: part.is_failure for part in parts if part.type == "tool-result"} == {"d": True, "a": False}
     assert "finish" not in [part.type for part in parts]
@@ -166,7 +176,7 @@ def test_a_stream_that_is_cut_keeps_what_came(backend: Backend) -> None:
     desk = Desk()
     said = ["Half ", call("add", ONE), delay(0), fails(NetworkError("TransportError"))]
     parts, ended = streamed(desk, said, backend)
-    (failure,) = ended.cause.failures
+    failure: Any = ended.cause.failures[0]
 
     assert isinstance(failure, AiError)
     assert Response.from_stream(parts).text == "Half "
@@ -187,14 +197,9 @@ def test_leaving_early_stops_the_model(backend: Backend) -> None:
 
         def ask_stream(self, request: Any) -> Any:
             """Words."""
-            from fxai.effects import Stream
-            from fxai.messages.part import TextDelta
-
             return Stream.unfold(0, lambda n: fx.sleep(0).as_((TextDelta("t", str(n)), n + 1))).ensuring(
                 journal.note("model stopped")
             )
-
-    from fxai.effects import Layer
 
     async def main() -> list[str]:
         said: list[str] = []
@@ -250,12 +255,12 @@ def test_the_model_is_read_no_faster_than_its_reader(backend: Backend) -> None:
 
         def ask_stream(self, request: Any) -> Any:
             """Numbers."""
-            from fxai.effects import Stream
-            from fxai.messages.part import TextDelta
 
-            return Stream.unfold(0, lambda n: fx.sync(lambda: (made.append(n), (TextDelta("t", str(n)), n + 1))[1]))
+            def following(n: int) -> Any:
+                made.append(n)
+                return fx.succeed((TextDelta("t", str(n)), n + 1))
 
-    from fxai.effects import Layer
+            return Stream.unfold(0, following)
 
     stream = LanguageModel.stream_text("go").provide(Layer.succeed(LanguageModel, Counting()))
 
@@ -268,7 +273,7 @@ def test_a_stream_passes_through_other_streams(backend: Backend) -> None:
     desk = Desk()
     model = ScriptedModel.make([[call("add", ONE)], text("x")])
     round_: Any = LanguageModel.stream_text("go", toolkit=desk.kit)
-    both: Any = desk.served(round_.buffer(2).merge(LanguageModel.stream_text("go")).map(lambda part: part.type), model)
+    both: Any = desk.served(round_.buffer(2).merge(LanguageModel.stream_text("go")).map(_kind), model)
 
     kinds = fx.run(both.collect(), backend=backend)
 

@@ -258,12 +258,14 @@ def test_any_other_error_of_a_codec_is_a_bug_and_is_raised() -> None:
 
 def test_values_of_another_type_do_not_reach_the_codec() -> None:
     """What is no `datetime` is a fault, not an `AttributeError`."""
-    bad: Any = Stamp("yesterday")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    wrong: Any = "yesterday"
+    number: Any = 3
+    bad: Any = Stamp(wrong)
 
     assert str(Schema.of(Stamp).encode(bad).failure()) == "/at: expected datetime, found string 'yesterday'"
-    assert str(Schema.of(Stamp).encode(Stamp(NOON, 3)).failure()) == "/note: expected string, found integer 3"  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    assert isinstance(Schema.of(Tree).encode(Stamp(NOON)), Failure)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    assert isinstance(Schema.of(list[Stamp]).encode("x"), Failure)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert str(Schema.of(Stamp).encode(Stamp(NOON, number)).failure()) == "/note: expected string, found integer 3"
+    assert isinstance(Schema.of(Tree).encode(bad), Failure)
+    assert isinstance(Schema.of(list[Stamp]).encode(wrong), Failure)
 
 
 def test_naive_times_name_no_instant() -> None:

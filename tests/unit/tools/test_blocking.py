@@ -16,7 +16,7 @@ from returns.result import Failure, Success
 from fxai.effects import fx
 from fxai.effects.runtime import Backend
 from fxai.tools import CallContext, HandlerFailed, Toolkit
-from tests.unit.tools.samples import Sum, TooBig, add, add_kit, defect_of, double, failure_of, outcome_of
+from tests.unit.tools.samples import Sum, TooBig, add, add_kit, defect_of, double, failure_of, giving, outcome_of
 
 GOOD = {"a": 1, "b": 2}
 
@@ -75,7 +75,7 @@ def test_its_typed_failure_and_its_exceptions_stay_apart(backend: Backend) -> No
 
     assert failure_of(failed, backend) == HandlerFailed("double", TooBig(3))
     assert defect_of(add_kit.call("add", GOOD).provide(_blocking(breaks)), backend) is boom
-    bare = defect_of(add_kit.call("add", GOOD).provide(_blocking(lambda _: 5)), backend)
+    bare = defect_of(add_kit.call("add", GOOD).provide(_blocking(giving(5))), backend)
     assert "'add'" in str(bare)
     assert "must return a Result" in str(bare)
 

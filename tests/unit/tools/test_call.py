@@ -11,15 +11,28 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
-from fxai.effects import Effect, Fail, Failed, Gen, fx
+from fxai.effects import Effect, Fail, Failed, Gen, Stream, fx
 from fxai.effects.runtime import Backend
 from fxai.schema import Fault, Schema
 from fxai.tools import CallContext, HandlerFailed, InvalidParameters, InvalidResult, Outcome, Tool, Toolkit, UnknownTool
 from tests.unit.effects.journal import Journal
-from tests.unit.tools.samples import Sum, TooBig, add, add_kit, double, failure_of, on_add, on_double, outcome_of
+from tests.unit.tools.samples import (
+    Sum,
+    TooBig,
+    add,
+    add_kit,
+    double,
+    failure_of,
+    giving,
+    on_add,
+    on_double,
+    outcome_of,
+)
 
 
 class Stamp(msgspec.Struct, frozen=True):
+    """A moment."""
+
     at: Schema.EpochMillis
 
 
@@ -125,7 +138,11 @@ def test_several_failures_at_once_are_one_result() -> None:
     """Of failures that arise side by side the first is the call's; none leaks out unwrapped."""
 
     def handler(_: Sum) -> Effect[int, TooBig]:
-        return fx.race(fx.fail(TooBig(1)), fx.fail(TooBig(2)))
+        one: Effect[int, TooBig] = fx.fail(TooBig(1))
+        two: Effect[int, TooBig] = fx.fail(TooBig(2))
+        race: Any = fx.race
+        raced: Effect[int, TooBig] = race(one, two)
+        return raced
 
     params = {"a": 1, "b": 1}
     returned = outcome_of(mild_kit.call("double", params).provide(mild.handler(handler)))
@@ -153,7 +170,7 @@ def test_a_result_of_another_type_is_never_sent(
     """What the handler gave does not fit what the tool declares: `InvalidResult`, in both modes."""
     tool: Any = double.with_options(failure_mode=mode)
     failure = failure_of(
-        Toolkit.make(tool).call("double", {"a": 1, "b": 1}).provide(tool.handler(lambda _: answer)), backend
+        Toolkit.make(tool).call("double", {"a": 1, "b": 1}).provide(tool.handler(giving(answer))), backend
     )
 
     assert isinstance(failure, InvalidResult)
@@ -264,8 +281,8 @@ def test_preliminaries_come_before_a_failure_too(backend: Backend) -> None:
 
 def test_mistakes_are_the_one_outcome_of_a_stream() -> None:
     """An unknown tool and wrong parameters give exactly one final outcome."""
-    for name, params in (("sum", {}), ("double", {})):
-        outcomes = fx.run(mild_kit.handle(name, params).collect().provide(_counting(Journal())))
+    for name in ("sum", "double"):
+        outcomes = fx.run(mild_kit.handle(name, {}).collect().provide(_counting(Journal())))
         assert [(o.is_failure, o.preliminary) for o in outcomes] == [(True, False)]
 
 
@@ -304,7 +321,6 @@ def test_closing_early_stops_the_handler(backend: Backend) -> None:
 
 def test_a_stream_handlers_items_are_preliminary_but_the_last(backend: Backend) -> None:
     """A handler that returns a `Stream` needs no context to show what it has so far."""
-    from fxai.effects import Stream
 
     def handler(p: Sum) -> Any:
         return Stream.make(p.a, p.b, p.a + p.b)

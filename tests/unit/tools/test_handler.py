@@ -18,7 +18,18 @@ from fxai.effects.runtime import Backend
 from fxai.messages import Prompt
 from fxai.tools import CallContext, HandlerFailed, HandlerOf, Tool, Toolkit
 from tests.unit.effects.journal import Journal
-from tests.unit.tools.samples import Sum, TooBig, add, add_kit, defect_of, double, failure_of, on_add, outcome_of
+from tests.unit.tools.samples import (
+    Sum,
+    TooBig,
+    add,
+    add_kit,
+    defect_of,
+    double,
+    failure_of,
+    giving,
+    on_add,
+    outcome_of,
+)
 
 
 class Factor(Tag[int]):
@@ -29,7 +40,8 @@ class Log(Service):
     """Where lines go."""
 
     @abstractmethod
-    def line(self, text: str) -> Effect[None]: ...
+    def line(self, text: str) -> Effect[None]:
+        """Adds one."""
 
 
 class _Lines(Log):
@@ -66,7 +78,7 @@ async def _awaited_io(p: Sum) -> IOResult[int, TooBig]:
 
 
 def _effect(p: Sum) -> Effect[int, TooBig, Factor]:
-    asked: Effect[int, Never, Factor] = fx.service(Factor)
+    asked = fx.service(Factor)
     return asked.flat_map(lambda factor: fx.lift(_answer(p)).map(lambda n: n * factor))
 
 
@@ -81,7 +93,8 @@ def _generator(p: Sum) -> Gen[int, TooBig, Factor]:
 
 
 def _stream(p: Sum) -> Stream[int, TooBig, Factor]:
-    factor = StreamOf.from_effect(fx.service(Factor))
+    asked = fx.service(Factor)
+    factor = StreamOf.from_effect(asked)
     return StreamOf.make(1, 2).concat(factor.map_effect(lambda n: fx.lift(_answer(p)).map(lambda total: total * n)))
 
 
@@ -167,18 +180,14 @@ def test_what_never_waits_runs_without_an_event_loop() -> None:
 # -- what is no form
 
 
-def _giving(value: object) -> Callable[..., Any]:
-    return lambda _: value
-
-
 async def _bare_awaited(_: Sum) -> Any:
     return 5
 
 
 BARE: dict[str, Callable[..., Any]] = {
-    "number": _giving(5),
-    "none": _giving(None),
-    "maybe": _giving(Some(5)),
+    "number": giving(5),
+    "none": giving(None),
+    "maybe": giving(Some(5)),
     "awaited": _bare_awaited,
 }
 
@@ -212,7 +221,7 @@ def test_what_a_handler_raises_is_a_defect(form: str, mode: Any, backend: Backen
         raise boom
 
     forms: dict[str, Any] = {"plain": plain, "awaited": awaited, "generator": generator}
-    forms["stream"] = _giving(StreamOf.make(Sum(1, 2)).map(plain))
+    forms["stream"] = giving(StreamOf.make(Sum(1, 2)).map(plain))
     tool: Any = double.with_options(failure_mode=mode)
     called = Toolkit.make(tool).call("double", GOOD).provide(tool.handler(forms[form]))
 
@@ -349,7 +358,9 @@ def test_a_layer_can_build_a_handler_from_services() -> None:
         return add.handler(handler)
 
     made: Effect[Layer[HandlerOf[Sum, int, Never]], Never, Log] = fx.service(Log).map(build)
-    handlers: Any = Layer.unwrap(made).provide(Layer.succeed(Log, lines))
+    unwrap: Any = Layer.unwrap
+    unwrapped: Any = unwrap(made)
+    handlers: Any = unwrapped.provide(Layer.succeed(Log, lines))
 
     assert outcome_of(add_kit.call("add", GOOD).provide(add_kit.to_layer(handlers))).result == 3
     assert lines.lines == ["1 + 2"]

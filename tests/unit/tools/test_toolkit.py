@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,9 +51,13 @@ def test_the_same_tool_twice_is_one_tool() -> None:
 
 def test_two_different_tools_of_one_name_are_an_error_that_names_both() -> None:
     """The message says what each is, and the ways out."""
-    for make in (lambda: Toolkit.make(one, other_one), lambda: Toolkit.make(one).merge(Toolkit.make(other_one))):
+    ways: list[Callable[[], object]] = [
+        lambda: Toolkit.make(one, other_one),
+        lambda: Toolkit.make(one).merge(Toolkit.make(other_one)),
+    ]
+    for way in ways:
         with pytest.raises(ToolConflictError) as raised:
-            make()
+            way()
 
         assert "'one'" in str(raised.value)
         assert "Another one." in str(raised.value)
@@ -63,8 +68,10 @@ def test_two_different_tools_of_one_name_are_an_error_that_names_both() -> None:
 
 def test_a_conflict_can_be_settled() -> None:
     """The first or the last is kept, at the first one's place."""
-    assert list(Toolkit.of([one, two, other_one], on_conflict="first")) == [one, two]
-    assert list(Toolkit.of([one, two, other_one], on_conflict="last")) == [other_one, two]
+    listed: list[Tool[Any, Any, Any]] = [one, two, other_one]
+
+    assert list(Toolkit.of(listed, on_conflict="first")) == [one, two]
+    assert list(Toolkit.of(listed, on_conflict="last")) == [other_one, two]
     merged = Toolkit.make(one, two).merge(Toolkit.make(other_one), on_conflict="last")
     assert list(merged) == [other_one, two]
 
