@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final, overload
 
 from returns.maybe import Maybe
 from typing_extensions import TypeVar
@@ -88,8 +88,14 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """The stream that fails at once."""
         return StreamOf(Succeed(_pull.failure(error)))
 
+    @overload  # with Never first: pyright solves `E | E2` to Unknown when both are Never
     @staticmethod
-    def unwrap(effect: EffectOf[StreamOf[_B, _E, _R], _E2, Scope | _R2]) -> StreamOf[_B, _E | _E2, _R | _R2]:
+    def unwrap(effect: EffectOf[StreamOf[_B, _E, _R], Never, Scope | _R2]) -> StreamOf[_B, _E, _R | _R2]: ...
+    @overload
+    @staticmethod
+    def unwrap(effect: EffectOf[StreamOf[_B, _E, _R], _E2, Scope | _R2]) -> StreamOf[_B, _E | _E2, _R | _R2]: ...
+    @staticmethod
+    def unwrap(effect: EffectOf[StreamOf[Any, Any, Any], Any, Any]) -> StreamOf[Any, Any, Any]:
         """The stream that `effect` gives; what it acquires is released when the stream ends."""
         return StreamOf(effect.flat_map(lambda stream: stream._open))
 

@@ -3,6 +3,12 @@
 Calls run only when the model finished its turn; a turn that was cut has its calls answered by `Interrupted`. A call
 outside the tool choice is answered by `Denied`. A handler that fails in failure mode `"error"`, or with a defect,
 neither cancels its siblings nor loses their results: they finish, then the failure is told, with the response so far.
+
+>>> from fxai.tools.toolkit import Toolkit
+>>> turn = Turn((ToolCall("c1", "add", {}), Finish("length")), Resolution(Toolkit.empty().tools))
+>>> from fxai.effects import fx
+>>> fx.run_sync(turn.resolve().and_then(Suspend(turn.outcome))).tool_results[0].result.reason
+"the model's turn was cut off (length), so its calls were not run"
 """
 
 from __future__ import annotations
@@ -42,6 +48,7 @@ Repair: TypeAlias = Callable[[ToolCall, UnknownTool | InvalidParameters], Effect
 
 Emit: TypeAlias = Callable[[StreamPart], EffectOf[None]]
 
+_UNAPPROVED = "it needs approval, and there is nobody here who could give it"
 _FINISHED: frozenset[FinishReason] = frozenset(("stop", "tool-calls", "pause"))
 
 
@@ -194,6 +201,8 @@ class Turn:
                 self._results[at] = _told(call, Denied(call.name, refusal(choice)))
             elif (tool := tools.get(call.name)) is not None and not tool.requires_handler:
                 self._external = True
+            elif tool is not None and tool.needs_approval is not False:
+                self._results[at] = _told(call, Denied(call.name, _UNAPPROVED))
             else:
                 self._runnable.append(at)
 

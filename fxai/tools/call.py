@@ -2,6 +2,13 @@
 
 The model's mistakes become failed outcomes that it can read and correct; a typed failure becomes one too, or goes into
 the error channel, as the tool's failure mode says. A defect stays a defect.
+
+>>> from fxai.effects import fx
+>>> from fxai.tools.tool import Tool
+>>> ping = Tool.make("ping", success=str)
+>>> called = Call({"ping": ping}, "ping", {}).effect.provide(ping.handler(lambda _: Success("pong")))
+>>> fx.run_sync(called).encoded_json
+b'"pong"'
 """
 
 from __future__ import annotations
@@ -94,7 +101,7 @@ class Call(msgspec.Struct, eq=False):
             return self._mistake(InvalidParameters(self.name, error.failure.faults))
         handler: Handler | None = services.services.get(tool.identity)
         if handler is None:
-            raise missing_handler(tool.identity)
+            raise missing_handler(tool)
 
         answer = handler.answer(params, tool, self, services)
         kind = answer.__class__

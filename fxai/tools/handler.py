@@ -3,6 +3,13 @@
 A handler takes the decoded parameters, and the `CallContext` if it takes two arguments. It returns a `Result`, an
 awaitable of one, a `FutureResult`, an `IOResult`, a `RequiresContextFutureResult`, an `Effect`, a generator of
 effects, or a `Stream` whose last item is the result. A bare value is a defect: nobody could tell what it means.
+
+>>> from fxai.effects import fx
+>>> from fxai.tools.tool import Tool
+>>> half = Tool.make("half", parameters=int, success=int, failure=str)
+>>> handled = half.handler(lambda n: Failure("odd") if n % 2 else Success(n // 2))
+>>> fx.run_result(half.call(6).provide(handled)), fx.run_result(half.call(7).provide(handled))
+(<Success: 3>, <Failure: odd>)
 """
 
 from __future__ import annotations
@@ -248,10 +255,12 @@ def _positional(f: Callable[..., Any]) -> int:
     return sum(p.kind in kinds and p.default is p.empty for p in parameters)
 
 
-def missing_handler(identity: Identity) -> LookupError:
+def missing_handler(tool: Tool[Any, Any, Any]) -> LookupError:
     """The defect of a call whose tool has no handler, which the checkers could not see."""
+    if not tool.requires_handler:
+        return LookupError(f"the tool {tool.name!r} is external: somebody else answers its calls, not a handler here")
     return LookupError(
-        f"no layer gives a handler for the tool {identity.name!r}: provide tool.handler(f), "
+        f"no layer gives a handler for the tool {tool.name!r}: provide tool.handler(f), "
         "best by toolkit.to_layer(…), which checks that each tool has one"
     )
 
@@ -262,7 +271,7 @@ def typed_call(tool: Tool[Any, Any, Any], params: Any) -> EffectOf[Any, Any, Any
     def start(services: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
         handler: Handler | None = services.find(tool.identity)
         if handler is None:
-            raise missing_handler(tool.identity)
+            raise missing_handler(tool)
         answer = handler.answer(params, tool, None, services)
         return of_result(cast(Any, answer)) if isinstance(answer, Success | Failure) else answer
 

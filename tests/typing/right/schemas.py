@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Annotated, Any, TypedDict, assert_type
 
 import msgspec
-from returns.result import Failure, Result, Success
+from returns.result import Failure, Result
 
 from fxai.schema import Codec, DecodeFailure, Fault, JsonSchema, Limits, Schema, parse_json
 
@@ -63,11 +63,11 @@ assert_type(JsonSchema.of({"type": "object"}).validate({}), tuple[Fault, ...])
 
 
 def read(text: str) -> str:
-    """A result is taken apart by its two cases."""
+    """A result keeps both types."""
     result = STAMPS.decode_json(text)
-    if isinstance(result, Success):
-        assert_type(result.unwrap(), Stamp)
-        return str(result.unwrap().at)
-    assert isinstance(result, Failure)
-    assert_type(result.failure(), DecodeFailure)
-    return result.failure().faults[0].pointer
+    if isinstance(result, Failure):
+        return str(result)
+    assert_type(STAMPS.decode_json(text).unwrap(), Stamp)
+    assert_type(result.map(lambda stamp: stamp.at), Result[datetime, DecodeFailure])
+    assert_type(result.alt(lambda failure: failure.faults[0].pointer), Result[Stamp, str])
+    return result.map(lambda stamp: str(stamp.at)).unwrap()

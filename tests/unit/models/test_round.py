@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import pytest
-from returns.result import Success
+from returns.result import Result, Success
 
 from fxai.effects import Layer, fx
 from fxai.effects.runtime import Backend
@@ -437,3 +437,22 @@ def test_a_handlers_journal_is_empty_where_the_model_fails() -> None:
 
     assert fx.run_result(program.provide(handlers).provide(model.layer)).failure()
     assert journal.lines == []
+
+
+def test_a_tool_that_needs_approval_is_not_run_unasked(backend: Backend) -> None:
+    """Where nobody can approve a call, it fails closed: the handler does not run and the model is told why."""
+    ran: list[object] = []
+    guarded = Tool.make("wipe", success=str, needs_approval=True)
+    kit = Toolkit.make(guarded)
+
+    def on_wipe(params: object) -> Result[str, Never]:
+        ran.append(params)
+        return Success("gone")
+
+    model = ScriptedModel.make([call("wipe", {}, id="w")])
+    asked = LanguageModel.generate_text("wipe it", toolkit=kit).provide(guarded.handler(on_wipe)).provide(model.layer)
+    result = fx.run(asked, backend=backend).tool_results[0]
+
+    assert ran == []
+    assert (result.id, result.is_failure) == ("w", True)
+    assert "approval" in result.encoded_result["reason"]
