@@ -119,8 +119,14 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """The layer that `make` gives, made when it is built."""
         return LayerOf(lambda memo, scope: Suspend(lambda: make().build_in(memo, scope)))
 
+    @overload  # with Never first: pyright solves `E | E2` to Unknown when both are Never
     @staticmethod
-    def unwrap(effect: EffectOf[LayerOf[_Out2, _E, _R], _E2, _R2]) -> LayerOf[_Out2, _E | _E2, _R | _R2]:
+    def unwrap(effect: EffectOf[LayerOf[_Out2, _E, _R], Never, _R2]) -> LayerOf[_Out2, _E, _R | _R2]: ...
+    @overload
+    @staticmethod
+    def unwrap(effect: EffectOf[LayerOf[_Out2, _E, _R], _E2, _R2]) -> LayerOf[_Out2, _E | _E2, _R | _R2]: ...
+    @staticmethod
+    def unwrap(effect: EffectOf[LayerOf[Any, Any, Any], Any, Any]) -> LayerOf[Any, Any, Any]:
         """The layer that `effect` gives."""
         return LayerOf(lambda memo, scope: effect.flat_map(lambda layer: layer.build_in(memo, scope)))
 
