@@ -54,6 +54,7 @@ def main() -> None:
         print(f"fxai: {Trouble(wrong.format_message(), f'{where} --help shows what there is')}", file=sys.stderr)
         code = wrong.exit_code
     except click.Abort:
+        print("fxai: interrupted", file=sys.stderr)
         code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -124,6 +124,7 @@ list_directory: Final = Tool.dynamic(
         Example("Which files are here?", {"path": "."}),
         Example("Which files are in src?", {"path": "src"}),
         Example("List the folder img", {"path": "img"}),
+        Example("What is in the folder lib?", {"path": "lib"}),
     ],
 )
 

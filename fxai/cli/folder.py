@@ -182,13 +182,15 @@ class _Git(Repository):
     ) -> Effect[tuple[Commit, ...], Refused]:
         limits = [f"--max-count={max(1, min(count, _MOST_COMMITS))}"]
         limits += [f"--{name}={date}" for name, date in (("since", since), ("until", until)) if date]
-        return self._where.place(path).flat_map(lambda place: _logged(place, path, limits))
+        return _logged(self._where, path, limits)
 
 
 @fx.gen
-def _logged(place: Path, path: str, limits: list[str]) -> Gen[tuple[Commit, ...], Refused]:
+def _logged(where: Folder, path: str, limits: list[str]) -> Gen[tuple[Commit, ...], Refused]:
+    top = yield from where.place(".")
+    place = yield from where.place(path)
     done = yield from fx.attempt_async(
-        lambda: _git(place, ["log", "--no-show-signature", "--format=%h%x1f%an%x1f%as%x1f%s", *limits]),
+        lambda: _git(top, place, ["log", "--no-show-signature", "--format=%h%x1f%an%x1f%as%x1f%s", *limits]),
         lambda raised: Refused("no git on this computer", path) if isinstance(raised, OSError) else None,
     )
     if done.returncode != 0:
@@ -198,10 +200,10 @@ def _logged(place: Path, path: str, limits: list[str]) -> Gen[tuple[Commit, ...]
     return tuple(Commit(*each) for each in fields if len(each) == 4)
 
 
-async def _git(place: Path, arguments: list[str]) -> CompletedProcess[bytes]:
-    """Git on this folder alone: not on a repository above it, nor on one that the environment names."""
+async def _git(top: Path, place: Path, arguments: list[str]) -> CompletedProcess[bytes]:
+    """Git at `place`: not on a repository above `top`, nor on one that the environment names."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    alone = {"GIT_CEILING_DIRECTORIES": str(place.parent), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
+    alone = {"GIT_CEILING_DIRECTORIES": str(top.parent), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
     command = ["git", "--no-pager", "-C", str(place), *arguments]
     return await anyio.run_process(command, check=False, env={**kept, **alone})
 
@@ -215,7 +217,8 @@ def _said(complaint: str) -> Problem:
 def _names(place: Path, path: str) -> tuple[str, ...]:
     try:
         with os.scandir(place) as entries:
-            names = [e.name + ("/" if e.is_dir() else "") for e in entries if not e.name.startswith(".")]
+            shown = [entry for entry in entries if not entry.name.startswith(".")]
+        names = [entry.name + ("/" if os.path.isdir(entry) else "") for entry in shown]  # noqa: PTH112  # as above
     except OSError:
         raise _Stopped("not readable", path) from None
     return tuple(sorted(names))

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import time
@@ -72,9 +73,9 @@ def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Cal
     """
     telling = _Telling(presenter)
     try:
-        trouble = _trouble(anyio.run(_until_told, fx.scoped(_program(job, telling, heard, ready))))
-    except* KeyboardInterrupt:
-        trouble = Trouble("interrupted", "", code=INTERRUPTED)
+        trouble = anyio.run(_until_told, fx.scoped(_program(job, telling, heard, ready)))
+    except* KeyboardInterrupt:  # before we listen; on Windows always
+        trouble = _interrupted()
     if trouble is not None and trouble.code != PIPE_CLOSED:
         telling.ended(trouble)
     return trouble
@@ -100,32 +101,43 @@ class _Telling:
         self.presenter.ended(self.record.summary(time.monotonic() - self.since, trouble))
 
 
-def _trouble(end: Exit[Any, Any] | None) -> Trouble | None:
-    if end is None:
-        return Trouble("terminated", "", code=TERMINATED)
+async def _until_told(program: EffectOf[Any, Any, None]) -> Trouble | None:
+    """What the program stopped at, which may be a signal. Either way nothing of it is left.
+
+    A signal cancels a scope, and not the task as asyncio alone would do it: so what must not be cut short is not.
+    """
+    told: list[Trouble] = []
+    end: Exit[Any, Any] | None = None
+    scope = anyio.CancelScope()
+    async with anyio.create_task_group() as group:
+        if sys.platform != "win32":
+            group.start_soon(_listen, scope, told)
+        with scope:
+            end = await fx.run_async_exit(program)
+        group.cancel_scope.cancel()
+    return told[0] if end is None else _trouble(end)
+
+
+async def _listen(scope: anyio.CancelScope, told: list[Trouble]) -> None:
+    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+    with anyio.open_signal_receiver(*heard) as signals:
+        async for number in signals:
+            if told:  # told twice: at once, whatever is left behind
+                os._exit(told[0].code)
+            told.append(_interrupted() if number == signal.SIGINT else Trouble("terminated", "", code=TERMINATED))
+            scope.cancel()
+
+
+def _interrupted() -> Trouble:
+    return Trouble("interrupted", "", code=INTERRUPTED)
+
+
+def _trouble(end: Exit[Any, Any]) -> Trouble | None:
     if isinstance(end, Succeeded):
         return None
     if any(isinstance(defect, BrokenPipeError) for defect in end.cause.defects):
         return Trouble("nobody reads the output any more", "", code=PIPE_CLOSED)
     return trouble_of(end.cause)
-
-
-async def _until_told(program: EffectOf[Any, Any, None]) -> Exit[Any, Any] | None:
-    """How the program ended; None when the process was told to end first. Either way nothing of it is left."""
-    end: Exit[Any, Any] | None = None
-    async with anyio.create_task_group() as group:
-        if sys.platform != "win32":
-            group.start_soon(_cancel_when_told, group.cancel_scope)
-        end = await fx.run_async_exit(program)
-        group.cancel_scope.cancel()
-    return end
-
-
-async def _cancel_when_told(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGTERM) as signals:
-        async for _ in signals:
-            scope.cancel()
-            return
 
 
 @fx.gen

@@ -46,16 +46,15 @@ _Out2 = TypeVar("_Out2")
 _Out_contra = TypeVar("_Out_contra", contravariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _In_co = TypeVar("_In_co", covariant=True, default=None)
-_L_co = TypeVar("_L_co", covariant=True)
 
 
 @final
-class Merging(Generic[_L_co]):
-    """Marks the argument that `provide_merge` gives to a layer."""
+class Merging(Generic[_Out_contra, _E_co, _In_co]):
+    """Marks the layer that `provide_merge` gives to another one; its type parameters are the layer's."""
 
     __slots__ = ("layer",)
 
-    def __init__(self, layer: _L_co) -> None:
+    def __init__(self, layer: LayerOf[_Out_contra, _E_co, _In_co]) -> None:
         self.layer = layer
 
 
@@ -165,8 +164,12 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """The layer fed by `dependency`: what that supplies is no longer needed, and is not in the output."""
         return dependency(self)
 
-    def provide_merge(self, dependency: Callable[[Merging[LayerOf[_Out_contra, _E_co, _In_co | None]]], _T]) -> _T:
-        """The layer fed by `dependency`, whose services stay in the output."""
+    def provide_merge(self, dependency: Callable[[Merging[_Out_contra, _E_co, _In_co | None]], _T]) -> _T:
+        """The layer fed by `dependency`, whose services stay in the output.
+
+        The same as `a.provide(b) | b`, which is how to write it where mypy reports a false error: it does when this
+        layer supplies several services and would still need several others.
+        """
         return dependency(Merging(self))
 
     def fresh(self) -> LayerOf[_Out_contra, _E_co, _In_co]:
@@ -214,7 +217,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def __call__(self, target: LayerOf[_Out2, _E2, _Out_contra | _R2]) -> LayerOf[_Out2, _E2 | _E_co, _In_co | _R2]: ...
     @overload
     def __call__(
-        self, target: Merging[LayerOf[_Out2, _E2, _Out_contra | _R2]]
+        self, target: Merging[_Out2, _E2, _Out_contra | _R2]
     ) -> LayerOf[_Out2 | _Out_contra, _E2 | _E_co, _In_co | _R2]: ...
     def __call__(self, target: Any) -> Any:
         """The target with the services of this layer; users write `target.provide(layer)`."""
@@ -223,7 +226,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         if isinstance(target, StreamOf):
             return target.provide_built(self.build())
         if isinstance(target, Merging):
-            return self._to_layer(cast("Merging[LayerOf[Any, Any, Any]]", target).layer, keep=True)
+            return self._to_layer(cast(Any, target).layer, keep=True)
         return self._to_layer(target, keep=False)
 
     def _to_effect(self, target: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:

@@ -50,7 +50,9 @@ assert_type(KEYED, LayerOf[ApiKey, Never, Clock | None])
 assert_type(DB_LIVE | KEYED, LayerOf[Db | ApiKey, CfgFault | LogFault, Cfg | Log | Clock | None])
 assert_type(DB_LIVE.merge(KEYED).provide(CLOCK), LayerOf[Db | ApiKey, CfgFault | LogFault, Cfg | Log | None])
 assert_type((DB_LIVE | KEYED).provide(CLOCK | CFG | LOG), LayerOf[Db | ApiKey, CfgFault | LogFault, None])
-assert_type((DB_LIVE | KEYED).provide_merge(CLOCK), LayerOf[Db | ApiKey | Clock, CfgFault | LogFault, Cfg | Log | None])
+assert_type(
+    (DB_LIVE | KEYED).provide(CLOCK) | CLOCK, LayerOf[Db | ApiKey | Clock, CfgFault | LogFault, Cfg | Log | None]
+)
 NONE: LayerOf[Never, Never, None] = Layer.empty()
 
 # --- a layer may supply more and need less than is declared

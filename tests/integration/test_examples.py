@@ -1,0 +1,65 @@
+"""The examples: each runs offline, says what it promises, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+
+SAID = {
+    "10_one_tool.py": [
+        "Called with JSON: Shopping(items={'spaghetti': 500, 'tomatoes': 800})",
+        "/people: expected integer, found string 'four'",
+        "Called from here: UnknownDish(dish='soup', known=('pasta', 'risotto'))",
+        "Turn 1: failed with UnknownDish(dish='spaghetti'",
+        "Turn 2: got Shopping(items={'spaghetti': 250, 'tomatoes': 400})",
+        "Answer: Buy 250 g of spaghetti and 400 g of tomatoes.",
+    ],
+    "20_two_layers.py": [
+        "In a test: two loaves\nIn a test: oat, please\n",
+        "For real:  two loaves\nFor real:  NoSuchNote(title='milk')\n",
+    ],
+    "30_tools_from_json.py": [
+        "convert: Converts a length. Dynamic: True.",
+        "convert: 26.2187",
+        "refused: /value: expected number at least 0, found integer -1",
+        "refused: /from: expected one of 'm', 'km', 'mi', found string 'yd'",
+        "noticed: the handlers do not match Toolkit(convert, units): no handler for: units",
+    ],
+}
+
+PROGRAM = """
+import runpy, sys
+def offline(event, arguments):
+    assert event not in ("socket.getaddrinfo", "socket.connect"), event
+sys.addaudithook(offline)
+runpy.run_path(sys.argv[1], run_name="__main__")
+"""
+
+
+def test_every_example_is_known_here() -> None:
+    """There is no example whose output nobody looks at."""
+    assert [example.name for example in EXAMPLES] == sorted(SAID)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_runs_offline_and_says_what_it_promises(example: Path, tmp_path: Path) -> None:
+    """It ends well without any network, prints each line that it is there to show, and nothing on stderr."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM, str(example)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line for line in SAID[example.name] if line not in done.stdout] == []
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,240 @@
+"""The command line, asked as a user would, with scripted models: what it prints where, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from fxai.cli import main
+from fxai.cli.example import PROMPTS
+
+TARGETS = str(Path(__file__).with_name("targets.py"))
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture
+def fxai(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs `fxai` with arguments, and with a text on stdin if one is given."""
+
+    def run(*arguments: str, piped: str | None = None) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["fxai", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(piped or ""))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return Ended(int(str(ended.value.code or 0)), out, err)
+
+    return run
+
+
+@pytest.fixture
+def forecaster(fxai: Run) -> Run:
+    """Runs the agent of the targets with one of their layers."""
+
+    def run(layer: str, *arguments: str, piped: str | None = None) -> Ended:
+        return fxai("run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:{layer}", *arguments, piped=piped)
+
+    return run
+
+
+def test_a_run_shows_turns_calls_results_and_the_answer(forecaster: Run) -> None:
+    """Each turn, what the model says, each call with its parameters, each result, the answer, tokens and seconds."""
+    ended = forecaster("oslo", "How is Oslo?")
+    *lines, last = ended.out.splitlines()
+
+    assert lines == [
+        "forecaster How is Oslo?",
+        "Turn 1",
+        "  Let me see.",
+        '  → weather {"name":"Oslo"}',
+        "  ← weather 21.5",
+        "Turn 2",
+        "  It is 21.5 degrees.",
+    ]
+    assert last.startswith("2 turns · 30 tokens in, 7 out · ")
+    assert (ended.code, ended.err) == (0, "")
+
+
+def test_failures_are_marked_as_what_they_are(forecaster: Run) -> None:
+    """A typed failure names its type; what the model got wrong says that nothing was run, and why."""
+    lines = forecaster("lost", "?").out.splitlines()
+
+    assert '  ✗ weather failed: NoSuchCity: {"name": "Nowhere"}' in lines
+    assert any(line.startswith("  ✗ weather not run: ") and "/name: expected string" in line for line in lines)
+    assert any(line.startswith("  ✗ fly not run: there is no tool 'fly'") for line in lines)
+
+
+def test_preliminary_results_are_shown_and_escapes_are_not_passed_on(forecaster: Run) -> None:
+    """A preliminary result has a mark of its own; control characters of a model never reach the terminal."""
+    ended = forecaster("steps", "?")
+
+    assert "  … slow half\n  ← slow done\n" in ended.out
+    assert "�[31mred�[0m" in ended.out
+    assert "\x1b" not in ended.out
+
+
+def test_a_turn_that_was_cut_says_so(forecaster: Run) -> None:
+    """A turn that ends for want of tokens is marked."""
+    assert "  ! the turn ended early: no more tokens were allowed" in forecaster("cut", "?").out
+
+
+def test_json_is_an_object_a_line_and_closes(forecaster: Run) -> None:
+    """With --json every line is an object: the parts with their turn, then one of type done."""
+    ended = forecaster("oslo", "--json", "How is Oslo?")
+    objects = [json.loads(line) for line in ended.out.splitlines()]
+    *parts, done = objects
+
+    assert {"text-delta", "tool-params-delta", "tool-call", "tool-result", "finish"} <= {part["type"] for part in parts}
+    assert [part["turn"] for part in parts] == sorted(part["turn"] for part in parts)
+    assert next(part["result"] for part in parts if part["type"] == "tool-result") == 21.5
+    assert done["type"] == "done"
+    assert done["ok"]
+    assert done["answer"] == "It is 21.5 degrees."
+    assert (done["turns"], done["usage"]) == (2, {"input_tokens": 30, "output_tokens": 7})
+
+
+def test_quiet_prints_the_answer_alone(forecaster: Run) -> None:
+    """With --quiet stdout holds the text of the last turn and nothing else."""
+    assert forecaster("oslo", "-q", "How is Oslo?") == (0, "It is 21.5 degrees.\n", "")
+
+
+@pytest.mark.parametrize("arguments", [(), ("-",)])
+def test_a_prompt_can_be_piped_in(forecaster: Run, arguments: tuple[str, ...]) -> None:
+    """Without PROMPT, or with a dash, the prompt is what stdin holds."""
+    assert forecaster("oslo", *arguments, piped="How is Oslo?\n").out.startswith("forecaster How is Oslo?\n")
+
+
+def test_a_layer_can_be_an_attribute(forecaster: Run) -> None:
+    """A target may go deeper than a name of the module."""
+    assert forecaster("Holder.layer", "?").code == 0
+
+
+def test_the_example_agent_takes_another_model(fxai: Run) -> None:
+    """Without --agent the example agent is asked; a layer that gives a model takes the place of the local one."""
+    ended = fxai("run", "--layer", f"{TARGETS}:silent", "Hello")
+
+    assert (ended.code, ended.out.splitlines()[:3]) == (0, ["files Hello", "Turn 1", "  ok"])
+
+
+def test_without_a_prompt_the_example_agent_has_some_of_its_own(fxai: Run) -> None:
+    """Each is a run of its own, on one model; with --json each run is closed."""
+    ended = fxai("run", "--json", "--layer", f"{TARGETS}:thrice")
+    closing = [each for line in ended.out.splitlines() if (each := json.loads(line))["type"] == "done"]
+    shown = fxai("run", "--layer", f"{TARGETS}:thrice").out
+
+    assert [each["answer"] for each in closing] == ["one", "two", "three"]
+    assert [line for line in shown.splitlines() if line.startswith("files ")] == [f"files {one}" for one in PROMPTS]
+
+
+WRONG: list[tuple[list[str], int, str]] = [
+    (["run", ""], 2, "the prompt is empty; say what is wanted"),
+    (["run", " \n"], 2, "the prompt is empty"),
+    (["run", "-"], 2, "the prompt is empty"),
+    (["run", "--agent", f"{TARGETS}:agent"], 2, "there is no prompt; say what is wanted"),
+    (["run", "--agent", f"{TARGETS}:number", "?"], 2, "is of type int, not an agent; there is "),
+    (["run", "--agent", f"{TARGETS}:agen", "?"], 2, "'agen' is not there; did you mean 'agent'"),
+    (["run", "--agent", TARGETS, "?"], 2, "names no value; write module:name or path.py:name"),
+    (["run", "--agent", "nowhere:agent", "?"], 2, "there is no module nowhere; give a module"),
+    (["run", "--agent", "no/where.py:agent", "?"], 2, "there is no file no/where.py; give the path"),
+    (["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:effect", "?"], 2, "not a layer; there is "),
+    (
+        ["run", "--agent", f"{TARGETS}:agent", "?"],
+        1,
+        "nothing answers the tools of the agent 'forecaster': weather, slow; ",
+    ),
+    (["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:silent", "?"], 1, "give a layer that has a handler"),
+    (["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:half", "?"], 1, "no handler for: slow; give each"),
+    (["run", "--layer", f"{TARGETS}:needy", "?"], 1, "the service Db is needed, and no layer gives it; give a layer"),
+    (["run", "--layer", f"{TARGETS}:failing", "?"], 1, "the run failed: the database is away"),
+    (["run", "--model", "gpt:5", "?"], 1, "there is no provider 'gpt'; there is: local"),
+    (["run", "--model", "local:/no/such.gguf", "?"], 1, "'/no/such.gguf' is unavailable: the file is missing"),
+    (["run", "--model", f"local:{TARGETS}", "?"], 1, "no GGUF file"),
+    (["run", "--rounds", "0", "?"], 2, "0 is not in the range x>=1; fxai run --help"),
+    (["run", "--json", "--quiet", "?"], 2, "--json and --quiet cannot both be"),
+    (["run", "two", "prompts"], 2, "unexpected extra argument (prompts); fxai run --help"),
+    (["rnu"], 2, "No such command 'rnu'"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), WRONG, ids=lambda value: str(value)[:60])
+def test_what_is_wrong_is_said_in_one_line_with_the_remedy(
+    fxai: Run, arguments: list[str], code: int, said: str
+) -> None:
+    """Wrong use ends with 2, a failure with 1: one line on stderr, nothing on stdout, never a traceback."""
+    ended = fxai(*arguments)
+
+    assert said in ended.err
+    assert (ended.code, ended.err.count("\n"), ended.err.startswith("fxai: ")) == (code, 1, True)
+    assert "Traceback" not in ended.err
+    assert ended.out == ""
+
+
+def test_a_budget_that_is_spent_names_the_option(forecaster: Run) -> None:
+    """A run that is cut by its budget shows what there was, and says how to allow more."""
+    ended = forecaster("forever", "--rounds", "2", "?")
+
+    assert ended.err.endswith("; allow more with --rounds 4\n")
+    assert ended.out.count("← slow done") == 2
+
+
+def test_a_defect_is_one_line_and_debug_shows_where(forecaster: Run) -> None:
+    """A handler that breaks ends the run with one line; its traceback is there for who asks."""
+    ended = forecaster("broken", "?")
+    told = forecaster("broken", "--debug", "?")
+
+    assert ended.err == "fxai: the program broke: RuntimeError: inside of it; --debug shows where\n"
+    assert "in on_broken" in told.err
+    assert told.err.endswith(ended.err)
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("raise ValueError('two\\nlines')", "ValueError: two lines; look at "),
+        ("def (", "SyntaxError"),
+        ("import nowhere_at_all", "No module named 'nowhere_at_all'; look at "),
+        ("raise SystemExit(3)", "SystemExit: 3; look at "),
+    ],
+)
+def test_a_file_that_cannot_be_imported_says_where(fxai: Run, tmp_path: Path, program: str, said: str) -> None:
+    """A target whose file raises is one line that names the exception and the place."""
+    file = tmp_path / f"raises_{abs(hash(program))}.py"
+    file.write_text(program)
+    ended = fxai("run", "--agent", f"{file}:agent", "?")
+
+    assert (ended.code, ended.err.count("\n")) == (1, 1)
+    assert said in ended.err
+    assert f"{file}:1" in ended.err
+
+
+def test_json_closes_when_it_fails_too(fxai: Run) -> None:
+    """With --json a failure is in the closing object as well, with its remedy."""
+    done: dict[str, Any] = json.loads(fxai("run", "--json", "--model", "gpt:5", "?").out)
+
+    assert (done["type"], done["ok"]) == ("done", False)
+    assert "gpt" in done["error"]["message"]
+    assert done["error"]["remedy"]
+
+
+def test_it_introduces_itself(fxai: Run) -> None:
+    """`fxai`, `fxai --help` and `fxai run --help` say what there is; `--version` which one it is."""
+    assert fxai("--version").out.startswith("fxai ")
+    assert fxai().out == fxai("--help").out
+    assert "_FXAI_COMPLETE" in fxai("--help").out
+    assert all(word in fxai("run", "-h").out for word in ("--agent", "--layer", "Exit codes", "Examples"))
