@@ -129,6 +129,9 @@ repository: Final[Layer[Repository, Any, Folder]] = Layer.effect(Repository, _re
 """The layer of the repository whose top is the `Folder`, or lies in it, read by the program `git`."""
 
 
+_NOWHERE = (errno.ENAMETOOLONG, errno.ELOOP)  # a name that no file can have, and links in a circle
+
+
 @final
 class _Stopped(Exception):
     """Carries a `Refused` out of a worker thread."""
@@ -237,7 +240,7 @@ def _text(place: Path, path: str) -> str:
     except UnicodeDecodeError:
         raise _Stopped("no text file", path) from None
     except OSError as wrong:
-        raise _Stopped("no such file" if wrong.errno == errno.ENAMETOOLONG else "not readable", path) from None
+        raise _Stopped("no such file" if wrong.errno in _NOWHERE else "not readable", path) from None
     if "\0" in text:
         raise _Stopped("no text file", path)
     return text

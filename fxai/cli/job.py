@@ -16,6 +16,7 @@ from typing import Any, Protocol, final
 
 import anyio
 import msgspec
+from anyio.abc import TaskStatus
 
 from fxai.agents.agent import Agent
 from fxai.cli.summary import Record, Summary
@@ -111,16 +112,19 @@ async def _until_told(program: EffectOf[Any, Any, None]) -> Trouble | None:
     scope = anyio.CancelScope()
     async with anyio.create_task_group() as group:
         if sys.platform != "win32":
-            group.start_soon(_listen, scope, told)
+            await group.start(_listen, scope, told)
         with scope:
             end = await fx.run_async_exit(program)
         group.cancel_scope.cancel()
     return told[0] if end is None else _trouble(end)
 
 
-async def _listen(scope: anyio.CancelScope, told: list[Trouble]) -> None:
+async def _listen(
+    scope: anyio.CancelScope, told: list[Trouble], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
     heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
     with anyio.open_signal_receiver(*heard) as signals:
+        task_status.started()
         async for number in signals:
             if told:  # told twice: at once, whatever is left behind
                 os._exit(told[0].code)

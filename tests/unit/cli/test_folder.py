@@ -45,9 +45,9 @@ def names(root: Path, path: str) -> Any:
     return fx.run_result(asked)
 
 
-def log(root: Path, path: str = ".", count: int = 5, since: str | None = None) -> Any:
+def log(root: Path, path: str = ".", count: int = 5, until: str | None = None) -> Any:
     """What the repository gives."""
-    asked = fx.service(Repository).flat_map(lambda history: history.log(path, count, since))
+    asked = fx.service(Repository).flat_map(lambda history: history.log(path, count, until=until))
     return fx.run_result(asked.provide(repository).provide(folder(root)))
 
 
@@ -130,7 +130,7 @@ def test_it_reads_the_history(root: Path) -> None:
     assert [(commit.author, commit.subject) for commit in two] == [("Ann", "Second"), ("Ann", "First: one")]
     assert len(log(root, count=1).unwrap()) == len(log(root, count=-3).unwrap()) == 1
     assert log(root, "docs").unwrap() == two
-    assert log(root, since="2999-01-01").unwrap() == ()
+    assert log(root, until="2001-01-01").unwrap() == ()
 
 
 def test_it_never_reads_a_repository_above_its_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
