@@ -105,11 +105,13 @@ class Names(msgspec.Struct, frozen=True):
 
 
 def _named(found: Names) -> str:
-    where = "here" if found.path in ("", ".", "./") else f"in {found.path}"
+    """As the local model copies it best."""
+    here = found.path in ("", ".", "./")
     if not found.names:
-        return f"there are no files {where}"
+        return "this folder is empty" if here else f"{found.path} is empty"
     more = len(found.names) - _MOST_NAMES
-    return f"the files {where} are {', '.join(found.names[:_MOST_NAMES])}" + (f" and {more} more" if more > 0 else "")
+    names = ", ".join(found.names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return f"this folder has {names}" if here else f"the files in {found.path} are {names}"
 
 
 list_directory: Final = Tool.dynamic(

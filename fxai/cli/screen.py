@@ -53,7 +53,7 @@ def console(file: TextIO, color: bool | None = None) -> Console:
     plain = color is False
     return Piped(
         file=file,
-        force_terminal=color,
+        force_terminal=color or None,
         color_system=None if plain else "auto",
         no_color=False,
         highlight=False,
@@ -74,6 +74,7 @@ class Screen:
         self._open: str | None = None
         self._width = self._out.width - 1 if self._out.is_terminal else None
         self._column = 0
+        self._spaced = False
         self._written: set[str] = set()
 
     def began(self, agent: str, prompt: str) -> None:
@@ -146,11 +147,12 @@ class Screen:
 
     def _wrapped(self, piece: str) -> str:
         """A word with the space before it, on a new line where it would not fit into the terminal."""
-        width = self._width
-        if piece == "\n" or (width and self._column + len(piece) > width):
+        full = self._width is not None and self._column + len(piece) > self._width
+        if piece == "\n" or (full and (self._spaced or piece[0].isspace())):
             self._column = 0
             piece = "\n  " + piece.lstrip()
         self._column += len(piece.lstrip("\n"))
+        self._spaced = piece[-1].isspace()
         return piece
 
     def _close(self) -> None:

@@ -1,0 +1,106 @@
+"""The pieces of the command line: progress, the screen in a narrow terminal, models by name."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from returns.result import Failure
+from typing_extensions import override
+
+from fxai.cli.loading import Loading, Stage
+from fxai.cli.screen import Screen
+from fxai.cli.trouble import one_line
+from fxai.effects import fx
+from fxai.messages import AiError, Finish, ModelUnavailableError, TextDelta, TextEnd, TextStart, ToolResult
+from fxai.models import LanguageModel
+from fxai.providers.by_name import from_name, known
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what it was given."""
+
+    @override
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_a_line_a_stage_where_it_is_piped() -> None:
+    """Each stage is told once, without escape codes."""
+    stderr = io.StringIO()
+    with Loading(stderr) as loading:
+        for done in range(0, 250_000_001, 50_000_000):
+            loading(Stage("assembling", done, 250_000_000))
+        loading(Stage("loading", 0, 250_000_000))
+
+    assert stderr.getvalue() == "fxai: assembling the model, 250 MB\nfxai: loading the model, 250 MB\n"
+
+
+def test_progress_is_a_bar_in_a_terminal_and_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal shows a bar with the stage, and it is cleared when the model is there."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    stderr = Terminal()
+    with Loading(stderr) as loading:
+        loading(Stage("assembling", 100_000_000, 250_000_000))
+        loading(Stage("loading", 0, 250_000_000))
+
+    assert "loading the model" in stderr.getvalue()
+    assert stderr.getvalue().endswith("\x1b[1A\x1b[2K")
+
+
+def test_quiet_progress_is_silent() -> None:
+    """With --quiet nothing is told, in a terminal neither."""
+    for stderr in (io.StringIO(), Terminal()):
+        with Loading(stderr, quiet=True) as loading:
+            loading(Stage("loading", 0, 250_000_000))
+
+        assert stderr.getvalue() == ""
+
+
+def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a terminal of 30 columns no line is longer, and no word is cut, however the text comes."""
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("NO_COLOR", "1")
+    stdout = Terminal()
+    screen = Screen(stdout)
+    words = "a terminal wraps between words and not in the middle of one, whatever comes"
+    screen.part(TextStart("t"), 1)
+    for word in words.split():
+        screen.part(TextDelta("t", f"{word} "), 1)
+    screen.part(TextEnd("t"), 1)
+    screen.part(ToolResult("c", "tool", words), 1)
+    screen.part(Finish("stop"), 1)
+    lines = stdout.getvalue().splitlines()
+
+    assert max(map(len, lines)) <= 30
+    assert " ".join(" ".join(lines).split()) == f"Turn 1 {words} ← tool {words}"
+
+
+def test_a_line_stays_one_and_is_cut_in_the_middle() -> None:
+    """Whatever is put into a line of stderr, it stays a line, of bounded length."""
+    assert one_line("two\nlines\x1b[31m\tand a tab") == "two lines [31m and a tab"
+    assert len(one_line("x" * 1_000_000)) < 610
+
+
+def test_a_model_has_a_name() -> None:
+    """The rooms that are there are the providers; an unknown one is a typed failure when the layer is built."""
+    failed = fx.run_result(LanguageModel.generate_text("?").provide(from_name("gpt:5")))
+
+    assert known() == ("local",)
+    assert isinstance(failed, Failure)
+    error = failed.failure()
+    assert isinstance(error, AiError)
+    assert isinstance(error.reason, ModelUnavailableError)
+    assert (error.reason.model, error.reason.problem) == ("gpt:5", "unknown-model")
+
+
+def test_options_reach_the_provider() -> None:
+    """What is given besides the name goes to the provider's layer, the rest of the name as its model."""
+    with pytest.raises(TypeError, match="nonsense"):
+        from_name("local:tiny.gguf", nonsense=True)
+    layer = from_name("local:/no/such.gguf", context=512)
+    failed = fx.run_result(LanguageModel.generate_text("?").provide(layer))
+
+    assert "/no/such.gguf" in str(failed.failure())
