@@ -2,4 +2,6 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from fxai.providers.by_name import from_name
+
+__all__ = ["from_name"]

@@ -107,8 +107,25 @@ class Engine:
 
         Raises `LocalFailure`: xllamacpp is not installed, or the file cannot be loaded.
         """
-        server, description, folder = await to_thread.run_sync(_load, path, setting, heard)
-        return Engine(server, path, setting, description, folder)
+        loaded: list[Engine] = []
+        ended = threading.Event()
+
+        def work() -> None:
+            try:
+                server, description, folder = _load(path, setting, heard)
+                loaded.append(Engine(server, path, setting, description, folder))
+            finally:
+                ended.set()
+
+        try:
+            await to_thread.run_sync(work)
+        except anyio.get_cancelled_exc_class():  # of the event loop's own kind, which no scope holds back
+            with anyio.CancelScope(shield=True):
+                await to_thread.run_sync(ended.wait)  # a model that is dropped while it loads never lets go
+                for engine in loaded:
+                    await engine.close()
+            raise
+        return loaded[0]
 
     @property
     def name(self) -> str:
