@@ -28,7 +28,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.models.language_model import LanguageModel, RoundOptions
-from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, ToolError, UnknownTool
+from fxai.tools.failure import CallFailure, ToolError
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["RunError", "run_loop", "stream_loop"]
@@ -97,11 +97,10 @@ def _remembering(turn: EffectOf[Any, Any, Any], history: Prompt) -> EffectOf[Any
 
 
 def _with_history(error: Any, history: Prompt) -> Any:
-    if not isinstance(error, HandlerFailed | InvalidResult | InvalidParameters | UnknownTool):
+    if not isinstance(error, CallFailure):
         return error
-    failure = cast(Any, error)
-    said = () if failure.response is None else failure.response.content
-    return msgspec.structs.replace(failure, history=history.extend(fold(said)))
+    said = () if error.response is None else error.response.content
+    return msgspec.structs.replace(error, history=history.extend(fold(said)))
 
 
 def stream_loop(

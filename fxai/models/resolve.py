@@ -30,11 +30,11 @@ from fxai.models.choice import ToolChoices, allowed, refusal
 from fxai.schema.parsing import LIMITS, Limits
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.failure import (
+    CallFailure,
     Denied,
     HandlerFailed,
     Interrupted,
     InvalidParameters,
-    InvalidResult,
     ToolError,
     UnknownTool,
     encode_failure,
@@ -269,8 +269,7 @@ def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:
 
 def with_response(error: Any, response: Response) -> Any:
     """A failure of a tool with the response that holds every result; any other failure as it is."""
-    holds = isinstance(error, HandlerFailed | InvalidResult | InvalidParameters | UnknownTool)
-    return msgspec.structs.replace(cast(Any, error), response=response) if holds else error
+    return msgspec.structs.replace(error, response=response) if isinstance(error, CallFailure) else error
 
 
 _NOTHING: EffectOf[None] = Succeed(None)

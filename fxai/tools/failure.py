@@ -20,6 +20,7 @@ from fxai.messages.response import Response
 from fxai.schema.fault import Fault
 
 __all__ = [
+    "CallFailure",
     "Denied",
     "HandlerFailed",
     "Interrupted",
@@ -40,16 +41,21 @@ class _Failure(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True
         return str(self)
 
 
+class CallFailure(_Failure, frozen=True, kw_only=True):
+    """A failure of one call, told with what became of the others."""
+
+    response: Response | None = None
+    """The model's response with the result of every call, where a model made this one."""
+    history: Prompt | None = None
+    """The whole conversation, results included, where a loop made it."""
+
+
 @final
-class UnknownTool(_Failure, frozen=True, tag="unknown-tool"):
+class UnknownTool(CallFailure, frozen=True, tag="unknown-tool"):
     """There is no tool of this name among those that the model was given; `known` are their names."""
 
     name: str
     known: tuple[str, ...] = ()
-    response: Response | None = None
-    """As in `HandlerFailed`."""
-    history: Prompt | None = None
-    """As in `HandlerFailed`."""
 
     @override
     def __str__(self) -> str:
@@ -58,15 +64,11 @@ class UnknownTool(_Failure, frozen=True, tag="unknown-tool"):
 
 
 @final
-class InvalidParameters(_Failure, frozen=True, tag="invalid-parameters"):
+class InvalidParameters(CallFailure, frozen=True, tag="invalid-parameters"):
     """The parameters do not fit the tool's schema; every fault is named, with its place."""
 
     name: str
     faults: tuple[Fault, ...]
-    response: Response | None = None
-    """As in `HandlerFailed`."""
-    history: Prompt | None = None
-    """As in `HandlerFailed`."""
 
     @override
     def __str__(self) -> str:
@@ -75,15 +77,11 @@ class InvalidParameters(_Failure, frozen=True, tag="invalid-parameters"):
 
 
 @final
-class HandlerFailed(_Failure, Generic[_F_co], frozen=True, tag="handler-failed"):
+class HandlerFailed(CallFailure, Generic[_F_co], frozen=True, tag="handler-failed"):
     """The handler failed with `error`, a value of the tool's failure type."""
 
     name: str
     error: _F_co
-    response: Response | None = None
-    """The model's response with the result of every call, where a model made this one."""
-    history: Prompt | None = None
-    """The whole conversation, results included, where a loop made it."""
 
     @override
     def __str__(self) -> str:
@@ -91,16 +89,12 @@ class HandlerFailed(_Failure, Generic[_F_co], frozen=True, tag="handler-failed")
 
 
 @final
-class InvalidResult(_Failure, frozen=True, tag="invalid-result"):
+class InvalidResult(CallFailure, frozen=True, tag="invalid-result"):
     """What the handler gave does not fit what the tool declares, so it was not sent: a mistake of the handler."""
 
     name: str
     faults: tuple[Fault, ...]
     declared: str = "success"
-    response: Response | None = None
-    """As in `HandlerFailed`."""
-    history: Prompt | None = None
-    """As in `HandlerFailed`."""
 
     @override
     def __str__(self) -> str:
