@@ -26,6 +26,7 @@ from fxai.effects.context import ContextOf, Key
 from fxai.effects.effect import EffectOf, Local, Succeed, Suspend, Within
 from fxai.effects.exit import Succeeded
 from fxai.effects.memo import Build, MemoMap
+from fxai.effects.schedule import Schedule
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.stream import StreamOf
 
@@ -200,7 +201,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
         return LayerOf(build)
 
-    def retry(self, schedule: Any) -> LayerOf[_Out_contra, _E_co, _In_co]:
+    def retry(self, schedule: Schedule[_E_co, Any]) -> LayerOf[_Out_contra, _E_co, _In_co]:
         """The layer, built again after typed failures for as long as the `Schedule` says.
 
         What a failed attempt acquired is released before the next one.
