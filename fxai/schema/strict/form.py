@@ -1,0 +1,107 @@
+"""The strict form of a document: what is sent, what of the original it cannot say, and the ways between their values.
+
+>>> from fxai.schema.strict.rules import OPENAI
+>>> page = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "integer", "default": 9}}})
+>>> form = strict_form(page, OPENAI).unwrap()
+>>> form.document.get("properties")
+{'limit': {'description': 'default: 9', 'anyOf': [{'type': 'integer'}, {'type': 'null'}]}}
+>>> form.back({"limit": None}), form.forth({})
+({}, <Success: {'limit': None}>)
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, final
+
+from returns.result import Failure, Result, Success
+
+from fxai.schema.data import is_array, is_object
+from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_tokens
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.strict.node import Node, NoForm
+from fxai.schema.strict.place import Obstacle, Weakening
+from fxai.schema.strict.refusal import rule_faults
+from fxai.schema.strict.rules import StrictRules
+from fxai.schema.strict.transform import Transformer
+
+__all__ = ["StrictForm", "strict_form"]
+
+
+@final
+class StrictForm:
+    """A document that a provider takes in strict mode, made of another one.
+
+    Every instance of `document`, led `back`, is an instance of `relaxed`. Every instance of `original` without
+    undeclared properties has a form by `forth` that leads back to it, up to null and absence where an optional
+    property itself admits null.
+    """
+
+    __slots__ = ("_node", "document", "original", "relaxed", "weakened")
+
+    def __init__(self, original: JsonSchema, document: JsonSchema, weakened: tuple[Weakening, ...], node: Node) -> None:
+        self.original = original
+        """What the tool says."""
+        self.document = document
+        """What is sent."""
+        self.weakened = weakened
+        """What of the original the provider cannot carry; the original is validated after all."""
+        self.relaxed = _relaxed(original, weakened)
+        """The original without what was weakened."""
+        self._node = node
+
+    def back(self, value: Any) -> Any:
+        """The value of the original that a strict one stands for; what it does not recognise it leaves as it is."""
+        way = self._node.back
+        return value if way is None else way(value)
+
+    def forth(self, value: Any) -> Result[Any, DecodeFailure]:
+        """The strict value that stands for one of the original; fails for what has none."""
+        way = self._node.forth
+        try:
+            candidate = value if way is None else way(value)
+        except NoForm as none:
+            return Failure(DecodeFailure((Fault("", f"a value that has a strict form ({none})", found_in(value)),)))
+        faults = self.document.validate(candidate)
+        return Failure(DecodeFailure(faults)) if faults else Success(candidate)
+
+    def __repr__(self) -> str:
+        return f"StrictForm({self.document!r}, weakened={[str(one) for one in self.weakened]})"
+
+
+@lru_cache(maxsize=2048)
+def strict_form(document: JsonSchema, rules: StrictRules) -> Result[StrictForm, tuple[Obstacle, ...]]:
+    """The strict form of a document by a provider's rules, made once; else every obstacle, with pointer and keyword."""
+    plain = document.to_dict()
+    if not is_object(plain):
+        return Failure((Obstacle("", "schema", "providers take an object at the root"),))
+    to = Transformer(plain, rules)
+    try:
+        node = to.convert()
+    except RecursionError:
+        return Failure((Obstacle("", "schema", "is nested too deep"),))
+    if node is None:
+        return Failure(tuple(to.obstacles) or (Obstacle("", "schema", "no value can be an instance of it"),))
+    if to.obstacles:
+        return Failure(tuple(to.obstacles))
+    defs = {name: one.schema for name, one in to.nodes.items()}
+    strict = {**node.schema, "$defs": defs} if defs else node.schema
+    refused = tuple(
+        Obstacle(fault.pointer, "schema", f"its strict form: {fault}") for fault in rule_faults(strict, rules)
+    )
+    if refused:
+        return Failure(refused)
+    return Success(StrictForm(document, JsonSchema.trusted(strict), tuple(to.weakened), node))
+
+
+def _relaxed(original: JsonSchema, weakened: tuple[Weakening, ...]) -> JsonSchema:
+    document = original.to_dict()
+    for one in sorted(weakened, key=lambda one: one.pointer.count("/"), reverse=True):  # the innermost first
+        schema = document
+        for token in pointer_tokens(one.pointer):
+            schema = schema[int(token)] if is_array(schema) else schema[token]
+        if one.keyword == "oneOf" and one.reason == "sent as anyOf":
+            schema.setdefault("allOf", []).append({"anyOf": schema.pop("oneOf")})
+        else:
+            schema.pop(one.keyword, None)
+    return JsonSchema.trusted(document)

@@ -1,0 +1,295 @@
+"""Nodes: a strict schema, and the ways between its values and those of the original.
+
+A way that changes nothing is None, so that what needs no mapping costs none.
+
+>>> pairs = map_node(Node({"type": "string"}), Node({"type": "integer"}), {})
+>>> pairs.back([{"0": "a", "1": 1}]), pairs.forth({"a": 1})
+({'a': 1}, [{'0': 'a', '1': 1}])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, final
+
+from fxai.schema.data import is_array, is_object
+from fxai.schema.json_schema import JsonSchema
+
+__all__ = [
+    "DEFS",
+    "REST",
+    "NoForm",
+    "Node",
+    "Way",
+    "any_node",
+    "array_node",
+    "map_node",
+    "object_node",
+    "reference_node",
+    "tuple_node",
+]
+
+Way: TypeAlias = Callable[[Any], Any] | None
+"""From a value to a value; None leaves it as it is."""
+
+DEFS: Final = "#/$defs/"
+"""Where references lead."""
+
+REST: Final = "__rest__"
+"""The property that holds what has no name of its own."""
+
+_TUPLE: Final = (
+    "Tuple encoded as an object with numeric string keys ('0', '1', ...). If present, '__rest__' contains remaining "
+    "elements"
+)
+_PAIRS: Final = "Object encoded as array of [key, value] pairs. Apply object constraints to the decoded object"
+
+
+class NoForm(Exception):
+    """A value has no strict form by this node: its pointer, and why."""
+
+
+@final
+class Node:
+    """A strict schema; `back` leads from its instances to those of the original, `forth` the other way.
+
+    Both are there or neither is. `forth` raises `NoForm` for a value that is not of the node's shape. `told` describes
+    the rewrite and `checks` what the schema holds a value to, in words; both become part of the description.
+    """
+
+    __slots__ = ("back", "checks", "forth", "schema", "told")
+
+    def __init__(
+        self, schema: dict[str, Any], back: Way = None, forth: Way = None, told: str = "", checks: Sequence[str] = ()
+    ) -> None:
+        self.schema = schema
+        self.back = back
+        self.forth = forth
+        self.told = told
+        self.checks = tuple(checks)
+
+    def saying(self, schema: dict[str, Any]) -> Node:
+        """The same ways with another schema, which says itself what is to be said."""
+        return Node(schema, self.back, self.forth)
+
+    def checking(self, checks: Sequence[str]) -> Node:
+        """The same node, which holds a value to something more."""
+        return Node(self.schema, self.back, self.forth, self.told, (*self.checks, *checks))
+
+
+def _through(way: Way, value: Any) -> Any:
+    return value if way is None else way(value)
+
+
+def object_node(members: Mapping[str, tuple[Node, bool]], rest: tuple[str, Node] | None) -> Node:
+    """An object with these properties, each with whether it is optional, and the property that holds all others."""
+    said = {name: _nullable(node.schema) if optional else node.schema for name, (node, optional) in members.items()}
+    if rest is None and not any(optional or node.back for node, optional in members.values()):
+        return Node(_closed(said))
+    schema = _closed(said if rest is None else {**said, rest[0]: rest[1].schema})
+    ways = {name: (node.back, node.forth, optional) for name, (node, optional) in members.items()}
+
+    def back(value: Any) -> Any:
+        if not is_object(value):
+            return value
+        found: dict[str, Any] = {}
+        for name, item in value.items():
+            way = ways.get(name)
+            if way is None:
+                found[name] = item
+            elif item is not None or not way[2]:
+                found[name] = _through(way[0], item)
+        return found if rest is None else _unrest(found, rest, ways)
+
+    return Node(schema, back, lambda value: _forth(value, ways, rest))
+
+
+def _forth(value: Any, ways: Mapping[str, tuple[Way, Way, bool]], rest: tuple[str, Node] | None) -> Any:
+    """The strict form of an object: what it leaves out is null."""
+    if not is_object(value):
+        raise NoForm("is no object")
+    others = {name: item for name, item in value.items() if name not in ways}
+    if rest is None and others:
+        raise NoForm(f"has the property {next(iter(others))!r}, which is not declared")
+    found = {name: value.get(name) for name in ways}
+    for name, (_, way, optional) in ways.items():
+        if found[name] is not None or not optional:
+            found[name] = _through(way, found[name])
+    return found if rest is None else {**found, rest[0]: _through(rest[1].forth, others)}
+
+
+def _unrest(found: dict[str, Any], rest: tuple[str, Node], ways: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties with those that the rest holds; a declared property is not overwritten by one of the rest."""
+    name, node = rest
+    others = _through(node.back, found.get(name, []))
+    if not is_object(others):
+        return found
+    kept = {key: item for key, item in found.items() if key != name}
+    return {**kept, **{key: item for key, item in others.items() if key not in ways and key not in kept}}
+
+
+def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
+    """Free names with values of one kind, as an array of pairs."""
+
+    def back(pairs: Any) -> Any:
+        if is_object(pairs):
+            return {name: _through(value.back, item) for name, item in pairs.items()}
+        if not is_array(pairs) or not all(is_object(pair) and pair.keys() == {"0", "1"} for pair in pairs):
+            return pairs
+        return {str(pair["0"]): _through(value.back, pair["1"]) for pair in pairs}
+
+    def forth(mapping: Any) -> Any:
+        if not is_object(mapping):
+            raise NoForm("is no object")
+        return [{"0": name, "1": _through(value.forth, item)} for name, item in mapping.items()]
+
+    pair = _closed({"0": key.schema, "1": value.schema}, told=_TUPLE)
+    return Node({"type": "array", "items": pair, **bounds}, back, forth, _PAIRS)
+
+
+def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
+    """An array with items of one kind."""
+    schema = {"type": "array", "items": item.schema, **bounds}
+    way_back, way_forth = item.back, item.forth
+    if way_back is None or way_forth is None:
+        return Node(schema)
+
+    def back(value: Any) -> Any:
+        return [way_back(one) for one in value] if is_array(value) else value
+
+    def forth(value: Any) -> Any:
+        if not is_array(value):
+            raise NoForm("is no array")
+        return [way_forth(one) for one in value]
+
+    return Node(schema, back, forth)
+
+
+def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
+    """An array of so many items, each of its own kind, as an object; `rest` is the array of those behind them."""
+    size = len(items)
+
+    def back(value: Any) -> Any:
+        if not is_object(value) or any(str(index) not in value for index in range(size)):
+            return value
+        first = [_through(item.back, value[str(index)]) for index, item in enumerate(items)]
+        others: Any = [] if rest is None else _through(rest.back, value.get(REST, []))
+        return [*first, *others] if is_array(others) else value
+
+    def forth(value: Any) -> Any:
+        if not is_array(value) or len(value) < size or (rest is None and len(value) > size):
+            raise NoForm(f"is no array of {size} items")
+        found = {str(index): _through(item.forth, value[index]) for index, item in enumerate(items)}
+        return found if rest is None else {**found, REST: _through(rest.forth, value[size:])}
+
+    members: dict[str, Any] = {str(index): item.schema for index, item in enumerate(items)}
+    if rest is not None:
+        members[REST] = rest.schema
+    return Node(_closed(members), back, forth, _TUPLE)
+
+
+def _closed(members: Mapping[str, Any], told: str = "") -> dict[str, Any]:
+    words = {"description": told} if told else {}
+    required = {"required": list(members)} if members else {}
+    return {"type": "object", **words, "properties": dict(members), **required, "additionalProperties": False}
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema or null, which stands for what is left out; its words stay in front."""
+    if schema.get("type") == "null":
+        return schema
+    words: dict[str, Any] = {word: schema[word] for word in ("title", "description") if word in schema}
+    bare = {keyword: said for keyword, said in schema.items() if keyword not in words}
+    alternatives: list[Any] = bare["anyOf"] if bare.keys() == {"anyOf"} else [bare]
+    if any(alternative.get("type") == "null" for alternative in alternatives):
+        return schema
+    return {**words, "anyOf": [*alternatives, {"type": "null"}]}
+
+
+@final
+class Fit:
+    """Whether a strict value is an instance of a branch: by its kind first, then by the branch's schema."""
+
+    __slots__ = ("_defs", "_document", "_kinds", "_schema")
+
+    def __init__(self, schema: dict[str, Any], defs: Mapping[str, Node]) -> None:
+        self._schema = schema
+        self._defs = defs
+        self._kinds: frozenset[str] | None = None
+        self._document: JsonSchema | None = None
+
+    def may(self, value: Any) -> bool:
+        """Whether a value is of a kind that the branch takes."""
+        if self._kinds is None:
+            self._kinds = frozenset(self._kinds_of(self._schema, set()))
+        return _kind(value) in self._kinds
+
+    def _kinds_of(self, schema: dict[str, Any], seen: set[str]) -> Iterator[str]:
+        if "$ref" in schema:
+            name = schema["$ref"].removeprefix(DEFS)
+            if name not in seen:
+                yield from self._kinds_of(self._defs[name].schema, {*seen, name})
+        for branch in schema.get("anyOf", ()):
+            yield from self._kinds_of(branch, seen)
+        if "type" in schema:
+            yield "number" if schema["type"] == "integer" else schema["type"]
+
+    def __call__(self, value: Any) -> bool:
+        """Whether a value is an instance of the branch."""
+        if not self.may(value):
+            return False
+        if self._document is None:
+            defs = {name: node.schema for name, node in self._defs.items()}
+            self._document = JsonSchema.trusted({**self._schema, "$defs": defs})
+        return not self._document.validate(value)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    if is_object(value):
+        return "object"
+    return "array" if is_array(value) else "null" if value is None else "string"
+
+
+def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
+    """One of several; which one a value is of is found by their schemas, in order."""
+    schema = {"anyOf": [branch.schema for branch in branches]}
+    if all(branch.back is None for branch in branches):
+        return Node(schema)
+    choices = [(branch, Fit(branch.schema, defs)) for branch in branches]
+
+    def back(value: Any) -> Any:
+        possible = [choice for choice in choices if choice[1].may(value)]
+        for branch, fit in possible:
+            if len(possible) == 1 or fit(value):
+                return _through(branch.back, value)
+        return value
+
+    def forth(value: Any) -> Any:
+        for branch, fit in choices:
+            try:
+                candidate = _through(branch.forth, value)
+            except NoForm:
+                continue
+            if fit(candidate):
+                return candidate
+        raise NoForm("fits none of the alternatives")
+
+    return Node(schema, back, forth)
+
+
+def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
+    """What is defined under a name, which may not be known yet."""
+
+    def back(value: Any) -> Any:
+        return _through(nodes[name].back, value)
+
+    def forth(value: Any) -> Any:
+        return _through(nodes[name].forth, value)
+
+    schema = {"$ref": DEFS + name}
+    known = nodes.get(name)
+    return Node(schema) if known is not None and known.back is None else Node(schema, back, forth)

@@ -1,0 +1,343 @@
+"""Strict forms: what is sent, what is said of it, and the ways between the values."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from returns.result import Failure, Success
+
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.strict import ANTHROPIC, OPENAI, Obstacle, StrictForm, StrictRules, rule_faults, strict_form
+
+STRING: dict[str, Any] = {"type": "string"}
+INTEGER: dict[str, Any] = {"type": "integer"}
+NULL: dict[str, Any] = {"type": "null"}
+
+
+def obj(required: list[str] | None = None, /, **properties: Any) -> dict[str, Any]:
+    """An object that says nothing of other properties."""
+    return {"type": "object", "properties": properties, **({"required": required} if required else {})}
+
+
+def form_of(document: dict[str, Any], rules: StrictRules = OPENAI) -> StrictForm:
+    """The strict form, which has to keep the rules."""
+    form = strict_form(JsonSchema.of(document), rules).unwrap()
+    assert rule_faults(form.document, rules) == ()
+    return form
+
+
+def sent(document: dict[str, Any], rules: StrictRules = OPENAI) -> Any:
+    """What is sent for the property `x`, which is required."""
+    return form_of(obj(["x"], x=document), rules).document.to_dict()["properties"]["x"]
+
+
+def obstacles(document: dict[str, Any], rules: StrictRules = OPENAI) -> list[tuple[str, str]]:
+    """Pointer and keyword of everything that stands against a strict form."""
+    return [(one.pointer, one.keyword) for one in strict_form(JsonSchema.of(document), rules).failure()]
+
+
+def there_and_back(document: dict[str, Any], value: Any, rules: StrictRules = OPENAI) -> tuple[Any, Any]:
+    """The strict value of a property `x`, and what it leads back to."""
+    form = form_of(obj(["x"], x=document), rules)
+    strict = form.forth({"x": value}).unwrap()
+    return strict["x"], form.back(strict)["x"]
+
+
+def test_optional_properties_are_required_and_nullable() -> None:
+    """What may be left out may be null, and null is taken as left out."""
+    form = form_of(obj(["a"], a=STRING, b=INTEGER))
+
+    assert form.document.to_dict() == {
+        "type": "object",
+        "properties": {"a": STRING, "b": {"anyOf": [INTEGER, NULL]}},
+        "required": ["a", "b"],
+        "additionalProperties": False,
+    }
+    assert form.back({"a": "x", "b": None}) == {"a": "x"}
+    assert form.back({"a": "x", "b": 2}) == {"a": "x", "b": 2}
+    assert form.forth({"a": "x"}) == Success({"a": "x", "b": None})
+    assert form.weakened == ()
+
+
+def test_a_required_property_keeps_its_null() -> None:
+    """Null is a value where the property has to be there."""
+    form = form_of(obj(["a"], a={"type": ["string", "null"]}))
+
+    assert form.back({"a": None}) == {"a": None}
+
+
+def test_defaults_and_examples_are_said_in_words() -> None:
+    """What a provider has no keyword for is read by the model in the description."""
+    said = sent({**INTEGER, "description": "How many.", "default": 5, "examples": [1, 2]})
+
+    assert said == {"type": "integer", "description": "How many. default: 5; examples: 1, 2"}
+
+
+@pytest.mark.parametrize(
+    ("rules", "kept"),
+    [(OPENAI, {"minimum": 1, "maximum": 9, "multipleOf": 2}), (ANTHROPIC, {})],
+)
+def test_bounds_are_kept_where_the_provider_has_them(rules: StrictRules, kept: dict[str, Any]) -> None:
+    """Bounds are always said in words; a bound that is not carried is reported."""
+    document = {**INTEGER, "minimum": 1, "maximum": 9, "multipleOf": 2}
+    form = form_of(obj(["x"], x=document), rules)
+
+    words = "a value between 1 and 9 and a value that is a multiple of 2"
+    assert form.document.to_dict()["properties"]["x"] == {"type": "integer", "description": words, **kept}
+    assert {one.keyword for one in form.weakened} == document.keys() - kept.keys() - {"type"}
+
+
+def test_what_is_weakened_is_named_and_left_out_of_the_relaxed_document() -> None:
+    """The report names pointer and keyword; the relaxed document is the original without them."""
+    form = form_of(obj(["x"], x={"oneOf": [{**STRING, "minLength": 2}, INTEGER]}))
+
+    assert [(one.pointer, one.keyword) for one in form.weakened] == [
+        ("/properties/x", "oneOf"),
+        ("/properties/x/oneOf/0", "minLength"),
+    ]
+    assert form.relaxed.to_dict()["properties"]["x"] == {"allOf": [{"anyOf": [STRING, INTEGER]}]}
+    assert form.original.to_dict()["properties"]["x"] == {"oneOf": [{**STRING, "minLength": 2}, INTEGER]}
+
+
+def test_maps_are_arrays_of_pairs() -> None:
+    """Free names with values of one kind become pairs, and pairs a map again."""
+    strict, back = there_and_back(
+        {"type": "object", "additionalProperties": obj(["a"], a=STRING, b=STRING)}, {"k": {"a": "1"}}
+    )
+
+    assert strict == [{"0": "k", "1": {"a": "1", "b": None}}]
+    assert back == {"k": {"a": "1"}}
+
+
+def test_a_map_at_the_root_is_an_object() -> None:
+    """Providers want an object at the root: the pairs stand under a property of their own."""
+    form = form_of({"type": "object", "additionalProperties": STRING})
+
+    assert form.document.get("required") == ["__rest__"]
+    assert form.forth({"a": "b"}) == Success({"__rest__": [{"0": "a", "1": "b"}]})
+    assert form.back({"__rest__": [{"0": "a", "1": "b"}]}) == {"a": "b"}
+
+
+def test_declared_properties_and_free_ones_stand_side_by_side() -> None:
+    """A pair under a declared name does not overwrite the property."""
+    document = {**obj(["a"], a=STRING), "additionalProperties": INTEGER}
+    strict, back = there_and_back(document, {"a": "x", "b": 1})
+    form = form_of(obj(["x"], x=document))
+
+    assert strict == {"a": "x", "__rest__": [{"0": "b", "1": 1}]}
+    assert back == {"a": "x", "b": 1}
+    assert form.back({"x": {"a": "x", "__rest__": [{"0": "a", "1": 1}]}}) == {"x": {"a": "x"}}
+
+
+def test_a_property_called_like_ours_keeps_its_name() -> None:
+    """The property of the free names makes way for one of the same name."""
+    strict, back = there_and_back(
+        {**obj(["__rest__"], __rest__=STRING), "additionalProperties": INTEGER}, {"__rest__": "x", "b": 1}
+    )
+
+    assert strict == {"__rest__": "x", "___rest___": [{"0": "b", "1": 1}]}
+    assert back == {"__rest__": "x", "b": 1}
+
+
+def test_names_of_one_pattern_are_a_map() -> None:
+    """A pattern of names holds the first of each pair."""
+    document = {"type": "object", "patternProperties": {"^x-": INTEGER}, "additionalProperties": False}
+
+    assert sent(document)["items"]["properties"]["0"] == {"type": "string", "pattern": "^x-"}
+    assert there_and_back(document, {"x-1": 1}) == ([{"0": "x-1", "1": 1}], {"x-1": 1})
+
+
+TUPLES: list[tuple[dict[str, Any], Any, Any]] = [
+    ({"prefixItems": [STRING, INTEGER], "minItems": 2, "maxItems": 2}, ["a", 1], {"0": "a", "1": 1}),
+    ({"prefixItems": [STRING], "items": INTEGER, "minItems": 1}, ["a", 1, 2], {"0": "a", "__rest__": [1, 2]}),
+    ({"prefixItems": [STRING, INTEGER], "items": False}, ["a"], {"0": "a"}),
+    ({"prefixItems": [STRING, INTEGER], "items": False}, [], {}),
+    ({"prefixItems": [obj(a=STRING)], "items": False, "minItems": 1}, [{}], {"0": {"a": None}}),
+]
+
+
+@pytest.mark.parametrize(("document", "value", "strict"), TUPLES)
+def test_tuples_are_objects_with_numbers_as_names(document: dict[str, Any], value: Any, strict: Any) -> None:
+    """Each length that a tuple may have is an object of its own; what comes behind is an array."""
+    assert there_and_back({"type": "array", **document}, value) == (strict, value)
+
+
+def test_older_drafts_are_read_as_they_mean() -> None:
+    """Tuples by `items`, `definitions`, boolean exclusive bounds, and `$ref` that hides what is beside it."""
+    document = {
+        "$schema": "http://json-schema.org/draft-04/schema#",
+        **obj(
+            ["t", "d"],
+            t={"type": "array", "items": [STRING, INTEGER], "additionalItems": False, "minItems": 2},
+            d={"$ref": "#/definitions/d", "minimum": 100},
+        ),
+        "definitions": {"d": {**INTEGER, "minimum": 0, "exclusiveMinimum": True}},
+    }
+    form = form_of(document)
+
+    assert form.document.to_dict()["$defs"]["d"]["exclusiveMinimum"] == 0
+    assert "$schema" not in form.document.to_dict()
+    assert form.forth({"t": ["a", 1], "d": 1}) == Success({"t": {"0": "a", "1": 1}, "d": 1})
+    assert form.back({"t": {"0": "a", "1": 1}, "d": 1}) == {"t": ["a", 1], "d": 1}
+
+
+def test_unions_lead_back_by_the_branch_that_fits() -> None:
+    """The members of a union are rewritten too, and a value goes the way of the branch that it is of."""
+    document = {
+        "oneOf": [
+            obj(["k"], k={"const": "a"}, o=STRING),
+            obj(["k"], k={"const": "b"}, r={"type": "object", "additionalProperties": STRING}),
+        ]
+    }
+
+    assert there_and_back(document, {"k": "a"}) == ({"k": "a", "o": None}, {"k": "a"})
+    assert there_and_back(document, {"k": "b", "r": {"x": "y"}})[1] == {"k": "b", "r": {"x": "y"}}
+
+
+def test_what_stands_beside_a_union_goes_into_its_branches() -> None:
+    """Properties beside `anyOf` hold in each of its branches, and so do the branches' own."""
+    document = {**obj(["a"], a=STRING), "anyOf": [obj(b=STRING), obj(["c"], c=STRING)]}
+    branches = sent(document)["anyOf"]
+
+    assert [list(branch["properties"]) for branch in branches] == [["a", "b"], ["a", "c"]]
+    assert there_and_back(document, {"a": "1", "c": "2"})[1] == {"a": "1", "c": "2"}
+
+
+def test_all_of_is_one_object() -> None:
+    """`allOf` is joined: properties, what is required, the stricter bounds."""
+    document = {"allOf": [obj(["a"], a={**INTEGER, "minimum": 1}), obj(a={"maximum": 5}, b=STRING)]}
+    said = sent(document)
+
+    assert said["properties"]["a"] == {
+        "type": "integer",
+        "description": "a value between 1 and 5",
+        "minimum": 1,
+        "maximum": 5,
+    }
+    assert said["required"] == ["a", "b"]
+
+
+def test_references_are_kept_and_words_beside_them_too() -> None:
+    """A definition is sent once; where words stand beside a reference it is written out with them."""
+    document = {
+        **obj(
+            ["a", "b", "c"],
+            a={"$ref": "#/$defs/p"},
+            b={"$ref": "#/$defs/p"},
+            c={"$ref": "#/$defs/p", "description": "Here."},
+        ),
+        "$defs": {"p": {**obj(["v"], v=STRING), "description": "A point."}},
+    }
+    form = form_of(document)
+    said = form.document.to_dict()
+
+    assert said["properties"]["a"] == said["properties"]["b"] == {"$ref": "#/$defs/p"}
+    assert said["$defs"]["p"]["description"] == "A point."
+    assert said["properties"]["c"]["description"] == "Here. A point."
+    assert said["properties"]["c"]["required"] == ["v"]
+
+
+def test_recursion_is_kept_where_the_provider_takes_it() -> None:
+    """OpenAI takes a schema that refers to itself, also the root; Anthropic does not."""
+    tree = obj(["v"], v=INTEGER, kids={"type": "array", "items": {"$ref": "#"}})
+    form = form_of(tree)
+
+    assert form.forth({"v": 1, "kids": [{"v": 2}]}) == Success({"v": 1, "kids": [{"v": 2, "kids": None}]})
+    assert form.back({"v": 1, "kids": [{"v": 2, "kids": None}]}) == {"v": 1, "kids": [{"v": 2}]}
+    assert [keyword for _, keyword in obstacles(tree, ANTHROPIC)] == ["$ref"]
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({**obj(), "additionalProperties": True}, ("/properties/x", "additionalProperties")),
+        ({"type": "object"}, ("/properties/x", "properties")),
+        ({}, ("/properties/x", "type")),
+        ({"properties": {"a": STRING}}, ("/properties/x", "type")),
+        ({"type": "array"}, ("/properties/x", "items")),
+        ({"type": "array", "prefixItems": [STRING]}, ("/properties/x", "items")),
+        ({"type": "object", "required": ["a"]}, ("/properties/x", "required")),
+        ({"enum": [{"a": 1}]}, ("/properties/x", "enum")),
+        ({"type": "object", "patternProperties": {"a": STRING, "b": STRING}}, ("/properties/x", "patternProperties")),
+        ({**obj(a=STRING), "if": {"required": ["a"]}, "then": obj(["b"], b=STRING)}, ("/properties/x", "if")),
+        ({**obj(a=STRING), "dependentSchemas": {"a": obj(b=STRING)}}, ("/properties/x", "dependentSchemas")),
+    ],
+)
+def test_what_cannot_be_strict_is_named(document: dict[str, Any], expected: tuple[str, str]) -> None:
+    """An obstacle says where it stands and by which keyword."""
+    assert obstacles(obj(x=document)) == [expected]
+
+
+def test_every_obstacle_is_found() -> None:
+    """Three places that cannot be strict are three obstacles, each with its reason."""
+    found = strict_form(JsonSchema.of(obj(a={}, b={"type": "object"}, c=STRING, d={"type": "array"})), OPENAI).failure()
+
+    assert [one.pointer for one in found] == ["/properties/a", "/properties/b", "/properties/d"]
+    assert str(found[0]) == "/properties/a: type: says no type, so that anything may be there"
+
+
+@pytest.mark.parametrize(
+    "document", [{"type": "array", "items": STRING}, {"anyOf": [obj(a=STRING), obj(b=STRING)]}, {}]
+)
+def test_the_root_is_one_object(document: dict[str, Any]) -> None:
+    """Providers take no array and no union at the root."""
+    assert [pointer for pointer, _ in obstacles(document)] == [""]
+
+
+def test_alternatives_of_what_is_required_are_weakened_at_the_root() -> None:
+    """At the root, a union that only narrows is said in words instead."""
+    form = form_of({**obj(a=STRING, b=STRING), "anyOf": [{"required": ["a"]}, {"required": ["b"]}]})
+
+    assert [(one.pointer, one.keyword) for one in form.weakened] == [("", "anyOf")]
+    assert "required" in form.document.get("description")
+
+
+def test_what_is_nothing_is_left_out() -> None:
+    """A branch that nothing can be an instance of is no branch, and such a property is not offered."""
+    form = form_of(obj(a={"anyOf": [{"not": {}}, STRING]}, b=False))
+
+    assert form.document.get("properties") == {"a": {"anyOf": [STRING, NULL]}}
+
+
+def test_what_was_not_recognised_stays_for_the_validation() -> None:
+    """A model that was not held to the schema is not corrected in silence: its value goes on as it is."""
+    form = form_of(obj(["m"], m={"type": "object", "additionalProperties": INTEGER}))
+
+    assert form.back({"m": {"a": 1}}) == {"m": {"a": 1}}
+    assert form.back({"m": "no"}) == {"m": "no"}
+    assert form.back([1]) == [1]
+    assert form.back({"m": [{"0": "a"}], "z": 1}) == {"m": [{"0": "a"}], "z": 1}
+
+
+def test_a_value_without_a_strict_form_is_a_failure() -> None:
+    """An undeclared property is not dropped on the way there."""
+    form = form_of(obj(a=STRING))
+
+    assert isinstance(form.forth({"a": "x", "b": 1}), Failure)
+    assert isinstance(form.forth({"a": 1}), Failure)
+
+
+def test_forms_are_made_once() -> None:
+    """The same document and rules give the same form."""
+    document = obj(a=STRING)
+
+    assert strict_form(JsonSchema.of(document), OPENAI) is strict_form(JsonSchema.of(document), OPENAI)
+
+
+def test_obstacles_are_values() -> None:
+    """An obstacle compares, hashes and pickles."""
+    one = Obstacle("/a", "type", "why")
+
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert len({one, Obstacle("/a", "type", "why")}) == 1
+
+
+def test_what_is_nested_beyond_reason_is_an_obstacle() -> None:
+    """A schema of very many levels is refused, not a crash."""
+    schema: dict[str, Any] = STRING
+    for _ in range(60):
+        schema = obj(a=schema)
+
+    assert obstacles(schema)[0][1] == "schema"
