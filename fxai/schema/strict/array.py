@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["array_form"]
 
 _ASIDE: Final = ("uniqueItems", "contains", "minContains", "maxContains")
+_IN_PLACE: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains")
 _MOST_LENGTHS: Final = 8
 
 
@@ -34,9 +35,10 @@ def array_form(sites: Sequence[Site], at: str, to: Transformer) -> Node | None:
     checks: list[str] = []
     for site in sites:
         for keyword in _ASIDE:
-            if keyword in site and site.get(keyword) is not False:
+            if keyword in site and (keyword, site.get(keyword)) != ("uniqueItems", False):
                 to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
                 checks.append(told_keyword(keyword, site.get(keyword)))
+    sites = [_plain(site, to) for site in sites]
     leading = max((_leading(site) for site in sites), default=0)
     if leading:
         node = _tuple(sites, at, to, leading, least, most)
@@ -103,6 +105,14 @@ def _rest(sites: Sequence[Site], at: str, to: Transformer, fixed: int, least: in
     if node is None:
         return None
     return array_node(node, _bounds(sites, to, max(least - fixed, 0), None if most is None else most - fixed))
+
+
+def _plain(site: Site, to: Transformer) -> Site:
+    """The schema without `unevaluatedItems` where other schemas may look at items first."""
+    if "unevaluatedItems" not in site or not any(keyword in site.schema for keyword in _IN_PLACE):
+        return site
+    to.weaken(site, "unevaluatedItems", f"{to.rules.name} has no such keyword")
+    return site.without("unevaluatedItems")
 
 
 def _leading(site: Site) -> int:

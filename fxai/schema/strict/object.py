@@ -62,7 +62,7 @@ def _needed(site: Site) -> Sequence[str]:
 def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, required: bool) -> Node | None:
     """What stands under a name; None when nothing may."""
     place = tuple(site for rule in sites for site in _property(rule, name))
-    if any(site.schema is False for site in place):
+    if any(site.schema is False for site in place) or any(name not in to.reader.evaluated(site) for site in sites):
         return None
     if not place and required and not any(name in site.get("properties", {}) for site in sites):
         raise StrictError(at, "required", f"{name!r} is required and nowhere described: add it to properties")

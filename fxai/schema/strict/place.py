@@ -10,7 +10,7 @@ A `Site` is one schema inside the document with the JSON pointer to it. What one
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, Final, final
 from urllib.parse import unquote, urldefrag
 
@@ -101,6 +101,16 @@ class Site:
         return Site(self.pointer, self.schema, self.hidden.union(keywords))
 
 
+@final
+class _Any:
+    """Every name."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+_ANY: Final = _Any()
+
 Place = tuple[Site, ...]
 """The schemas that one value must keep together; none at all lets anything be."""
 
@@ -188,6 +198,13 @@ class Reader:
         if not hidden:
             for index in range(len(site.get("allOf", ()))):
                 self._gather(site.under("allOf", index), found)
+
+    def evaluated(self, site: Site) -> Container[str]:
+        """The names of properties that may be in an object, by what a schema says of those that it does not look at."""
+        if site.get("unevaluatedProperties") is not False:
+            return _ANY
+        names = self.declared(Site(site.pointer, site.schema))
+        return _ANY if any(name.startswith(f"{site.pointer}/") for name in names) else names
 
     def declared(self, site: Site) -> set[str]:
         """The names of properties that a schema speaks of, wherever it applies to the same value."""

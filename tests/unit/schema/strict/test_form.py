@@ -294,6 +294,41 @@ def test_alternatives_of_what_is_required_are_weakened_at_the_root() -> None:
     assert "required" in form.document.get("description")
 
 
+def test_a_schema_closes_its_object_to_what_its_cousins_describe() -> None:
+    """`additionalProperties` and `unevaluatedProperties` look at their own schema, not at those beside it."""
+    closed = {"allOf": [obj(a=STRING), {**obj(b=STRING), "additionalProperties": False}]}
+    unevaluated = {"allOf": [obj(a=STRING), {**obj(b=STRING), "unevaluatedProperties": False}]}
+
+    assert sent(closed)["required"] == sent(unevaluated)["required"] == ["b"]
+
+
+def test_items_that_others_looked_at_are_not_closed_out() -> None:
+    """`unevaluatedItems` is weakened where a schema inside may have looked at the items before."""
+    document = {"type": "array", "allOf": [{"items": STRING}], "unevaluatedItems": False}
+    form = form_of(obj(["x"], x=document))
+
+    assert there_and_back(document, ["a"]) == (["a"], ["a"])
+    assert [(one.pointer, one.keyword) for one in form.weakened] == [("/properties/x", "unevaluatedItems")]
+
+
+@pytest.mark.parametrize("keyword", ["contains", "not", "if"])
+def test_what_no_provider_carries_is_weakened(keyword: str) -> None:
+    """Keywords without a form are named, said in words, and held by the validation of the original."""
+    said: dict[str, Any] = {keyword: False, "then": False} if keyword == "if" else {keyword: False}
+    form = form_of(obj(["x"], x={"type": "array", "items": STRING, **said}))
+
+    assert [one.keyword for one in form.weakened] == [keyword]
+    assert keyword in form.document.to_dict()["properties"]["x"]["description"]
+    assert form.relaxed.validate({"x": []}) == ()
+
+
+def test_an_integer_of_draft_4_is_written_as_one() -> None:
+    """Draft 4 does not take `3.0` for an integer: it leads back as 3."""
+    document = {"$schema": "http://json-schema.org/draft-04/schema#", **obj(["x"], x=INTEGER)}
+
+    assert type(form_of(document).back({"x": 3.0})["x"]) is int
+
+
 def test_what_is_nothing_is_left_out() -> None:
     """A branch that nothing can be an instance of is no branch, and such a property is not offered."""
     form = form_of(obj(a={"anyOf": [{"not": {}}, STRING]}, b=False))
