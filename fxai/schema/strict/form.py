@@ -20,7 +20,7 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_tokens
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict.node import Node, NoForm
-from fxai.schema.strict.place import Obstacle, Weakening
+from fxai.schema.strict.place import Obstacle, StrictError, Weakening
 from fxai.schema.strict.refusal import rule_faults
 from fxai.schema.strict.rules import StrictRules
 from fxai.schema.strict.transform import Transformer
@@ -78,6 +78,8 @@ def strict_form(document: JsonSchema, rules: StrictRules) -> Result[StrictForm, 
     to = Transformer(plain, rules)
     try:
         node = to.convert()
+    except StrictError as error:
+        return Failure((error.obstacle,))
     except RecursionError:
         return Failure((Obstacle("", "schema", "is nested too deep"),))
     if node is None:

@@ -28,7 +28,7 @@ __all__ = ["Transformer"]
 _Key: TypeAlias = frozenset[tuple[str, frozenset[str]]]
 
 _MOST_BRANCHES: Final = 64
-_MOST_PLACES: Final = 20_000
+_MOST_PLACES: Final = 4_000
 _STANDING_IN: Final = Node({"type": "null"})
 
 
@@ -47,7 +47,11 @@ class Transformer:
         self._done: dict[_Key, Node | None] = {}
 
     def convert(self) -> Node | None:
-        """The whole document; None when nothing can be an instance of it. See `obstacles` for what stands against."""
+        """The whole document; None when nothing can be an instance of it. See `obstacles` for what stands against.
+
+        Raises:
+            StrictError: there is too much of it to go on.
+        """
         node = self.place((self.reader.root,), "")
         if node is None or "$ref" not in node.schema:
             return node
@@ -68,6 +72,8 @@ class Transformer:
         try:
             return self._named(place, at)
         except StrictError as error:
+            if self._left < 0:
+                raise
             self.obstacles[error.obstacle] = None
             return _STANDING_IN
 

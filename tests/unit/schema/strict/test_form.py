@@ -376,3 +376,10 @@ def test_what_is_nested_beyond_reason_is_an_obstacle() -> None:
         schema = obj(a=schema)
 
     assert obstacles(schema)[0][1] == "schema"
+
+
+def test_a_schema_bomb_is_an_obstacle() -> None:
+    """Unions that multiply without end are refused, by one obstacle, before they fill the memory."""
+    many = [{"anyOf": [obj([f"p{i}{j}"], **{f"p{i}{j}": STRING}) for j in range(4)]} for i in range(12)]
+
+    assert [keyword for _, keyword in obstacles(obj(x={"allOf": many}))] == ["schema"]
