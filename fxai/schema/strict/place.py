@@ -122,6 +122,8 @@ class Reader:
     def __init__(self, document: Any) -> None:
         self.root = Site("", document)
         self.dialect = dialect_of(document)
+        self.size = 0
+        """How many schemas the document holds."""
         self._anchors: dict[str, str] = {}
         self._base = str(document.get(self.dialect.id_keyword, "")) if is_object(document) else ""
         self._note(document, "")
@@ -129,6 +131,7 @@ class Reader:
     def _note(self, schema: Any, pointer: str) -> None:
         if not is_object(schema):
             return
+        self.size += 1
         for keyword in ("$anchor", self.dialect.id_keyword):
             name = schema.get(keyword)
             if isinstance(name, str) and (keyword == "$anchor" or name.startswith("#")):

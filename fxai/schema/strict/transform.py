@@ -28,7 +28,8 @@ __all__ = ["Transformer"]
 _Key: TypeAlias = frozenset[tuple[str, frozenset[str]]]
 
 _MOST_BRANCHES: Final = 64
-_MOST_PLACES: Final = 4_000
+_MOST_PLACES: Final = 2_000
+_MOST_FOR_EACH: Final = 8  # times that a schema may be read, in one combination or another
 _STANDING_IN: Final = Node({"type": "null"})
 
 
@@ -42,7 +43,7 @@ class Transformer:
         self.nodes: dict[str, Node] = {}
         self.obstacles: dict[Obstacle, None] = {}
         self.weakened: dict[Weakening, None] = {}
-        self._left = _MOST_PLACES
+        self._left = _MOST_PLACES + _MOST_FOR_EACH * self.reader.size
         self._open: dict[_Key, str | None] = {}
         self._done: dict[_Key, Node | None] = {}
 
@@ -141,7 +142,7 @@ class Transformer:
     def _flat(self, sites: Sequence[Site], at: str) -> Node | None:
         self._left -= 1
         if self._left < 0:
-            raise StrictError(at, "schema", f"more than {_MOST_PLACES} combinations of what holds together")
+            raise StrictError(at, "schema", "unions that multiply beyond reason: say fewer alternatives")
         if any(site.schema is False for site in sites):
             return None
         sites = [site for site in sites if site.schema is not True]
