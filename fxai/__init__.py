@@ -11,6 +11,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fxai.agents import Agent, Answer, Budget, BudgetExceeded, RunError, Step
 from fxai.effects import (
     Cause,
@@ -50,11 +53,15 @@ from fxai.messages import AiError, Prompt, Response, Usage
 from fxai.models import LanguageModel, ModelRequest, ObjectResponse, ToolChoice, repair_by_model
 from fxai.schema import DecodeFailure, Empty, Fault, JsonSchema, Limits, Schema, SchemaError
 from fxai.tools import (
+    AllowedCallers,
     Annotation,
     Annotations,
+    CacheControl,
     CallContext,
+    DeferLoading,
     Denied,
     Destructive,
+    EagerInputStreaming,
     Example,
     ExternalTool,
     HandlerError,
@@ -68,8 +75,10 @@ from fxai.tools import (
     Meta,
     NameMap,
     NameRule,
+    Namespace,
     OpenWorld,
     Outcome,
+    OutputSchema,
     Readonly,
     Strict,
     Title,
@@ -80,24 +89,38 @@ from fxai.tools import (
     UnknownTool,
 )
 
+if TYPE_CHECKING:
+    from fxai.models.prepared import PreparedTools
+    from fxai.tools.aspects import Aspect, Invocation, Return
+    from fxai.tools.composite import Composite
+    from fxai.tools.function import FunctionTool, tool
+    from fxai.tools.source import BoundToolkit, ToolSource
+
 __all__ = [
     "Agent",
     "AiError",
+    "AllowedCallers",
     "Annotation",
     "Annotations",
     "Answer",
+    "Aspect",
+    "BoundToolkit",
     "Budget",
     "BudgetExceeded",
+    "CacheControl",
     "CallContext",
     "Cause",
     "ClassKey",
     "Clock",
+    "Composite",
     "Context",
     "ContextOf",
     "DecodeFailure",
+    "DeferLoading",
     "Denied",
     "Destructive",
     "Die",
+    "EagerInputStreaming",
     "Effect",
     "EffectOf",
     "Empty",
@@ -109,6 +132,7 @@ __all__ = [
     "FailureError",
     "Fault",
     "FiberHandle",
+    "FunctionTool",
     "Gen",
     "HandlerError",
     "HandlerFailed",
@@ -119,6 +143,7 @@ __all__ = [
     "Interrupted",
     "InvalidParameters",
     "InvalidResult",
+    "Invocation",
     "JsonSchema",
     "Key",
     "LanguageModel",
@@ -130,14 +155,18 @@ __all__ = [
     "ModelRequest",
     "NameMap",
     "NameRule",
+    "Namespace",
     "ObjectResponse",
     "OpenWorld",
     "Outcome",
+    "OutputSchema",
+    "PreparedTools",
     "Prompt",
     "Readonly",
     "Ref",
     "Reference",
     "Response",
+    "Return",
     "RunError",
     "Runtime",
     "Schedule",
@@ -157,10 +186,33 @@ __all__ = [
     "ToolChoice",
     "ToolConflictError",
     "ToolError",
+    "ToolSource",
     "Toolkit",
     "UnknownTool",
     "Usage",
     "fx",
     "repair_by_model",
     "runtime",
+    "tool",
 ]
+
+# What not every program needs is imported when it is first named.
+_LATER = {
+    "Aspect": "fxai.tools.aspects",
+    "BoundToolkit": "fxai.tools.source",
+    "Composite": "fxai.tools.composite",
+    "FunctionTool": "fxai.tools.function",
+    "Invocation": "fxai.tools.aspects",
+    "PreparedTools": "fxai.models.prepared",
+    "Return": "fxai.tools.aspects",
+    "ToolSource": "fxai.tools.source",
+    "tool": "fxai.tools.function",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"fxai has no name {name!r}")
+    found = getattr(import_module(_LATER[name]), name)
+    globals()[name] = found
+    return found

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from fxai.tools.annotations import (
+    AllowedCallers,
     Annotation,
     Annotations,
+    CacheControl,
+    CacheTime,
+    Caller,
+    DeferLoading,
     Destructive,
+    EagerInputStreaming,
     Idempotent,
     Meta,
+    Namespace,
     OpenWorld,
+    OutputSchema,
     Readonly,
     Strict,
     Title,
+    ToolNamespace,
 )
 from fxai.tools.call import OnInvalidCall, Outcome
 from fxai.tools.example import Example
@@ -33,11 +42,17 @@ from fxai.tools.tool import ExternalTool, Tool
 from fxai.tools.toolkit import HandlerError, OnConflict, ToolConflictError, Toolkit
 
 __all__ = [
+    "AllowedCallers",
     "Annotation",
     "Annotations",
+    "CacheControl",
+    "CacheTime",
     "CallContext",
+    "Caller",
+    "DeferLoading",
     "Denied",
     "Destructive",
+    "EagerInputStreaming",
     "Example",
     "ExternalTool",
     "FailureMode",
@@ -54,11 +69,13 @@ __all__ = [
     "NameConflictError",
     "NameMap",
     "NameRule",
+    "Namespace",
     "NeedsApproval",
     "OnConflict",
     "OnInvalidCall",
     "OpenWorld",
     "Outcome",
+    "OutputSchema",
     "ProviderTool",
     "Readonly",
     "Strict",
@@ -66,6 +83,7 @@ __all__ = [
     "Tool",
     "ToolConflictError",
     "ToolError",
+    "ToolNamespace",
     "ToolOptions",
     "Toolkit",
     "UnknownTool",

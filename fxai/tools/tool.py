@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, Literal, Never, Self, TypeGuard, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, TypeGuard, cast, overload
 
 import msgspec
 from typing_extensions import TypeVar, Unpack, override
@@ -36,6 +36,9 @@ from fxai.tools.handler import CallContext, HandlerOf, HandlerReturn, handler_la
 from fxai.tools.identity import FailureMode, Identity, Kind
 from fxai.tools.options import NeedsApproval, ToolOptions, Validation, taken
 from fxai.tools.provider_tool import ProviderTool
+
+if TYPE_CHECKING:
+    from fxai.tools.function import ToolDecorator
 
 __all__ = ["ExternalTool", "Tool"]
 
@@ -193,7 +196,7 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         *,
         id: str,
         name: str,
-        provider_name: str,
+        provider_name: str | None,
         requires_handler: Literal[True],
         args: type[msgspec.Struct] = ...,
         parameters: type[_P2] | Schema[_P2],
@@ -206,7 +209,7 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         *,
         id: str,
         name: str,
-        provider_name: str,
+        provider_name: str | None,
         requires_handler: Literal[False] = ...,
         args: type[msgspec.Struct] = ...,
         parameters: type[Any] | Schema[Any] = ...,
@@ -218,7 +221,7 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         *,
         id: str,
         name: str,
-        provider_name: str,
+        provider_name: str | None,
         requires_handler: bool = False,
         args: type[msgspec.Struct] = Empty,
         parameters: Any = Empty,
@@ -230,7 +233,7 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         Args:
             id: the provider and its tool, such as `"openai.web_search"`.
             name: what the tool is called here.
-            provider_name: what the provider calls it.
+            provider_name: what the provider calls it; None where it calls it as it is called here.
             requires_handler: whether its calls come back to us; then a handler is needed.
             args: the Struct of the arguments that the constructor takes, as keywords, for the provider.
             parameters: what the provider asks with, when it asks back.
@@ -249,6 +252,17 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
             return made if requires_handler else made.external()
 
         return construct
+
+    if TYPE_CHECKING:
+        from_function: ClassVar[ToolDecorator]
+    else:
+
+        @staticmethod
+        def from_function(f: Callable[..., Any], /, **options: Any) -> Any:
+            """The tool of a function, with its handler: a `FunctionTool`, as the decorator `tool` makes it."""
+            from fxai.tools.function import tool  # it imports this module
+
+            return tool(f, **options)
 
     # -- kinds
 

@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, Literal, Never, Protocol, TypeAlias, cast, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Protocol, TypeAlias, cast, final, overload
 
-from typing_extensions import TypeVar, override
+from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.channel import Channel
 from fxai.effects.context import ContextOf
@@ -35,7 +35,13 @@ from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.failure import ToolError
 from fxai.tools.handler import Given
 from fxai.tools.identity import Identity
+from fxai.tools.options import ToolOptions
 from fxai.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from fxai.tools.composite import Composite
+    from fxai.tools.method import MethodsOf
+    from fxai.tools.source import BoundToolkit
 
 __all__ = ["HandlerError", "OnConflict", "ToolConflictError", "Toolkit"]
 
@@ -43,6 +49,7 @@ _T = TypeVar("_T")
 _U = TypeVar("_U")
 _E = TypeVar("_E")
 _R = TypeVar("_R")
+_O = TypeVar("_O")
 _T_co = TypeVar("_T_co", covariant=True)
 _1 = TypeVar("_1")
 _2 = TypeVar("_2")
@@ -130,12 +137,24 @@ class Toolkit(Generic[_T_co]):
         h: _Needs[_8],
         /,
     ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7 | _8]: ...
-    @overload
+    @overload  # of nine at least: where this one and one above both fit, `Any` in a type makes mypy give up
     @staticmethod
-    def make(*tools: _Needs[_T]) -> Toolkit[_T]: ...
+    def make(
+        a: _Needs[_T],
+        b: _Needs[_T],
+        c: _Needs[_T],
+        d: _Needs[_T],
+        e: _Needs[_T],
+        f: _Needs[_T],
+        g: _Needs[_T],
+        h: _Needs[_T],
+        i: _Needs[_T],
+        /,
+        *tools: _Needs[_T],
+    ) -> Toolkit[_T]: ...
     @staticmethod
     def make(*tools: Any) -> Any:
-        """The toolkit of `tools`, in their order; up to eight of different types, any number of one type.
+        """The toolkit of `tools` and function tools, in their order; up to eight of different types, more of one type.
 
         More of different types: `Toolkit.make(…).merge(Toolkit.make(…))`. The same tool twice is one tool.
 
@@ -160,6 +179,25 @@ class Toolkit(Generic[_T_co]):
     def empty() -> Toolkit[Never]:
         """The toolkit without tools: `kit.merge(Toolkit.empty())` is `kit`."""
         return Toolkit({})
+
+    @staticmethod
+    def from_object(
+        obj: _O, *, name: str | None = None, only: Iterable[str] | None = None, **options: Unpack[ToolOptions]
+    ) -> BoundToolkit[MethodsOf[_O], Never, None]:
+        """The tools of an object's public methods that have a docstring, with their handlers: `.toolkit`, `.layer`.
+
+        Args:
+            obj: its methods are taken apart as functions are by `tool`; those without a docstring are not offered.
+            name: what stands before the dot of each tool's name; by default the object's class, `""` for no dot.
+            only: the methods to offer; by default each that is described.
+            options: for each tool, see `ToolOptions`.
+
+        What services such methods need is not seen by checkers. Raises `SchemaError` where no method is described, or
+        one that is cannot be a tool.
+        """
+        from fxai.tools.method import tools_of  # it imports this module
+
+        return tools_of(obj, name=name, only=only, **options)
 
     # -- what it holds
 
@@ -294,6 +332,16 @@ class Toolkit(Generic[_T_co]):
             raise HandlerError(f"the handlers do not match {self!r}: {'; '.join(problems)}")
         return ContextOf({key: service for key, service in context.services.items() if not isinstance(key, Given)})
 
+    def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
+        """One tool that makes several calls of these in one: `.tool`, and its handler, `.layer`, which needs theirs.
+
+        `concurrency` is how many run at once (None: all). The options are the new tool's; its description lists these
+        tools, and it needs approval where a call inside does. Raises `SchemaError` for no tools, or external ones.
+        """
+        from fxai.tools.composite import composite_of  # it imports this module
+
+        return composite_of(self, name, concurrency, options)
+
     # -- calls
 
     def call(
@@ -337,6 +385,8 @@ class Toolkit(Generic[_T_co]):
 
 
 def _add(kept: dict[str, Tool[Any, Any, Any]], tool: Any, on_conflict: OnConflict) -> None:
+    if hasattr(tool, "__fx_tool__"):  # a function tool
+        tool = tool.__fx_tool__()
     if not hasattr(tool, "__fx_handler__"):
         raise SchemaError(f"a toolkit is made of tools, not of {tool!r}")
     before = kept.get(tool.name)

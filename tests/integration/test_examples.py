@@ -32,6 +32,20 @@ SAID = {
         "refused: /from: expected one of 'm', 'km', 'mi', found string 'yd'",
         "noticed: the handlers do not match Toolkit(convert, units): no handler for: units",
     ],
+    "40_tools_from_functions.py": [
+        "Called from here:   <Success: 7.5>",
+        "Tools:              price, Tab.order, Tab.read",
+        "Turn 1: price failed with SoldOut(left=('tea', 'coffee'))",
+        "Turn 2: price gave 5.0",
+        "Turn 3: Tab.order gave 2",
+        "On the tab: ['tea', 'tea']",
+    ],
+    "50_aspects_and_composites.py": [
+        "weather Oslo: 21.4\npeople Oslo: 717710\nweather Oslo: 21.4\n",
+        "weather Rome: {'error': {'station': 'Rome'}}",
+        "height Rome: {'error': {'type': 'unknown-tool', 'name': 'height', 'known': ['weather', 'people']",
+        "The station in Oslo was asked 2 times, the one in Rome 3 times.",
+    ],
 }
 
 PROGRAM = """

@@ -1,9 +1,9 @@
-"""The tests that two design documents ask for: dynamic tools (section 11), and strict mode (section 7), in Python."""
+"""The tests that three design documents ask for: dynamic tools (section 11), strict mode (7), tool binding."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import pytest
@@ -183,3 +183,89 @@ def test_strict_works_with_dynamic_tools() -> None:
 
     assert tool.get(Strict) is False
     assert Tool.is_dynamic(tool)
+
+
+# -- tools from methods: schema generation, and the mapping of types
+
+
+class Calculator:
+    """A tool with a method."""
+
+    def add(
+        self,
+        a: Annotated[int, "The first number"],
+        b: Annotated[int, "The second number"],
+    ) -> int:
+        """Add two numbers together"""  # noqa: D415  # as the document has it
+        return a + b
+
+    def _internal(self, a: int) -> int:
+        """Not public, so not offered."""
+        return a
+
+
+def test_a_method_has_the_schema_that_its_signature_says() -> None:
+    """Name, description, parameters: as the document's own example, with a dot for its colons."""
+    (add,) = Toolkit.from_object(Calculator()).toolkit
+
+    assert {"method_name": add.name, "description": add.description, "parameters": add.json_schema()} == {
+        "method_name": "Calculator.add",
+        "description": "Add two numbers together",
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "a": {"type": "integer", "description": "The first number"},
+                "b": {"type": "integer", "description": "The second number"},
+            },
+            "required": ["a", "b"],
+        },
+    }
+
+
+def _parameter(hint: Any) -> tuple[dict[str, Any], list[str]]:
+    """The schema of a parameter of this type, and what is required."""
+
+    def f(x: Any) -> None: ...
+
+    f.__annotations__["x"] = hint
+    schema = Tool.from_function(f).tool.json_schema()
+    return schema["properties"]["x"], schema.get("required", [])
+
+
+@pytest.mark.parametrize(
+    ("hint", "schema"),
+    [
+        (int, {"type": "integer"}),
+        (float, {"type": "number"}),
+        (str, {"type": "string"}),
+        (bool, {"type": "boolean"}),
+        (list[str], {"type": "array", "items": {"type": "string"}}),
+        (list[list[int]], {"type": "array", "items": {"type": "array", "items": {"type": "integer"}}}),
+        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+    ],
+)
+def test_a_type_maps_to_its_json_type(hint: Any, schema: dict[str, Any]) -> None:
+    """Every row of the mapping; a map keeps the type of its values."""
+    assert _parameter(hint) == (schema, ["x"])
+
+
+@pytest.mark.parametrize("hint", [int, str, list[str], dict[str, int]])
+def test_an_optional_type_is_its_type_and_not_required(hint: Any) -> None:
+    """Null says the same as leaving it out, so the schema takes it too, as the decoder does."""
+    inner, _ = _parameter(hint)
+
+    assert _parameter(hint | None) == ({"anyOf": [inner, {"type": "null"}], "default": None}, [])
+
+
+def test_an_optional_parameter_is_not_required() -> None:
+    """The others are, in order."""
+
+    def search(query: str, tags: list[str], limit: int | None) -> list[str]:
+        """Finds pages."""
+        return [query, *tags][:limit]
+
+    made = Tool.from_function(search)
+
+    assert made.tool.json_schema()["required"] == ["query", "tags"]
+    outcome = fx.run(Toolkit.make(made.tool).call("search", {"query": "a", "tags": ["b"]}).provide(made.layer))
+    assert outcome.result == ["a", "b"]

@@ -1,0 +1,287 @@
+"""Signatures: the parameters of a function as one type, and how the function is called with a value of it.
+
+>>> def greet(name: str, times: int = 1) -> str:
+...     return f"Hello, {name}! " * times
+>>> signature = Signature.of(greet, "greet", {})
+>>> params = signature.parameters(name="Ann")
+>>> params, signature.caller(greet)(params)
+(greet(name='Ann', times=1), 'Hello, Ann! ')
+"""
+
+from __future__ import annotations
+
+import copy
+import enum
+import inspect
+import math
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from types import CoroutineType, NoneType
+from typing import Annotated, Any, Generic, ParamSpec, cast, final, get_origin
+
+import msgspec
+from returns.context import RequiresContextFutureResult
+from returns.future import FutureResult
+from returns.io import IOResult
+from returns.result import Result, Success
+
+from fxai.effects.effect import EffectOf
+from fxai.effects.stream import StreamOf
+from fxai.schema.codec import Schema
+from fxai.schema.empty import Empty
+from fxai.schema.fault import SchemaError
+from fxai.schema.shape import arms_of
+from fxai.tools.docstring import Docstring
+from fxai.tools.handler import CallContext
+from fxai.tools.hint import hints_of
+from fxai.tools.returned import Returned, returned
+
+__all__ = ["Arguments", "Signature"]
+
+_Q = ParamSpec("_Q")
+
+_ANNOTATED: Any = Annotated
+_BARE = frozenset({bool, int, float, str, list, dict, tuple, NoneType})
+_FORMS: tuple[Any, ...] = (
+    Result,
+    IOResult,
+    FutureResult,
+    RequiresContextFutureResult,
+    EffectOf,
+    StreamOf,
+    CoroutineType,
+)
+_SIMPLE = (bool, int, str, enum.Enum, NoneType)
+
+
+class Arguments(msgspec.Struct, Generic[_Q], frozen=True):
+    """The parameters of one call of a function with the signature `Q`, as a value; its fields are called as they are.
+
+    Made by `FunctionTool.arguments`, or by decoding what a model wrote.
+    """
+
+
+@final
+class Signature(msgspec.Struct, frozen=True):
+    """What goes into a function, what it gives, and what it says of itself."""
+
+    parameters: type[Any]
+    """A Struct with a field for each parameter; `Empty` where there are none."""
+    positional: tuple[str, ...]
+    """The parameters that are passed by their place, in order."""
+    keywords: tuple[str, ...]
+    """Those that are passed by name."""
+    context: int | str | None
+    """Where the call's context is passed, by place or by name; None where the function does not ask for it."""
+    returned: Returned
+    """What it gives."""
+    description: str | None
+    """What it does, by its docstring."""
+
+    @staticmethod
+    def of(
+        f: Callable[..., Any],
+        name: str,
+        around: Mapping[str, Any],
+        *,
+        bound: bool = True,
+        success: Any = msgspec.UNSET,
+        failure: Any = msgspec.UNSET,
+    ) -> Signature:
+        """The signature of `f`, which messages call `name`.
+
+        Args:
+            f: the function, or anything else that can be called and has a signature.
+            name: what it is called in messages; its parameters' type is called so too.
+            around: local names that its annotations may use.
+            bound: False for a method that is not bound to its object yet: its first parameter is left out.
+            success: the type of what comes out; by default what the return annotation says.
+            failure: the type of what can go wrong; by default what the return annotation says.
+
+        Raises:
+            SchemaError: a parameter has no annotation, or cannot be one of a tool; or the return annotation does not
+                say what the function gives.
+            NameError: a name in an annotation is not defined.
+        """
+        given = _parameters(f, name)[0 if bound else 1 :]
+        hints = hints_of(f, around)
+        said = Docstring.of(f)
+        contexts = [p for p in given if _is_context(hints.get(p.name))]
+        if len(contexts) > 1:
+            raise SchemaError(f"the function {name!r} has two parameters for the CallContext of a call: leave one out")
+        fields = [_field(p, name, hints, said) for p in given if p not in contexts]
+        by_name = [p.name for p in given if p.kind is p.KEYWORD_ONLY]
+        by_place = [p.name for p in given if p.kind is not p.KEYWORD_ONLY]
+        return Signature(
+            _struct(f, name, fields),
+            tuple(p for p in by_place if p not in {c.name for c in contexts}),
+            tuple(p for p in by_name if p not in {c.name for c in contexts}),
+            next((c.name if c.name in by_name else by_place.index(c.name) for c in contexts), None),
+            _returned(f, name, hints, success, failure),
+            said.description,
+        )
+
+    def caller(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of parameters, and of the call's context if `f` asks for it, that returns what `f` returns."""
+        get, names, context = self._getter(), self.keywords, self.context
+
+        def call(params: Any) -> Any:
+            return f(*get(params))
+
+        def call_by_name(params: Any) -> Any:
+            return f(*get(params), **{name: getattr(params, name) for name in names})
+
+        def call_in_context(params: Any, around: CallContext) -> Any:
+            given, named = get(params), {name: getattr(params, name) for name in names}
+            if isinstance(context, str):
+                return f(*given, **named, **{context: around})
+            return f(*given[:context], around, *given[context:], **named)
+
+        if context is not None:
+            return call_in_context
+        return call_by_name if names else call
+
+    def _getter(self) -> Callable[[Any], tuple[Any, ...]]:
+        names = self.positional
+        if not self.keywords:
+            return msgspec.structs.astuple
+        if not names:
+            return lambda _: ()
+        get: Callable[[Any], Any] = attrgetter(*names)
+        return get if len(names) > 1 else lambda params: (get(params),)
+
+    def handler(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The handler that `f` is: what it returns bare is a success."""
+        call = self.caller(f)
+        if not self.returned.bare:
+            return call
+        settled = _awaited if self.returned.awaited else _succeeded
+
+        def answer(params: Any) -> Any:
+            return settled(call(params))
+
+        def answer_in_context(params: Any, around: CallContext) -> Any:
+            return settled(call(params, around))
+
+        return answer if self.context is None else answer_in_context
+
+    def arguments(self, f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The parameters that a call of `f` with `args` and `kwargs` would pass; a context is left out.
+
+        Raises:
+            TypeError: `f` takes no such arguments.
+        """
+        names = {*self.positional, *self.keywords}
+        bound = inspect.signature(f).bind_partial(*args, **kwargs).arguments
+        return self.parameters(**{name: value for name, value in bound.items() if name in names})
+
+
+def _succeeded(value: Any) -> Any:
+    kind = value.__class__
+    if kind in _BARE or not isinstance(value, _FORMS):
+        return Success(value)
+    return _awaited(value) if kind is CoroutineType else value  # a wrapper, such as `safe`, made it of the bare value
+
+
+async def _awaited(value: Any) -> Any:
+    return Success(await value)
+
+
+def _parameters(f: Callable[..., Any], name: str) -> list[inspect.Parameter]:
+    try:
+        given = list(inspect.signature(f).parameters.values())
+    except (TypeError, ValueError):
+        raise SchemaError(
+            f"the parameters of {name!r} are not known: write a function with annotations around it"
+        ) from None
+    for parameter in given:
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            many = f"*{parameter.name}" if parameter.kind is parameter.VAR_POSITIONAL else f"**{parameter.name}"
+            raise SchemaError(
+                f"the function {name!r} takes {many}, which a tool's parameters cannot say: take a list or a dict"
+            )
+    return given
+
+
+def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], said: Docstring) -> tuple[Any, ...]:
+    if parameter.name not in hints:
+        raise SchemaError(
+            f"the parameter {parameter.name!r} of the function {name!r} has no annotation: write its type, such as "
+            f"`{parameter.name}: str`"
+        )
+    if parameter.name.startswith("__"):
+        raise SchemaError(f"the parameter {parameter.name!r} of the function {name!r} begins with __: rename it")
+    hint = hints[parameter.name]
+    tp = _described(hint, said.parameters.get(parameter.name))
+    if parameter.default is not parameter.empty:
+        return (parameter.name, *_with_default(tp, parameter.default))
+    return (parameter.name, tp, None) if _takes_none(hint) else (parameter.name, tp)
+
+
+def _described(hint: Any, said: str | None) -> Any:
+    """The type, with its description: of a `Meta`, else of a text in `Annotated`, else of the docstring."""
+    notes: tuple[Any, ...] = hint.__metadata__ if get_origin(hint) is _ANNOTATED else ()
+    if any(isinstance(note, msgspec.Meta) and note.description is not None for note in notes):
+        return hint
+    texts = [note if isinstance(note, str) else getattr(note, "documentation", None) for note in notes]
+    text = next((text for text in texts if isinstance(text, str)), said)
+    return hint if text is None else _ANNOTATED[hint, msgspec.Meta(description=inspect.cleandoc(text))]
+
+
+def _is_context(hint: Any) -> bool:
+    return hint is CallContext or CallContext in (arms_of(hint) or ())
+
+
+def _takes_none(hint: Any) -> bool:
+    while get_origin(hint) is _ANNOTATED:
+        hint = hint.__origin__
+    return NoneType in (arms_of(hint) or ())
+
+
+def _with_default(tp: Any, default: Any) -> tuple[Any, Any]:
+    """The type and default of a field: each call gets a copy of what can be changed; what JSON can say is said."""
+    if isinstance(default, _SIMPLE) or (isinstance(default, float) and math.isfinite(default)):
+        return tp, default
+    plain = _plain(tp, default)
+    if plain is msgspec.UNSET:  # such as an object that only marks that nothing was given
+        return tp, msgspec.field(default_factory=lambda: default)
+    noted = _ANNOTATED[tp, msgspec.Meta(extra_json_schema={"default": plain})]
+    return noted, msgspec.field(default_factory=lambda: copy.deepcopy(default))
+
+
+def _plain(tp: Any, default: Any) -> Any:
+    try:
+        return Schema[Any].of(tp).encode(default).value_or(msgspec.UNSET)
+    except SchemaError:
+        return msgspec.UNSET  # the type is refused where the tool is used, by its place
+
+
+def _struct(f: Callable[..., Any], name: str, fields: list[tuple[Any, ...]]) -> type[Any]:
+    if not fields:
+        return Empty
+    try:
+        made = msgspec.defstruct(
+            name if name.isidentifier() else "parameters",
+            cast(Any, fields),
+            bases=(Arguments,),
+            module=getattr(f, "__module__", None),
+            frozen=True,
+            kw_only=True,
+        )
+    except TypeError as error:
+        raise SchemaError(f"the parameters of the function {name!r} are no type: {error}") from None
+    made.__qualname__ = (
+        f"{getattr(f, '__qualname__', name)}.parameters"  # where pickle finds it: FunctionTool.parameters
+    )
+    return made
+
+
+def _returned(f: Callable[..., Any], name: str, hints: Mapping[str, Any], success: Any, failure: Any) -> Returned:
+    if "return" not in hints and success is msgspec.UNSET:
+        raise SchemaError(
+            f"the function {name!r} does not say what it returns: write it, such as `-> str`, or `-> object` for "
+            "anything JSON can carry"
+        )
+    call = f if inspect.isroutine(f) else type(f).__call__
+    awaited = inspect.iscoroutinefunction(f) or inspect.iscoroutinefunction(call)
+    return returned(hints.get("return", object), name, awaited=awaited, success=success, failure=failure)

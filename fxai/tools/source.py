@@ -1,0 +1,340 @@
+"""Sources: tools that come with their handlers, opened for as long as they are needed.
+
+A `BoundToolkit` is a toolkit with its layer. A `ToolSource` gives one, and may have to open something first: it is
+what every origin of tools gives, be it functions, the methods of an object, or a server.
+
+>>> from fxai.effects import fx
+>>> from fxai.tools.function import tool
+>>> @tool
+... def add(a: int, b: int) -> int:
+...     return a + b
+>>> @tool
+... def double(n: int) -> int:
+...     return n * 2
+>>> tools = BoundToolkit.make(add, double)
+>>> fx.run_sync(tools.toolkit.call("double", {"n": 4}).provide(tools.layer)).result
+8
+>>> fx.run_sync(tools.source.use(lambda kit: kit.call("add", {"a": 1, "b": 2}))).result
+3
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Generic, Never, Protocol, Self, cast, final, overload
+
+import msgspec
+from typing_extensions import TypeVar, override
+
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import EffectOf, Succeed
+from fxai.effects.layer import LayerOf
+from fxai.effects.memo import MemoMap
+from fxai.effects.scope import Scope, scoped
+from fxai.effects.stream import StreamOf
+from fxai.tools.handler import Given
+from fxai.tools.toolkit import HandlerError, OnConflict, Toolkit
+
+__all__ = ["BoundToolkit", "Gives", "Sourced", "ToolSource"]
+
+_A = TypeVar("_A")
+_T = TypeVar("_T")
+_T2 = TypeVar("_T2")
+_E = TypeVar("_E")
+_E2 = TypeVar("_E2")
+_R = TypeVar("_R")
+_R2 = TypeVar("_R2")
+_T_co = TypeVar("_T_co", covariant=True)
+_E_co = TypeVar("_E_co", covariant=True, default=Never)
+_R_co = TypeVar("_R_co", covariant=True, default=None)
+_1 = TypeVar("_1")
+_2 = TypeVar("_2")
+_3 = TypeVar("_3")
+_4 = TypeVar("_4")
+_5 = TypeVar("_5")
+_6 = TypeVar("_6")
+_R1 = TypeVar("_R1")
+_R3 = TypeVar("_R3")
+_R4 = TypeVar("_R4")
+_R5 = TypeVar("_R5")
+_R6 = TypeVar("_R6")
+
+
+@final
+class Gives(Generic[_T_co, _E_co, _R_co]):
+    """What something gives: the handlers of tools `T`; it may fail with `E`, and needs `R`. A type only, never made."""
+
+    def __init__(self) -> None:
+        raise TypeError("Gives is a type only: use BoundToolkit or ToolSource")
+
+
+class Sourced(Protocol[_T_co, _E_co, _R_co]):
+    """What tools may come from: a function tool, a bound toolkit or a source."""
+
+    def __fx_gives__(self) -> Gives[_T_co, _E_co, _R_co]:
+        """For checkers: what it gives."""
+        ...
+
+    def __fx_source__(self) -> ToolSource[Any, Any, Any]:
+        """The source that it is."""
+        ...
+
+
+class _Bound(Protocol[_T_co, _R_co]):
+    """A function tool or a bound toolkit, whose layer cannot fail."""
+
+    def __fx_gives__(self) -> Gives[_T_co, Never, _R_co]: ...
+
+    def __fx_bound__(self) -> BoundToolkit[Any, Any, Any]: ...
+
+
+@final
+class BoundToolkit(Generic[_T, _E_co, _R_co]):
+    """A toolkit with the layer of its handlers: an immutable value, equal to one of the same tools and handlers.
+
+    `T` is the union of the handlers, `E` what building them fails with, `R` what they need.
+    """
+
+    __slots__ = ("_parts", "_toolkit")
+
+    def __init__(self, toolkit: Toolkit[_T], parts: tuple[tuple[object, LayerOf[Any, Any, Any]], ...]) -> None:
+        """Keep both; use `BoundToolkit.of` or `BoundToolkit.make`. A part is where a layer is from, and the layer."""
+        self._toolkit = toolkit
+        self._parts = parts
+
+    # -- constructors
+
+    @staticmethod
+    def of(toolkit: Toolkit[_T2], layer: LayerOf[_T2, _E, _R], *, origin: object = None) -> BoundToolkit[_T2, _E, _R]:
+        """A toolkit with its layer, such as `toolkit.to_layer(…)` gives.
+
+        `origin` is where the handlers are from: bound toolkits of one origin are not merged twice. By default it is
+        the layer itself.
+        """
+        return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),))
+
+    @overload
+    @staticmethod
+    def make() -> BoundToolkit[Never]: ...
+    @overload
+    @staticmethod
+    def make(a: _Bound[_1, _R1], /) -> BoundToolkit[_1, Never, _R1]: ...
+    @overload
+    @staticmethod
+    def make(a: _Bound[_1, _R1], b: _Bound[_2, _R2], /) -> BoundToolkit[_1 | _2, Never, _R1 | _R2]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _Bound[_1, _R1], b: _Bound[_2, _R2], c: _Bound[_3, _R3], /
+    ) -> BoundToolkit[_1 | _2 | _3, Never, _R1 | _R2 | _R3]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _Bound[_1, _R1], b: _Bound[_2, _R2], c: _Bound[_3, _R3], d: _Bound[_4, _R4], /
+    ) -> BoundToolkit[_1 | _2 | _3 | _4, Never, _R1 | _R2 | _R3 | _R4]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _Bound[_1, _R1], b: _Bound[_2, _R2], c: _Bound[_3, _R3], d: _Bound[_4, _R4], e: _Bound[_5, _R5], /
+    ) -> BoundToolkit[_1 | _2 | _3 | _4 | _5, Never, _R1 | _R2 | _R3 | _R4 | _R5]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _Bound[_1, _R1],
+        b: _Bound[_2, _R2],
+        c: _Bound[_3, _R3],
+        d: _Bound[_4, _R4],
+        e: _Bound[_5, _R5],
+        f: _Bound[_6, _R6],
+        /,
+    ) -> BoundToolkit[_1 | _2 | _3 | _4 | _5 | _6, Never, _R1 | _R2 | _R3 | _R4 | _R5 | _R6]: ...
+    @overload  # of seven at least: where both this one and one above fit, `Any` in a type makes mypy give up
+    @staticmethod
+    def make(
+        a: _Bound[_T2, _R],
+        b: _Bound[_T2, _R],
+        c: _Bound[_T2, _R],
+        d: _Bound[_T2, _R],
+        e: _Bound[_T2, _R],
+        f: _Bound[_T2, _R],
+        g: _Bound[_T2, _R],
+        /,
+        *tools: _Bound[_T2, _R],
+    ) -> BoundToolkit[_T2, Never, _R]: ...
+    @staticmethod
+    def make(*tools: Any) -> Any:
+        """Function tools and bound toolkits as one; up to six of different types, any number of one type.
+
+        Raises:
+            ToolConflictError: two different tools have one name.
+        """
+        made: BoundToolkit[Any, Any, Any] = BoundToolkit(Toolkit.empty(), ())
+        for each in tools:
+            made = made.merge(each.__fx_bound__())
+        return made
+
+    # -- what it holds
+
+    @property
+    def toolkit(self) -> Toolkit[_T]:
+        """The tools."""
+        return self._toolkit
+
+    @property
+    def layer(self) -> LayerOf[_T, _E_co, _R_co]:
+        """The layer of their handlers.
+
+        Building it raises `HandlerError` where one tool has two different handlers.
+        """
+        merged: LayerOf[Any, Any, Any] = LayerOf.empty()
+        for _, layer in self._parts:
+            merged = merged | layer
+
+        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+            return merged.build_in(memo, scope).map(_checked)
+
+        return LayerOf(build, shared=False)
+
+    @property
+    def source(self) -> ToolSource[_T, _E_co, _R_co]:
+        """The source of these tools, with nothing to open."""
+        return ToolSource(Succeed(self))
+
+    def __fx_gives__(self) -> Gives[_T, _E_co, _R_co]:
+        """For checkers: what it gives."""
+        raise NotImplementedError
+
+    def __fx_bound__(self) -> BoundToolkit[_T, _E_co, _R_co]:
+        """Itself."""
+        return self
+
+    def __fx_source__(self) -> ToolSource[_T, _E_co, _R_co]:
+        """The source that it is."""
+        return self.source
+
+    # -- bound toolkits from bound toolkits
+
+    def merge(
+        self, other: BoundToolkit[_T2, _E2, _R2], *, on_conflict: OnConflict = "error"
+    ) -> BoundToolkit[_T | _T2, _E_co | _E2, _R_co | _R2]:
+        """The tools of both, these first, with the handlers of both; handlers of one origin are taken once.
+
+        Raises:
+            ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
+        """
+        kept = [origin for origin, _ in self._parts]
+        parts = (*self._parts, *(part for part in other._parts if part[0] not in kept))
+        return BoundToolkit(self._toolkit.merge(other._toolkit, on_conflict=on_conflict), parts)
+
+    def with_toolkit(self, f: Callable[[Toolkit[_T]], Toolkit[_T]]) -> Self:
+        """The same handlers, with what `f` makes of the tools: `lambda kit: kit.omit("reset").prefix("calc.")`."""
+        return type(self)(f(self._toolkit), self._parts)
+
+    def prefix(self, prefix: str) -> Self:
+        """The same, with `prefix` before the tools' names."""
+        return self.with_toolkit(lambda kit: kit.prefix(prefix))
+
+    # -- as a value
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BoundToolkit):
+            return NotImplemented
+        theirs: BoundToolkit[Any, Any, Any] = cast(Any, other)
+        return self._toolkit == theirs._toolkit and [p[0] for p in self._parts] == [p[0] for p in theirs._parts]
+
+    @override
+    def __hash__(self) -> int:
+        return hash((BoundToolkit, self._toolkit))
+
+    @override
+    def __repr__(self) -> str:
+        return f"BoundToolkit({', '.join(self._toolkit.tools)})"
+
+
+def _checked(context: ContextOf[Any]) -> ContextOf[Any]:
+    givers = Counter(key.identity for key in context if isinstance(key, Given))
+    doubled = [identity.name for identity, number in givers.items() if number > 1]
+    if doubled:
+        raise HandlerError(
+            f"two handlers for: {', '.join(doubled)}; tools made alike from two objects need different names when "
+            "they are made, such as by Toolkit.from_object(obj, name=…)"
+        )
+    return context
+
+
+@final
+class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
+    """Where tools come from: a toolkit with its layer, there for as long as a scope is open.
+
+    `T` is the union of the handlers, `E` what opening it fails with, `R` what opening it and the handlers need.
+    """
+
+    open: EffectOf[BoundToolkit[_T, _E_co, _R_co], _E_co, Scope | _R_co | None]
+    """Opens it into the scope around, with which it closes."""
+
+    @staticmethod
+    def of(origin: Sourced[_T2, _E, _R]) -> ToolSource[_T2, _E, _R]:
+        """The source of a function tool, of a bound toolkit, or of a source, which is itself."""
+        return origin.__fx_source__()
+
+    def use(
+        self, f: Callable[[Toolkit[_T]], EffectOf[_A, _E2, _T | _R2]]
+    ) -> EffectOf[_A, _E_co | _E2, _R_co | _R2 | None]:
+        """What the program gives that `f` makes of the tools: opened before it, with their handlers, and closed after.
+
+        Fails as opening does, and as the program does.
+        """
+
+        def run(opened: BoundToolkit[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+            return f(opened.toolkit).provide(opened.layer)
+
+        return scoped(cast("EffectOf[Any, Any, Any]", self.open).flat_map(run))
+
+    def use_stream(
+        self, f: Callable[[Toolkit[_T]], StreamOf[_A, _E2, _T | _R2]]
+    ) -> StreamOf[_A, _E_co | _E2, _R_co | _R2 | None]:
+        """The items of the stream that `f` makes of the tools: opened before the first, with their handlers.
+
+        It is closed when the stream ends or is left. Fails as opening does, and as the stream does.
+        """
+
+        def run(opened: BoundToolkit[Any, Any, Any]) -> StreamOf[Any, Any, Any]:
+            return f(opened.toolkit).provide(opened.layer)
+
+        return StreamOf.unwrap(cast("EffectOf[Any, Any, Any]", self.open).map(run))
+
+    def merge(
+        self, other: ToolSource[_T2, _E2, _R2], *, on_conflict: OnConflict = "error"
+    ) -> ToolSource[_T | _T2, _E_co | _E2, _R_co | _R2]:
+        """The tools of both; opened one after the other, closed in reverse.
+
+        Opening it raises `ToolConflictError` as a defect where two different tools have one name, unless
+        `on_conflict` says which to keep.
+        """
+        both: EffectOf[Any, Any, Any] = cast("EffectOf[Any, Any, Any]", self.open).flat_map(
+            lambda first: other.open.map(lambda second: first.merge(second, on_conflict=on_conflict))
+        )
+        return ToolSource(both)
+
+    def with_toolkit(self, f: Callable[[Toolkit[_T]], Toolkit[_T]]) -> Self:
+        """The same handlers, with what `f` makes of the tools once they are known."""
+        changed: Any = self.open.map(lambda opened: opened.with_toolkit(f))
+        return msgspec.structs.replace(self, open=changed)
+
+    def prefix(self, prefix: str) -> Self:
+        """The same, with `prefix` before the tools' names."""
+        return self.with_toolkit(lambda kit: kit.prefix(prefix))
+
+    def __fx_gives__(self) -> Gives[_T, _E_co, _R_co]:
+        """For checkers: what it gives."""
+        raise NotImplementedError
+
+    def __fx_source__(self) -> ToolSource[_T, _E_co, _R_co]:
+        """Itself."""
+        return self
+
+    @override
+    def __hash__(self) -> int:
+        return id(self.open)

@@ -1,0 +1,140 @@
+"""What a function returns, by its annotation."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator
+from types import GenericAlias
+from typing import Annotated, Any, Never, Union
+
+import msgspec
+import pytest
+from returns.context import RequiresContextFutureResult
+from returns.future import FutureResult
+from returns.io import IOResult
+from returns.maybe import Maybe
+from returns.result import Result, ResultE
+from typing_extensions import TypeAliasType, TypeVar
+
+from fxai import EffectOf, SchemaError, StreamOf, fx
+from fxai.effects import Gen
+from fxai.tools.hint import hints_of
+from fxai.tools.returned import Returned, returned
+
+_T = TypeVar("_T")
+Named = TypeAliasType("Named", Result[int, str])
+Either = TypeAliasType("Either", Result[_T, str], type_params=(_T,))
+EFFECT: Any = EffectOf
+STREAM: Any = StreamOf
+GEN: Any = Gen
+_UNION: Any = Union
+
+
+def _pair(success: Any, failure: Any = Never) -> Returned:
+    return Returned(success, failure)
+
+
+def _step(*failures: Any) -> Any:
+    """The type of a generator's steps: effects with these failures."""
+    return _UNION[tuple(_of(EFFECT, Any, failure) for failure in failures)]
+
+
+def _of(origin: Any, *arguments: Any) -> Any:
+    return GenericAlias(origin, arguments)
+
+
+@pytest.mark.parametrize(
+    ("hint", "expected"),
+    [
+        (Result[int, str], Returned(int, str, threaded=True)),
+        (IOResult[int, str], Returned(int, str, threaded=True)),
+        (ResultE[int], Returned(int, Exception, threaded=True)),
+        (Named, Returned(int, str, threaded=True)),
+        (Either[int], Returned(int, str, threaded=True)),
+        (Annotated[Result[int, str], "noted"], Returned(int, str, threaded=True)),
+        (Result[None, str], Returned(None, str, threaded=True)),
+        (Result[int, str] | Result[str, bytes], Returned(int | str, str | bytes, threaded=True)),
+        (Result[int, Never] | IOResult[int, str], Returned(int, str, threaded=True)),
+        (FutureResult[int, str], _pair(int, str)),
+        (RequiresContextFutureResult[int, str, None], _pair(int, str)),
+        (Awaitable[Result[int, str]], _pair(int, str)),
+        (Coroutine[Any, Any, IOResult[int, str]], _pair(int, str)),
+        (_of(EFFECT, int), _pair(int)),
+        (_of(EFFECT, int, str), _pair(int, str)),
+        (_of(STREAM, int, str, None), _pair(int, str)),
+        (_of(GEN, int, str), _pair(int, str)),
+        (_of(Generator, _step(str), object, int), _pair(int, str)),
+        (_of(Generator, _step(str, bytes), object, int), _pair(int, str | bytes)),
+    ],
+)
+def test_a_form_says_success_and_failure(hint: Any, expected: Returned) -> None:
+    """Each form that a handler may return."""
+    assert returned(hint, "f") == expected
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [int, str | None, list[int], Annotated[int, msgspec.Meta(ge=1)], bytes | None, dict[str, Any], object, Any],
+)
+def test_anything_else_is_the_success(hint: Any) -> None:
+    """As it is annotated; no failure is declared."""
+    assert returned(hint, "f") == Returned(hint, bare=True, threaded=True)
+
+
+def test_none_is_nothing() -> None:
+    """A function that returns nothing has the success that `Tool.make` has by default."""
+    assert returned(type(None), "f") == Returned(None, bare=True, threaded=True)
+
+
+@pytest.mark.parametrize("hint", [Awaitable[int], Coroutine[Any, Any, int]])
+def test_what_is_awaited_is_the_success(hint: Any) -> None:
+    """Also where an `async def` says it by itself."""
+    assert returned(hint, "f") == returned(int, "f", awaited=True) == Returned(int, bare=True, awaited=True)
+
+
+def test_given_types_take_the_place_of_the_annotation() -> None:
+    """One of them, or both; the form stays."""
+    assert returned(Result[Any, str], "f", success=int) == Returned(int, str, threaded=True)
+    assert returned(Result[int, Any], "f", failure=str) == Returned(int, str, threaded=True)
+    assert returned(object, "f", success=int, failure=str) == Returned(int, str, bare=True, threaded=True)
+    assert returned(EFFECT, "f", success=int, failure=str) == Returned(int, str)
+    assert returned(Generator, "f", success=int) == Returned(int)
+
+
+@pytest.mark.parametrize(
+    ("hint", "said"),
+    [
+        (EFFECT, "says no types, .* or say success=… and failure=…"),
+        (STREAM, "says no types"),
+        (GEN, "says no types"),
+        (Generator, "says no types"),
+        (Result, "says no types"),
+        (int | Result[str, str], "a part is a bare success and a part is not: return a Result in each case"),
+        (Generator[int, None, None], "yields <class 'int'>, not effects: annotate it with Gen"),
+        (Maybe[int], "a Maybe: return a Result"),
+        (AsyncIterator[int], "return a Stream"),
+    ],
+)
+def test_what_says_neither_or_both_is_refused(hint: Any, said: str) -> None:
+    """With the function, what it says, and the remedy."""
+    with pytest.raises(SchemaError, match=f"'f' .*{said}|{said}"):
+        returned(hint, "f")
+
+
+def test_an_iterator_is_a_bare_value() -> None:
+    """Of which the schema knows nothing: it is refused where the tool is used."""
+    assert returned(Iterator[int], "f").bare
+
+
+def test_written_annotations_keep_what_subscripts_drop() -> None:
+    """`Effect[int, str]` has no arguments at run time; an annotation in text has."""
+
+    def f() -> EffectOf[int, str]:
+        return fx.succeed(1)
+
+    def g() -> Gen[int, str]:
+        return (yield from f())
+
+    def h() -> StreamOf[int, str, None]:
+        return StreamOf.from_effect(f())
+
+    assert [returned(hints_of(each, {})["return"], "f") for each in (f, g, h)] == [_pair(int, str)] * 3
