@@ -28,6 +28,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.choice import ToolChoices, allowed, refusal
 from fxai.schema.parsing import LIMITS, Limits
+from fxai.schema.plain import is_plain, plain_faults, written
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.failure import (
     CallFailure,
@@ -78,7 +79,7 @@ class Resolution(msgspec.Struct, frozen=True):
         encoded = outcome.encoded_result
         tool = self.tools.get(call.name)
         if tool is not None and tool.to_model_output is not None and not outcome.is_failure:
-            encoded = tool.to_model_output(outcome.result)
+            encoded = _shown(tool, tool.to_model_output(outcome.result))
         return ToolResult(
             call.id, call.name, outcome.result, encoded, outcome.is_failure, outcome.preliminary, dynamic=call.dynamic
         )
@@ -108,7 +109,7 @@ class Resolution(msgspec.Struct, frozen=True):
         self, call: ToolCall, emit: Emit | None, on_invalid_call: OnInvalidCall
     ) -> EffectOf[Outcome, ToolError, Any]:
         broken = call.params_text is not None
-        return Call(
+        made = Call(
             self.tools,
             call.name,
             call.params_text if broken else call.params,
@@ -119,7 +120,11 @@ class Resolution(msgspec.Struct, frozen=True):
             self.prompt,
             self.deadline,
             None if emit is None else (lambda outcome: emit(self.result(call, outcome))),
-        ).effect
+        )
+        tool = self.tools.get(call.name)
+        if tool is None or tool.needs_approval is False:
+            return made.effect
+        return made.needs_approval().flat_map(lambda needed: Succeed(_unapproved(call)) if needed else made.effect)
 
 
 @final
@@ -201,8 +206,6 @@ class Turn:
                 self._results[at] = _told(call, Denied(call.name, refusal(choice)))
             elif (tool := tools.get(call.name)) is not None and not tool.requires_handler:
                 self._external = True
-            elif tool is not None and tool.needs_approval is not False:
-                self._results[at] = _told(call, Denied(call.name, _UNAPPROVED))
             else:
                 self._runnable.append(at)
 
@@ -260,6 +263,26 @@ class Turn:
 
 def _told(call: ToolCall, failure: Denied | Interrupted | UnknownTool | InvalidParameters) -> ToolResult:
     return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
+
+
+def _unapproved(call: ToolCall) -> Outcome:
+    denied = Denied(call.name, _UNAPPROVED)
+    return Outcome(denied, encode_failure(denied), is_failure=True)
+
+
+def _shown(tool: Tool[Any, Any, Any], output: Any) -> Any:
+    """What `to_model_output` gave, as plain JSON data.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if is_plain(output):
+        return output
+    faults = plain_faults(output)
+    if faults:
+        said = "; ".join(str(fault) for fault in faults)
+        raise TypeError(f"to_model_output of {tool.name!r} gave what is not JSON: {said}")
+    return msgspec.json.decode(written(output))
 
 
 def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:

@@ -14,7 +14,7 @@ b'"pong"'
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Failure, Success
@@ -22,13 +22,14 @@ from typing_extensions import override
 
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Within
+from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Suspend, Within
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError, DecodeFailure
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import LIMITS, Limits, parse_json_unsafe
+from fxai.tools.approval import needs_asking
 from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, ToolError, UnknownTool, encode_failure
-from fxai.tools.handler import CallContext, Handler, missing_handler
+from fxai.tools.handler import Answering, CallContext, missing_handler
 from fxai.tools.options import described
 
 if TYPE_CHECKING:
@@ -86,10 +87,29 @@ class Call(msgspec.Struct, eq=False):
         """The effect of the final outcome."""
         return Within(self._start)
 
+    def needs_approval(self, context: CallContext | None = None) -> EffectOf[bool, Never, Any]:
+        """Whether the call must be approved first; an invalid one need not be: it is never run.
+
+        Args:
+            context: what the tool's predicate may know of the call; by default what the handler may.
+        """
+        return Suspend(lambda: self._asked(context))
+
     def context(self, tool: Tool[Any, Any, Any]) -> CallContext:
         """What the handler may know of the call."""
         shown = None if self.emit is None else _shown(tool, self.emit)
         return CallContext(tool, self.call_id, self.prompt, self.deadline, shown)
+
+    def _asked(self, context: CallContext | None) -> EffectOf[bool, Never, Any]:
+        tool = self.tools.get(self.name)
+        if tool is None:
+            return Succeed(False)
+        if isinstance(tool.needs_approval, bool):
+            return Succeed(tool.needs_approval)
+        try:
+            return needs_asking(tool, self._decoded(tool), context or self.context(tool))
+        except DecodeError:
+            return Succeed(False)
 
     def _start(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
         tool = self.tools.get(self.name)
@@ -99,7 +119,7 @@ class Call(msgspec.Struct, eq=False):
             params = self._decoded(tool)
         except DecodeError as error:
             return self._mistake(InvalidParameters(self.name, error.failure.faults))
-        handler: Handler | None = services.services.get(tool.identity)
+        handler: Answering | None = services.services.get(tool.identity)
         if handler is None:
             raise missing_handler(tool)
 

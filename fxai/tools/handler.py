@@ -17,7 +17,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Generator
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypeAlias, cast, final
 
 from returns.context import RequiresContextFutureResult
 from returns.io import IOResult
@@ -44,7 +44,17 @@ if TYPE_CHECKING:
     from fxai.tools.call import Call
     from fxai.tools.tool import Tool
 
-__all__ = ["CallContext", "HandlerOf", "HandlerReturn", "handler_layer"]
+__all__ = [
+    "Answering",
+    "CallContext",
+    "Handler",
+    "HandlerOf",
+    "HandlerReturn",
+    "answer_effect",
+    "context_of",
+    "handler_layer",
+    "lifted",
+]
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")
@@ -113,6 +123,10 @@ class CallContext:
         """The conversation so far, without the system prompt; empty when no model made the call."""
         return () if self._prompt is None else tuple(m for m in self._prompt if m.role != "system")
 
+    def inside(self, tool: Tool[Any, Any, Any], call_id: str) -> CallContext:
+        """The context of a call of `tool` that is a part of this one; nobody reads its preliminary values."""
+        return CallContext(tool, call_id, self._prompt, self.deadline)
+
     def preliminary(self, value: object) -> EffectOf[None, Never, None]:
         """Shows `value`, of the tool's success type, before the result is there; waits until it was read.
 
@@ -147,6 +161,14 @@ class Given:
         return f"who gave {self.identity!r}"
 
 
+class Answering(Protocol):
+    """What a context holds for a tool: a handler, or one that aspects wrap."""
+
+    def answer(self, params: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]) -> Any:
+        """A `Result`, or else the effect of what it gives."""
+        ...
+
+
 @final
 class Handler:
     """A handler in a context: the function, and the services that were there when its layer was built."""
@@ -164,10 +186,10 @@ class Handler:
     def answer(self, params: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]) -> Any:
         """What the handler returned: a `Result`, or else the effect of what it gives."""
         if self._blocking is not None:
-            arguments = (params, _context(tool, call)) if self._wants_context else (params,)
+            arguments = (params, context_of(tool, call)) if self._wants_context else (params,)
             return self._blocking.call(self._f, arguments, tool.name)
 
-        returned = self._f(params, _context(tool, call)) if self._wants_context else self._f(params)
+        returned = self._f(params, context_of(tool, call)) if self._wants_context else self._f(params)
         kind = returned.__class__
         if kind is Success or kind is Failure:
             return returned
@@ -190,19 +212,37 @@ class Handler:
         self, returned: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
     ) -> EffectOf[Any, Any, Any]:
         context = self._context.merge(services)
-        effect: EffectOf[Any, Any, Any] | None
-        if isinstance(returned, StreamOf):
-            effect = _last(cast(Any, returned), _context(tool, call))
-        elif isinstance(returned, RequiresContextFutureResult):
-            effect = lift_any(cast(Any, returned)(context))
-        else:
-            effect = None if isinstance(returned, Maybe) else lift_any(returned)
-        if effect is None:
-            raise TypeError(_advice(tool.name, returned))
+        effect = lifted(returned, tool.name, context, lambda: context_of(tool, call))
         return Local(effect, lambda _: context)
 
 
-def _context(tool: Tool[Any, Any, Any], call: Call | None) -> CallContext:
+def lifted(
+    returned: Any, name: str, services: ContextOf[Any], call: Callable[[], CallContext]
+) -> EffectOf[Any, Any, Any]:
+    """The effect of what a handler of the tool `name` returned; `call` gives what it may know of its call.
+
+    Raises:
+        TypeError: it returned none of what a handler may return; the message says what it may.
+    """
+    if isinstance(returned, StreamOf):
+        return _last(cast(Any, returned), call())
+    effect: EffectOf[Any, Any, Any] | None
+    if isinstance(returned, RequiresContextFutureResult):
+        effect = lift_any(cast(Any, returned)(services))
+    else:
+        effect = None if isinstance(returned, Maybe) else lift_any(returned)
+    if effect is None:
+        raise TypeError(_advice(name, returned))
+    return effect
+
+
+def answer_effect(answer: Any) -> EffectOf[Any, Any, Any]:
+    """What a handler answered, as an effect."""
+    return of_result(cast(Any, answer)) if isinstance(answer, Success | Failure) else answer
+
+
+def context_of(tool: Tool[Any, Any, Any], call: Call | None) -> CallContext:
+    """What the handler of `tool` may know of a call; None: of one from our own code."""
     return CallContext(tool) if call is None else call.context(tool)
 
 
@@ -269,10 +309,9 @@ def typed_call(tool: Tool[Any, Any, Any], params: Any) -> EffectOf[Any, Any, Any
     """The typed success or failure of a tool's handler for typed parameters; no JSON is involved."""
 
     def start(services: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
-        handler: Handler | None = services.find(tool.identity)
+        handler: Answering | None = services.find(tool.identity)
         if handler is None:
             raise missing_handler(tool)
-        answer = handler.answer(params, tool, None, services)
-        return of_result(cast(Any, answer)) if isinstance(answer, Success | Failure) else answer
+        return answer_effect(handler.answer(params, tool, None, services))
 
     return Within(start)

@@ -42,11 +42,12 @@ class ToolOptions(TypedDict, total=False):
     annotations: Annotations | Mapping[Annotation[Any], Any]
     """Annotations to begin with; `tool.annotate` adds more."""
     needs_approval: NeedsApproval
-    """False by default."""
+    """False by default. A function that fails, breaks or gives anything but False asks."""
     input_examples: Iterable[Any]
     """Examples of calls: parameters as plain JSON data, or `Example(request, parameters)`."""
     to_model_output: Callable[[Any], Any] | None
-    """Changes what the model is shown of a success; the result itself stays. None: its encoded form."""
+    """Changes what the model is shown of a success, to other plain JSON data; the result itself stays. None: its
+    encoded form."""
     provider_options: Mapping[str, Any]
     """By provider name, what only that provider understands."""
     dependencies: Iterable[Any]
@@ -66,6 +67,7 @@ def taken(options: ToolOptions) -> dict[str, Any]:
     mode = options.get("failure_mode", "error")
     if mode not in ("error", "return"):
         raise SchemaError(f"failure_mode is {mode!r}: it is 'error' or 'return'")
+    _hold_callable(options)
     annotations = options.get("annotations", Annotations())
     examples = tuple(_example(given) for given in options.get("input_examples", ()))
     return {
@@ -77,6 +79,15 @@ def taken(options: ToolOptions) -> dict[str, Any]:
         "provider_options": MappingProxyType(copied(dict(options.get("provider_options", {})))),
         "dependencies": tuple(options.get("dependencies", ())),
     }
+
+
+def _hold_callable(options: ToolOptions) -> None:
+    approval: object = options.get("needs_approval", False)
+    if not (isinstance(approval, bool) or callable(approval)):
+        raise SchemaError(f"needs_approval is {approval!r}: it is True, False or a function of parameters and context")
+    shown: object = options.get("to_model_output")
+    if not (shown is None or callable(shown)):
+        raise SchemaError(f"to_model_output is {shown!r}: it is a function of the success, or None")
 
 
 def _example(given: Any) -> Example:

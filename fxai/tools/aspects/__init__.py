@@ -1,0 +1,19 @@
+"""Aspects: what happens around handlers, and those that are ready to use.
+
+>>> from fxai.effects import Schedule
+>>> steady = log().and_then(retry(Schedule.exponential(0.1) & Schedule.recurs(3))).and_then(timeout(10))
+>>> len(steady.rings)
+3
+"""
+
+from __future__ import annotations
+
+from fxai.tools.aspects.aspect import Aspect
+from fxai.tools.aspects.bucket import rate_limit
+from fxai.tools.aspects.caching import cache
+from fxai.tools.aspects.deadline import timeout
+from fxai.tools.aspects.hook import HookReturn, Invocation, Return
+from fxai.tools.aspects.journal import log
+from fxai.tools.aspects.repetition import retry
+
+__all__ = ["Aspect", "HookReturn", "Invocation", "Return", "cache", "log", "rate_limit", "retry", "timeout"]

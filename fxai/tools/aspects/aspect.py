@@ -1,0 +1,253 @@
+"""Aspects: what happens around handlers, as values that compose.
+
+An aspect wraps the handlers that a layer gives: `aspect.wrap(tool.handler(f))`, or a whole toolkit's at once. In each
+call the stages follow each other, and each sees what those before it came to: `before`, the handler, `after`,
+`recover`, `format`. Two aspects are one: `outer.and_then(inner)`.
+
+>>> from fxai.effects import fx
+>>> from fxai.tools.aspects.hook import Return
+>>> from fxai.tools.tool import Tool
+>>> from returns.result import Success
+>>> half = Tool.make("half", parameters=int, success=int)
+>>> known = Aspect.make(tool=half, before=lambda call: Return(0) if call.params == 0 else None)
+>>> more = Aspect.make(tool=half, after=lambda call, result: Return(result + 1))
+>>> handlers = known.and_then(more).wrap(half.handler(lambda n: Success(n // 2)))
+>>> fx.run_sync(half.call(6).provide(handlers)), fx.run_sync(half.call(0).provide(handlers))
+(4, 0)
+"""
+
+# The type variable of what is needed has a default: that of a hook that needs nothing.
+# pyright: reportInvalidTypeVarUse=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, final, overload
+
+import msgspec
+from returns.result import Result
+from typing_extensions import TypeVar
+
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import Ask, EffectOf, Local, Suspend, Within
+from fxai.effects.layer import LayerOf
+from fxai.effects.memo import MemoMap
+from fxai.effects.scope import Scope
+from fxai.schema.fault import SchemaError
+from fxai.tools.aspects.hook import HookReturn, Hooks, Invocation, Wrap
+from fxai.tools.call import Call
+from fxai.tools.handler import Answering, HandlerReturn, answer_effect, context_of, lifted
+from fxai.tools.identity import Identity
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import HandlerError
+
+__all__ = ["Aspect", "Ring"]
+
+_P = TypeVar("_P")
+_S = TypeVar("_S")
+_F = TypeVar("_F")
+_T = TypeVar("_T")
+_E = TypeVar("_E")
+_R = TypeVar("_R", default=None)
+_R2 = TypeVar("_R2")
+_R_co = TypeVar("_R_co", covariant=True, default=None)
+
+
+@final
+class Ring(msgspec.Struct, frozen=True):
+    """One aspect that is not composed of others."""
+
+    only: Identity | None
+    """The tool whose handler it wraps; None: every handler."""
+    start: Callable[[], Wrap]
+    """Gives what wraps the handlers, with a state of its own where there is one; called once when a layer is built."""
+
+
+@final
+class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
+    """What happens around handlers; `R` is what services it needs for that (a union that always holds `None`).
+
+    Aspects are a monoid: `and_then` is associative, and `Aspect.empty()` is neutral.
+    """
+
+    rings: tuple[Ring, ...] = ()
+    """The aspects that it is composed of, the outermost first."""
+
+    # -- constructors
+
+    @staticmethod
+    def empty() -> Aspect:
+        """The aspect that does nothing."""
+        return Aspect()
+
+    @overload
+    @staticmethod
+    def make(
+        *,
+        tool: Tool[_P, _S, _F],
+        before: Callable[[Invocation[_P]], HookReturn[_S, _F, _R]] | None = ...,
+        after: Callable[[Invocation[_P], _S], HookReturn[_S, _F, _R]] | None = ...,
+        recover: Callable[[Invocation[_P], _F], HookReturn[_S, _F, _R]] | None = ...,
+        format: Callable[[Invocation[_P], Result[_S, _F]], HandlerReturn[_S, _F, _R]] | None = ...,
+    ) -> Aspect[_R | None]: ...
+    @overload
+    @staticmethod
+    def make(
+        *,
+        before: Callable[[Invocation], HookReturn[Any, Any, _R]] | None = ...,
+        after: Callable[[Invocation, Any], HookReturn[Any, Any, _R]] | None = ...,
+        recover: Callable[[Invocation, Any], HookReturn[Any, Any, _R]] | None = ...,
+        format: Callable[[Invocation, Result[Any, Any]], HandlerReturn[Any, Any, _R]] | None = ...,
+    ) -> Aspect[_R | None]: ...
+    @staticmethod
+    def make(
+        *,
+        tool: Any = None,
+        before: Callable[..., Any] | None = None,
+        after: Callable[..., Any] | None = None,
+        recover: Callable[..., Any] | None = None,
+        format: Callable[..., Any] | None = None,
+    ) -> Any:
+        """The aspect of some hooks, each of which sees the `Invocation`: call id, tool and parameters.
+
+        Args:
+            tool: the tool whose handler it wraps, with its types; by default the handlers of all tools.
+            before: may answer at once by `Return(value)`: then neither handler nor `after` run. A failure ends the
+                call likewise; None goes on.
+            after: is given the result; `Return(value)` replaces it, a failure takes its place, None keeps it.
+            recover: is given a typed failure, of the handler or of a hook before it; `Return(value)` makes it a
+                success, `Failure(error)` another failure, None leaves it.
+            format: is given what came of all that, as a `Result`, and says what the call gives, as a handler does.
+
+        An exception in a hook is a defect of that call; no hook is given defects.
+
+        Raises:
+            SchemaError: the tool is external: it has no handler here.
+        """
+        return Aspect((Ring(_wrapped(tool), Hooks(before, after, recover, format)),))
+
+    @overload
+    @staticmethod
+    def around(
+        f: Callable[[Invocation[_P], EffectOf[_S, _F, None]], HandlerReturn[_S, _F, _R]], *, tool: Tool[_P, _S, _F]
+    ) -> Aspect[_R | None]: ...
+    @overload
+    @staticmethod
+    def around(
+        f: Callable[[Invocation, EffectOf[Any, Any, None]], HandlerReturn[Any, Any, _R]],
+    ) -> Aspect[_R | None]: ...
+    @staticmethod
+    def around(f: Callable[..., Any], *, tool: Any = None) -> Any:
+        """The aspect that runs `f(invocation, proceed)` in place of the handler.
+
+        Args:
+            f: may run the effect `proceed`, which is the handler, no times, once or more often; returns any form that
+                a handler may.
+            tool: the tool whose handler it wraps, with its types; by default the handlers of all tools.
+
+        Raises:
+            SchemaError: the tool is external: it has no handler here.
+        """
+        return Aspect((Ring(_wrapped(tool), Around(f)),))
+
+    @staticmethod
+    def of(start: Callable[[], Wrap], tool: Tool[Any, Any, Any] | None = None) -> Aspect:
+        """The aspect with a state: `start` is called when a layer is built, and gives what wraps its handlers.
+
+        Raises:
+            SchemaError: the tool is external: it has no handler here.
+        """
+        return Aspect((Ring(_wrapped(tool), start),))
+
+    # -- composition
+
+    def and_then(self, inner: Aspect[_R2]) -> Aspect[_R_co | _R2]:
+        """This aspect around `inner`: its `before` comes first, all its other hooks come last."""
+        return Aspect((*self.rings, *inner.rings))
+
+    # -- use
+
+    def wrap(self, layer: LayerOf[_T, _E, _R2]) -> LayerOf[_T, _E, _R_co | _R2]:
+        """The layer whose handlers are wrapped: of one tool, of a toolkit, or of anything that holds handlers.
+
+        Other services of the layer stay as they are. An aspect with a state (a cache, a rate limit) has one for all
+        handlers of the layer, for as long as the layer lives.
+
+        When the layer is built, an aspect for one tool whose handler is not in it is a `HandlerError`.
+        """
+
+        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+            built = layer.build_in(memo, scope)
+            return built.flat_map(lambda given: Ask(lambda around: self._applied(given, around)))
+
+        return LayerOf(build)
+
+    def _applied(self, given: ContextOf[Any], around: ContextOf[Any]) -> ContextOf[Any]:
+        identities = [key for key in given if isinstance(key, Identity)]
+        stray = [ring.only.name for ring in self.rings if ring.only is not None and ring.only not in identities]
+        if stray:
+            there = ", ".join(identity.name for identity in identities) or "none"
+            raise HandlerError(
+                f"an aspect is for a tool whose handler is not in the layer that it wraps: {', '.join(stray)}; "
+                f"the handlers there: {there}"
+            )
+        wraps = [(ring.only, ring.start()) for ring in reversed(self.rings)]
+        services = dict(given.services)
+        for identity in identities:
+            chosen = tuple(wrap for only, wrap in wraps if only is None or only == identity)
+            if chosen:
+                services[identity] = Wrapped(services[identity], chosen, around)
+        return ContextOf(services)
+
+
+def _wrapped(tool: Tool[Any, Any, Any] | None) -> Identity | None:
+    if tool is None:
+        return None
+    if not tool.requires_handler:
+        raise SchemaError(
+            f"the tool {tool.name!r} is external: somebody else answers its calls, so no aspect can wrap its handler"
+        )
+    return tool.identity
+
+
+@final
+class Around(msgspec.Struct, frozen=True):
+    """An aspect by one function of the invocation and of the handler's effect."""
+
+    f: Callable[[Any, Any], Any]
+
+    def __call__(self) -> Wrap:
+        """What wraps a handler in the function."""
+        return self._wrap
+
+    def _wrap(self, call: Invocation[Any], proceed: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+        def begin(services: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+            return lifted(self.f(call, proceed), call.tool.name, services, lambda: call.context)
+
+        return Within(begin)
+
+
+@final
+class Wrapped:
+    """A handler in a context, with what is around it, and the services that were there when that was built."""
+
+    __slots__ = ("_around", "_inner", "_wraps")
+
+    def __init__(self, inner: Answering, wraps: tuple[Wrap, ...], around: ContextOf[Any]) -> None:
+        self._inner = inner
+        self._wraps = wraps  # the innermost first
+        self._around = around
+
+    def answer(
+        self, params: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
+    ) -> EffectOf[Any, Any, Any]:
+        """The effect of what the handler gives, and the aspects make of it."""
+        inner = self._inner
+        run: EffectOf[Any, Any, Any] = Suspend(lambda: answer_effect(inner.answer(params, tool, call, services)))
+        # What only the aspects were given is not for the handler, which has its own.
+        effect: EffectOf[Any, Any, Any] = Local(run, lambda _: services)
+        invocation: Invocation[Any] = Invocation(params, context_of(tool, call))
+        for wrap in self._wraps:
+            effect = wrap(invocation, effect)
+        context = self._around.merge(services)
+        return Local(effect, lambda _: context)

@@ -1,0 +1,338 @@
+"""Composites: a toolkit offered to a model as one tool, which makes several calls at once.
+
+>>> from fxai.effects import fx
+>>> from fxai.tools.tool import Tool
+>>> from returns.result import Failure, Success
+>>> half = Tool.make("half", description="Halves a number.", parameters=int, success=int, failure=str)
+>>> on_half = half.handler(lambda n: Failure("odd") if n % 2 else Success(n // 2))
+>>> math = Toolkit.make(half).as_tool("math", description="Arithmetic.")
+>>> print(math.tool.description)
+Arithmetic.
+<BLANKLINE>
+Available sub-tools:
+- half: Halves a number.
+>>> calls = {"calls": [{"name": "half", "args": 8}, {"name": "half", "args": 7}]}
+>>> outcome = fx.run_sync(Toolkit.make(math.tool).call("math", calls).provide(math.layer.provide(on_half)))
+>>> outcome.encoded_result
+{'results': [{'name': 'half', 'result': 4}, {'name': 'half', 'result': {'error': 'odd'}}]}
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Never, cast, final
+
+import msgspec
+from returns.result import Result
+from typing_extensions import TypeVar, override
+
+from fxai.effects.cause import Cause, Die
+from fxai.effects.concurrency import for_each
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import Ask, EffectOf, FailCause, Fold, Local, Succeed
+from fxai.effects.layer import LayerOf
+from fxai.schema.codec import Schema
+from fxai.schema.fault import DecodeFailure, SchemaError
+from fxai.schema.json_schema import JsonSchema
+from fxai.tools.annotations import Annotations, Destructive, Idempotent, OpenWorld, Readonly
+from fxai.tools.call import Call, Outcome
+from fxai.tools.failure import HandlerFailed
+from fxai.tools.handler import CallContext, Given, HandlerOf, context_of
+from fxai.tools.options import NeedsApproval, ToolOptions
+from fxai.tools.relocation import relocated
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import HandlerError, Toolkit
+
+__all__ = ["Composite", "SubCall", "SubCalls", "SubError", "SubResult", "SubResults", "composite_of"]
+
+_T_co = TypeVar("_T_co", covariant=True)
+
+_BASE = "Makes several calls of the sub-tools below and gives all their results."
+
+
+@final
+class SubCall(msgspec.Struct, frozen=True):
+    """One call inside the call of a composite."""
+
+    name: str
+    """Which sub-tool."""
+    args: Any = {}
+    """Its parameters, as plain JSON data; `{}` where the model left them out."""
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.name)  # args are plain data
+
+
+@final
+class SubCalls(msgspec.Struct, frozen=True):
+    """The parameters of a composite."""
+
+    calls: tuple[SubCall, ...]
+    """What is to be called, in this order."""
+
+
+@final
+class SubError(msgspec.Struct, frozen=True):
+    """What a call inside a composite gave when it failed."""
+
+    error: Any
+    """The failure as plain JSON data, as the sub-tool encodes it."""
+
+    @override
+    def __hash__(self) -> int:
+        return hash(SubError)
+
+
+@final
+class SubResult(msgspec.Struct, frozen=True):
+    """What came of one call inside the call of a composite."""
+
+    name: str
+    """Which sub-tool."""
+    result: Any
+    """The success as plain JSON data, as the sub-tool encodes it, or a `SubError`."""
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+
+@final
+class SubResults(msgspec.Struct, frozen=True):
+    """The success of a composite."""
+
+    results: tuple[SubResult, ...]
+    """What came of each call, in the order of the calls."""
+
+
+@final
+class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
+    """A toolkit as one tool: `.tool`, and `.layer`, its handler, which needs the handlers of the toolkit.
+
+    Each call inside is decoded and run on its own. An unknown name, a bad argument or a typed failure, in either
+    failure mode, is `{"error": …}` for that call, and the rest go on. A defect ends them all: it is nobody's answer.
+    Preliminary values of a sub-tool are shown as the results that there are so far, with the value in their place.
+    """
+
+    toolkit: Toolkit[_T_co]
+    """The sub-tools."""
+    tool: Tool[SubCalls, SubResults, Never]
+    """The tool. It is dynamic: its document holds those of the sub-tools, as they are."""
+    concurrency: int | None = 1
+    """How many calls inside one call run at once; None: all of them."""
+
+    @property
+    def layer(self) -> LayerOf[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
+        """The layer of the tool's handler: `composite.layer.provide(kit.to_layer(…))`.
+
+        The handlers that are there when it is built are those that run, with their aspects. What the checkers cannot
+        see, a missing one among tools of one type, is a `HandlerError` then.
+        """
+        return LayerOf(lambda _, __: Ask(self._served), shared=False)
+
+    def _served(self, context: ContextOf[Any]) -> ContextOf[Any]:
+        missing = [tool.name for tool in self.toolkit if context.find(tool.identity) is None]
+        if missing:
+            raise HandlerError(f"the tool {self.tool.name!r} has no handler for: {', '.join(missing)}")
+        handlers = ContextOf[Any]({tool.identity: context.services[tool.identity] for tool in self.toolkit})
+        identity = self.tool.identity
+        return ContextOf({identity: _Serving(self, handlers), Given(identity, cast(Any, self)): True})
+
+
+def composite_of(toolkit: Toolkit[_T_co], name: str, concurrency: int | None, options: ToolOptions) -> Composite[_T_co]:
+    """`toolkit.as_tool(…)`."""
+    if not len(toolkit):
+        raise SchemaError(f"the tool {name!r} would be made of no tools: give it at least one")
+    if concurrency is not None and concurrency < 1:
+        raise ValueError(f"concurrency is {concurrency}: it must be at least 1, or None for no limit")
+    external = [tool.name for tool in toolkit if not tool.requires_handler]
+    if external:
+        raise SchemaError(f"somebody else answers {', '.join(external)}, so {name!r} cannot call them: omit them")
+    said = options.get("annotations", Annotations())
+    given: Any = {
+        **options,
+        "description": _description(toolkit, options.get("description")),
+        "annotations": _annotations(toolkit).merge(said if isinstance(said, Annotations) else Annotations(said)),
+        "needs_approval": _approval(toolkit, options.get("needs_approval", False)),
+    }
+    if given.get("to_model_output") is None and any(tool.to_model_output is not None for tool in toolkit):
+        given["to_model_output"] = _Shown(toolkit)
+    tool: Any = Tool.dynamic(
+        name, parameters=_document(toolkit), success=SubResults, validation=_Reading(toolkit), **given
+    )
+    return Composite(toolkit, tool, concurrency)
+
+
+# -- what the tool says
+
+
+def _description(toolkit: Toolkit[Any], said: str | None) -> str:
+    listed = "\n".join(
+        f"- {tool.name}" if tool.description is None else f"- {tool.name}: {tool.description}" for tool in toolkit
+    )
+    return f"{_BASE if said is None else said}\n\nAvailable sub-tools:\n{listed}"
+
+
+def _annotations(toolkit: Toolkit[Any]) -> Annotations:
+    """A composite does whatever its sub-tools do."""
+    every = {key: all(tool.get(key) for tool in toolkit) for key in (Readonly, Idempotent)}
+    some = {key: any(tool.get(key) for tool in toolkit) for key in (Destructive, OpenWorld)}
+    return Annotations({**every, **some})
+
+
+def _document(toolkit: Toolkit[Any]) -> JsonSchema:
+    definitions: dict[str, Any] = {}
+    arms = [_arm(tool, at, definitions) for at, tool in enumerate(toolkit)]
+    calls = {"type": "array", "items": {"anyOf": arms}}
+    document = {"type": "object", "properties": {"calls": calls}, "required": ["calls"], "additionalProperties": False}
+    return JsonSchema.of({**document, "$defs": definitions} if definitions else document)
+
+
+def _arm(tool: Tool[Any, Any, Any], at: int, definitions: dict[str, Any]) -> dict[str, Any]:
+    parameters = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
+    place = f"/properties/calls/items/anyOf/{at}/properties/args"
+    args = relocated(parameters, place, definitions, tool.name)
+    return {
+        "type": "object",
+        "properties": {"name": {"type": "string", "enum": [tool.name]}, "args": args},
+        "required": ["name", "args"],
+        "additionalProperties": False,
+    }
+
+
+@final
+class _Reading(msgspec.Struct, frozen=True):
+    """How the parameters are read: name and args of each call, which is itself decoded when it is run."""
+
+    toolkit: Toolkit[Any]  # it tells composites apart that say the same of different tools
+
+    def __call__(self, value: Any) -> Result[SubCalls, DecodeFailure]:
+        return Schema.of(SubCalls).decode(value, plain=True)
+
+
+def _approval(toolkit: Toolkit[Any], own: NeedsApproval) -> NeedsApproval:
+    if own is True or all(tool.needs_approval is False for tool in toolkit):
+        return own
+    return _Asking(toolkit, own)
+
+
+@final
+class _Asking(msgspec.Struct, frozen=True):
+    """Whether a call must be approved: where one of the calls inside must be, or where the composite's option says."""
+
+    toolkit: Toolkit[Any]
+    own: NeedsApproval
+
+    def __call__(self, params: SubCalls, context: CallContext) -> EffectOf[bool, Any, Any]:
+        asked = for_each(range(len(params.calls)), lambda at: self._one(params.calls[at], at, context))
+        return asked.flat_map(lambda needed: Succeed(True) if any(needed) else self._itself(params, context))
+
+    def _one(self, call: SubCall, at: int, context: CallContext) -> EffectOf[bool, Never, Any]:
+        tool = self.toolkit.tools.get(call.name)
+        inside = None if tool is None else context.inside(tool, _id(context.call_id, at))
+        return Call(self.toolkit.tools, call.name, call.args).needs_approval(inside)
+
+    def _itself(self, params: SubCalls, context: CallContext) -> EffectOf[bool, Any, Any]:
+        own: Any = self.own if isinstance(self.own, bool) else self.own(params, context)
+        return cast("EffectOf[bool, Any, Any]", own) if isinstance(own, EffectOf) else Succeed(own)
+
+
+@final
+class _Shown(msgspec.Struct, frozen=True):
+    """What the model is shown: each success as its sub-tool shows it."""
+
+    toolkit: Toolkit[Any]
+
+    def __call__(self, given: SubResults) -> Any:
+        return {"results": [{"name": one.name, "result": self._one(one)} for one in given.results]}
+
+    def _one(self, given: SubResult) -> Any:
+        if isinstance(given.result, SubError):
+            return {"error": given.result.error}
+        tool = self.toolkit.tools.get(given.name)
+        if tool is None or tool.to_model_output is None:
+            return given.result
+        return tool.to_model_output(tool.success.decode_unsafe(given.result))
+
+
+# -- how it runs
+
+
+@final
+class _Serving:
+    """The handler of a composite, with the handlers of its sub-tools."""
+
+    __slots__ = ("_composite", "_handlers")
+
+    def __init__(self, composite: Composite[Any], handlers: ContextOf[Any]) -> None:
+        self._composite = composite
+        self._handlers = handlers
+
+    def answer(
+        self, params: SubCalls, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
+    ) -> EffectOf[Any, Any, Any]:
+        """The effect of the results."""
+        run = _Run(self._composite.toolkit, params.calls, tool, call)
+        ran = for_each(range(len(params.calls)), run.one, concurrency=self._composite.concurrency)
+        # The sub-tools' own handlers, also where the same tools have others beside the composite.
+        context = services.merge(self._handlers)
+        return Local(ran.map(lambda results: SubResults(tuple(results))), lambda _: context)
+
+
+@final
+class _Run:
+    """One call of a composite."""
+
+    __slots__ = ("_call", "_calls", "_context", "_ended", "_toolkit")
+
+    def __init__(
+        self, toolkit: Toolkit[Any], calls: tuple[SubCall, ...], tool: Tool[Any, Any, Any], call: Call | None
+    ) -> None:
+        self._toolkit = toolkit
+        self._calls = calls
+        self._call = call
+        self._context = context_of(tool, call)
+        self._ended: list[SubResult | None] = [None] * len(calls)
+
+    def one(self, at: int) -> EffectOf[SubResult, Never, Any]:
+        """What comes of one call."""
+        asked, around = self._calls[at], self._call
+        made = Call(
+            self._toolkit.tools,
+            asked.name,
+            asked.args,
+            call_id=_id(self._context.call_id, at),
+            prompt=None if around is None else around.prompt,
+            deadline=self._context.deadline,
+            emit=None if around is None or around.emit is None else lambda outcome: self._shown(at, outcome),
+        )
+        return Fold(
+            made.effect, lambda cause: self._failed(at, cause), lambda outcome: self._kept(at, _result(outcome))
+        )
+
+    def _kept(self, at: int, result: Any) -> EffectOf[SubResult]:
+        kept = self._ended[at] = SubResult(self._calls[at].name, result)
+        return Succeed(kept)
+
+    def _shown(self, at: int, outcome: Outcome) -> EffectOf[None]:
+        shown = [*self._ended]
+        shown[at] = SubResult(self._calls[at].name, outcome.encoded_result)
+        return self._context.preliminary(SubResults(tuple(one for one in shown if one is not None)))
+
+    def _failed(self, at: int, cause: Cause[Any]) -> EffectOf[SubResult, Never, Any] | None:
+        if cause.defects or not cause.failures:
+            return None
+        failure: Any = cause.failures[0]
+        if type(failure) is HandlerFailed:
+            tool = self._toolkit.tools[failure.name]
+            return self._kept(at, SubError(tool.failure.encode_unsafe(failure.error)))
+        return FailCause(Cause((Die(TypeError(str(failure))),)))  # a result that does not fit is a bug of the handler
+
+
+def _id(call_id: str, at: int) -> str:
+    """The id of a call inside another: that one's id, and its place."""
+    return f"{call_id}/{at}" if call_id else ""
+
+
+def _result(outcome: Outcome) -> Any:
+    return SubError(outcome.encoded_result) if outcome.is_failure else outcome.encoded_result
