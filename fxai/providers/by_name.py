@@ -25,8 +25,16 @@ __all__ = ["from_name", "known"]
 
 
 def known() -> tuple[str, ...]:
-    """The names of the providers that are there."""
-    return tuple(sorted(room.name for room in pkgutil.iter_modules(fxai.providers.__path__) if room.ispkg))
+    """The names of the providers that give models; it imports the rooms of all."""
+    rooms = sorted(room.name for room in pkgutil.iter_modules(fxai.providers.__path__) if room.ispkg)
+    return tuple(name for name in rooms if _layer_of(name) is not None)
+
+
+def _layer_of(provider: str) -> Any:
+    """What makes a model's layer; None where there is no such provider, or it gives no models."""
+    if not any(room.ispkg and room.name == provider for room in pkgutil.iter_modules(fxai.providers.__path__)):
+        return None
+    return getattr(import_module(f"fxai.providers.{provider}"), "layer", None)
 
 
 def from_name(name: str, **options: Any) -> Layer[LanguageModel, AiError]:
@@ -40,10 +48,10 @@ def from_name(name: str, **options: Any) -> Layer[LanguageModel, AiError]:
         AiError: `ModelUnavailableError`: no such provider; and as the provider's own layer.
     """
     provider, _, model = name.partition(":")
-    if provider not in known():
+    layer = _layer_of(provider)
+    if layer is None:
         return Layer.effect(LanguageModel, fx.fail(_unknown(name, provider)))
-    room: Any = import_module(f"fxai.providers.{provider}")
-    return cast("Layer[LanguageModel, AiError]", room.layer(model or None, **options))
+    return cast("Layer[LanguageModel, AiError]", layer(model or None, **options))
 
 
 def _unknown(name: str, provider: str) -> AiError:

@@ -13,22 +13,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, cast, final
+from typing import Any, Generic, Literal, TypeAlias, cast, final
 
+import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.schema.data import is_array, is_object
+from fxai.schema.json_schema import JsonSchema
 
 __all__ = [
+    "AllowedCallers",
     "Annotation",
     "Annotations",
+    "CacheControl",
+    "CacheTime",
+    "Caller",
+    "DeferLoading",
     "Destructive",
+    "EagerInputStreaming",
     "Idempotent",
     "Meta",
+    "Namespace",
     "OpenWorld",
+    "OutputSchema",
     "Readonly",
     "Strict",
     "Title",
+    "ToolNamespace",
 ]
 
 _K = TypeVar("_K")
@@ -107,6 +118,41 @@ Strict: Annotation[bool | None] = Annotation("strict", None)
 
 Meta: Annotation[Mapping[str, Any]] = Annotation("meta", MappingProxyType({}))
 """Anything else, such as the `_meta` of an MCP server's tool."""
+
+# -- what some providers do with a tool; where one does not, its `prepare_tools` warns
+
+Caller: TypeAlias = Literal["direct", "programmatic"]
+"""Who may call a tool: the model itself, or a program that the model wrote and the provider runs."""
+
+CacheTime: TypeAlias = Literal["default", "5m", "1h"]
+"""How long a provider keeps what it cached: its own default, five minutes, one hour."""
+
+
+@final
+class ToolNamespace(msgspec.Struct, frozen=True):
+    """A group of tools, as the model sees it: a name, and what its tools are for. Equal ones are one group."""
+
+    name: str
+    description: str
+
+
+DeferLoading: Annotation[bool] = Annotation("defer_loading", default=False)
+"""The model is not shown the tool until it has searched for it; a tool search tool must be there as well."""
+
+AllowedCallers: Annotation[tuple[Caller, ...]] = Annotation("allowed_callers", ())
+"""Who may call it; `()` leaves it to the provider, whose default is the model alone."""
+
+OutputSchema: Annotation[JsonSchema | None] = Annotation("output_schema", None)
+"""What its results look like, for programs that call it: such as `tool.success.document`. None: not said."""
+
+CacheControl: Annotation[CacheTime | None] = Annotation("cache_control", None)
+"""Cache the request up to this tool, and for how long. None: no mark here."""
+
+EagerInputStreaming: Annotation[bool | None] = Annotation("eager_input_streaming", None)
+"""Whether parameters are streamed as they are written, not in checked pieces; None: yes, in a streamed answer."""
+
+Namespace: Annotation[ToolNamespace | None] = Annotation("namespace", None)
+"""The group that it is offered in; None: it stands alone."""
 
 
 @final

@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, final
 
 import msgspec
+from typing_extensions import override
 
 if TYPE_CHECKING:
     from fxai.tools.tool import Tool
@@ -65,7 +66,8 @@ class NameMap:
         sent: dict[str, str] = {}
         meant: dict[str, str] = {}
         for tool in tools:
-            wire = rule.of(tool.name) if tool.provider is None else tool.provider.name
+            given = None if tool.provider is None else tool.provider.name
+            wire = rule.of(tool.name) if given is None else given
             if wire in meant and meant[wire] != tool.name:
                 raise NameConflictError(
                     f"the tools {meant[wire]!r} and {tool.name!r} would both be sent as {wire!r}: rename or prefix one"
@@ -78,6 +80,21 @@ class NameMap:
     def names(self) -> Mapping[str, str]:
         """From the name on the wire to the tool's own."""
         return MappingProxyType(self._meant)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NameMap) and self._sent == other._sent
+
+    @override
+    def __hash__(self) -> int:
+        return hash(frozenset(self._sent.items()))
+
+    @override
+    def __repr__(self) -> str:
+        return f"NameMap({self._sent!r})"
+
+    def __reduce__(self) -> tuple[type[NameMap], tuple[dict[str, str]]]:
+        return (NameMap, (self._sent,))
 
     def sent(self, name: str) -> str:
         """What the tool `name` is called on the wire."""

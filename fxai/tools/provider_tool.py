@@ -25,8 +25,8 @@ class ProviderTool(msgspec.Struct, frozen=True):
 
     id: str
     """The provider and its tool, such as `"openai.web_search"`."""
-    name: str
-    """What the provider calls it."""
+    name: str | None
+    """What the provider calls it; None where it calls it by the tool's own name."""
     args: msgspec.Struct
     """What it is set up with."""
     requires_handler: bool = False
@@ -34,7 +34,7 @@ class ProviderTool(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(
-        id: str, name: str, args: type[msgspec.Struct], given: Mapping[str, Any], *, requires_handler: bool
+        id: str, name: str | None, args: type[msgspec.Struct], given: Mapping[str, Any], *, requires_handler: bool
     ) -> ProviderTool:
         """What a provider knows a tool by, with the args that were given.
 
@@ -45,9 +45,12 @@ class ProviderTool(msgspec.Struct, frozen=True):
         if unknown:
             there = ", ".join(args.__struct_fields__) or "none"
             raise SchemaError(f"{id} has no argument {', '.join(sorted(map(repr, unknown)))}: there are {there}")
+        names = {field.name: field.encode_name for field in msgspec.structs.fields(args)}
         try:
-            return ProviderTool(id, name, msgspec.convert(dict(given), args), requires_handler)
-        except msgspec.ValidationError as error:
+            # As plain data, so that Structs among the args are checked inside as well.
+            plain = msgspec.to_builtins({names[key]: value for key, value in given.items()})
+            return ProviderTool(id, name, msgspec.convert(plain, args), requires_handler)
+        except (msgspec.ValidationError, TypeError) as error:
             raise SchemaError(f"the arguments of {id} do not fit: {error}") from None
 
     @override

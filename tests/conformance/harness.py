@@ -39,6 +39,7 @@ class Case(msgspec.Struct, frozen=True):
         kind: "conform", "improve" where we do better on purpose, or "changed: …" where our semantics decides otherwise.
         note: What else is to be known; empty if nothing.
         anchor_actual: What the other system does where we do better; None otherwise.
+        newer: What the other system expects since a later version of it; None where that is the same.
     """
 
     id: str
@@ -49,22 +50,23 @@ class Case(msgspec.Struct, frozen=True):
     kind: str = "conform"
     note: str = ""
     anchor_actual: Any = None
+    newer: Any = None
 
 
 def _load() -> Mapping[str, Case]:
-    document = json.loads((_HERE / "effect-ai.json").read_text(encoding="utf-8"))
-    return {one.id: one for one in msgspec.convert(document["cases"], list[Case])}
+    documents = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(_HERE.glob("*.json"))]
+    return {one.id: one for document in documents for one in msgspec.convert(document["cases"], list[Case])}
 
 
 CASES: Mapping[str, Case] = _load()
-"""Every case by its id, in the order of the file."""
+"""Every case by its id, in the order of the files, one file for each of the other systems."""
 
 
 def case(*ids: str) -> pytest.MarkDecorator:
     """Claims these cases for a test, which runs once for each and gets it as its argument `case`."""
     unknown = [one for one in ids if one not in CASES]
     if unknown or not ids:
-        raise LookupError(f"no such conformance case: {', '.join(unknown) or 'none given'}; see effect-ai.json")
+        raise LookupError(f"no such conformance case: {', '.join(unknown) or 'none given'}; see the files beside this one")
     return pytest.mark.parametrize("case", [CASES[one] for one in ids], ids=list(ids))
 
 

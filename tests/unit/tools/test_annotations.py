@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from fxai.schema import JsonSchema
 from fxai.tools import (
     Annotation,
     Annotations,
@@ -18,6 +19,15 @@ from fxai.tools import (
     Strict,
     Title,
     Tool,
+)
+from fxai.tools.annotations import (
+    AllowedCallers,
+    CacheControl,
+    DeferLoading,
+    EagerInputStreaming,
+    Namespace,
+    OutputSchema,
+    ToolNamespace,
 )
 
 
@@ -100,3 +110,16 @@ def test_annotations_can_be_pickled() -> None:
 
     assert pickle.loads(pickle.dumps(annotations)) == annotations
     assert pickle.loads(pickle.dumps(Title)) == Title
+
+
+def test_what_providers_do_with_a_tool_has_keys() -> None:
+    """None of them says anything by default; their values are immutable and survive pickling."""
+    keys: list[Annotation[Any]] = [DeferLoading, AllowedCallers, OutputSchema]
+    keys += [CacheControl, EagerInputStreaming, Namespace]
+    tool = Tool.make("t")
+    group = ToolNamespace("crm", "Customers.")
+    said = tool.annotate(Namespace, group).annotate(OutputSchema, JsonSchema.of({"type": "string"}))
+
+    assert [tool.get(key) for key in keys] == [False, (), None, None, None, None]
+    assert (said.get(Namespace), said.get(OutputSchema)) == (group, JsonSchema.of({"type": "string"}))
+    assert pickle.loads(pickle.dumps(said.annotations)) == said.annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pytest
@@ -64,6 +65,29 @@ def test_a_tool_collides_with_a_providers_name() -> None:
     assert NameMap.of([search], OPENAI).sent("Search") == "web_search"
     with pytest.raises(NameConflictError, match="'Search' and 'web_search'"):
         NameMap.of([search, Tool.make("web_search")], OPENAI)
+
+
+def test_a_providers_tool_may_be_called_by_its_own_name() -> None:
+    """Where the provider has no name for it, the rule gives one; several such tools stand side by side."""
+    make: Any = Tool.provider_defined(id="acme.text", name="sql.query", provider_name=None)
+    names = NameMap.of([make(), make().rename("other")], OPENAI)
+
+    assert (names.sent("sql.query"), names.meant("sql__query"), names.sent("other")) == (
+        "sql__query",
+        "sql.query",
+        "other",
+    )
+
+
+def test_a_map_is_a_value() -> None:
+    """Maps of the same names are equal, and survive pickling."""
+    one, other = NameMap({"a.b": "a__b"}), NameMap({"a": "a"})
+
+    assert one == NameMap({"a.b": "a__b"})
+    assert hash(one) == hash(NameMap({"a.b": "a__b"}))
+    assert one != other
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert "a__b" in repr(one)
 
 
 def test_the_names_of_a_map_cannot_be_changed() -> None:

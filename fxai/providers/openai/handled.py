@@ -1,0 +1,261 @@
+"""Handled tools: what OpenAI defines and asks us to run, ready for a toolkit; each needs a handler.
+
+They exist on Responses; Chat Completions has `custom` alone.
+
+>>> shell().requires_handler, shell(environment=ContainerReference(container_id="c-1")).requires_handler
+(True, False)
+"""
+
+# The type variable of failures has a default: that of the argument that it stands for.
+# pyright: reportInvalidTypeVarUse=false
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Never, cast, overload
+
+import msgspec
+from typing_extensions import TypeVar, Unpack
+
+from fxai.providers.openai.action import (
+    ComputerActions,
+    LocalShellAction,
+    PatchOperation,
+    Screen,
+    ShellAction,
+    ShellOutput,
+)
+from fxai.providers.openai.hosted import HostedTool, hosted
+from fxai.providers.openai.setting import (
+    ContainerAuto,
+    ContainerReference,
+    Grammar,
+    HostedContainer,
+    LocalEnvironment,
+    Setting,
+)
+from fxai.schema.codec import Schema
+from fxai.tools.options import ToolOptions
+from fxai.tools.tool import Tool
+
+__all__ = [
+    "apply_patch",
+    "computer",
+    "computer_use_preview",
+    "custom",
+    "local_shell",
+    "shell",
+    "tool_search",
+]
+
+_P = TypeVar("_P")
+_S = TypeVar("_S")
+_F = TypeVar("_F", default=Never)
+
+
+_PATCH: Schema[PatchOperation] = Schema[Any].of(cast(object, PatchOperation))
+
+
+class _Shell(Setting, frozen=True):
+    environment: ContainerAuto | ContainerReference | LocalEnvironment | None = None
+
+
+@overload
+def shell(
+    *, name: str = ..., environment: LocalEnvironment | None = None, **options: Unpack[ToolOptions]
+) -> Tool[ShellAction, list[ShellOutput], str]: ...
+@overload
+def shell(*, name: str = ..., environment: HostedContainer, **options: Unpack[ToolOptions]) -> HostedTool: ...
+def shell(
+    *,
+    name: str = "shell",
+    environment: LocalEnvironment | HostedContainer | None = None,
+    **options: Unpack[ToolOptions],
+) -> Any:
+    """A shell: on this machine, by a handler, or in a container of OpenAI's, without one.
+
+    Args:
+        name: what it is called here.
+        environment: where it is; None: here. The handler gives one `ShellOutput` for each command.
+        options: see `ToolOptions`.
+
+    Raises:
+        SchemaError: an arg of a wrong type.
+    """
+    if isinstance(environment, ContainerAuto | ContainerReference):
+        return hosted("shell", name, _Shell, {"environment": environment}, options)
+    make = Tool.provider_defined(
+        id="openai.shell",
+        name=name,
+        provider_name="shell",
+        requires_handler=True,
+        args=_Shell,
+        parameters=ShellAction,
+        success=list[ShellOutput],
+        failure=str,
+    )
+    return make(environment=environment, **options)
+
+
+def local_shell(*, name: str = "local_shell", **options: Unpack[ToolOptions]) -> Tool[LocalShellAction, str, str]:
+    """The earlier shell on this machine: one command at a time, its handler gives the output as text."""
+    make = Tool.provider_defined(
+        id="openai.local_shell",
+        name=name,
+        provider_name="local_shell",
+        requires_handler=True,
+        parameters=LocalShellAction,
+        success=str,
+        failure=str,
+    )
+    return make(**options)
+
+
+def apply_patch(*, name: str = "apply_patch", **options: Unpack[ToolOptions]) -> Tool[PatchOperation, str, str]:
+    """Changes to files, by diffs; its handler makes them and gives what the model should know, or why it could not."""
+    make = Tool.provider_defined(
+        id="openai.apply_patch",
+        name=name,
+        provider_name="apply_patch",
+        requires_handler=True,
+        parameters=_PATCH,
+        success=str,
+        failure=str,
+    )
+    return make(**options)
+
+
+def computer(*, name: str = "computer", **options: Unpack[ToolOptions]) -> Tool[ComputerActions, Screen, str]:
+    """A computer that the model uses; its handler does the actions and gives a picture of the screen."""
+    make = Tool.provider_defined(
+        id="openai.computer",
+        name=name,
+        provider_name="computer",
+        requires_handler=True,
+        parameters=ComputerActions,
+        success=Screen,
+        failure=str,
+    )
+    return make(**options)
+
+
+class _ComputerUsePreview(Setting, frozen=True):
+    display_width: Annotated[int, msgspec.Meta(ge=1)]
+    display_height: Annotated[int, msgspec.Meta(ge=1)]
+    environment: Literal["windows", "mac", "linux", "ubuntu", "browser"]
+
+
+def computer_use_preview(
+    *,
+    display_width: int,
+    display_height: int,
+    environment: Literal["windows", "mac", "linux", "ubuntu", "browser"],
+    name: str = "computer_use_preview",
+    **options: Unpack[ToolOptions],
+) -> Tool[ComputerActions, Screen, str]:
+    """The earlier `computer`, which must be told its size in pixels and what it is.
+
+    Raises:
+        SchemaError: an arg of a wrong type.
+    """
+    make = Tool.provider_defined(
+        id="openai.computer_use_preview",
+        name=name,
+        provider_name="computer_use_preview",
+        requires_handler=True,
+        args=_ComputerUsePreview,
+        parameters=ComputerActions,
+        success=Screen,
+        failure=str,
+    )
+    size = {"display_width": display_width, "display_height": display_height}
+    return make(**size, environment=environment, **options)
+
+
+class _Custom(Setting, frozen=True):
+    format: Grammar | None = None
+
+
+@overload
+def custom(
+    name: str,
+    *,
+    format: Grammar | None = None,
+    failure: type[_F] | Schema[_F] = ...,
+    **options: Unpack[ToolOptions],
+) -> Tool[str, str, _F]: ...
+@overload
+def custom(
+    name: str,
+    *,
+    format: Grammar | None = None,
+    success: type[_S] | Schema[_S],
+    failure: type[_F] | Schema[_F] = ...,
+    **options: Unpack[ToolOptions],
+) -> Tool[str, _S, _F]: ...
+def custom(
+    name: str,
+    *,
+    format: Grammar | None = None,
+    success: Any = str,
+    failure: Any = Never,
+    **options: Unpack[ToolOptions],
+) -> Any:
+    """A tool of our own whose input is a text, not JSON.
+
+    Args:
+        name: what the model calls it.
+        format: the grammar that the text is a sentence of; None: any text.
+        success: the type of what comes out; by default a text.
+        failure: the type of what can go wrong; by default nothing can.
+        options: see `ToolOptions`.
+
+    Raises:
+        SchemaError: an arg of a wrong type, a type without a JSON form, or an empty name.
+    """
+    make = Tool.provider_defined(
+        id="openai.custom",
+        name=name,
+        provider_name=None,
+        requires_handler=True,
+        args=_Custom,
+        parameters=str,
+        success=success,
+        failure=failure,
+    )
+    return make(format=format, **options)
+
+
+class _ToolSearch(Setting, frozen=True):
+    execution: Literal["client"] | None = None
+    parameters: dict[str, Any] | None = None
+
+
+@overload
+def tool_search(*, name: str = ..., **options: Unpack[ToolOptions]) -> HostedTool: ...
+@overload
+def tool_search(
+    *, name: str = ..., parameters: type[_P] | Schema[_P], **options: Unpack[ToolOptions]
+) -> Tool[_P, list[dict[str, Any]], str]: ...
+def tool_search(*, name: str = "tool_search", parameters: Any = None, **options: Unpack[ToolOptions]) -> Any:
+    """The search that finds tools annotated with `DeferLoading`.
+
+    Args:
+        name: what it is called here.
+        parameters: what the model searches by; then the search is ours, and its handler gives the tools that it
+            found, as the provider has them. None: the provider searches.
+        options: see `ToolOptions`.
+    """
+    if parameters is None:
+        return hosted("tool_search", name, _ToolSearch, {}, options)
+    schema = Schema[Any].of(parameters)
+    make = Tool.provider_defined(
+        id="openai.tool_search",
+        name=name,
+        provider_name="tool_search",
+        requires_handler=True,
+        args=_ToolSearch,
+        parameters=schema,
+        success=list[dict[str, Any]],
+        failure=str,
+    )
+    return make(execution="client", parameters=schema.json_schema(), **options)

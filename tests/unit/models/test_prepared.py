@@ -1,0 +1,215 @@
+"""Prepared tools, and what every provider settles first."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+
+from fxai.messages.reason import InvalidRequestError, UnsupportedSchemaError
+from fxai.models.choice import ToolChoice
+from fxai.models.preparation import Notes, chosen, options_of, settle, without_nulls
+from fxai.models.prepared import PreparationError, PreparedTools, Toolset, WireCall
+from fxai.schema import JsonSchema
+from fxai.schema.strict import ANTHROPIC, OPENAI
+from fxai.tools.annotations import Strict
+from fxai.tools.naming import NameMap
+from fxai.tools.tool import Tool
+
+NAMES = NameMap({"Calculator.add": "Calculator__add", "screen": "computer"})
+PAGE = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "integer"}}})
+OPEN: dict[str, Any] = {"type": "object", "properties": {"any": {}}, "additionalProperties": True}
+
+
+class Query(msgspec.Struct, frozen=True):
+    """What is looked for."""
+
+    text: str
+    limit: int | None = None
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What a provider takes beside."""
+
+    depth: int | None = None
+
+
+def _prepared(**changed: Any) -> PreparedTools:
+    given: dict[str, Any] = {"rules": OPENAI, "originals": {"Calculator.add": PAGE}, **changed}
+    return PreparedTools.make({"tools": [{"name": "Calculator__add"}], "tool_choice": None}, NAMES, **given)
+
+
+def test_what_is_not_to_be_sent_is_in_no_field() -> None:
+    """A field of None, and a list of no tools, are left out."""
+    nothing = PreparedTools.make({"tools": [], "tool_choice": None, "parallel_tool_calls": None}, NAMES)
+
+    assert _prepared().fields == {"tools": [{"name": "Calculator__add"}]}
+    assert (nothing.fields, nothing.tools, nothing.tool_choice) == ({}, [], None)
+    assert PreparedTools.make({"parallel_tool_calls": False}, NAMES).fields == {"parallel_tool_calls": False}
+
+
+def test_what_is_given_is_a_fresh_copy() -> None:
+    """Changing what was given changes nothing of the value."""
+    prepared = _prepared()
+    prepared.tools[0]["name"] = "other"
+    prepared.fields.clear()
+
+    assert prepared.tools == [{"name": "Calculator__add"}]
+
+
+def test_prepared_tools_are_values() -> None:
+    """They compare and hash by what they hold, and survive pickling."""
+    one, other = _prepared(), _prepared(betas=["b", "b"])
+    again: Any = pickle.loads(pickle.dumps(one))
+
+    assert one == _prepared()
+    assert hash(one) == hash(_prepared())
+    assert one != other
+    assert other.betas == ("b",)
+    assert again == one
+    assert again.call("Calculator__add", {"limit": None}) == ("Calculator.add", {})
+
+
+def test_a_call_of_a_strict_tool_is_led_back() -> None:
+    """Its name and its parameters are the tool's own again; what looks like nothing that was sent stays."""
+    prepared = _prepared()
+
+    assert prepared.call("Calculator__add", {"limit": None}) == ("Calculator.add", {})
+    assert prepared.call("Calculator__add", {"limit": 3}) == ("Calculator.add", {"limit": 3})
+    assert prepared.call("Calculator__add", "no object") == ("Calculator.add", "no object")
+    assert prepared.call("no_such", {"limit": None}) == ("no_such", {"limit": None})
+    assert list(prepared.strict) == ["Calculator.add"]
+
+
+def test_a_call_goes_into_the_history_as_it_was_sent() -> None:
+    """The opposite of `call`; what has no strict form stays as it is."""
+    prepared = _prepared()
+
+    assert prepared.wire_call("Calculator.add", {}) == WireCall("Calculator__add", {"limit": None})
+    assert prepared.wire_call("Calculator.add", {"limit": "x"}) == WireCall("Calculator__add", {"limit": "x"})
+    assert prepared.wire_call("other", {"a": 1}) == WireCall("other", {"a": 1})
+
+
+def test_a_toolset_is_one_tool_here_and_many_there() -> None:
+    """The name of a call in a toolset is a field of our parameters, both ways."""
+    prepared = _prepared(toolsets=[Toolset("computer", "screen")])
+    ours = ("screen", {"action": "left_click", "coordinate": [1, 2]})
+
+    assert prepared.call("left_click", {"coordinate": [1, 2]}, toolset="computer") == ours
+    assert prepared.call("screenshot", None, toolset="computer") == ("screen", {"action": "screenshot"})
+    assert prepared.wire_call(*ours) == WireCall("left_click", {"coordinate": [1, 2]}, "computer")
+    assert prepared.call("left_click", {}) == ("left_click", {})
+    assert hash(prepared.wire_call(*ours)) == hash(prepared.wire_call(*ours))
+
+
+def test_nothing_is_strict_without_rules() -> None:
+    """Prepared tools of which none is strict lead parameters back as they are."""
+    prepared = PreparedTools.make({}, NAMES)
+
+    assert dict(prepared.strict) == {}
+    assert prepared.call("Calculator__add", {"limit": None}) == ("Calculator.add", {"limit": None})
+
+
+@pytest.mark.parametrize(
+    ("annotation", "config", "default", "strict"),
+    [
+        (None, None, True, True),
+        (None, False, True, False),
+        (False, True, True, False),
+        (True, False, True, True),
+        (True, True, None, None),
+        (None, None, None, None),
+    ],
+)
+def test_the_flag_and_the_schema_agree(
+    annotation: bool | None, config: bool | None, default: bool | None, strict: bool | None
+) -> None:
+    """The tool says, else the configuration, else the provider; only what is strict is transformed."""
+    tool = Tool.make("search", parameters=Query).annotate(Strict, annotation)
+    notes = Notes()
+    settled = settle(tool, OPENAI, config=config, default=default, notes=notes)
+
+    assert settled.strict is strict
+    assert (settled.document == tool.json_schema()) is (strict is not True)
+    assert [warning.kind for warning in notes.warnings] == (["not-strict"] if config and default is None else [])
+
+
+@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC], ids=["openai", "anthropic"])
+def test_what_cannot_be_strict_is_sent_as_given_and_noted(rules: Any) -> None:
+    """Unless the tool asks for it: then it is an error that names tool, place, keyword and the way out."""
+    free = Tool.dynamic("free", parameters=OPEN)
+    notes = Notes()
+    settled = settle(free, rules, config=None, default=True, notes=notes)
+
+    assert (settled.strict, settled.document) == (False, OPEN)
+    assert notes.warnings[0].subject == "free"
+    assert "additionalProperties" in notes.warnings[0].message
+    with pytest.raises(PreparationError) as raised:
+        settle(free.annotate(Strict, True), rules, config=False, default=True, notes=notes)
+    assert isinstance(raised.value.reason, UnsupportedSchemaError)
+    assert raised.value.reason.keyword is not None
+    assert all(
+        word in str(raised.value) for word in ("'free'", "additionalProperties", "annotate it with Strict, None")
+    )
+    assert len(notes.warnings) == 1
+
+
+def test_a_choice_leaves_the_tools_that_it_names() -> None:
+    """`one_of` leaves those alone; every other choice leaves all; an unknown name is an error that lists the known."""
+    a, b = Tool.make("a"), Tool.make("b")
+
+    assert chosen([a, b], ToolChoice.one_of(["b"])) == (b,)
+    assert chosen([a, b], ToolChoice.tool("b")) == (a, b)
+    assert chosen([a, b], "none") == (a, b)
+    with pytest.raises(PreparationError, match="no tool 'c'; the tools are: a, b") as raised:
+        chosen([a, b], ToolChoice.one_of(["c"]))
+    assert isinstance(raised.value.reason, InvalidRequestError)
+    assert raised.value.reason.parameter == "tool_choice"
+
+
+def test_a_choice_that_is_none_is_refused() -> None:
+    """A tool's name alone is no choice; the error says how one is chosen."""
+    wrong: Any = "a"
+
+    with pytest.raises(PreparationError, match=r"ToolChoice\.tool\('a'\)"):
+        chosen([Tool.make("a")], wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"depht": 1}, "no option 'depht'; there are: depth"),
+        ({"depth": "deep"}, "depth"),
+        ([1], "provider_options"),
+    ],
+)
+def test_options_that_are_none_are_refused(given: Any, said: str) -> None:
+    """What a provider does not know in its options is an error, with the place and what there is."""
+    with pytest.raises(PreparationError) as raised:
+        options_of(Tool.make("t", provider_options={"acme": given}), "acme", Options)
+
+    assert said in str(raised.value)
+    assert "provider_options['acme'] of the tool 't'" in str(raised.value)
+
+
+def test_options_of_others_are_left_alone() -> None:
+    """Each provider reads what stands under its own name."""
+    tool = Tool.make("t", provider_options={"acme": {"depth": 2}, "other": {"x": 1}})
+
+    assert options_of(tool, "acme", Options) == Options(2)
+    assert options_of(tool, "third", Options) == Options()
+
+
+def test_members_that_are_null_are_left_out() -> None:
+    """At every depth of objects; a null in a list stays."""
+    assert without_nulls({"a": None, "b": [{"c": None}, None], "d": {"e": 0}}) == {"b": [{}, None], "d": {"e": 0}}
+
+
+def test_a_preparation_error_survives_pickling() -> None:
+    """It comes back with its reason."""
+    error = PreparationError.of("tools", "wrong")
+    again: Any = pickle.loads(pickle.dumps(error))
+
+    assert (again.reason, str(again)) == (error.reason, str(error))

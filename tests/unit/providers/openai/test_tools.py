@@ -1,0 +1,142 @@
+"""OpenAI's own tools, as tools: what they need, what their handlers get, and that they stay what they are."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+from returns.result import Failure, Result, Success
+
+from fxai.effects import fx
+from fxai.providers import openai
+from fxai.tools.annotations import DeferLoading
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import Toolkit
+
+SERVED: list[Any] = [
+    openai.web_search(),
+    openai.web_search_preview(),
+    openai.file_search(vector_store_ids=["v"]),
+    openai.code_interpreter(),
+    openai.image_generation(),
+    openai.mcp(server_label="docs", server_url="https://d.e"),
+    openai.programmatic_tool_calling(),
+    openai.tool_search(),
+    openai.shell(environment=openai.ContainerAuto()),
+]
+HANDLED: list[Any] = [
+    openai.shell(),
+    openai.shell(environment=openai.LocalEnvironment()),
+    openai.local_shell(),
+    openai.apply_patch(),
+    openai.computer(),
+    openai.computer_use_preview(display_width=1, display_height=1, environment="mac"),
+    openai.custom("sql"),
+]
+
+
+@pytest.mark.parametrize("tool", SERVED, ids=lambda tool: tool.name)
+def test_what_the_provider_runs_needs_no_handler(tool: Any) -> None:
+    """A toolkit of such tools is whole without a handler."""
+    assert tool.kind == "provider-defined"
+    assert not tool.requires_handler
+    assert not tool.provider.requires_handler
+
+
+@pytest.mark.parametrize("tool", HANDLED, ids=lambda tool: tool.name)
+def test_what_we_run_needs_a_handler(tool: Any) -> None:
+    """Its calls come back to us."""
+    assert tool.kind == "provider-defined"
+    assert tool.requires_handler
+    assert tool.provider.requires_handler
+
+
+@pytest.mark.parametrize("tool", [*SERVED, *HANDLED], ids=lambda tool: tool.name)
+def test_a_providers_tool_is_a_value(tool: Any) -> None:
+    """It keeps its kind and args through every combinator and through pickling."""
+    changed = tool.rename("other").annotate(DeferLoading, True)
+
+    assert changed.provider == tool.provider
+    assert Tool.is_provider_defined(changed)
+    assert pickle.loads(pickle.dumps(tool)) == tool
+    assert hash(pickle.loads(pickle.dumps(tool))) == hash(tool)
+
+
+def test_args_and_options_stand_side_by_side() -> None:
+    """An option of every tool is no arg of the provider's."""
+    tool = openai.web_search(search_context_size="low", needs_approval=True, description="Looks things up.")
+
+    assert (tool.needs_approval, tool.description) == (True, "Looks things up.")
+    assert tool.provider is not None
+    assert msgspec.to_builtins(tool.provider.args) == {"search_context_size": "low"}
+
+
+def test_a_handler_gets_what_the_provider_asks_with() -> None:
+    """The shell's action comes typed, and its output goes back as plain data."""
+
+    def on_shell(action: openai.ShellAction) -> Result[list[openai.ShellOutput], str]:
+        return Success([openai.ShellOutput(line, "", openai.ShellExit(0)) for line in action.commands])
+
+    shell = openai.shell()
+    kit = Toolkit.make(shell)
+    call = kit.call("shell", {"commands": ["ls"], "timeout_ms": 5}).provide(kit.to_layer(shell.handler(on_shell)))
+
+    assert fx.run_sync(call).encoded_result == [
+        {"stdout": "ls", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+    ]
+
+
+def test_a_patch_may_fail_in_words() -> None:
+    """The operation comes as what it is; a failure is a text for the model."""
+
+    def on_patch(operation: openai.PatchOperation) -> Result[str, str]:
+        return Failure("no such file") if isinstance(operation, openai.DeleteFile) else Success(operation.path)
+
+    patch = openai.apply_patch(failure_mode="return")
+    kit = Toolkit.make(patch)
+    layer = kit.to_layer(patch.handler(on_patch))
+    made = fx.run_sync(kit.call("apply_patch", {"type": "create_file", "path": "a", "diff": "+1"}).provide(layer))
+    gone = fx.run_sync(kit.call("apply_patch", {"type": "delete_file", "path": "a"}).provide(layer))
+
+    assert (made.result, made.is_failure) == ("a", False)
+    assert (gone.result, gone.is_failure) == ("no such file", True)
+
+
+def test_a_custom_tool_gets_a_text() -> None:
+    """Its parameters are the text itself, and what comes out may be of any type."""
+
+    def on_count(text: str) -> Result[int, Any]:
+        return Success(len(text))
+
+    count = openai.custom("count", success=int)
+    kit = Toolkit.make(count)
+
+    assert fx.run_sync(kit.call("count", "abc").provide(kit.to_layer(count.handler(on_count)))).result == 3
+
+
+def test_a_computer_gets_its_actions_in_order() -> None:
+    """Each action is what it is."""
+    actions = [{"type": "click", "button": "left", "x": 1, "y": 2}, {"type": "type", "text": "hi"}]
+    schema: Any = openai.computer().parameters
+
+    assert schema.decode({"actions": actions}).unwrap() == openai.ComputerActions(
+        actions=(openai.Click(button="left", x=1, y=2), openai.Type(text="hi"))
+    )
+
+
+def test_a_search_of_our_own_says_what_it_is_searched_by() -> None:
+    """A tool search with parameters is ours to run; its schema and description go to the provider."""
+
+    class Words(msgspec.Struct, frozen=True):
+        """What to look for."""
+
+        words: str
+
+    tool = openai.tool_search(parameters=Words, description="Finds tools.")
+    sent = openai.prepare_tools([tool], model="gpt-5.5").tools[0]
+
+    assert tool.requires_handler
+    assert (sent["execution"], sent["description"]) == ("client", "Finds tools.")
+    assert sent["parameters"] == tool.json_schema()
