@@ -7,25 +7,22 @@ True
 
 from __future__ import annotations
 
+import json
 import os
-import select
 import sys
 import traceback
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TextIO
+from typing import Any, Final, NoReturn, TextIO
 
 import click
-import msgspec
 
 from fxai.cli.trouble import INTERRUPTED, PIPE_CLOSED, WRONG_USE, Trouble
 
-if TYPE_CHECKING:
-    from fxai.cli.job import Job
-
 __all__ = ["cli", "main"]
 
-_PATIENCE: Final = 0.5
 _MORE: Final = """\b
 Completion for your shell (bash here; zsh and fish likewise):
   eval "$(_FXAI_COMPLETE=bash_source fxai)"
@@ -42,6 +39,53 @@ small (270 million parameters): short requests for one thing at a time suit it b
 
 Exit codes: 0 it answered, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
 """
+_TARGETS: Final = """\b
+TARGET is one of
+  module:name, path.py:name   a toolkit, a tool, a function tool, the tools of
+                              an object, an agent, or a tool source
+  tools.json                  a list of tools, as an MCP server answers tools/list
+  -                           the same, from stdin
+"""
+_MORE_TOOLS: Final = f"""{_TARGETS}
+\b
+Examples:
+  fxai tools app.py:kit
+  fxai tools --json app.py:agent | jq '.tools[].name'
+  fxai tools tools.json
+"""
+_MORE_SCHEMA: Final = f"""{_TARGETS}
+\b
+Examples:
+  fxai schema app.py:kit add
+  fxai schema app.py:kit --provider openai
+  fxai schema tools.json --provider anthropic --model claude-sonnet-5 --no-strict
+  fxai schema app.py:kit --provider openai --api chat --json
+
+Nothing is sent to anybody. Exit codes: 0 shown, 1 a request cannot be made of it, 2 wrong use.
+"""
+_MORE_CHECK: Final = f"""{_TARGETS}
+\b
+Examples:
+  fxai check app.py:kit
+  fxai check app.py:kit --layer app.py:live --provider openai
+  fxai check app.py:kit --level info --ignore parameter-undescribed
+  fxai check --json tools.json
+  fxai check --rules
+
+With --layer the layer is built, and released again.
+Exit codes: 0 nothing is wrong (and nothing printed), 1 there are faults, 2 wrong use.
+"""
+_MORE_CALL: Final = f"""{_TARGETS}
+\b
+Examples:
+  fxai call app.py:kit add '{{"a": 1, "b": 2}}' --layer app.py:live
+  fxai call app.py:add add @parameters.json
+  echo '{{"a": 1, "b": 2}}' | fxai call app.py:add add -
+
+The result is JSON on stdout; preliminary results and what handlers print go to stderr.
+Exit codes: 0 it gave a result, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
+"""
+_LEVELS: Final = ("info", "warning", "error")
 
 
 def main() -> None:
@@ -51,7 +95,10 @@ def main() -> None:
     except click.ClickException as wrong:
         context: click.Context | None = getattr(wrong, "ctx", None)
         where = "fxai" if context is None else context.command_path
-        print(f"fxai: {Trouble(wrong.format_message(), f'{where} --help shows what there is')}", file=sys.stderr)
+        trouble = Trouble(wrong.format_message(), f"{where} --help shows what there is")
+        if "--json" in sys.argv[1:]:
+            print(json.dumps({"ok": False, "error": trouble.to_data()}, ensure_ascii=False))
+        print(f"fxai: {trouble}", file=sys.stderr)
         code = wrong.exit_code
     except click.Abort:
         print("fxai: interrupted", file=sys.stderr)
@@ -79,6 +126,24 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
+def _providers(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    from fxai.cli.lint.subject import PROVIDERS
+
+    return [name for name in PROVIDERS if name.startswith(typed)]
+
+
+def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    from fxai.cli.lint.rule import RULES
+
+    return [code for code in RULES if code.startswith(typed)]
+
+
+_target = click.argument("target", type=click.Path(), metavar="TARGET")
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, errors too.")
+_color = click.option("--color/--no-color", default=None, help="By default where stdout is a terminal that has it.")
+_debug = click.option("--debug", is_flag=True, help="When something breaks, show where.")
+
+
 @cli.command(epilog=_MORE_RUN)
 @click.argument("prompt", required=False)
 @click.option("--agent", metavar="TARGET", help="The agent, as module:name or path.py:name; else the example agent.")
@@ -88,7 +153,7 @@ def cli(context: click.Context) -> None:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every part, then a closing object.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the answer.")
 @click.option("--color/--no-color", default=None, help="By default where stdout is a terminal and NO_COLOR is unset.")
-@click.option("--debug", is_flag=True, help="When something breaks, show where.")
+@_debug
 def run(prompt: str | None, as_json: bool, quiet: bool, color: bool | None, debug: bool, **chosen: Any) -> None:
     """Run an agent on PROMPT and show what it does: turns, calls, results, failures and the answer, as they come.
 
@@ -104,6 +169,7 @@ def run(prompt: str | None, as_json: bool, quiet: bool, color: bool | None, debu
 def _run(
     stdout: TextIO, stderr: TextIO, prompt: str | None, *, as_json: bool, quiet: bool, color: bool | None, **chosen: Any
 ) -> Trouble | None:
+    from fxai.cli.asking import asked
     from fxai.cli.job import run as run_job
     from fxai.cli.lines import AnswerOnly, JsonLines
     from fxai.cli.loading import Loading
@@ -114,7 +180,7 @@ def _run(
         return Trouble("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)
     presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else Screen(stdout, color=color)
     try:
-        job = _job(prompt, **chosen)
+        job = asked(prompt, **chosen)
     except Trouble as trouble:
         presenter.ended(Record().summary(0.0, trouble))
         return trouble
@@ -122,64 +188,97 @@ def _run(
         return run_job(job, presenter, loading, loading.end)
 
 
-def _job(prompt: str | None, *, agent: str | None, layer: str | None, model: str | None, rounds: int | None) -> Job:
-    from fxai.agents.agent import Agent
-    from fxai.cli.job import Job
-    from fxai.cli.target import load
-    from fxai.effects.layer import LayerOf
+@cli.command(epilog=_MORE_TOOLS)
+@_target
+@_json
+@_color
+@_debug
+def tools(target: str, as_json: bool, color: bool | None, debug: bool) -> None:
+    """Show the tools of TARGET: names, kinds, descriptions, parameters, annotations, and what else they say."""
+    from fxai.cli.inspecting import show_tools
 
-    own: tuple[str, ...] = ()
-    asked: Agent[Any]
-    given: LayerOf[Any, Any, Any] | None = None
-    if agent is None:
-        from fxai.cli import example
+    _ended(lambda out, err: show_tools(target, out, err, as_json=as_json, color=color), as_json=as_json, debug=debug)
 
-        asked, given, own = example.agent, example.layer, example.PROMPTS
+
+@cli.command(epilog=_MORE_SCHEMA)
+@_target
+@click.argument("names", nargs=-1, metavar="[TOOL]...")
+@click.option("--provider", metavar="NAME", shell_complete=_providers, help="What openai or anthropic would be sent.")
+@click.option("--api", type=click.Choice(["responses", "chat"]), help="Which of OpenAI's interfaces; else responses.")
+@click.option("--model", metavar="NAME", help="The model that it would be sent to; else a recent one.")
+@click.option("--strict/--no-strict", default=None, help="What the configuration says of strict mode; else nothing.")
+@_json
+@_color
+@_debug
+def schema(target: str, as_json: bool, debug: bool, **chosen: Any) -> None:
+    """Show the JSON Schemas of the tools of TARGET; or what a provider is sent, strict or not, and why."""
+    from fxai.cli.inspecting import show_schema
+
+    _ended(lambda out, err: show_schema(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
+
+
+@cli.command(epilog=_MORE_CHECK)
+@click.argument("target", type=click.Path(), metavar="TARGET", required=False)
+@click.option("--layer", metavar="TARGET", help="The layer of the handlers: it must answer each tool, once.")
+@click.option(
+    "--provider", "providers", metavar="NAME", multiple=True, shell_complete=_providers, help="Only these; else all."
+)
+@click.option("--level", type=click.Choice(_LEVELS), default="warning", show_default=True, help="What counts at least.")
+@click.option(
+    "--ignore", "ignored", metavar="CODE", multiple=True, shell_complete=_codes, help="A rule that is not to count."
+)
+@click.option("--rules", is_flag=True, help="Show what is looked for, and look at nothing.")
+@_json
+@_color
+@_debug
+def check(target: str | None, rules: bool, as_json: bool, debug: bool, **chosen: Any) -> None:
+    """Lint the tools of TARGET: each fault with its place and its remedy, in a line."""
+    from fxai.cli.inspecting import check_tools, list_rules
+
+    if rules:
+        _ended(lambda out, _: list_rules(out, as_json=as_json), as_json=as_json, debug=debug)
+    elif target is None:
+        raise click.UsageError("Missing argument 'TARGET'.")
     else:
-        asked = load(agent, Agent, "an agent")
-    if layer is not None:
-        kind: type[LayerOf[Any, Any, Any]] = LayerOf
-        added = load(layer, kind, "a layer")
-        given = added if given is None else given | added
-    if rounds is not None:
-        asked = msgspec.structs.replace(asked, budget=msgspec.structs.replace(asked.budget, rounds=rounds))
-    return Job(asked, given, model, _prompts(prompt, own))
+        _ended(lambda out, err: check_tools(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
 
 
-def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
-    """What is asked: as given, else what is piped in, else the example's own."""
-    if given in (None, "-"):
-        piped = _piped(wait=given == "-" or not own)
-        if not (piped or "").strip() and given is None:
-            piped = None
-        if piped is None and own:
-            return own
-        if piped is None:
-            raise Trouble("there is no prompt", "say what is wanted: fxai run PROMPT, or pipe it in", code=WRONG_USE)
-        given = piped
-    if not given.strip():
-        raise Trouble("the prompt is empty", "say what is wanted: fxai run PROMPT", code=WRONG_USE)
-    return (given.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),)
+@cli.command(epilog=_MORE_CALL)
+@_target
+@click.argument("tool")
+@click.argument("params", required=False, metavar="[JSON | @file | -]")
+@click.option("--layer", metavar="TARGET", help="The layer of the tool's handler, where TARGET has none.")
+@click.option("-y", "--yes", "approved", is_flag=True, help="Approve the call, if the tool asks for that.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: preliminary results, then the result.")
+@_debug
+def call(target: str, tool: str, as_json: bool, debug: bool, **chosen: Any) -> None:
+    """Call one TOOL of TARGET: parameters in JSON ({} without any), the result in JSON."""
+    from fxai.cli.calling import call_tool
+
+    def work(out: TextIO, err: TextIO) -> bool:
+        return call_tool(target, tool, out, err, as_json=as_json, **chosen)
+
+    _ended(work, as_json=as_json, debug=debug, closing={"type": "result"})
 
 
-def _piped(*, wait: bool) -> str | None:
-    """The text on stdin, if it is no terminal. Without `wait`, only if it comes soon: it may be open and never end."""
-    stdin = sys.stdin
-    if stdin is None or stdin.isatty():
-        if not wait or stdin is None:
-            return None
-        click.echo("What is wanted? (Ctrl-D ends it)", err=True)
-    elif not wait and not _comes_soon(stdin):
-        return None
-    buffer = getattr(stdin, "buffer", None)
-    return stdin.read() if buffer is None else buffer.read().decode("utf-8", "replace")
-
-
-def _comes_soon(stdin: TextIO) -> bool:
+def _ended(
+    work: Callable[[TextIO, TextIO], bool], *, as_json: bool, debug: bool, closing: dict[str, str] | None = None
+) -> None:
+    """Does the work, which says whether all was well. What others print meanwhile goes to stderr, not between ours."""
+    stdout, stderr = _writable(sys.stdout), _writable(sys.stderr)
     try:
-        return bool(select.select([stdin], [], [], _PATIENCE)[0])
-    except (OSError, ValueError):  # no file at all; on Windows, no socket
-        return not hasattr(stdin, "fileno") or sys.platform != "win32"
+        with redirect_stdout(stderr):
+            well = work(stdout, stderr)
+        stdout.flush()
+    except BrokenPipeError:
+        _stop(Trouble("nobody reads the output any more", "", code=PIPE_CLOSED), stderr, debug=debug)
+    except Trouble as trouble:
+        if as_json and trouble.code != PIPE_CLOSED:
+            error = {**(closing or {}), "ok": False, "error": trouble.to_data()}
+            stdout.write(json.dumps(error, ensure_ascii=False) + "\n")
+        _stop(trouble, stderr, debug=debug)
+    if not well:
+        click.get_current_context().exit(1)
 
 
 def _stop(trouble: Trouble, stderr: TextIO, *, debug: bool) -> NoReturn:

@@ -7,24 +7,19 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, Protocol, final
 
-import anyio
 import msgspec
-from anyio.abc import TaskStatus
 
 from fxai.agents.agent import Agent
+from fxai.cli.program import value_of
 from fxai.cli.summary import Record, Summary
-from fxai.cli.trouble import INTERRUPTED, PIPE_CLOSED, TERMINATED, Trouble, trouble_of
+from fxai.cli.trouble import PIPE_CLOSED, Trouble
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, Gen
-from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.effect import Gen
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.messages.part import StreamPart
@@ -74,12 +69,12 @@ def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Cal
     """
     telling = _Telling(presenter)
     try:
-        trouble = anyio.run(_until_told, fx.scoped(_program(job, telling, heard, ready)))
-    except* KeyboardInterrupt:  # before we listen; on Windows always
-        trouble = _interrupted()
-    if trouble is not None and trouble.code != PIPE_CLOSED:
-        telling.ended(trouble)
-    return trouble
+        value_of(fx.scoped(_program(job, telling, heard, ready)))
+    except Trouble as trouble:
+        if trouble.code != PIPE_CLOSED:
+            telling.ended(trouble)
+        return trouble
+    return None
 
 
 class _Telling:
@@ -100,48 +95,6 @@ class _Telling:
 
     def ended(self, trouble: Trouble | None = None) -> None:
         self.presenter.ended(self.record.summary(time.monotonic() - self.since, trouble))
-
-
-async def _until_told(program: EffectOf[Any, Any, None]) -> Trouble | None:
-    """What the program stopped at, which may be a signal. Either way nothing of it is left.
-
-    A signal cancels a scope, and not the task as asyncio alone would do it: so what must not be cut short is not.
-    """
-    told: list[Trouble] = []
-    end: Exit[Any, Any] | None = None
-    scope = anyio.CancelScope()
-    async with anyio.create_task_group() as group:
-        if sys.platform != "win32":
-            await group.start(_listen, scope, told)
-        with scope:
-            end = await fx.run_async_exit(program)
-        group.cancel_scope.cancel()
-    return told[0] if end is None else _trouble(end)
-
-
-async def _listen(
-    scope: anyio.CancelScope, told: list[Trouble], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-) -> None:
-    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
-    with anyio.open_signal_receiver(*heard) as signals:
-        task_status.started()
-        async for number in signals:
-            if told:  # told twice: at once, whatever is left behind
-                os._exit(told[0].code)
-            told.append(_interrupted() if number == signal.SIGINT else Trouble("terminated", "", code=TERMINATED))
-            scope.cancel()
-
-
-def _interrupted() -> Trouble:
-    return Trouble("interrupted", "", code=INTERRUPTED)
-
-
-def _trouble(end: Exit[Any, Any]) -> Trouble | None:
-    if isinstance(end, Succeeded):
-        return None
-    if any(isinstance(defect, BrokenPipeError) for defect in end.cause.defects):
-        return Trouble("nobody reads the output any more", "", code=PIPE_CLOSED)
-    return trouble_of(end.cause)
 
 
 @fx.gen

@@ -8,21 +8,28 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 import traceback
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from sysconfig import get_paths
 from types import ModuleType
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from typing_extensions import TypeVar
 
+import fxai.cli
 from fxai.cli.trouble import WRONG_USE, Trouble
 
-__all__ = ["load"]
+__all__ = ["load", "load_fitting"]
 
 _T = TypeVar("_T")
+_Fits: TypeAlias = Callable[[object], bool]
+_LIBRARIES: Final = tuple(get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+_PACKAGE: Final = str(Path(fxai.cli.__file__).parents[1]) + os.sep
 
 
 def load(target: str, kind: type[_T], what: str) -> _T:
@@ -31,25 +38,35 @@ def load(target: str, kind: type[_T], what: str) -> _T:
     Raises:
         Trouble: the target has no name, cannot be found or imported, or is something else.
     """
+    value: _T = load_fitting(target, lambda value: isinstance(value, kind), what)
+    return value
+
+
+def load_fitting(target: str, fits: _Fits, what: str) -> Any:
+    """The value that `target` names, for which `fits` is true; `what` says in words what that is.
+
+    Raises:
+        Trouble: as `load`.
+    """
     place, _, name = target.rpartition(":")
     if not place or not name or (place.endswith(".py") and "/" in name):
         raise Trouble(f"{target!r} names no value", "write module:name or path.py:name", code=WRONG_USE)
     module = _module(place, target)
     value: Any = module
     for part in name.split("."):
-        value = _attribute(value, part, target, kind)
-    if not isinstance(value, kind):
-        raise Trouble(f"{target} is {_described(value)}, not {what}", _instead(module, kind, place), code=WRONG_USE)
+        value = _attribute(value, part, target, fits)
+    if not fits(value):
+        raise Trouble(f"{target} is {_described(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE)
     return value
 
 
-def _attribute(value: Any, part: str, target: str, kind: type[Any]) -> Any:
+def _attribute(value: Any, part: str, target: str, fits: _Fits) -> Any:
     try:
         return getattr(value, part)
     except AttributeError:
         there = [name for name in dir(value) if not name.startswith("_")]
         near = difflib.get_close_matches(part, there, n=1)
-        fitting = [name for name in there if isinstance(getattr(value, name, None), kind)]
+        fitting = [name for name in there if fits(getattr(value, name, None))]
         said = f"did you mean {near[0]!r}" if near else f"there is: {', '.join(fitting or there[:8]) or 'nothing'}"
         raise Trouble(f"{target} does not exist: {part!r} is not there", said, code=WRONG_USE) from None
 
@@ -58,8 +75,8 @@ def _described(value: object) -> str:
     return f"a class, {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
 
 
-def _instead(module: ModuleType, kind: type[Any], place: str) -> str:
-    there = [name for name, value in vars(module).items() if isinstance(value, kind)]
+def _instead(module: ModuleType, fits: _Fits, place: str) -> str:
+    there = [name for name, value in vars(module).items() if fits(value)]
     return (
         f"there is {', '.join(f'{place}:{name}' for name in there[:4])}" if there else f"{place} has none; name another"
     )
@@ -115,7 +132,9 @@ def _same(module: ModuleType | None, path: Path) -> bool:
 
 def _broken(place: str, raised: BaseException) -> Trouble:
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if "importlib" not in f.filename]
-    where = frames[-1] if len(frames) > 2 else None  # the first two are ours
+    outside = [f for f in frames if not f.filename.startswith(_PACKAGE)]
+    own = [f for f in outside if not f.filename.startswith(_LIBRARIES)]
+    where = (own or outside)[-1] if outside else None
     line = getattr(raised, "lineno", None) if isinstance(raised, SyntaxError) else where and where.lineno
     file = getattr(raised, "filename", None) if isinstance(raised, SyntaxError) else where and where.filename
     said = f"{place} cannot be imported: {type(raised).__name__}: {raised}"

@@ -6,6 +6,7 @@ there is no file x.py; check the path
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, final
 
 from typing_extensions import override
@@ -33,14 +34,27 @@ _LONGEST: Final = 600
 
 @final
 class Trouble(Exception):
-    """Something that a command stops at. `cause` is what lies behind it, for `--debug`."""
+    """Something that a command stops at. `cause` is what lies behind it, for `--debug`; `data` says more in JSON."""
 
-    def __init__(self, message: str, remedy: str, *, code: int = FAILED, cause: BaseException | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        remedy: str,
+        *,
+        code: int = FAILED,
+        cause: BaseException | None = None,
+        data: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message, remedy)
         self.message = one_line(message)
         self.remedy = one_line(remedy)
         self.code = code
         self.cause = cause
+        self.data = dict(data or {})
+
+    def to_data(self) -> dict[str, Any]:
+        """What happened and what to do, as plain JSON data."""
+        return {"message": self.message, "remedy": self.remedy, **self.data}
 
     @override
     def __str__(self) -> str:
@@ -84,6 +98,8 @@ def _failed(failure: object) -> Trouble:
 
 
 def _broken(defect: BaseException) -> Trouble:
+    if isinstance(defect, Trouble):
+        return defect
     if isinstance(defect, MissingServiceError):
         name = getattr(defect.key, "__qualname__", str(defect.key))
         said = f"the service {name} is needed, and no layer gives it"

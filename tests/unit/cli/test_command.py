@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from fxai.cli import main
 from fxai.cli.example import PROMPTS
+from tests.unit.cli.running import Ended, Run
 
 TARGETS = str(Path(__file__).with_name("targets.py"))
-
-
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Ended]
-
-
-@pytest.fixture
-def fxai(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs `fxai` with arguments, and with a text on stdin if one is given."""
-
-    def run(*arguments: str, piped: str | None = None) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["fxai", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(piped or ""))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        return Ended(int(str(ended.value.code or 0)), out, err)
-
-    return run
 
 
 @pytest.fixture

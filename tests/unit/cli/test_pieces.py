@@ -9,8 +9,10 @@ from returns.result import Failure
 from typing_extensions import override
 
 from fxai.cli.loading import Loading, Stage
+from fxai.cli.piped import piped
 from fxai.cli.screen import Screen
 from fxai.cli.trouble import one_line
+from fxai.cli.waiting import Waiting
 from fxai.effects import fx
 from fxai.messages import AiError, Finish, ModelUnavailableError, TextDelta, TextEnd, TextStart, ToolResult
 from fxai.models import LanguageModel
@@ -56,6 +58,29 @@ def test_quiet_progress_is_silent() -> None:
             loading(Stage("loading", 0, 250_000_000))
 
         assert stderr.getvalue() == ""
+
+
+def test_waiting_is_told_in_a_terminal_once_it_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is waited for is told in a terminal, and taken away; what is quick is not told, and no pipe hears of it."""
+    monkeypatch.setenv("TERM", "xterm")
+    slow, quick, pipe = Terminal(), Terminal(), io.StringIO()
+    with Waiting(slow, "calling add", patience=0):
+        while "calling add" not in slow.getvalue():
+            pass
+    for stderr in (quick, pipe):
+        with Waiting(stderr, "calling add", patience=60):
+            stderr.write("x")
+
+    assert slow.getvalue().endswith("\x1b[2K")
+    assert (quick.getvalue(), pipe.getvalue()) == ("x", "x")
+
+
+def test_what_is_piped_in_is_read_and_a_terminal_is_asked_only_when_wanted() -> None:
+    """Text and bytes are read, bytes that are no UTF-8 too; without stdin, or from a terminal, there is nothing."""
+    odd = io.TextIOWrapper(io.BytesIO(b"a\xff"))
+
+    assert (piped(io.StringIO("a"), wait=True), piped(odd, wait=True)) == ("a", "a\ufffd")
+    assert (piped(None, wait=True), piped(Terminal("a"), wait=False)) == (None, None)
 
 
 def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None:

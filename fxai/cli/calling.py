@@ -1,0 +1,100 @@
+"""Calling: `fxai call`: where the parameters come from, and where the result goes.
+
+>>> parameters(None), parameters('{"a": 1}')
+({}, {'a': 1})
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+import msgspec
+
+from fxai.cli.json_text import in_line, indented
+from fxai.cli.offer import named, with_layer
+from fxai.cli.single_call import SingleCall, called
+from fxai.cli.trouble import WRONG_USE, Trouble
+from fxai.cli.waiting import Waiting
+from fxai.schema.fault import DecodeError
+from fxai.schema.parsing import parse_json_unsafe
+from fxai.tools.call import Outcome
+
+__all__ = ["call_tool", "parameters"]
+
+_REMEDY: Final = """give JSON such as '{"a": 1}', @file, or - for stdin"""
+
+
+def call_tool(
+    target: str,
+    tool: str,
+    out: TextIO,
+    err: TextIO,
+    *,
+    params: str | None = None,
+    layer: str | None = None,
+    approved: bool = False,
+    as_json: bool = False,
+) -> bool:
+    """Calls a tool once, and shows what it gave.
+
+    Raises:
+        Trouble: the target, the layer or the parameters cannot be had, or the call failed.
+    """
+    if target == "-" and params == "-":
+        raise Trouble("stdin cannot be both the tools and the parameters", _REMEDY, code=WRONG_USE)
+    given = parameters(params)
+
+    waiting = Waiting(err, f"calling {tool}")
+
+    def show(outcome: Outcome) -> None:
+        waiting.end()
+        if as_json:
+            _line(out, {"type": "preliminary", "result": outcome.encoded_result})
+        else:
+            err.write(f"… {in_line(outcome.encoded_result)}\n")
+            err.flush()
+
+    with waiting:
+        outcomes = called(with_layer(named(target), layer), SingleCall(tool, given, approved), show)
+    for outcome in outcomes:
+        if as_json:
+            _line(out, {"type": "result", "ok": True, "tool": tool, "result": outcome.encoded_result})
+        else:
+            out.write(indented(outcome.encoded_result) + "\n")
+    return True
+
+
+def parameters(given: str | None) -> Any:
+    """The parameters that are given as JSON, as `@` and a path, or as `-` on stdin; `{}` where nothing is.
+
+    Raises:
+        Trouble: they are no JSON, or the file cannot be read.
+    """
+    text, where = _text(given)
+    try:
+        return parse_json_unsafe(text)
+    except DecodeError as error:
+        raise Trouble(f"{where} is no JSON: {error.failure}", _REMEDY, code=WRONG_USE) from None
+
+
+def _text(given: str | None) -> tuple[bytes | str, str]:
+    if given is None:
+        return "{}", "nothing"
+    if given == "-":
+        stdin: Any = sys.stdin
+        if stdin is None or stdin.isatty():
+            raise Trouble("nothing is piped in", _REMEDY, code=WRONG_USE)
+        return getattr(stdin, "buffer", stdin).read(), "stdin"
+    if not given.startswith("@"):
+        return given.encode("utf-8", "surrogateescape"), f"{given[:60]!r}"
+    try:
+        return Path(given[1:]).read_bytes(), given[1:]
+    except OSError as error:
+        raise Trouble(f"{given[1:]} cannot be read: {error.strerror or error}", _REMEDY, code=WRONG_USE) from None
+
+
+def _line(out: TextIO, data: dict[str, Any]) -> None:
+    out.write(msgspec.json.encode(data).decode() + "\n")
+    out.flush()

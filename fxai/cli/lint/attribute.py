@@ -1,0 +1,93 @@
+"""What else a tool says: annotations, examples of calls, options for providers.
+
+>>> from fxai.cli.lint.subject import Subject
+>>> from fxai.tools.annotations import Destructive, Readonly
+>>> from fxai.tools.tool import Tool
+>>> both = Tool.make("both").annotate(Readonly, True).annotate(Destructive, True)
+>>> [(found.code, found.pointer) for found in attribute_findings(Subject.of([both]))]
+[('annotation-contradiction', '/annotations/destructive')]
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from returns.result import Failure
+
+from fxai.cli.lint.finding import Finding
+from fxai.cli.lint.rule import RULES
+from fxai.cli.lint.subject import OTHERS, PROVIDERS, Entry, Subject
+from fxai.schema.codec import Schema
+from fxai.schema.fault import Fault, SchemaError, pointer_to
+from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Strict, Title
+from fxai.tools.options import described
+
+__all__ = ["attribute_findings"]
+
+_FLAGS: Final = (Readonly, Destructive, Idempotent, OpenWorld)
+
+
+def attribute_findings(subject: Subject) -> Iterator[Finding]:
+    """What is wrong with what tools say beside their names, descriptions and parameters."""
+    for entry in subject.entries:
+        yield from _annotations(entry)
+        yield from _examples(entry)
+        yield from _options(entry)
+
+
+def _annotations(entry: Entry) -> Iterator[Finding]:
+    tool, given = entry.tool, entry.tool.annotations
+    if tool.get(Readonly) is True and Destructive in given and tool.get(Destructive) is True:
+        message = "it changes nothing (Readonly) and may destroy something (Destructive)"
+        at = "/annotations/destructive"
+        yield RULES["annotation-contradiction"].finding(tool.name, at, message, "take one of the two away")
+    kinds: list[tuple[Any, tuple[type, ...], str]] = [(flag, (bool,), "True or False") for flag in _FLAGS]
+    kinds += [
+        (Strict, (bool, type(None)), "True, False or None"),
+        (Title, (str, type(None)), "a text"),
+        (Meta, (Mapping,), "a mapping"),
+    ]
+    for key, types, expected in kinds:
+        if key in given and not isinstance(tool.get(key), types):
+            message = f"{key.name} is {tool.get(key)!r}, which is not {expected}"
+            yield RULES["annotation-type"].finding(tool.name, f"/annotations/{key.name}", message, f"say {expected}")
+
+
+def _examples(entry: Entry) -> Iterator[Finding]:
+    for index, example in enumerate(entry.tool.input_examples):
+        for fault in _misfits(entry, example.parameters):
+            at = f"/input_examples/{index}{fault.pointer}"
+            message = f"expected {fault.expected}, found {fault.found}"
+            remedy = (
+                "correct the example: models learn from it, and anthropic refuses a request with one that does not fit"
+            )
+            yield RULES["input-example-misfit"].finding(entry.tool.name, at, message, remedy)
+
+
+def _misfits(entry: Entry, parameters: Any) -> tuple[Fault, ...]:
+    tool = entry.tool
+    if not entry.sound:
+        return ()
+    if isinstance(tool.parameters, Schema):
+        try:
+            decoded = tool.parameters.decode(parameters)
+        except SchemaError:
+            return ()  # said of the schema
+        return decoded.failure().faults if isinstance(decoded, Failure) else ()
+    if callable(tool.validation):
+        checked = tool.validation(parameters)
+        return described(checked.failure()).faults if isinstance(checked, Failure) else ()
+    return tool.parameters.validate(parameters)
+
+
+def _options(entry: Entry) -> Iterator[Finding]:
+    known = (*PROVIDERS, *OTHERS)
+    for name in entry.tool.provider_options:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            remedy = f"did you mean {near[0]!r}" if near else f"there are {', '.join(known)}"
+            at = pointer_to("/provider_options", name)
+            message = f"there is no provider {name!r}, so nobody reads these options"
+            yield RULES["provider-unknown"].finding(entry.tool.name, at, message, remedy)

@@ -1,0 +1,94 @@
+"""Rules: what `fxai check` looks for, all of it, in one table.
+
+>>> RULES["misspelt-keyword"].severity
+'error'
+>>> len(RULES) == len({rule.says for rule in RULES.values()})
+True
+"""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import msgspec
+
+from fxai.cli.lint.finding import Finding, Severity
+
+__all__ = ["RULES", "Rule"]
+
+
+@final
+class Rule(msgspec.Struct, frozen=True):
+    """Something that `fxai check` looks for.
+
+    Attributes:
+        code: what it is called.
+        severity: how bad a finding is, unless the finding says otherwise.
+        says: what it finds, in a sentence.
+    """
+
+    code: str
+    severity: Severity
+    says: str
+
+    def finding(
+        self, tool: str | None, pointer: str, message: str, remedy: str, severity: Severity | None = None
+    ) -> Finding:
+        """Something that this rule found."""
+        return Finding(self.code, severity or self.severity, tool, pointer, message, remedy)
+
+
+_TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
+    # what a target says at all
+    (
+        "not-a-tool",
+        "error",
+        "An entry of a list of tools that is none, or a part of it that is not what it must be.",
+    ),
+    ("definition-refused", "error", "A definition that fxai refuses, so that the target cannot be imported."),
+    ("no-tools", "warning", "A target without tools."),
+    ("too-many-tools", "error", "More tools than a provider takes in one request."),
+    # names
+    ("name-collision", "error", "Two tools that a provider would be sent under one name."),
+    ("name-too-long", "warning", "A name that is cut, and ends in a digest, where a provider is sent it."),
+    ("name-renamed", "info", "A name that a provider refuses, and that is sent otherwise."),
+    ("name-odd", "warning", "A name with control characters, or blanks at its ends."),
+    ("name-alike", "warning", "Two names that differ in case, or in '-' and '_', alone: a model mixes them up."),
+    # descriptions
+    ("tool-undescribed", "warning", "A tool without a description: a model goes by it when it chooses."),
+    ("parameter-undescribed", "warning", "A parameter without a description."),
+    ("description-doubled", "warning", "Two tools with one description: a model cannot choose between them."),
+    ("description-too-long", "warning", "A description that is longer than a provider takes."),
+    # schemas
+    ("schema-error", "error", "A type without a JSON form, or a document that is no usable JSON Schema."),
+    ("root-not-object", "error", "Parameters that are no object: every provider wants one."),
+    ("root-union", "warning", "A union at the root of the parameters; an error where the tool is never strict."),
+    ("misspelt-keyword", "error", "A keyword of JSON Schema, misspelt: it is passed over, so it checks nothing."),
+    ("misplaced-property", "error", "A parameter that stands beside `properties` and not in it."),
+    ("unknown-keyword", "info", "A word that JSON Schema does not know, and passes over."),
+    ("keyword-of-other-draft", "warning", "A keyword of another draft than the document's: it is passed over."),
+    ("keyword-without-effect", "warning", "A keyword that says nothing of values of the type beside it."),
+    ("required-unknown", "error", "A required name that no property has."),
+    ("default-misfit", "warning", "A default that its own schema refuses."),
+    ("example-misfit", "warning", "An example in a schema that the schema refuses."),
+    ("enum-misfit", "warning", "A value of an enum, or a const, that the rest of its schema refuses."),
+    ("unsatisfiable", "error", "A schema that no value fits."),
+    ("untyped", "warning", "A parameter without a type: anything goes. Where the Python type is Any: info."),
+    ("property-name", "error", "A parameter's name that a provider refuses."),
+    # strict mode
+    ("strict-impossible", "warning", "A tool that cannot be strict at a provider; an error where Strict is True."),
+    ("strict-weakened", "info", "A keyword that strict mode cannot hold a model to; it is validated after."),
+    # what else a tool says
+    ("annotation-contradiction", "warning", "Annotations that cannot both be true."),
+    ("annotation-type", "error", "An annotation with a value of another type than its key's."),
+    ("input-example-misfit", "error", "An example of a call that does not fit the tool's parameters."),
+    ("provider-unknown", "warning", "Options for a provider that there is none of."),
+    # handlers
+    ("handler-missing", "error", "A tool that no handler of the layer answers."),
+    ("handler-doubled", "error", "A tool with two handlers."),
+    ("handler-extra", "warning", "A handler for a tool that is not there."),
+    ("layer-failed", "error", "A layer that cannot be built."),
+)
+
+RULES: Final = {code: Rule(code, severity, says) for code, severity, says in _TABLE}
+"""The rules by code, in the order of the house: targets, names, descriptions, schemas, strict mode, handlers."""

@@ -1,0 +1,171 @@
+"""Offers: the tools that a target names, and the layer of their handlers where it has one.
+
+A target is a toolkit, a tool, a function tool, the tools of an object, an agent or a tool source, by `module:name` or
+`path.py:name`; or a list of tools in JSON, by its path, `-` for stdin.
+
+>>> offer = named("fxai.cli.example:agent")
+>>> [tool.name for tool in offer.tools], offer.layer
+(['count_lines', 'list_directory', 'read_text_file', 'git_log'], None)
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, cast, final
+
+import msgspec
+
+from fxai.agents.agent import Agent
+from fxai.cli.lint.finding import Finding
+from fxai.cli.target import load, load_fitting
+from fxai.cli.tool_list import read_tools
+from fxai.cli.trouble import WRONG_USE, Trouble
+from fxai.effects.effect import EffectOf
+from fxai.effects.layer import LayerOf
+from fxai.schema.data import is_listed
+from fxai.tools.function import FunctionTool
+from fxai.tools.source import BoundToolkit, ToolSource
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import ToolConflictError, Toolkit
+
+__all__ = ["Offer", "named", "with_layer"]
+
+_WHAT: Final = "a toolkit, a tool, a function tool, an agent or a tool source"
+_LARGEST: Final = 16 * 1024 * 1024
+
+
+@final
+class Offer(msgspec.Struct, frozen=True):
+    """What a target offers.
+
+    Attributes:
+        target: how it was named.
+        tools: the tools.
+        layer: the layer of their handlers, if the target has one.
+        source: what gives tools and layer when it is opened, if the target is a tool source; then there are none here.
+        broken: by tool, the documents that are no usable JSON Schemas.
+        findings: what the target says that is no tool.
+    """
+
+    target: str
+    tools: tuple[Tool[Any, Any, Any], ...] = ()
+    layer: LayerOf[Any, Any, Any] | None = None
+    source: EffectOf[Any, Any, Any] | None = None
+    broken: Mapping[str, Any] = MappingProxyType({})
+    findings: tuple[Finding, ...] = ()
+
+    def __hash__(self) -> int:
+        return hash((self.target, self.tools))  # documents are plain data
+
+    @property
+    def toolkit(self) -> Toolkit[Any]:
+        """The tools together."""
+        tools: Any = self.tools
+        return Toolkit.of(tools)
+
+    def picked(self, names: tuple[str, ...]) -> Offer:
+        """The same, with the tools of these names alone, in this order; all of them where there are no names.
+
+        Raises:
+            Trouble: there is no tool of a name; it says which is near.
+        """
+        if not names:
+            return self
+        tools = {tool.name: tool for tool in self.tools}
+        return msgspec.structs.replace(self, tools=tuple(tools[self.known(name)] for name in dict.fromkeys(names)))
+
+    def known(self, name: str) -> str:
+        """The name, if there is a tool of that name.
+
+        Raises:
+            Trouble: there is none; it says which is near.
+        """
+        there = [tool.name for tool in self.tools]
+        if name in there:
+            return name
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, there, n=1, cutoff=0.5)
+        shown = ", ".join(there[:12]) + (f" and {len(there) - 12} more" if len(there) > 12 else "")
+        remedy = f"did you mean {near[0]!r}" if near else f"there is: {shown or 'nothing'}"
+        raise Trouble(f"{self.target} has no tool {name!r}", remedy, code=WRONG_USE)
+
+
+def named(target: str) -> Offer:
+    """What the target offers.
+
+    Raises:
+        Trouble: it cannot be found, read or imported, or is something else.
+    """
+    if target == "-" or target.endswith(".json"):
+        found = read_tools(_text(target), "stdin" if target == "-" else target)
+        return Offer(target, found.tools, broken=found.broken, findings=found.findings)
+    return _offered(target, load_fitting(target, _fits, _WHAT))
+
+
+def with_layer(offer: Offer, target: str | None) -> Offer:
+    """The same, with the layer that a target names beside its own.
+
+    Raises:
+        Trouble: the target cannot be found or imported, or is no layer.
+    """
+    if target is None:
+        return offer
+    kind: type[LayerOf[Any, Any, Any]] = LayerOf
+    layer = load(target, kind, "a layer")
+    return msgspec.structs.replace(offer, layer=layer if offer.layer is None else offer.layer | layer)
+
+
+def _text(target: str) -> bytes | str:
+    if target == "-":
+        if sys.stdin is None or sys.stdin.isatty():
+            raise Trouble("nothing is piped in", "pipe a list of tools in, or name a file", code=WRONG_USE)
+        buffer = getattr(sys.stdin, "buffer", sys.stdin)
+        text: bytes | str = buffer.read(_LARGEST + 1)
+    else:
+        path = Path(target)
+        try:
+            with path.open("rb") as file:
+                text = file.read(_LARGEST + 1)
+        except OSError as error:
+            remedy = "give the path of a file in JSON"
+            raise Trouble(f"{target} cannot be read: {error.strerror or error}", remedy, code=WRONG_USE) from None
+    if len(text) > _LARGEST:
+        remedy = "give the tools alone, in several files if need be"
+        raise Trouble(f"{target} is larger than {_LARGEST // 2**20} MiB", remedy, code=WRONG_USE)
+    return text
+
+
+def _fits(value: object) -> bool:
+    if is_listed(value):
+        return bool(value) and all(isinstance(each, Tool | FunctionTool | BoundToolkit) for each in value)
+    return isinstance(value, Toolkit | Tool | FunctionTool | BoundToolkit | ToolSource | Agent)
+
+
+def _offered(target: str, value: Any) -> Offer:
+    if is_listed(value):
+        return _together(target, [_offered(target, each) for each in value])
+    kind = cast("type[object]", type(value))
+    if kind is ToolSource:
+        return Offer(target, source=value.open)
+    if kind is FunctionTool or kind is BoundToolkit:
+        bound = value.bound if kind is FunctionTool else value
+        return Offer(target, bound.toolkit.as_tuple, bound.layer)
+    if kind is Toolkit or kind is Agent:
+        return Offer(target, (value if kind is Toolkit else value.toolkit).as_tuple)
+    return Offer(target, (value,))
+
+
+def _together(target: str, parts: list[Offer]) -> Offer:
+    try:
+        kit: Toolkit[Any] = Toolkit.of(tool for part in parts for tool in part.tools)
+    except ToolConflictError as error:
+        raise Trouble(f"{target} is no toolkit: {error}", "correct it", cause=error) from error
+    merged: LayerOf[Any, Any, Any] | None = None
+    for part in parts:
+        if part.layer is not None:
+            merged = part.layer if merged is None else merged | part.layer
+    return Offer(target, kit.as_tuple, merged)

@@ -1,0 +1,79 @@
+"""Programs: an effect that is what this process does: it ends well, with a failure, or by a signal.
+
+>>> from fxai.effects import fx
+>>> value_of(fx.succeed(3))
+3
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any
+
+import anyio
+from anyio.abc import TaskStatus
+from typing_extensions import TypeVar
+
+from fxai.cli.trouble import INTERRUPTED, PIPE_CLOSED, TERMINATED, Trouble, trouble_of
+from fxai.effects import fx
+from fxai.effects.effect import EffectOf
+from fxai.effects.exit import Exit, Succeeded
+
+__all__ = ["value_of"]
+
+_A = TypeVar("_A")
+
+
+def value_of(program: EffectOf[_A, Any, Any]) -> _A:
+    """What the program gave; it is over when this returns, its finalizers have run.
+
+    Raises:
+        Trouble: it failed or broke, or a signal ended it.
+    """
+    try:
+        ended = anyio.run(_until_told, program)
+    except* KeyboardInterrupt:  # before we listen; on Windows always
+        ended = _interrupted()
+    if isinstance(ended, Trouble):
+        raise ended
+    if isinstance(ended, Succeeded):
+        return ended.value
+    if any(isinstance(defect, BrokenPipeError) for defect in ended.cause.defects):
+        raise Trouble("nobody reads the output any more", "", code=PIPE_CLOSED)
+    raise trouble_of(ended.cause)
+
+
+async def _until_told(program: EffectOf[_A, Any, Any]) -> Exit[_A, Any] | Trouble:
+    """How the program ended, which may be by a signal. Either way nothing of it is left.
+
+    A signal cancels a scope, and not the task as asyncio alone would do it: so what must not be cut short is not.
+    """
+    told: list[Trouble] = []
+    end: Exit[_A, Any] | None = None
+    scope = anyio.CancelScope()
+    async with anyio.create_task_group() as group:
+        if sys.platform != "win32":
+            await group.start(_listen, scope, told)
+        with scope:
+            end = await fx.run_async_exit(program)
+        group.cancel_scope.cancel()
+    return told[0] if end is None else end
+
+
+async def _listen(
+    scope: anyio.CancelScope, told: list[Trouble], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+    with anyio.open_signal_receiver(*heard) as signals:
+        task_status.started()
+        async for number in signals:
+            if told:  # told twice: at once, whatever is left behind
+                os._exit(told[0].code)
+            told.append(_interrupted() if number == signal.SIGINT else Trouble("terminated", "", code=TERMINATED))
+            scope.cancel()
+
+
+def _interrupted() -> Trouble:
+    return Trouble("interrupted", "", code=INTERRUPTED)

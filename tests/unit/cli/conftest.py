@@ -1,0 +1,13 @@
+"""Fixtures of the tests of the command line."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.cli.running import Run, runner
+
+
+@pytest.fixture
+def fxai(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs `fxai` with arguments, and with a text on stdin if one is given."""
+    return runner(monkeypatch, capsys)
