@@ -66,7 +66,9 @@ def case(*ids: str) -> pytest.MarkDecorator:
     """Claims these cases for a test, which runs once for each and gets it as its argument `case`."""
     unknown = [one for one in ids if one not in CASES]
     if unknown or not ids:
-        raise LookupError(f"no such conformance case: {', '.join(unknown) or 'none given'}; see the files beside this one")
+        raise LookupError(
+            f"no such conformance case: {', '.join(unknown) or 'none given'}; see the files beside this one"
+        )
     return pytest.mark.parametrize("case", [CASES[one] for one in ids], ids=list(ids))
 
 
