@@ -1,7 +1,9 @@
 """The JSON Schema of a type, derived from msgspec's: an object at the root, and no noise.
 
-Titles that only repeat a class's name and empty `required` lists are left out, and so is `uniqueItems` of sets, since
-the decoder takes doubled items. What the decoder is open or closed to, the document is too.
+Titles that only repeat a class's name and empty `required` lists are left out, and so are `uniqueItems` of sets, since
+the decoder takes doubled items, and `discriminator`, which is no keyword of JSON Schema. A tag is required where it
+tells one struct from another, and only there, as by the decoder. What the decoder is open or closed to, the document
+is too.
 
 >>> from fxai.schema.plan import plan_of
 >>> derive(plan_of(dict[str, int]))
@@ -10,6 +12,7 @@ the decoder takes doubled items. What the decoder is open or closed to, the docu
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final, Never, NoReturn, cast
 
 import msgspec
@@ -17,7 +20,7 @@ import msgspec
 from fxai.schema.data import is_array, is_object
 from fxai.schema.empty import Empty
 from fxai.schema.fault import SchemaError
-from fxai.schema.plan import Plan
+from fxai.schema.plan import Plan, component_name
 
 __all__ = ["derive"]
 
@@ -40,6 +43,11 @@ def derive(plan: Plan) -> dict[str, Any]:
         _tidy(component)
     for mirror, defaults in plan.defaults.items():
         _tell_defaults(components.get(mirror.__name__), defaults)
+    if plan.survey.tags:
+        _settle_tags(plan.survey.tags, root, components)
+    if plan.step is not None:
+        for schema in (root, *components.values()):
+            _types_first(schema)
     root = _inlined(root, components)
     if plan.survey.sets:
         for schema in (root, *components.values()):
@@ -91,6 +99,48 @@ def _inlined(root: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]
     return {**component, **{key: value for key, value in root.items() if key != "$ref"}}
 
 
+def _settle_tags(tags: dict[Any, str], root: dict[str, Any], components: dict[str, Any]) -> None:
+    """Require a tag where it tells one struct from others, and not where a struct stands alone."""
+    fields = {component_name(tp): field for tp, field in tags.items()}
+    places = [place for schema in (root, *components.values()) for place in _places(schema)]
+    told_apart = [arm for place in places if place.pop("discriminator", None) for arm in place["anyOf"]]
+    among = {id(arm) for arm in told_apart}
+    alone: dict[str, list[dict[str, Any]]] = {}
+    for place in places:
+        name = str(place.get("$ref", "")).removeprefix(_DEFS)
+        if name in fields and name in components and id(place) not in among:
+            alone.setdefault(name, []).append(place)
+    shared = {str(arm.get("$ref", "")).removeprefix(_DEFS) for arm in told_apart} & set(alone)
+    for name in shared:
+        for place in alone[name]:
+            place["$ref"] = f"{_DEFS}{name}_alone"
+    for name in alone:
+        component = components[name]
+        if name in shared:
+            component = components[f"{name}_alone"] = {**component}
+        component["required"] = [one for one in component.get("required", ()) if one != fields[name]]
+        _tidy(component)
+
+
+def _types_first(schema: object) -> None:
+    """Put a codec's own keywords behind the type that they are about."""
+    for place in _places(schema):
+        if "type" in place and next(iter(place)) in ("minimum", "maximum", "pattern", "allOf", "format"):
+            said = {"type": place["type"], **place}
+            place.clear()
+            place.update(said)
+
+
+def _places(schema: object) -> Iterator[dict[str, Any]]:
+    """A schema and all inside it: the schemas of places, never defaults or examples."""
+    if not is_object(schema):
+        return
+    yield schema
+    listed = (*schema.get("anyOf", ()), *schema.get("prefixItems", ()), *schema.get("properties", {}).values())
+    for inner in (schema.get("items"), schema.get("additionalProperties"), *listed):
+        yield from _places(inner)
+
+
 def _open(schema: object) -> None:
     """Take off the mark of places that take anything."""
     if is_object(schema):
@@ -100,13 +150,7 @@ def _open(schema: object) -> None:
 
 
 def _without_unique(schema: object) -> None:
-    """Take off `uniqueItems` where a set is described: in the schemas of places, never in defaults or examples."""
-    if not is_object(schema):
-        return
-    members = schema
-    if members.get("type") == "array" and members.get("uniqueItems") is True:
-        del members["uniqueItems"]
-    for inner in (members.get("items"), members.get("additionalProperties")):
-        _without_unique(inner)
-    for inner in (*members.get("anyOf", ()), *members.get("prefixItems", ()), *members.get("properties", {}).values()):
-        _without_unique(inner)
+    """Take off `uniqueItems` where a set is described."""
+    for place in _places(schema):
+        if place.get("type") == "array" and place.get("uniqueItems") is True:
+            del place["uniqueItems"]

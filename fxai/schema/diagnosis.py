@@ -174,7 +174,8 @@ class _Judges:
 
         def judge(data: Any, pointer: str, found: list[Fault]) -> None:
             kind = kind_in(data)
-            fitting = [arm_judge for kinds, _, arm_judge in arms if kind in kinds]
+            whole = "integer" if kind == "number" and data.is_integer() else kind
+            fitting = [arm_judge for kinds, _, arm_judge in arms if kind in kinds or whole in kinds]
             if len(tagged) > 1 and fitting and kind in ("object", "array"):
                 _tagged(tagged, str(field), data, pointer, found)
             elif len(fitting) == 1:

@@ -29,7 +29,7 @@ from fxai.schema.data import is_object
 from fxai.schema.dialect import DIALECTS
 from fxai.schema.pattern import Matcher, PatternTimeout
 
-__all__ = ["deciding_with", "validator_of"]
+__all__ = ["deciding_with", "inside", "referred", "validator_of"]
 
 _MATCHER: Final[ContextVar[Matcher]] = ContextVar("fxai_pattern_matcher")
 
@@ -144,8 +144,8 @@ def _evaluated(validator: Any, instance: dict[str, Any], schema: Any) -> set[str
     if isinstance(schema, bool):
         return set()
     names: set[str] = set()
-    for inner, inside in _referred(validator, schema):
-        names |= _evaluated(inside, instance, inner)
+    for inner, scope in referred(validator, schema):
+        names |= _evaluated(scope, instance, inner)
     names |= set(schema.get("properties", ())) & instance.keys()
     for pattern in schema.get("patternProperties", ()):
         names |= {name for name in instance if _found(pattern, name)}
@@ -155,19 +155,20 @@ def _evaluated(validator: Any, instance: dict[str, Any], schema: Any) -> set[str
         inner = schema["unevaluatedProperties"]
         names |= {name for name in instance if _is_valid(validator, instance[name], inner)}
     for inner in _in_place(validator, instance, schema):
-        names |= _evaluated(_inside(validator, inner), instance, inner)
+        names |= _evaluated(inside(validator, inner), instance, inner)
     return names
 
 
-def _inside(validator: Any, schema: Any) -> Any:
+def inside(validator: Any, schema: Any) -> Any:
     """The validator of a schema in place, whose references start where its own `$id` says."""
     if isinstance(schema, bool):
-        return validator
+        return validator.evolve(schema=schema)
     resource = _SPECIFICATIONS[validator.dialect].create_resource(schema)
     return validator.evolve(schema=schema, _resolver=validator._resolver.in_subresource(resource))
 
 
-def _referred(validator: Any, schema: Any) -> Iterator[tuple[Any, Any]]:
+def referred(validator: Any, schema: Any) -> Iterator[tuple[Any, Any]]:
+    """What the references of a schema in place lead to: each schema with its validator."""
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:
             resolved = validator._resolver.lookup(schema[keyword])

@@ -6,8 +6,8 @@ codec's wire type, and each class on the way to one by a mirror of it, a struct 
 >>> from datetime import datetime
 >>> from fxai.schema.wire import EPOCH_MILLIS
 >>> plan = plan_of(dict[str, Annotated[datetime, EPOCH_MILLIS]])
->>> plan.wire, plan.step.inward({"a": 0})["a"].year
-(dict[str, int], 1970)
+>>> plan.wire.__args__[1].__origin__, plan.step.inward({"a": 0})["a"].year
+(<class 'int'>, 1970)
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from fxai.schema.shape import (
     survey,
 )
 
-__all__ = ["Plan", "mirrored", "plan_of"]
+__all__ = ["Plan", "component_name", "mirrored", "plan_of"]
 
 _UNION: Final[Any] = Union
 _DICT: Final[Any] = dict
@@ -110,9 +110,9 @@ class _Deriving:
 
     def _coded(self, tp: Any, codec: Any, after: tuple[Any, ...]) -> _Derived:
         wire, inner = self.of(codec.wire)
-        keywords = codec.json_schema()
-        notes = (*(() if keywords is None else (msgspec.Meta(extra_json_schema=keywords),)), *after)
-        metas = tuple(note for note in notes if isinstance(note, msgspec.Meta))
+        metas = tuple(note for note in after if isinstance(note, msgspec.Meta))
+        keywords = _beside(codec.json_schema() or {}, metas)
+        metas = (msgspec.Meta(extra_json_schema=keywords), *metas) if keywords else metas
         return (_annotated(wire, metas) if metas else wire), Coded(codec, tp, wire, inner)
 
     def _union(self, tp: Any, arms: tuple[Any, ...]) -> _Derived:
@@ -186,6 +186,27 @@ class _Deriving:
                 setattr(made, known, cls)
 
 
+_SAID_BY: Final = {
+    "minimum": ("ge", "gt"),
+    "maximum": ("le", "lt"),
+    "pattern": ("pattern",),
+    "minLength": ("min_length",),
+    "maxLength": ("max_length",),
+}
+
+
+def _beside(keywords: dict[str, Any], metas: tuple[msgspec.Meta, ...]) -> dict[str, Any]:
+    """A codec's own keywords, those that a bound of the same kind would hide moved where both hold."""
+    hidden: dict[str, Any] = {}
+    for keyword, names in _SAID_BY.items():
+        bounds = [bound for meta in metas for name in names if (bound := getattr(meta, name)) is not None]
+        if keyword in keywords and bounds:
+            said = keywords.pop(keyword)
+            if keyword not in ("minimum", "maximum") or (said > bounds[0]) == (keyword == "minimum"):
+                hidden[keyword] = said
+    return {**keywords, "allOf": [hidden]} if hidden else keywords
+
+
 def _annotated(tp: Any, notes: tuple[Any, ...]) -> Any:
     annotated: Any = Annotated
     return annotated[(tp, *notes)]
@@ -203,7 +224,7 @@ def _mirror_class(tp: Any, members: Sequence[Member], wires: list[Any]) -> Any:
             fields.append((member.name, _UNION[wire, msgspec.UnsetType], msgspec.field(default=_UNSET, name=renamed)))
     tuple_like = kind == "named-tuple"
     return msgspec.defstruct(
-        _component(tp),
+        component_name(tp),
         fields,
         namespace={"__doc__": _doc(cls), "__fxai_mirror_of__": tp},
         module=cls.__module__,
@@ -216,10 +237,10 @@ def _mirror_class(tp: Any, members: Sequence[Member], wires: list[Any]) -> Any:
     )
 
 
-def _component(tp: Any) -> str:
+def component_name(tp: Any) -> str:
     """The name of a class as msgspec writes it in a JSON Schema."""
     name = str(getattr(get_origin(tp) or tp, "__name__", tp))
-    arguments = ", ".join(_component(argument) for argument in get_args(tp))
+    arguments = ", ".join(component_name(argument) for argument in get_args(tp))
     return "".join(c if c.isalnum() else "_" for c in f"{name}[{arguments}]") if arguments else name
 
 

@@ -89,6 +89,7 @@ class Survey:
         blurred: a place where equal Python values need not be of the declared type (decimals).
         sets: a place is a set.
         objects: a place is declared `object`: anything that JSON can carry.
+        tags: by struct that has one, the name of its tag field.
     """
 
     coded: bool = False
@@ -98,6 +99,7 @@ class Survey:
     blurred: bool = False
     sets: bool = False
     objects: bool = False
+    tags: dict[Any, str] = dataclasses.field(default_factory=dict[Any, str])
 
 
 def plain_type(tp: Any) -> Any:
@@ -303,6 +305,8 @@ def _visit_members(tp: Any, found: Survey, inside: tuple[Any, ...], done: set[An
     done.add(tp)
     config = getattr(get_origin(tp) or tp, "__struct_config__", None)
     found.listed |= kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
+    if config is not None and config.tag_field is not None and not config.array_like:
+        found.tags[tp] = config.tag_field
     trail = (*inside, tp)
     for name, hint in _quick_hints(tp) or ((member.name, member.type) for member in members_of(tp) or ()):
         if hint is float:

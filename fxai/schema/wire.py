@@ -12,9 +12,10 @@ datetime.datetime(1970, 1, 1, 0, 0, 1, tzinfo=datetime.timezone.utc)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Any, Final, cast, final
 
 import msgspec
@@ -32,6 +33,11 @@ __all__ = [
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLI: Final = timedelta(milliseconds=1)
 _SECOND: Final = timedelta(seconds=1)
+_LONGEST: Final = timedelta(days=999999999)
+_SAFE: Final = 2**53 - 1  # beyond, neighbouring integers are one number in JSON
+_DIGITS: Final = re.compile(r"-?[0-9]+")
+_NUMERAL: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,8})?")
+_PLAIN: Final = 600  # digits, and bits, that Python reads and writes as an integer whatever its limit is
 
 
 @final
@@ -86,54 +92,67 @@ def _count(unit: timedelta) -> Callable[[datetime], int]:
     return encode
 
 
-def _duration(unit: timedelta) -> Callable[[float], timedelta]:
+def _times(unit: timedelta) -> Codec:
+    count = _count(unit)
+    reach = {"minimum": count(datetime.min.replace(tzinfo=UTC)), "maximum": count(datetime.max.replace(tzinfo=UTC))}
+    return Codec.make(int, _time(unit), count, reach)
+
+
+def _durations(unit: timedelta) -> Codec:
     def decode(count: float) -> timedelta:
-        try:
-            return count * unit
-        except OverflowError:
-            raise ValueError("a duration of at most 999999999 days") from None
+        if not -most <= count <= most:
+            raise ValueError(refusal)
+        return count * unit
 
-    return decode
-
-
-def _units(unit: timedelta) -> Callable[[timedelta], float]:
     def encode(duration: timedelta) -> float:
         whole, rest = divmod(duration, unit)
+        if not -most <= whole + bool(rest) <= most:
+            raise ValueError(refusal)
         return duration / unit if rest else whole
 
-    return encode
+    most = min(_LONGEST // unit, _SAFE)
+    refusal = f"a duration of at most {(most * unit).days} days"
+    return Codec.make(float, decode, encode, {"minimum": -most, "maximum": most})
 
 
 def _decimal(text: str) -> Decimal:
-    try:
-        number = Decimal(text)
-    except InvalidOperation:
-        raise ValueError("a decimal number such as '1.50'") from None
-    if not number.is_finite():
-        raise ValueError("a finite decimal number")
-    return number
+    if _NUMERAL.fullmatch(text) is None:
+        raise ValueError("a decimal number such as '1.50'")
+    return Decimal(text)
 
 
 def _decimal_text(number: Decimal) -> str:
-    if not number.is_finite():
-        raise ValueError("a finite decimal number")
-    return str(number)
+    text = str(number)
+    if _NUMERAL.fullmatch(text) is None:
+        raise ValueError("a finite decimal number, of an exponent of at most 8 digits")
+    return text
 
 
-EPOCH_MILLIS: Final = Codec(int, _time(_MILLI), _count(_MILLI))
+def _integer(text: str) -> int:
+    if _DIGITS.fullmatch(text) is None:
+        raise ValueError("an integer such as '-12'")
+    return int(text) if len(text) <= _PLAIN else int(Decimal(text))
+
+
+def _integer_text(number: int) -> str:
+    """The digits of a number; long ones by way of `Decimal`, which Python's limit on digits is not about."""
+    return str(int(number)) if number.bit_length() < _PLAIN else f"{Decimal(int(number)):f}"
+
+
+EPOCH_MILLIS: Final = _times(_MILLI)
 """An aware `datetime` as whole milliseconds since 1970-01-01T00:00:00Z; decodes in UTC, finer parts are cut off."""
 
-EPOCH_SECONDS: Final = Codec(int, _time(_SECOND), _count(_SECOND))
+EPOCH_SECONDS: Final = _times(_SECOND)
 """An aware `datetime` as whole seconds since 1970-01-01T00:00:00Z; decodes in UTC, finer parts are cut off."""
 
-DECIMAL_STRING: Final = Codec(str, _decimal, _decimal_text)
-"""A finite `Decimal` as a string, every digit kept."""
+DECIMAL_STRING: Final = Codec.make(str, _decimal, _decimal_text, {"pattern": f"^{_NUMERAL.pattern}$"})
+"""A finite `Decimal` as a string, every digit kept; an exponent has at most eight digits."""
 
-INT_STRING: Final = Codec(str, int, str)
+INT_STRING: Final = Codec.make(str, _integer, _integer_text, {"pattern": f"^{_DIGITS.pattern}$"})
 """An `int` of any size as a string of decimal digits."""
 
-DURATION_SECONDS: Final = Codec(float, _duration(_SECOND), _units(_SECOND))
-"""A `timedelta` as a number of seconds, to the microsecond."""
+DURATION_SECONDS: Final = _durations(_SECOND)
+"""A `timedelta` of at most 999999999 days as a number of seconds; to the microsecond in the first 250 years."""
 
-DURATION_MILLIS: Final = Codec(float, _duration(_MILLI), _units(_MILLI))
-"""A `timedelta` as a number of milliseconds, to the microsecond."""
+DURATION_MILLIS: Final = _durations(_MILLI)
+"""A `timedelta` of at most 104249991 days as a number of milliseconds; to the microsecond in the first 250 years."""

@@ -73,9 +73,10 @@ ATOMS = [
     Typed(UUID, st.uuids(), exact=False),
     Typed(timedelta, st.timedeltas(timedelta(-999), timedelta(999)), exact=False),
     Typed(bytes, st.binary(max_size=5), exact=False),
-    Typed(Schema.EpochMillis, millis, exact=False),
-    Typed(Schema.DecimalString, st.decimals(allow_nan=False, allow_infinity=False, places=2), exact=False),
-    Typed(Schema.IntString, st.integers(-(10**30), 10**30), exact=False),
+    Typed(Schema.EpochMillis, millis),
+    Typed(Schema.DecimalString, st.decimals(allow_nan=False, allow_infinity=False, places=2)),
+    Typed(Schema.IntString, st.integers(-(10**30), 10**30)),
+    Typed(Schema.DurationSeconds, st.timedeltas(timedelta(-999), timedelta(999))),
 ]
 
 

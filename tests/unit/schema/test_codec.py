@@ -536,3 +536,15 @@ def test_a_schema_describes_itself_by_its_docstring_or_meta() -> None:
     assert Schema.of(Silent).description is None
     assert Schema.of(int).description is None
     assert Schema.of(Never).description is None
+
+
+@pytest.mark.parametrize(
+    ("type_", "data", "value"),
+    [(int | None, 3.0, 3), (list[int | str], [1.0], [1]), (dict[str, int | None], {"a": -0.0}, {"a": 0})],
+)
+def test_a_whole_number_with_a_point_is_an_integer_in_a_union_too(type_: Any, data: Any, value: Any) -> None:
+    """What JSON Schema calls an integer decodes as one; half a number still does not."""
+    schema = Schema[Any].of(type_)
+
+    assert schema.decode(data) == Success(value)
+    assert isinstance(Schema.of(int | None).decode(0.5), Failure)

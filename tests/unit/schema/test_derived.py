@@ -11,6 +11,7 @@ from typing import Annotated, Any, Generic, Literal, Never, TypedDict
 import msgspec
 import pytest
 from msgspec import Meta
+from returns.result import Success
 from typing_extensions import TypeVar
 
 from fxai.schema import Empty, JsonSchema, Schema
@@ -167,3 +168,63 @@ def test_each_copy_is_the_callers_own() -> None:
 
     assert schema.json_schema()["properties"]["name"]["type"] == "string"
     assert schema.json_schema()["required"] == ["name"]
+
+
+class Cat(msgspec.Struct, tag="cat", tag_field="kind"):
+    """Meows."""
+
+    lives: int
+
+
+class Dog(msgspec.Struct, tag="dog", tag_field="kind"):
+    """Barks."""
+
+    name: str
+
+
+class House(msgspec.Struct):
+    """Both, and one of them alone."""
+
+    pets: list[Cat | Dog]
+    first: Cat
+    last: Dog | None = None
+
+
+@pytest.mark.parametrize(
+    ("type_", "untagged", "taken"),
+    [(Cat, {"lives": 9}, True), (Cat | Dog, {"lives": 9}, False), (Cat | None, {"lives": 9}, True)],
+)
+def test_a_tag_is_required_where_it_tells_one_from_another(type_: Any, untagged: Any, taken: bool) -> None:
+    """And only there, by the document as by the decoder; a wrong one is refused by both."""
+    schema = Schema[Any].of(type_)
+
+    assert (schema.document.validate(untagged) == ()) == taken
+    assert isinstance(schema.decode(untagged), Success) == taken
+    for data, good in ((untagged | {"kind": "cat"}, True), (untagged | {"kind": "cow"}, False)):
+        assert (schema.document.validate(data) == ()) == good
+        assert isinstance(schema.decode(data), Success) == good
+
+
+def test_a_struct_in_a_union_and_alone_is_described_twice() -> None:
+    """Once with its tag required and once without; no keyword of another specification tells the union's arms."""
+    document = Schema.of(House).json_schema()
+
+    assert document["$defs"]["Cat"]["required"] == ["kind", "lives"]
+    assert document["$defs"]["Cat_alone"]["required"] == ["lives"]
+    assert document["properties"]["first"] == {"$ref": "#/$defs/Cat_alone"}
+    assert document["properties"]["pets"]["items"] == {"anyOf": [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}]}
+    assert JsonSchema.of(document) == Schema.of(House).document
+
+
+def test_a_codecs_own_bounds_hold_beside_those_of_the_place() -> None:
+    """The tighter of two ends, and both of two patterns."""
+    positive = Annotated[Schema.EpochSeconds, msgspec.Meta(ge=0)]
+    short = Annotated[Schema.IntString, msgspec.Meta(pattern="^.{1,3}$")]
+
+    assert Schema.of(positive).json_schema() == {"type": "integer", "minimum": 0, "maximum": 253402300799}
+    assert Schema.of(short).json_schema() == {
+        "type": "string",
+        "allOf": [{"pattern": "^-?[0-9]+$"}],
+        "pattern": "^.{1,3}$",
+    }
+    assert next(iter(Schema.of(short).json_schema())) == "type"

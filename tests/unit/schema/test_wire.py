@@ -27,6 +27,7 @@ Place = Annotated[
 
 NOON = datetime(2020, 1, 1, 12, tzinfo=UTC)
 MILLIS = 1577880000000
+FIRST, LAST = -62135596800000, 253402300799999
 
 
 class Stamp(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -191,7 +192,7 @@ def test_the_wire_form_has_the_wire_types_schema() -> None:
         "description": "A moment.",
         "type": "object",
         "properties": {
-            "at": {"type": "integer", "minimum": 0, "description": "When."},
+            "at": {"type": "integer", "minimum": 0, "maximum": LAST, "description": "When."},
             "note": {"type": "string", "default": ""},
         },
         "required": ["at"],
@@ -210,7 +211,9 @@ def test_a_default_is_told_in_its_wire_form() -> None:
 
     schema = Schema.of(Timed)
 
-    assert schema.json_schema()["properties"] == {"at": {"type": "integer", "default": MILLIS}}
+    assert schema.json_schema()["properties"] == {
+        "at": {"type": "integer", "minimum": FIRST, "maximum": LAST, "default": MILLIS}
+    }
     assert schema.decode({}) == Success(Timed(NOON))
 
 

@@ -1,0 +1,179 @@
+"""What must hold at one place of the data: the schemas that apply there, alternatives chosen, references followed.
+
+>>> from fxai.schema.dialect import LATEST
+>>> from fxai.schema.keywords import validator_of
+>>> schema = {"type": "integer", "allOf": [{"minimum": 3}, {"type": ["number", "null"]}]}
+>>> found = gathered([validator_of(LATEST.uri, schema)], lambda options: options[0])
+>>> len(found.parts), found.kinds()
+(3, ['integer'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, final
+
+from fxai.schema.data import is_array, is_object
+from fxai.schema.dialect import DIALECTS, Dialect
+from fxai.schema.keywords import inside, referred
+
+__all__ = ["Conjunction", "Dead", "gathered", "height", "said"]
+
+KINDS: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
+_BY_NAME: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in DIALECTS.values()}
+_SAYS_OF: Final = {
+    **dict.fromkeys(("minLength", "maxLength", "pattern", "format", "contentEncoding"), "string"),
+    **dict.fromkeys(("items", "prefixItems", "minItems", "maxItems", "uniqueItems", "contains"), "array"),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "number"),
+    **dict.fromkeys(
+        ("properties", "patternProperties", "additionalProperties", "required", "minProperties", "propertyNames"),
+        "object",
+    ),
+}
+_CHECKED: Final = frozenset(
+    (
+        *("oneOf", "not", "if", "else", "contains", "unevaluatedItems", "unevaluatedProperties", "patternProperties"),
+        *("propertyNames", "dependentSchemas", "dependentRequired", "dependencies", "maxProperties", "pattern"),
+        "multipleOf",
+    )
+)
+_DEEPEST: Final = 12
+
+
+class Dead(Exception):
+    """Nothing fits here, or nothing that was found in time."""
+
+
+def said(part: Any, keyword: str, default: Any = None) -> Any:
+    """What a schema says at a keyword of its dialect."""
+    known = keyword in _BY_NAME[part.dialect].keywords or (keyword == "const" and part.dialect != "draft-04")
+    return part.schema.get(keyword, default) if known else default
+
+
+@final
+class Conjunction:
+    """Schemas that hold together at one place.
+
+    Attributes:
+        roots: the schemas as they came, to look at a finished value with.
+        parts: those with what they hold in place, all objects, to be read keyword by keyword.
+        negated: those that must not hold.
+    """
+
+    __slots__ = ("negated", "parts", "roots")
+
+    def __init__(self, roots: list[Any]) -> None:
+        self.roots = roots
+        self.parts: list[Any] = []
+        self.negated: list[Any] = []
+
+    def all(self, keyword: str) -> Iterator[Any]:
+        """What each schema says at a keyword."""
+        for part in self.parts:
+            value = said(part, keyword)
+            if value is not None:
+                yield value
+
+    def fits(self, value: object) -> bool:
+        """Whether a finished value is taken by every schema."""
+        return all(root.is_valid(value) for root in self.roots)
+
+    def must_be_checked(self) -> bool:
+        """Whether a keyword stands here that is not met by the way values are made alone."""
+        return bool(self.negated) or any(not _CHECKED.isdisjoint(part.schema) for part in self.parts)
+
+    def kinds(self) -> list[str]:
+        """The kinds of JSON that may stand here, the simplest first."""
+        kinds: list[str] = [*KINDS]
+        for types in self.all("type"):
+            listed = types if is_array(types) else [types]
+            kinds = [kind for kind in kinds if kind in listed or (kind == "integer" and "number" in listed)]
+        for part in self.negated:
+            if is_object(part.schema) and list(part.schema) == ["type"]:
+                listed = part.schema["type"] if is_array(part.schema["type"]) else [part.schema["type"]]
+                kinds = [kind for kind in kinds if kind not in listed and (kind != "integer" or "number" not in listed)]
+        return kinds
+
+    def hinted(self, kinds: list[str]) -> list[str]:
+        """Those of the kinds that the keywords speak of."""
+        spoken = {_SAYS_OF[keyword] for part in self.parts for keyword in part.schema if keyword in _SAYS_OF}
+        return [kind for kind in kinds if kind in spoken]
+
+
+Choose = Callable[[list[Any]], Any]
+
+
+def gathered(roots: list[Any], choose: Choose, into: Conjunction | None = None) -> Conjunction:
+    """The schemas of one place, with one alternative of each choice.
+
+    Args:
+        roots: the validators of the schemas that apply.
+        choose: gives one of the alternatives that it is given.
+        into: what the schemas join; a new conjunction by default.
+
+    Raises:
+        Dead: one of the schemas takes nothing.
+    """
+    found = into or Conjunction(list(roots))
+    pending = list(reversed(roots))
+    while pending:
+        part = pending.pop()
+        if part.schema is False:
+            raise Dead
+        if part.schema is True:
+            continue
+        targets = [scope for _, scope in referred(part, part.schema)]
+        pending += targets
+        if not (targets and _BY_NAME[part.dialect].ref_alone):
+            found.parts.append(part)
+            pending += _inner(part, choose, found)
+    return found
+
+
+def _inner(part: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
+    """What a schema holds in place."""
+    for inner in said(part, "allOf", ()):
+        yield inside(part, inner)
+    for keyword in ("anyOf", "oneOf"):
+        if alternatives := said(part, keyword):
+            yield choose([inside(part, inner) for inner in alternatives])
+    negation = said(part, "not")
+    if negation is not None:
+        found.negated.append(inside(part, negation))
+    condition = said(part, "if")
+    if condition is not None:
+        yield from _branch(part, condition, choose, found)
+
+
+def _branch(part: Any, condition: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
+    then, otherwise = inside(part, said(part, "then", True)), inside(part, said(part, "else", True))
+    if then.schema is True and otherwise.schema is True:
+        return
+    holds = inside(part, condition)
+    if choose([then, otherwise]) is then:
+        yield holds
+        yield then
+    else:
+        found.negated.append(holds)
+        yield otherwise
+
+
+def height(part: Any, level: int = 0) -> int:
+    """How deep the smallest value of a schema nests, about: tells which alternative comes to an end."""
+    schema = part.schema
+    if isinstance(schema, bool):
+        return 0 if schema else 99
+    if level >= _DEEPEST:
+        return 99
+    heights = [height(scope, level + 1) for _, scope in referred(part, schema)]
+    heights += [height(inside(part, inner), level + 1) for inner in said(part, "allOf", ())]
+    for keyword in ("anyOf", "oneOf"):
+        if alternatives := said(part, keyword):
+            heights.append(min(height(inside(part, inner), level + 1) for inner in alternatives))
+    properties = said(part, "properties", {})
+    for name in said(part, "required", ()) if is_array(said(part, "required")) else ():
+        heights.append(1 + height(inside(part, properties.get(name, True)), level + 1))
+    items = said(part, "items")
+    if items is not None and not is_array(items) and said(part, "minItems", 0):
+        heights.append(1 + height(inside(part, items), level + 1))
+    return max(heights, default=0)

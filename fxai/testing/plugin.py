@@ -1,0 +1,73 @@
+"""The pytest plugin: a scripted model and a test clock as fixtures, and a test for each law of a toolkit.
+
+It is there wherever fxai is installed beside pytest; elsewhere `-p fxai.testing.plugin` loads it. It loads nothing
+heavy before a test asks for it.
+
+The mark `tool_laws` gives a test one case for each law of each tool, and with a layer of each handler:
+
+    @pytest.mark.tool_laws(kit, handlers)
+    def test_my_tools(law):
+        law.check()
+
+>>> pytest_configure.__doc__
+'Tell pytest of the mark.'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fxai.testing.clock import TestClock
+    from fxai.testing.scripted import ScriptedModel
+
+__all__ = ["pytest_configure", "pytest_generate_tests", "scripted_model", "standing_clock"]
+
+_MARK = (
+    "tool_laws(toolkit, layer=None, **settings): one test for each law of the toolkit and its handlers, as the argument"
+    " `law`; settings as of fxai.testing.laws_of"
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Tell pytest of the mark."""
+    config.addinivalue_line("markers", _MARK)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that is marked `tool_laws` its cases.
+
+    Raises:
+        pytest.UsageError: the test has no argument `law`.
+    """
+    marks = list(metafunc.definition.iter_markers("tool_laws"))
+    if not marks:
+        return
+    from fxai.testing.check import laws_of
+
+    if "law" not in metafunc.fixturenames:
+        raise pytest.UsageError(
+            f"{metafunc.function.__name__} is marked tool_laws and never asks for a law: write"
+            f" `def {metafunc.function.__name__}(law): law.check()`"
+        )
+    cases = [case for mark in marks for case in laws_of(*mark.args, **mark.kwargs)]
+    metafunc.parametrize("law", cases, ids=str)
+
+
+@pytest.fixture
+def scripted_model() -> Callable[..., ScriptedModel]:
+    """What makes a scripted model of its turns: `scripted_model("Hello.", [call("add", {"a": 1})])`."""
+    from fxai.testing.scripted import ScriptedModel
+
+    return lambda *turns: ScriptedModel.make(turns)
+
+
+@pytest.fixture(name="test_clock")
+def standing_clock() -> TestClock:
+    """A clock that stands still until it is advanced; its layer is `test_clock.layer`."""
+    from fxai.testing.clock import TestClock
+
+    return TestClock()

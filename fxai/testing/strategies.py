@@ -1,0 +1,240 @@
+"""Hypothesis strategies: JSON Schemas, data that they take and refuse, tools, toolkits and their parameters.
+
+What is drawn is made by the schema as far as it can be made, looked at by our validation at the end, and shrinks to
+small data. Everything here is an ordinary strategy: map it, filter it, join it with your own.
+
+>>> from hypothesis import find
+>>> from fxai.tools.tool import Tool
+>>> port = Tool.dynamic("open", parameters={"type": "object", "properties": {"port": {"minimum": 1}}})
+>>> find(parameters(port), lambda given: "port" in given and given["port"] is not None)
+{'port': False}
+>>> find(invalid_parameters(port), lambda given: type(given) is dict)
+{'port': -1}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final, Literal, Never, TypeAlias, cast
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
+from returns.result import Failure, Result, Success
+from typing_extensions import TypeVar
+
+from fxai.schema.codec import Schema
+from fxai.schema.fault import DecodeFailure
+from fxai.schema.json_schema import JsonSchema
+from fxai.testing.generation.document import Draft, document_of
+from fxai.testing.generation.instance import ANYTHING, instance_of
+from fxai.testing.generation.mutation import miss_of
+from fxai.testing.generation.text import characters, register_format
+from fxai.testing.generation.type import struct_of, type_of
+from fxai.tools.annotations import (
+    Annotations,
+    Destructive,
+    Idempotent,
+    Meta,
+    OpenWorld,
+    Readonly,
+    Strict,
+    Title,
+)
+from fxai.tools.options import described
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import Toolkit
+
+__all__ = [
+    "Document",
+    "Draft",
+    "Formats",
+    "annotation_maps",
+    "decoded",
+    "instances",
+    "invalid_parameters",
+    "json_schemas",
+    "json_values",
+    "not_instances",
+    "parameters",
+    "register_format",
+    "schemas",
+    "toolkits",
+    "tools",
+    "typed_parameters",
+    "values",
+]
+
+_A = TypeVar("_A")
+
+Document: TypeAlias = JsonSchema | Mapping[str, Any] | bool | Schema[Any]
+"""A JSON Schema, in any form that there is here: a schema of ours stands for its own document."""
+
+Formats: TypeAlias = Mapping[str, SearchStrategy[str]]
+"""Strings by `format`, taken before those that are known here; for once, where `register_format` is for good."""
+
+
+# ---- JSON
+
+
+def json_values() -> SearchStrategy[Any]:
+    """Any JSON values, small: null, booleans, numbers, strings, arrays, objects."""
+    return ANYTHING
+
+
+def json_schemas(draft: Draft = "2020-12", *, objects: bool = False) -> SearchStrategy[dict[str, Any]]:
+    """JSON Schema documents, always usable ones, with references, recursion and all kinds of keywords.
+
+    Args:
+        draft: whose keywords. A document of an older one says so in `$schema`.
+        objects: only those of `type: object`, as the parameters of tools are.
+    """
+    return document_of(draft, objects=objects)
+
+
+def instances(document: Document, *, formats: Formats | None = None, undeclared: bool = True) -> SearchStrategy[Any]:
+    """Valid data of a JSON Schema: every kind that it takes; strings of a known `format` are well formed.
+
+    Args:
+        document: any JSON Schema: derived or from elsewhere, with `$ref`, recursion, `allOf`, patterns and the rest.
+        formats: strings of formats that are unknown here, or other ones than those made here.
+        undeclared: also properties that no schema says anything of, where the document allows them.
+
+    A document that takes nothing, or so little that none is found, gives no examples: Hypothesis says `Unsatisfiable`.
+    """
+    return instance_of(_document(document), dict(formats or {}), undeclared=undeclared)
+
+
+def not_instances(document: Document, *, formats: Formats | None = None) -> SearchStrategy[Any]:
+    """Data that a JSON Schema refuses: near misses, a few changes away from what it takes.
+
+    For a document that takes everything there is none.
+    """
+    return miss_of(_document(document), dict(formats or {}))
+
+
+def _document(document: Document) -> JsonSchema:
+    return document.document if isinstance(document, Schema) else JsonSchema.of(document)
+
+
+# ---- types
+
+
+def schemas(*, exact: bool = True) -> SearchStrategy[Schema[Any]]:
+    """Schemas of Python types of every kind: structs, dataclasses, unions, containers, codecs.
+
+    Args:
+        exact: only types whose JSON Schema says all that their decoder asks; otherwise also dates, UUIDs and the
+            like, of which JSON Schema knows no more than a `format`.
+    """
+    return type_of(exact=exact).map(Schema[Any].of)
+
+
+def values(schema: Schema[_A], *, formats: Formats | None = None) -> SearchStrategy[_A]:
+    """Python values of a schema's type: decoded from data that its document takes."""
+    results = instances(schema, formats=formats).map(schema.decode)
+    return results.filter(_is_success).map(lambda result: result.unwrap())
+
+
+def _is_success(result: Result[Any, Any]) -> bool:
+    return isinstance(result, Success)
+
+
+# ---- tools
+
+
+def decoded(tool: Tool[Any, Any, Any], given: object) -> Result[Any, DecodeFailure]:
+    """What a tool's handler would be given for plain JSON parameters, or why it would not be called.
+
+    >>> decoded(Tool.make("half", parameters=int), "x").failure().faults[0].expected
+    'integer'
+    """
+    if isinstance(tool.parameters, Schema):
+        return tool.parameters.decode(given)
+    if tool.validation == "none":
+        return Success(given)
+    if tool.validation == "schema":
+        faults = tool.parameters.validate(given)
+        return Failure(DecodeFailure(faults)) if faults else Success(given)
+    return tool.validation(given).alt(described)
+
+
+def parameters(tool: Tool[Any, Any, Any], *, formats: Formats | None = None) -> SearchStrategy[Any]:
+    """Parameters that a tool takes, as plain JSON data: what a model might rightly send."""
+    return instances(tool.parameters, formats=formats).filter(lambda given: _is_success(decoded(tool, given)))
+
+
+def invalid_parameters(tool: Tool[Any, Any, Any], *, formats: Formats | None = None) -> SearchStrategy[Any]:
+    """Parameters that a tool refuses, as plain JSON data: near misses. None for a tool that takes everything."""
+    if tool.validation == "none":
+        return st.nothing()
+    return not_instances(tool.parameters, formats=formats).filter(lambda given: not _is_success(decoded(tool, given)))
+
+
+def typed_parameters(tool: Tool[_A, Any, Any], *, formats: Formats | None = None) -> SearchStrategy[_A]:
+    """Parameters that a tool takes, as its handler gets them: for `tool.call`."""
+    return cast(
+        "SearchStrategy[_A]", parameters(tool, formats=formats).map(lambda given: decoded(tool, given).unwrap())
+    )
+
+
+@cache
+def annotation_maps() -> SearchStrategy[Annotations]:
+    """Annotation maps of the keys that every tool knows."""
+    words = st.text(characters, max_size=8)
+    made = st.fixed_dictionaries(
+        {},
+        optional={
+            Title: st.none() | words,
+            Readonly: st.booleans(),
+            Destructive: st.booleans(),
+            Idempotent: st.booleans(),
+            OpenWorld: st.booleans(),
+            Strict: st.none() | st.booleans(),
+            Meta: st.dictionaries(words, ANYTHING, max_size=2),
+        },
+    )
+    return made.map(lambda values: Annotations(cast("Any", values)))
+
+
+_Kind = Literal["user-defined", "dynamic", "provider-defined"]
+_KINDS: tuple[_Kind, ...] = ("user-defined", "dynamic", "provider-defined")
+
+
+@st.composite
+def tools(draw: DrawFn, *, name: SearchStrategy[str] | None = None) -> Tool[Any, Any, Any]:
+    """Tools of all three kinds, over types and over raw documents, with and without failures and annotations.
+
+    Args:
+        draw: what Hypothesis gives.
+        name: names; by default texts that people might write.
+    """
+    called = draw(name if name is not None else _NAMES)
+    outcome = {
+        "success": draw(type_of(exact=False)),
+        "failure": draw(st.just(cast("Any", Never)) | type_of(exact=False)),
+    }
+    options: dict[str, Any] = {
+        "description": draw(st.none() | st.text(characters, max_size=12)),
+        "annotations": draw(annotation_maps()),
+    }
+    kind = draw(st.sampled_from(_KINDS))
+    if kind == "provider-defined":
+        made = Tool.provider_defined(
+            id="acme.made", name=called, provider_name="made", requires_handler=True, **outcome
+        )
+        return made(**options)
+    options["failure_mode"] = draw(st.sampled_from(["error", "return"]))
+    if kind == "dynamic" and draw(st.booleans()):
+        return Tool.dynamic(called, parameters=draw(json_schemas(objects=True)), **outcome, **options)
+    make: Any = Tool.make if kind == "user-defined" else Tool.dynamic
+    return cast("Tool[Any, Any, Any]", make(called, parameters=draw(struct_of(exact=False)), **outcome, **options))
+
+
+_NAMES: Final = st.from_regex(r"[A-Za-z][A-Za-z0-9 ._/-]{0,12}[a-z0-9]", fullmatch=True)
+
+
+def toolkits(*, least: int = 0, most: int = 4) -> SearchStrategy[Toolkit[Any]]:
+    """Toolkits of between `least` and `most` tools of different names."""
+    several = st.lists(tools(), min_size=least, max_size=most, unique_by=lambda tool: tool.name)
+    return several.map(lambda made: Toolkit.of(cast("Any", made)))

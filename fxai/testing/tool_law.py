@@ -1,0 +1,288 @@
+"""The laws of every tool: its schemas say what they take, its wire form loses nothing, strict mode stays true to it.
+
+>>> from fxai.testing.law import Trial
+>>> from fxai.tools.tool import Tool
+>>> half = Tool.make("half", parameters=int, success=int, failure=str)
+>>> [law.name for law in TOOL_LAWS if law.check(Subject(half), "half", Trial(20)) is None][:2]
+['decoding undoes encoding', 'the schema takes what the decoder takes']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, final
+
+from returns.result import Failure
+
+from fxai.schema.codec import Schema
+from fxai.schema.data import is_array, is_object
+from fxai.schema.fault import DecodeFailure
+from fxai.schema.json_schema import Engine, JsonSchema
+from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_faults, strict_form
+from fxai.testing.law import Break, Law, NoExamples, Trial
+from fxai.tools.annotations import Annotations, Strict
+from fxai.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+__all__ = ["TOOL_LAWS", "Subject", "engines", "first_fault"]
+
+
+@final
+class Subject:
+    """A tool that laws are tried on, and the data that they are tried with."""
+
+    __slots__ = ("given", "tool")
+
+    def __init__(self, tool: Tool[Any, Any, Any], given: SearchStrategy[Any] | None = None) -> None:
+        self.tool = tool
+        self.given = given
+
+    @property
+    def document(self) -> JsonSchema:
+        """The JSON Schema of the parameters."""
+        return _document(self.tool.parameters)
+
+    def parameters(self) -> SearchStrategy[Any]:
+        """Valid parameters as plain JSON data: the caller's own, or what the schema takes."""
+        from fxai.testing.strategies import instances
+
+        return instances(self.document) if self.given is None else self.given
+
+    def schemas(self) -> Iterator[tuple[str, Schema[Any], SearchStrategy[Any]]]:
+        """Each schema of ours: what it is for, and data for it."""
+        from fxai.testing.strategies import instances
+
+        if isinstance(self.tool.parameters, Schema):
+            yield "parameters", self.tool.parameters, self.parameters()
+        for name, schema in (("success", self.tool.success), ("failure", self.tool.failure)):
+            if schema.type not in (Never, NoReturn):
+                yield name, schema, instances(schema)
+
+
+def engines() -> list[Engine]:
+    """The validators that are installed."""
+    found: list[Engine] = ["jsonschema"]
+    return [*found, "jsonschema-rs"] if find_spec("jsonschema_rs") is not None else found
+
+
+def first_fault(failure: DecodeFailure) -> tuple[str, str]:
+    """Where a failure is, and what it says there."""
+    fault = failure.faults[0]
+    return fault.pointer, f"expected {fault.expected}, found {fault.found}"
+
+
+def _document(schema: Schema[Any] | JsonSchema) -> JsonSchema:
+    return schema.document if isinstance(schema, Schema) else schema
+
+
+# ---- encoding
+
+_CODEC: Final = "make the type's codecs undo each other: decode(encode(value)) must be the value"
+
+
+def _encoding(subject: Subject, trial: Trial) -> Break | None:
+    for name, schema, data in subject.schemas():
+        if (found := trial.broken(data, partial(_undone, name, schema))) is not None:
+            return found
+    return None
+
+
+def _undone(name: str, schema: Schema[Any], given: Any) -> Break | None:
+    result = schema.decode(given)
+    if isinstance(result, Failure):
+        return None  # another law's
+    value = result.unwrap()
+    encoded = schema.encode(value)
+    if isinstance(encoded, Failure):
+        where, said = first_fault(encoded.failure())
+        return Break(given, where, f"the {name} cannot be written again as it was read: {said}", _CODEC)
+    for again in (schema.decode(encoded.unwrap()), schema.decode_json(schema.encode_json(value).unwrap())):
+        if isinstance(again, Failure):
+            where, said = first_fault(again.failure())
+            return Break(given, where, f"the {name} cannot be read again: {said}", _CODEC)
+        comparable = getattr(value.__class__, "__eq__", None) is not getattr(object, "__eq__", None)
+        if again.unwrap() != value and (comparable or schema.encode(again.unwrap()) != encoded):
+            return Break(given, "", f"the {name} is {value!r}, and {again.unwrap()!r} once written and read", _CODEC)
+    return None
+
+
+# ---- schema and decoder
+
+_NARROW: Final = (
+    "say in the type what its decoder asks (bounds by Meta, Meta(tz=True) for times, json_schema= of a codec), or"
+    " decode all that the schema takes"
+)
+
+
+def _agreement(subject: Subject, trial: Trial) -> Break | None:
+    from fxai.testing.strategies import not_instances
+
+    document = subject.document
+    taken = trial.broken(subject.parameters(), partial(_taken, subject.tool, document))
+    if taken is not None:
+        return taken
+    try:
+        return trial.broken(not_instances(document), partial(_refused, subject.tool, document))
+    except NoExamples:
+        return None  # it takes everything
+
+
+def _taken(tool: Tool[Any, Any, Any], document: JsonSchema, given: Any) -> Break | None:
+    from fxai.testing.strategies import decoded
+
+    for engine in engines():
+        if faults := document.validate(given, engine=engine):
+            said = f"{engine} refuses it: {faults[0]}"
+            return Break(given, faults[0].pointer, said, "draw what the schema takes, or widen the schema")
+    result = decoded(tool, given)
+    if isinstance(result, Failure):
+        where, said = first_fault(result.failure())
+        return Break(given, where, f"the schema takes it, the decoder does not: {said}", _NARROW)
+    return None
+
+
+def _refused(tool: Tool[Any, Any, Any], document: JsonSchema, given: Any) -> Break | None:
+    from fxai.testing.strategies import decoded
+
+    for engine in engines():
+        if not document.validate(given, engine=engine):
+            return Break(given, "", f"{engine} takes it, the other validator does not", "report it: they should agree")
+    if tool.validation == "none" or isinstance(decoded(tool, given), Failure):
+        return None
+    faults = document.validate(given)
+    return Break(given, faults[0].pointer, f"the decoder takes it, the schema does not: {faults[0]}", _NARROW)
+
+
+# ---- what comes out
+
+
+def _outcome(subject: Subject, trial: Trial) -> Break | None:
+    for name, schema, data in subject.schemas():
+        if name != "parameters" and (found := trial.broken(data, partial(_fits, name, schema))) is not None:
+            return found
+    return None
+
+
+def _fits(name: str, schema: Schema[Any], given: Any) -> Break | None:
+    result = schema.decode(given)
+    if isinstance(result, Failure):
+        where, said = first_fault(result.failure())
+        return Break(given, where, f"the schema of the {name} takes it, the decoder does not: {said}", _NARROW)
+    encoded = schema.encode(result.unwrap())
+    if isinstance(encoded, Failure):
+        where, said = first_fault(encoded.failure())
+        return Break(given, where, f"the {name} cannot be written: {said}", _CODEC)
+    for engine in engines():
+        if faults := schema.document.validate(encoded.unwrap(), engine=engine):
+            return Break(given, faults[0].pointer, f"what is written is not what its schema says: {faults[0]}", _NARROW)
+    return None
+
+
+# ---- strict mode
+
+
+def _strict(rules: StrictRules, subject: Subject, trial: Trial) -> Break | None:
+    from fxai.testing.strategies import instances
+
+    result = strict_form(subject.document, rules)
+    if isinstance(result, Failure):
+        if subject.tool.get(Strict) is not True:
+            return None
+        obstacle = result.failure()[0]
+        remedy = "change the schema there, or take the annotation Strict off"
+        return Break(None, obstacle.pointer, f"Strict is asked for, and {rules.name} has no form: {obstacle}", remedy)
+    form = result.unwrap()
+    if refused := rule_faults(form.document, rules):
+        return Break(form.document.to_dict(), refused[0].pointer, f"{rules.name} refuses it: {refused[0]}", _REPORT)
+    try:
+        found = trial.broken(instances(form.document), partial(_goes_back, form))
+        return found or trial.broken(instances(form.original, undeclared=False), partial(_goes_there, form))
+    except NoExamples:
+        return None
+
+
+_REPORT: Final = (
+    "report it, with the schema: the transformation should be true to it; until then annotate(Strict, False)"
+)
+
+
+def _goes_back(form: StrictForm, given: Any) -> Break | None:
+    back = form.back(given)
+    if faults := form.relaxed.validate(back):
+        return Break(given, faults[0].pointer, f"mapped back it is not what the schema takes: {faults[0]}", _REPORT)
+    return None
+
+
+def _goes_there(form: StrictForm, given: Any) -> Break | None:
+    there = form.forth(given)
+    if isinstance(there, Failure):
+        where, said = first_fault(there.failure())
+        return Break(given, where, f"it has no strict form: {said}", _REPORT)
+    if faults := form.document.validate(there.unwrap()):
+        return Break(
+            given, faults[0].pointer, f"its strict form is not what the strict schema takes: {faults[0]}", _REPORT
+        )
+    back = form.back(there.unwrap())
+    if _without_nulls(back) != _without_nulls(given):
+        return Break(given, "", f"it comes back as {Break(back, '', '', '').json}", _REPORT)
+    return None
+
+
+def _without_nulls(value: Any) -> Any:
+    """The data without null members, its numbers and booleans told apart: what strict mode must keep."""
+    if is_object(value):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    if is_array(value):
+        return [_without_nulls(item) for item in value]
+    return (isinstance(value, bool), value)
+
+
+# ---- the tool as a value
+
+
+def _kind(subject: Subject, trial: Trial) -> Break | None:
+    from fxai.testing.strategies import annotation_maps
+
+    return trial.broken(annotation_maps(), partial(_kept, subject.tool))
+
+
+def _kept(tool: Tool[Any, Any, Any], given: Annotations) -> Break | None:
+    changed = tool.annotate_all(given).prefix("x.").with_description("Changed.").annotate(Strict, False)
+    told = {key.name: repr(given.get(key)) for key in given}
+    for what, before, after in (
+        ("kind", tool.kind, changed.kind),
+        ("schema", tool.json_schema(), changed.json_schema()),
+        ("identity", tool.identity, changed.identity),
+        ("class", type(tool), type(changed)),
+    ):
+        if before != after:
+            return Break(told, "", f"its {what} was {before!r} and is {after!r}", "report it: annotating must keep it")
+    lost = next((key.name for key in given if key != Strict and changed.get(key) != given.get(key)), None)
+    return None if lost is None else Break(told, f"/{lost}", "its value was lost", "report it: annotations are kept")
+
+
+def _examples(subject: Subject, _: Trial) -> Break | None:
+    from fxai.testing.strategies import decoded
+
+    for example in subject.tool.input_examples:
+        result = decoded(subject.tool, example.parameters)
+        if isinstance(result, Failure):
+            where, said = first_fault(result.failure())
+            return Break(example.parameters, where, f"an input example is refused: {said}", "correct the example")
+    return None
+
+
+TOOL_LAWS: Final = (
+    Law("decoding undoes encoding", "what is written is read as what it was", _encoding),
+    Law("the schema takes what the decoder takes", "its JSON Schema takes exactly what its decoder takes", _agreement),
+    Law("outcomes fit their schemas", "successes and failures are written as their schemas say", _outcome),
+    Law("strict at OpenAI", "OpenAI's strict schema says what the tool's own says", partial(_strict, OPENAI)),
+    Law("strict at Anthropic", "Anthropic's strict schema says what the tool's own says", partial(_strict, ANTHROPIC)),
+    Law("annotations keep the tool", "annotating, renaming and describing keep kind, schema and identity", _kind),
+    Law("examples are valid", "its input examples are parameters that it takes", _examples),
+)
+"""What holds for every tool, each law for itself."""

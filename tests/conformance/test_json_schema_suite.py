@@ -1,0 +1,38 @@
+"""The official JSON-Schema-Test-Suite, required cases of every draft, on both validators."""
+
+from __future__ import annotations
+
+import pytest
+
+from fxai.schema import Engine
+from tests.conformance.json_schema.__main__ import rows
+from tests.conformance.json_schema.refused import expected_refusals
+from tests.conformance.json_schema.suite import DRAFTS, ENGINES, groups, refusal, wrong
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_case_is_answered_as_the_suite_says(draft: str, engine: Engine) -> None:
+    """For every document that is taken."""
+    taken = [group for group in groups(draft) if refusal(group) is None]
+    failed = [f"{group.name}: {test}" for group in taken for test in wrong(group, engine)]
+
+    assert len(taken) > 100
+    assert failed == []
+
+
+@pytest.mark.parametrize("draft", DRAFTS)
+def test_the_documents_that_are_refused_are_those_listed(draft: str) -> None:
+    """Each leads out of itself, and the message says so."""
+    refused = {group.name: refusal(group) for group in groups(draft) if refusal(group) is not None}
+
+    assert set(refused) == set(expected_refusals(draft))
+    assert all("nothing is fetched" in str(said) or "a known dialect" in str(said) for said in refused.values())
+
+
+def test_the_table_counts_every_test() -> None:
+    """For each draft and engine, what passes, is refused and is wrong is all there is."""
+    counted = [row for row in rows() if len(row) == 6][1:]
+
+    assert len(counted) == len(DRAFTS) * len(ENGINES)
+    assert all(int(tests) == int(passed) + int(refused) + int(bad) for *_, tests, passed, refused, bad in counted)

@@ -1,0 +1,87 @@
+"""Laws: what breaks one is shrunk, told, and can be repeated."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from fxai.testing import Break, Law, LawError
+from fxai.testing.law import NoExamples, Trial
+
+
+def _is_small(number: int) -> Break | None:
+    return Break({"n": number}, "/n", "it is large", "take a smaller one") if number > 100 else None
+
+
+def test_the_smallest_data_that_breaks_a_law_is_given() -> None:
+    """However large what was drawn first."""
+    found = Trial().broken(st.integers(), _is_small)
+
+    assert found == Break({"n": 101}, "/n", "it is large", "take a smaller one")
+    assert hash(found) == hash(Break({"n": 101}, "/n", "it is large", "take a smaller one"))
+
+
+def test_a_law_that_holds_gives_nothing() -> None:
+    """And is tried as often as is asked."""
+    seen: list[int] = []
+
+    assert Trial(max_examples=7).broken(st.integers(0, 10**9), seen.append) is None
+    assert len(seen) == 7
+
+
+@pytest.mark.parametrize("trial", [Trial(max_examples=20, seed=3), Trial(max_examples=20, derandomize=True)])
+def test_a_trial_can_be_repeated(trial: Trial) -> None:
+    """By its seed, or without chance at all."""
+    runs: list[list[int]] = [[], []]
+    for run in runs:
+        trial.broken(st.integers(), run.append)
+
+    assert runs[0] == runs[1] != []
+
+
+def test_an_error_says_law_data_place_finding_and_remedy() -> None:
+    """In five lines, the data as JSON; and it travels between processes."""
+    law = Law("small", "numbers are small", lambda _, trial: trial.broken(st.integers(), _is_small))
+    with pytest.raises(LawError) as caught:
+        law.check(None, "the tool 'n'", Trial())
+    error = pickle.loads(pickle.dumps(caught.value))
+
+    assert str(error).splitlines() == [
+        "the tool 'n' breaks a law: numbers are small",
+        '  with:  {"n":101}',
+        "  at:    /n",
+        "  found: it is large",
+        "  do:    take a smaller one",
+    ]
+    assert (error.subject, error.law, error.broken.value) == ("the tool 'n'", "numbers are small", {"n": 101})
+
+
+def test_what_json_cannot_carry_is_told_as_python_writes_it() -> None:
+    """A counter-example is never lost."""
+    assert Break({1j}, "", "", "").json == "{1j}"
+    assert Break([None, "ä"], "", "", "").json == '[null,"ä"]'
+
+
+def test_a_law_without_data_says_so() -> None:
+    """Nothing was tried, so nothing is known to hold."""
+    with pytest.raises(NoExamples):
+        Trial().broken(st.nothing(), _is_small)
+    with pytest.raises(LawError, match="parameters=<a strategy>"):
+        Law("small", "x", lambda _, trial: trial.broken(st.nothing(), _is_small)).check(None, "x", Trial())
+
+
+def test_what_breaks_only_now_and_then_is_told_as_such() -> None:
+    """The data is given, and that it also passed."""
+    calls: list[Any] = []
+
+    def once(number: int) -> Break | None:
+        calls.append(number)
+        return Break(number, "", "it was the first", "x") if len(calls) == 1 else None
+
+    found = Trial(max_examples=5).broken(st.integers(), once)
+
+    assert found is not None
+    assert "not every time" in found.found
