@@ -119,7 +119,7 @@ def test_a_terminal_gets_colour_unless_it_says_no(tmp_path: Path, variable: str,
         (["call", "--help"], {"rich", "jsonschema", "fxai.providers"}),
         (["check", f"{FAULTY}:search", "--json"], {"rich", "hypothesis", "openai", "anthropic", "httpx2", "pytest"}),
     ],
-    ids=" ".join,
+    ids=["help", "tools", "check", "schema", "call", "check of a toolkit"],
 )
 def test_a_command_loads_what_it_needs(arguments: list[str], left_out: set[str]) -> None:
     """Help comes without the terminal toolkit, validators and providers; a check without SDKs and test tools."""
