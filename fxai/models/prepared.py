@@ -152,7 +152,7 @@ class PreparedTools(msgspec.Struct, frozen=True):
             if held.wire == toolset:
                 return held.tool, {held.field: wire, **(params if is_object(params) else {})}
         name = self.naming.meant(wire)
-        form = self.strict.get(name)
+        form = self._form(name)
         return name, (params if form is None else form.back(params))
 
     def wire_call(self, name: str, params: Any) -> WireCall:
@@ -164,6 +164,11 @@ class PreparedTools(msgspec.Struct, frozen=True):
             if held.tool == name and is_object(params) and held.field in params:
                 rest = {key: value for key, value in params.items() if key != held.field}
                 return WireCall(str(params[held.field]), rest, held.wire)
-        form = self.strict.get(name)
+        form = self._form(name)
         given = params if form is None else form.forth(params).value_or(params)
         return WireCall(self.naming.sent(name), given)
+
+    def _form(self, name: str) -> StrictForm | None:
+        """The strict form of one tool; None where it is not sent as strict."""
+        original = next((document for held, document in self.originals if held == name), None)
+        return None if original is None or self.rules is None else strict_form(original, self.rules).unwrap()
