@@ -1,0 +1,155 @@
+r"""Server-sent events: bytes in pieces of any size into events, as the WHATWG standard reads them.
+
+https://html.spec.whatwg.org/multipage/server-sent-events.html, section 9.2.6. Where a browser would go on, a stream
+that carries an answer is broken: bytes that are not UTF-8, an event without end, an event larger than allowed.
+
+>>> read_events([b"event: ping\ndata: 1\n\nda", b"ta: 2\n\n"])
+((Event(name='ping', data='1', id=None), Event(name='message', data='2', id=None)), None)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final, final
+
+import msgspec
+
+from fxai.messages.reason import InvalidOutputError
+
+__all__ = ["LARGEST", "Event", "EventReader", "read_events"]
+
+LARGEST: Final = 64 * 2**20
+"""The bytes that one event may have, unless told otherwise: an image in base64 fits."""
+
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+_BOM = b"\xef\xbb\xbf"
+
+
+@final
+class Event(msgspec.Struct, frozen=True):
+    """One event.
+
+    Attributes:
+        name: What its field `event` says; "message" where there is none.
+        data: Its lines of data, joined by line feeds.
+        id: What the last field `id` said, in this event or before it; None where there was none.
+    """
+
+    name: str
+    data: str
+    id: str | None = None
+
+
+@final
+class EventReader:
+    """Reads events from bytes, fed in pieces that may end anywhere; the work grows with the bytes, not the pieces.
+
+    Args:
+        largest: The bytes that one event may have.
+    """
+
+    def __init__(self, largest: int = LARGEST) -> None:
+        self._largest = largest
+        self._pieces: list[bytes] = []  # of the line that has not ended
+        self._size = 0  # of the event that has not ended
+        self._read = 0  # bytes in whole lines so far
+        self._first = True
+        self._after_cr = False
+        self._name = ""
+        self._data: list[str] = []
+        self._id: str | None = None
+        self._fault: InvalidOutputError | None = None
+
+    @property
+    def fault(self) -> InvalidOutputError | None:
+        """What broke the stream, if something did: nothing is read after it."""
+        return self._fault
+
+    def feed(self, data: bytes) -> list[Event]:
+        """The events that these bytes end; those before a fault are given, and `fault` is set."""
+        events: list[Event] = []
+        start = 0
+        if self._fault is not None:
+            return events
+        if self._after_cr and data:  # a line feed here belongs to the line end before
+            start = int(data.startswith(b"\n"))
+            self._read += start
+            self._after_cr = False
+        for found in _LINE_END.finditer(data, start):
+            if self._fault is None:
+                self._line_ends(data[start : found.start()], found.end() - found.start(), events)
+            start = found.end()
+        self._after_cr = self._after_cr or (start == len(data) and data.endswith(b"\r"))
+        if start < len(data):
+            self._keep(data[start:])
+        return events
+
+    def end(self) -> InvalidOutputError | None:
+        """Tells that no bytes follow; gives the fault: one that came before, or an event that has not ended."""
+        line = b"".join(self._pieces)
+        if self._data or self._name or (line and not line.startswith(b":")):
+            self._break(f"the stream ends in the middle of an event, after {self._read + len(line)} bytes")
+        return self._fault
+
+    def _keep(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
+        if self._size > self._largest:
+            self._break(f"an event is larger than the {self._largest} bytes that are allowed")
+            self._pieces.clear()
+
+    def _line_ends(self, piece: bytes, end: int, events: list[Event]) -> None:
+        self._keep(piece)
+        if self._fault is not None:
+            return
+        line = b"".join(self._pieces)
+        self._pieces.clear()
+        size = len(line)
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._dispatch(events)
+        elif line.startswith(b":"):
+            self._size -= size  # what keeps a silent stream alive is no part of an event
+        else:
+            self._field(line)
+        self._read += size + end
+
+    def _field(self, line: bytes) -> None:
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            self._break(f"byte {self._read + error.start} of the stream is not UTF-8 ({error.reason})")
+            return
+        field, _, value = text.partition(":")
+        value = value.removeprefix(" ")
+        match field:
+            case "data":
+                self._data.append(value)
+            case "event":
+                self._name = value
+            case "id" if "\0" not in value:
+                self._id = value
+            case _:  # `retry` is for those who connect again by themselves; others mean nothing
+                pass
+
+    def _dispatch(self, events: list[Event]) -> None:
+        if self._data:
+            events.append(Event(self._name or "message", "\n".join(self._data), self._id))
+            self._data.clear()
+        self._name = ""
+        self._size = 0
+
+    def _break(self, said: str) -> None:
+        self._fault = self._fault or InvalidOutputError(said)
+
+
+def read_events(
+    pieces: Iterable[bytes], *, largest: int = LARGEST
+) -> tuple[tuple[Event, ...], InvalidOutputError | None]:
+    """The events of a whole stream, and what broke it, if something did: what came before that is given too."""
+    reader = EventReader(largest)
+    events = [event for piece in pieces for event in reader.feed(piece)]
+    return tuple(events), reader.end()

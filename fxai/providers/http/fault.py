@@ -1,0 +1,152 @@
+"""Faults of the transport, of the answer's form, and of its status, as the reasons of an `AiError`."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, cast
+
+from fxai.messages.reason import (
+    InvalidOutputError,
+    NetworkError,
+    Reason,
+    RequestTimeoutError,
+)
+from fxai.providers.http.timeout import Timeout
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = [
+    "BrokenAnswerError",
+    "address_of",
+    "hidden",
+    "reason_of_fault",
+    "unexpected_redirect",
+    "unexpected_type",
+    "why",
+]
+
+_SHOWN = 300
+_SHORT = 8
+HIDDEN = "(secret)"
+
+
+class BrokenAnswerError(Exception):
+    """Carries a reason out of a coroutine, to where it becomes a typed failure."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.message)
+        self.reason = reason
+
+
+def hidden(text: str, secrets: Iterable[str]) -> str:
+    """The text with each of the secrets taken out: servers and libraries repeat what they were sent."""
+    for secret in secrets:
+        if len(secret) < _SHORT:  # as a word alone: a key such as "x" would take the x out of every other
+            text = re.sub(rf"(?<!\w){re.escape(secret)}(?!\w)", HIDDEN, text)
+        else:
+            text = text.replace(secret, HIDDEN)
+    return text
+
+
+def address_of(url: httpx2.URL) -> str:
+    """Where a request goes, without what may be private in it: the user, the password, the query."""
+    return str(url.copy_with(username=None, password=None, query=None, fragment=None))
+
+
+def reason_of_fault(error: Exception, url: httpx2.URL, timeout: Timeout) -> Reason | None:
+    """The reason that an exception means, raised while a request was sent or its answer read; None for a defect."""
+    import httpx2
+
+    match error:
+        case BrokenAnswerError():
+            return error.reason
+        case httpx2.TimeoutException():
+            return _timed_out(error, url, timeout)
+        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
+            return NetworkError(kind="InvalidUrlError", description=f"{address_of(url)}: {error}")
+        case httpx2.LocalProtocolError():
+            return NetworkError(kind="EncodeError", description=str(error))
+        case httpx2.DecodingError():
+            return InvalidOutputError(f"the answer of {address_of(url)} cannot be decompressed: {error}")
+        case httpx2.ConnectError():
+            return NetworkError(kind="TransportError", description=f"cannot connect to {_host(url)}: {why(error)}")
+        case httpx2.ProxyError():
+            return NetworkError(kind="TransportError", description=f"the proxy refused: {why(error)}")
+        case httpx2.TransportError() | OSError():
+            said = f"the connection to {_host(url)} broke: {why(error)}"
+            return NetworkError(kind="TransportError", description=said)
+        case _:
+            return None
+
+
+def _timed_out(error: httpx2.TimeoutException, url: httpx2.URL, timeout: Timeout) -> Reason:
+    import httpx2
+
+    match error:
+        case httpx2.ConnectTimeout():
+            return RequestTimeoutError(timeout.connect, f"{_host(url)} took no connection")
+        case httpx2.WriteTimeout():
+            return RequestTimeoutError(timeout.write, f"{_host(url)} did not take the request")
+        case httpx2.PoolTimeout():
+            return RequestTimeoutError(timeout.pool, "all connections of the pool stayed in use")
+        case _:
+            return RequestTimeoutError(timeout.read, f"{_host(url)} went silent")
+
+
+def unexpected_redirect(response: httpx2.Response) -> Reason:
+    """The reason of a redirect: it is not followed, since the key would go with it."""
+    location = response.headers.get("location", "")
+    try:
+        target = address_of(response.url.join(location)) if location else "an unnamed place"
+    except Exception:  # whatever a server writes there
+        target = "an address that is not valid"
+    said = f"status {response.status_code} redirects to {target}"
+    return NetworkError(kind="InvalidUrlError", description=f"{said}; redirects are not followed, set base_url to it")
+
+
+def unexpected_type(expected: str, found: str, body: bytes) -> Reason:
+    """The reason of an answer of another media type than was asked for, with the beginning of its body."""
+    begins = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())[:_SHOWN]
+    return InvalidOutputError(f"expected {expected}, got {found}" + (f": {begins}" if begins else ""))
+
+
+def _host(url: httpx2.URL) -> str:
+    return f"{url.host}:{url.port or {'http': 80, 'https': 443}.get(url.scheme, '')}"
+
+
+def why(error: BaseException) -> str:
+    """What broke a connection, in words: libraries hide it in what an exception was raised from."""
+    for cause in _causes(error):
+        match cause:
+            case socket.gaierror():
+                return f"no address is known for that name ({cause.strerror})"
+            case ssl.SSLCertVerificationError():
+                return f"its TLS certificate is not trusted ({cause.verify_message or cause.reason})"
+            case ssl.SSLError():
+                return f"TLS failed ({cause.reason or cause})"
+            case ConnectionRefusedError():
+                return "connection refused"
+            case ConnectionResetError():
+                return "connection reset by the other side"
+            case _:
+                pass
+    return str(error) or type(error).__name__
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The exception and what lies behind it, those of groups too."""
+    pending: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while pending:
+        cause = pending.pop()
+        if cause is None or id(cause) in seen:
+            continue
+        seen.add(id(cause))
+        yield cause
+        pending += [cause.__cause__, cause.__context__]
+        if isinstance(cause, BaseExceptionGroup):
+            pending.extend(cast("BaseExceptionGroup[BaseException]", cause).exceptions)

@@ -1,0 +1,87 @@
+"""Opening a pool of connections. It imports `httpx2`, so it is imported where a client is opened."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Final, final
+
+import httpx2
+from typing_extensions import override
+
+from fxai.messages.reason import NetworkError
+from fxai.providers.http.exchange import Line
+from fxai.providers.http.fault import BrokenAnswerError
+from fxai.providers.http.secret import Secret
+from fxai.providers.http.timeout import Timeout
+from fxai.providers.http.transport import Transport
+
+__all__ = ["open_line"]
+
+_LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=5.0)
+_PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
+
+
+def open_line(
+    base_url: str,
+    headers: Mapping[str, str | Secret],
+    timeout: Timeout,
+    proxy: str | None,
+    module: str,
+    transport: httpx2.AsyncBaseTransport | Transport,
+) -> Line:
+    """A line with a pool of its own.
+
+    Raises:
+        BrokenAnswerError: base_url or proxy is no URL that can be asked.
+        ImportError: the package for SOCKS proxies is not installed.
+    """
+    base = _url("base_url", base_url, ("http", "https"))
+    if base.username or base.password:  # httpx2 writes addresses to its log
+        known = {name.lower() for name in headers}
+        basic = b64encode(f"{base.username}:{base.password}".encode()).decode()
+        headers = {**headers, **({} if "authorization" in known else {"authorization": Secret(f"Basic {basic}")})}
+        base = base.copy_with(username=None, password=None)
+    if proxy is not None:
+        _url("proxy", proxy, _PROXY_SCHEMES)
+    limits = httpx2.Timeout(connect=timeout.connect, read=timeout.read, write=timeout.write, pool=timeout.pool)
+    carrier = transport.over(lambda: _Live(proxy)) if isinstance(transport, Transport) else transport
+    return Line(_pool(proxy if carrier is None else None, carrier, limits), base, headers, timeout, module)
+
+
+def _pool(
+    proxy: str | None, carrier: httpx2.AsyncBaseTransport | None, timeout: httpx2.Timeout | None
+) -> httpx2.AsyncClient:
+    try:
+        return httpx2.AsyncClient(proxy=proxy, transport=carrier, timeout=timeout, limits=_LIMITS)
+    except (ValueError, httpx2.InvalidURL):
+        said = "one of the proxies that the environment names (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) is not a URL"
+        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=said)) from None
+
+
+def _url(name: str, given: str, schemes: tuple[str, ...]) -> httpx2.URL:
+    try:
+        url = httpx2.URL(given)
+    except httpx2.InvalidURL as error:
+        said = f"{name} is no URL: {error}"
+        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=said)) from None
+    if url.scheme not in schemes or not url.host:
+        said = f"{name} has to begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and name a host"
+        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=said))
+    return url
+
+
+@final
+class _Live(httpx2.AsyncBaseTransport):
+    """The network, with the proxies of a client, as a transport that another one can stand on."""
+
+    def __init__(self, proxy: str | None) -> None:
+        self._pool = _pool(proxy, None, None)
+
+    @override
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return await self._pool.send(request, stream=True)
+
+    @override
+    async def aclose(self) -> None:
+        await self._pool.aclose()

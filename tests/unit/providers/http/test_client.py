@@ -1,0 +1,614 @@
+"""The client over loopback: what is sent, one pool, what comes back, each fault, and when it is tried again."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any
+
+import anyio
+import httpx2
+import msgspec
+import pytest
+from typing_extensions import override
+
+from fxai.effects import fx
+from fxai.effects.effect import Effect
+from fxai.effects.runtime import Backend
+from fxai.effects.schedule import Schedule
+from fxai.messages.errors import (
+    AiError,
+    AuthenticationError,
+    InternalProviderError,
+    InvalidOutputError,
+    InvalidRequestError,
+    ModelUnavailableError,
+    NetworkError,
+    Reason,
+    RequestTimeoutError,
+)
+from fxai.providers.http import RETRY, Answer, Client, Secret, Timeout, exchange, open_client
+from fxai.testing.clock import TestClock
+from tests.unit.providers.http.peer import Step, answer, peer
+
+OK = answer(200, b'{"ok": true}')
+KEY = "sk-proj-0123456789abcdef"
+
+
+def _post(url: str, path: str = "/replies", **options: Any) -> Effect[Answer, AiError]:
+    given: dict[str, Any] = {"retry": None, "module": "acme", **options}
+    return fx.scoped(open_client(base_url=url, **given).flat_map(lambda client: client.post(path, b'{"a": 1}')))
+
+
+def _reason(effect: Effect[Any, AiError], backend: Backend = "asyncio") -> Reason:
+    failure: AiError = fx.run_result(effect, backend=backend).failure()
+    return failure.reason
+
+
+def _mocked(respond: Callable[[httpx2.Request], Any], **options: Any) -> Effect[Answer, AiError]:
+    return _post("https://api.example.com/v1", transport=httpx2.MockTransport(respond), **options)
+
+
+def _always(given: httpx2.Response) -> Callable[[httpx2.Request], httpx2.Response]:
+    return lambda _: given
+
+
+def test_a_request_is_sent_with_its_headers_and_its_body(backend: Backend) -> None:
+    """Path, headers, keys and body arrive as given; the answer comes whole."""
+    with peer([OK]) as server:
+        got = fx.run(_post(f"{server.url}/v1/", headers={"X-Key": Secret(KEY), "X-Plain": "p"}), backend=backend)
+
+    (seen,) = server.seen
+    assert (got.status, got.body, got.header("Content-Type")) == (200, b'{"ok": true}', "application/json")
+    assert (seen.line, seen.body) == ("POST /v1/replies HTTP/1.1", b'{"a": 1}')
+    assert (seen.headers["x-key"], seen.headers["x-plain"]) == (KEY, "p")
+    assert (seen.headers["content-type"], seen.headers["accept"]) == ("application/json", "application/json")
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "asked"),
+    [
+        ("", "/a", "/a"),
+        ("/", "a", "/a"),
+        ("/v1", "/a", "/v1/a"),
+        ("/v1/", "/a/b?limit=2", "/v1/a/b?limit=2"),
+        ("/v1?api-version=3", "/a", "/v1/a?api-version=3"),
+        ("/v1?api-version=3", "a?limit=2", "/v1/a?api-version=3&limit=2"),
+        ("/v1", "", "/v1"),
+    ],
+)
+def test_a_path_goes_behind_the_base(base: str, path: str, asked: str) -> None:
+    """The path of a request stands behind that of base_url, and so does its query."""
+    seen: list[str] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request.url.raw_path.decode())
+        return httpx2.Response(200, json={})
+
+    fx.run(_post(f"https://api.example.com{base}", path, transport=httpx2.MockTransport(respond)))
+
+    assert seen == [asked]
+
+
+def test_headers_of_a_request_replace_those_of_the_client() -> None:
+    """Of one name in both, in any case, the request's header is sent, once."""
+    seen: list[Mapping[str, str]] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        seen.append(dict(request.headers))
+        return httpx2.Response(200, json={})
+
+    opened = open_client(base_url="https://x.example", headers={"X-Mode": "a"}, transport=httpx2.MockTransport(respond))
+    fx.run(fx.scoped(opened.flat_map(lambda client: client.post("/", b"", headers={"x-mode": "b"}))))
+
+    assert seen[0]["x-mode"] == "b"
+
+
+def test_a_user_in_the_address_becomes_a_header() -> None:
+    """User and password leave the address, which libraries write to logs, and are sent as basic authorization."""
+    seen: list[httpx2.Request] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(200, json={})
+
+    fx.run(_post("https://ann:word@x.example/v1", transport=httpx2.MockTransport(respond)))
+
+    assert str(seen[0].url) == "https://x.example/v1/replies"
+    assert seen[0].headers["authorization"] == "Basic YW5uOndvcmQ="
+
+
+def test_one_pool_serves_all_requests_and_closes_with_the_scope(backend: Backend) -> None:
+    """Requests after one another share a connection, which is closed when the scope ends."""
+
+    def twice(client: Client) -> Effect[Answer, AiError]:
+        return client.post("/a", b"").and_then(client.get("/b"))
+
+    with peer([OK]) as server:
+        fx.run(fx.scoped(open_client(base_url=server.url).flat_map(twice)), backend=backend)
+
+        assert server.gone()
+    assert [(seen.connection, seen.line.split()[0]) for seen in server.seen] == [(1, "POST"), (1, "GET")]
+
+
+def test_the_pool_closes_when_the_program_fails(backend: Backend) -> None:
+    """A failure after a request closes the connection too."""
+    with peer([OK]) as server:
+        failing = open_client(base_url=server.url).flat_map(lambda client: client.get("/").and_then(fx.fail("no")))
+
+        assert fx.run_result(fx.scoped(failing), backend=backend).failure() == "no"
+        assert server.gone()
+
+
+def test_a_cancelled_request_closes_its_connection(backend: Backend) -> None:
+    """A request that is cancelled while it waits ends at once and leaves no connection open."""
+    with peer([Step.HANG]) as server:
+        begun = fx.fork(_post(server.url)).and_then(fx.wait(server.asked))
+
+        assert fx.run(fx.scoped(begun), backend=backend)
+        assert server.gone()
+
+
+def test_many_requests_run_at_once(backend: Backend) -> None:
+    """Requests at once have connections of their own."""
+    barrier = threading.Barrier(4, timeout=20)
+
+    async def respond(_: httpx2.Request) -> httpx2.Response:
+        await anyio.to_thread.run_sync(barrier.wait)
+        return httpx2.Response(200, json={})
+
+    opened = open_client(base_url="https://x.example", transport=httpx2.MockTransport(respond))
+    asked = opened.flat_map(lambda client: fx.for_each(range(4), lambda _: client.get("/"), concurrency=4))
+    got = fx.run(fx.scoped(asked), backend=backend)
+
+    assert [one.status for one in got] == [200] * 4
+
+
+def test_a_compressed_answer_is_decompressed() -> None:
+    """The body of an answer is what was compressed."""
+    packed = gzip.compress(b'{"n": 1}')
+
+    with peer([answer(200, packed, "content-encoding: gzip")]) as server:
+        got = fx.run(_post(server.url))
+
+    assert got.body == b'{"n": 1}'
+
+
+def test_a_broken_compression_is_invalid_output() -> None:
+    """A body that cannot be decompressed is a typed failure."""
+    with peer([answer(200, b"not gzip", "content-encoding: gzip")]) as server:
+        reason = _reason(_post(server.url))
+
+    assert isinstance(reason, InvalidOutputError)
+    assert "cannot be decompressed" in reason.message
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, "InvalidRequestError"),
+        (401, "AuthenticationError"),
+        (403, "AuthenticationError"),
+        (404, "InvalidRequestError"),
+        (408, "RequestTimeoutError"),
+        (429, "RateLimitError"),
+        (500, "InternalProviderError"),
+        (503, "InternalProviderError"),
+        (418, "UnknownError"),
+    ],
+)
+def test_a_status_is_its_reason_with_the_words_of_the_body(status: int, kind: str) -> None:
+    """An answer of 400 and above is the failure that its status means, in the provider's words."""
+    with peer([answer(status, b'{"error": {"message": "so it is"}}', "retry-after: 3")]) as server:
+        failure: AiError = fx.run_result(_post(server.url)).failure()
+
+    assert type(failure.reason).__name__ == kind
+    assert "so it is" in failure.message
+    assert (failure.module, failure.method, failure.retry_after) == ("acme", "POST /replies", 3.0)
+
+
+def test_an_error_whose_body_is_cut_is_still_its_status() -> None:
+    """The status of an error is known even where its words are lost on the way."""
+    cut = b'HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\n{"err'
+
+    with peer([cut, Step.CLOSE]) as server:
+        reason = _reason(_post(server.url))
+
+    assert isinstance(reason, InternalProviderError)
+    assert '{"err' in reason.description
+
+
+def test_an_error_whose_body_stalls_is_still_its_status(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
+    """The words of an error are not waited for longer than a few seconds, whatever `read` allows."""
+    monkeypatch.setattr(exchange, "_PATIENCE", 0.1)
+
+    with peer([b"HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\nbusy", Step.HANG]) as server:
+        reason = _reason(_post(server.url), backend)
+
+        assert server.gone()
+    assert isinstance(reason, InternalProviderError)
+
+
+def test_a_redirect_is_not_followed() -> None:
+    """A redirect is a failure that names its target without what may be private in it; nothing is sent there."""
+    with peer([answer(307, b"", "location: https://u:p@other.example/v2?key=1")]) as server:
+        reason = _reason(_post(server.url))
+
+    assert isinstance(reason, NetworkError)
+    assert (reason.kind, reason.is_retryable) == ("InvalidUrlError", False)
+    assert "https://other.example/v2;" in reason.message
+    assert len(server.seen) == 1
+
+
+def test_another_media_type_is_invalid_output() -> None:
+    """A page where JSON was asked for is a failure that shows how the page begins."""
+    with peer([answer(200, b"<h1>Log in</h1>", kind="text/html; charset=utf-8")]) as server:
+        reason = _reason(_post(server.url))
+
+    assert reason.message.endswith("expected application/json, got text/html: <h1>Log in</h1>")
+
+
+@pytest.mark.parametrize("kind", ["application/json; charset=utf-8", "application/problem+json", "Application/JSON"])
+def test_json_by_any_of_its_names_is_taken(kind: str) -> None:
+    """Parameters, suffixes and case of the media type do not matter."""
+    got = fx.run(_mocked(lambda _: httpx2.Response(200, content=b"{}", headers={"content-type": kind})))
+
+    assert got.body == b"{}"
+
+
+def test_a_refused_connection_is_a_network_error(backend: Backend) -> None:
+    """Where nobody listens, the failure names the place and can be tried again."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+    reason = _reason(_post(f"http://127.0.0.1:{port}"), backend)
+
+    assert reason == NetworkError(
+        kind="TransportError", description=f"cannot connect to 127.0.0.1:{port}: connection refused"
+    )
+    assert reason.is_retryable
+
+
+def test_a_name_without_address_is_a_network_error() -> None:
+    """A name that DNS does not know is told as such."""
+
+    def respond(_: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("all failed") from socket.gaierror(-2, "Name or service not known")
+
+    reason = _reason(_mocked(respond))
+
+    assert "cannot connect to api.example.com:443: no address is known for that name" in reason.message
+
+
+def test_a_certificate_that_is_not_trusted_is_a_network_error() -> None:
+    """TLS that refuses a certificate says why."""
+    refused = ssl.SSLCertVerificationError("certificate verify failed")
+    refused.verify_message = "self-signed certificate"
+
+    def respond(_: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("no") from refused
+
+    assert "its TLS certificate is not trusted (self-signed certificate)" in _reason(_mocked(respond)).message
+
+
+def test_a_peer_without_tls_is_a_network_error(backend: Backend) -> None:
+    """An address of https where plain HTTP is spoken fails by TLS, and says so."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def speak() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(1024)
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        thread = threading.Thread(target=speak)
+        thread.start()
+        reason = _reason(_post(f"https://127.0.0.1:{listener.getsockname()[1]}"), backend)
+        thread.join()
+
+    assert isinstance(reason, NetworkError)
+    assert "TLS failed" in reason.message
+
+
+@pytest.mark.parametrize("end", [Step.CLOSE, Step.RESET])
+@pytest.mark.parametrize("said", [b"", b"HTTP/1.1 200 OK\r\ncontent-len", answer(200, b'{"ok": true}')[:-4]])
+def test_a_connection_that_breaks_is_a_network_error(backend: Backend, said: bytes, end: Step) -> None:
+    """A connection closed or reset before the answer, in its head, or in its body, fails and can be tried again."""
+    with peer([said, end]) as server:
+        reason = _reason(_post(server.url), backend)
+
+    assert isinstance(reason, NetworkError)
+    assert reason.kind == "TransportError"
+    assert "broke" in reason.message
+
+
+def test_an_answer_that_is_not_http_is_a_network_error() -> None:
+    """Garbage where HTTP should be is a failure of the connection."""
+    with peer([b"\x00\x01 garbage\r\n\r\n", Step.CLOSE]) as server:
+        reason = _reason(_post(server.url))
+
+    assert isinstance(reason, NetworkError)
+
+
+def test_an_address_that_is_none_fails_before_anything_is_sent() -> None:
+    """A base_url without scheme or host, and a proxy of a strange scheme, are told when the client is opened."""
+    for options in ({"url": "api.example.com/v1"}, {"url": "https://"}, {"url": "https://x.example:port"}):
+        assert getattr(_reason(_post(**options)), "kind", None) == "InvalidUrlError"
+    reason = _reason(_post("https://x.example", proxy="ftp://user:word@proxy.example"))
+
+    assert "proxy has to begin with http:// or https:// or socks5:// or socks5h://" in reason.message
+    assert "word" not in reason.message
+
+
+def test_a_package_that_is_missing_is_named() -> None:
+    """A SOCKS proxy without the package for it is a failure that says what to install."""
+    reason = _reason(_post("https://x.example", proxy="socks5://127.0.0.1:9"))
+
+    assert isinstance(reason, ModelUnavailableError)
+    assert (reason.problem, "socksio" in reason.message) == ("not-installed", True)
+
+
+def test_a_proxy_carries_the_request() -> None:
+    """With a proxy, the request goes there, with its whole address."""
+    with peer([OK]) as proxy:
+        got = fx.run(_post("http://api.example.com/v1", proxy=proxy.url))
+
+    assert got.status == 200
+    assert proxy.seen[0].line == "POST http://api.example.com/v1/replies HTTP/1.1"
+
+
+def test_a_proxy_of_the_environment_carries_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where none is given, the variables that name proxies decide."""
+    with peer([OK]) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        monkeypatch.delenv("no_proxy", raising=False)
+        got = fx.run(_post("http://api.example.com/v1"))
+
+    assert got.status == 200
+
+
+def test_silence_is_a_timeout(backend: Backend) -> None:
+    """A server that does not answer within `read` is a failure that says how long it was given."""
+    with peer([Step.HANG]) as server:
+        reason = _reason(_post(server.url, timeout=Timeout(read=0.05)), backend)
+
+    assert isinstance(reason, RequestTimeoutError)
+    assert (reason.seconds, "went silent" in reason.message) == (0.05, True)
+
+
+def test_a_number_is_the_timeout_of_each_wait() -> None:
+    """A plain number limits silence as well."""
+    with peer([Step.HANG]) as server:
+        reason = _reason(_post(server.url, timeout=0.05))
+
+    assert isinstance(reason, RequestTimeoutError)
+
+
+@pytest.mark.parametrize(
+    ("raised", "seconds", "words"),
+    [
+        (httpx2.ConnectTimeout, 1.0, "took no connection"),
+        (httpx2.ReadTimeout, 2.0, "went silent"),
+        (httpx2.WriteTimeout, 3.0, "did not take the request"),
+        (httpx2.PoolTimeout, 4.0, "all connections of the pool stayed in use"),
+    ],
+)
+def test_each_wait_has_its_own_timeout(raised: type[httpx2.TimeoutException], seconds: float, words: str) -> None:
+    """Each of the four waits is told apart, with what it was allowed."""
+
+    def respond(_: httpx2.Request) -> httpx2.Response:
+        raise raised("late")
+
+    reason = _reason(_mocked(respond, timeout=Timeout(connect=1.0, read=2.0, write=3.0, pool=4.0)))
+
+    assert isinstance(reason, RequestTimeoutError)
+    assert (reason.seconds, words in reason.message) == (seconds, True)
+
+
+def test_the_whole_answer_has_a_timeout_by_the_clock(backend: Backend) -> None:
+    """`total` ends an attempt, however busy it is, by the `Clock`."""
+    clock = TestClock()
+
+    def respond(_: httpx2.Request) -> Any:
+        return anyio.sleep_forever()
+
+    @fx.gen
+    def program() -> Any:
+        handle = yield from fx.fork(_mocked(respond, timeout=Timeout(total=30)).result())
+        yield from clock.advance(29)
+        before = handle.ended
+        yield from clock.advance(1)
+        return before, (yield from handle.join())
+
+    before, ended = fx.run(fx.scoped(program()).provide(clock.layer), backend=backend)
+
+    assert not before
+    assert ended.failure().reason == RequestTimeoutError(30, "the whole answer took longer")
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_a_timeout_is_above_zero(seconds: float) -> None:
+    """A timeout that nothing can keep is refused where it is made."""
+    with pytest.raises(ValueError, match="above 0, or None for no end"):
+        Timeout(read=seconds)
+
+
+def _flaky(*answers: httpx2.Response | Exception) -> tuple[httpx2.MockTransport, list[httpx2.Request]]:
+    seen: list[httpx2.Request] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        given = answers[min(len(seen), len(answers)) - 1]
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    return httpx2.MockTransport(respond), seen
+
+
+def _status(status: int, **headers: str) -> httpx2.Response:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.Response(status, json={}, headers=named)
+
+
+def _elapsed(effect: Effect[Any, AiError], seconds: float) -> Any:
+    """What the effect gives, or its failure, and at which time, on a clock that is moved by `seconds`."""
+    clock = TestClock()
+
+    @fx.gen
+    def program() -> Any:
+        handle = yield from fx.fork(effect.result().map(lambda end: (end, clock.monotonic())))
+        yield from clock.advance(seconds)
+        return (yield from handle.join()) if handle.ended else None
+
+    return fx.run(fx.scoped(program()).provide(clock.layer))
+
+
+def test_a_retry_waits_as_long_as_the_provider_asks() -> None:
+    """`retry-after` is honoured by the default schedule, and the third attempt's answer is given."""
+    transport, seen = _flaky(_status(429, retry_after="7"), httpx2.ReadError("cut"), _status(200))
+
+    end, at = _elapsed(_post("https://x.example", transport=transport, retry=RETRY), 60)
+
+    assert end.unwrap().status == 200
+    assert len(seen) == 3
+    assert 7.75 <= at <= 8.25
+
+
+def test_retries_come_to_an_end() -> None:
+    """After two retries the last failure stands."""
+    transport, seen = _flaky(_status(500), _status(503), _status(529))
+
+    end, _ = _elapsed(_post("https://x.example", transport=transport, retry=RETRY), 60)
+
+    assert end.failure().reason.status == 529
+    assert len(seen) == 3
+
+
+@pytest.mark.parametrize("given", [_status(400), _status(401), _status(307), _status(429, retry_after="3600")])
+def test_what_retrying_cannot_help_is_not_tried_again(given: httpx2.Response) -> None:
+    """A request that is wrong, a key that is refused, a redirect, and an hour's wait end at once."""
+    transport, seen = _flaky(given)
+
+    end, at = _elapsed(_post("https://x.example", transport=transport, retry=RETRY), 60)
+
+    assert isinstance(end.failure(), AiError)
+    assert (len(seen), at) == (1, 0)
+
+
+def test_a_schedule_of_ones_own_decides() -> None:
+    """Any schedule over the error may be given."""
+    transport, seen = _flaky(_status(500))
+
+    asked = _post("https://x.example", transport=transport, retry=Schedule.recurs(5))
+
+    assert getattr(_reason(asked), "status", None) == 500
+    assert len(seen) == 6
+
+
+def test_a_bug_is_no_failure() -> None:
+    """What is neither HTTP nor the network is a defect, with its traceback."""
+
+    def respond(_: httpx2.Request) -> httpx2.Response:
+        raise KeyError("bug")
+
+    with pytest.raises(KeyError, match="bug"):
+        fx.run(_mocked(respond))
+
+
+def test_a_secret_that_is_repeated_is_not_shown() -> None:
+    """Where the provider repeats the key, as is or behind its scheme, the failure holds none of it."""
+    for body in (f'{{"error": {{"message": "bad key {KEY}"}}}}', f"bad key {KEY} " * 20, f"<h1>Bearer {KEY}</h1>"):
+        for status in (200, 401):
+            reply = httpx2.Response(status, content=body.encode(), headers={"content-type": "text/plain"})
+            asked = _mocked(_always(reply), headers={"authorization": Secret(f"Bearer {KEY}")})
+            failure: AiError = fx.run_result(asked).failure()
+
+            assert "(secret)" in failure.message
+            assert KEY[:8] not in f"{failure!r} {failure} {failure.to_json()} {msgspec.json.encode(failure)!r}"
+
+
+def test_a_key_in_plain_text_is_not_shown_either() -> None:
+    """A header for keys is a secret, also where its value was given as a plain text."""
+    asked = _mocked(lambda _: httpx2.Response(401, text=f"bad {KEY}"), headers={"X-API-Key": KEY})
+
+    assert getattr(_reason(asked), "description", None) == "bad (secret)"
+
+
+def test_a_short_key_leaves_words_whole() -> None:
+    """A key of one letter, as servers without keys are given, is taken out only where it stands alone."""
+    asked = _mocked(lambda _: httpx2.Response(400, text="max x exceeded"), headers={"x-api-key": Secret("x")})
+
+    assert getattr(_reason(asked), "description", None) == "max (secret) exceeded"
+
+
+class _Endless(httpx2.AsyncByteStream):
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65_536
+
+
+def test_the_body_of_an_error_is_not_read_for_ever(backend: Backend) -> None:
+    """An error whose body does not end is its status, after a part of it."""
+    reason = _reason(_mocked(lambda _: httpx2.Response(500, stream=_Endless())), backend)
+
+    assert isinstance(reason, InternalProviderError)
+
+
+def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
+    """A line break in a key is told as such, without the key; so is a strange character in another header."""
+    reason = _reason(_mocked(lambda _: _status(200), headers={"x-api-key": Secret(f"{KEY}\n")}))
+    plain = _reason(_mocked(lambda _: _status(200), headers={"x-mode": "größe\n"}))
+
+    assert isinstance(reason, AuthenticationError)
+    assert (reason.kind, "'x-api-key'" in reason.message) == ("InvalidKey", True)
+    assert KEY not in repr(reason)
+    assert isinstance(plain, NetworkError)
+    assert plain.kind == "EncodeError"
+
+
+def test_no_log_holds_a_secret(caplog: pytest.LogCaptureFixture) -> None:
+    """At the most talkative level, no library writes the key, the password or a proxy's password."""
+    with caplog.at_level(logging.DEBUG), peer([OK]) as server:
+        url = server.url.replace("http://", "http://ann:word-of-ann@")
+        fx.run(_post(url, headers={"x-api-key": Secret(KEY)}))
+
+    assert server.seen[0].headers["x-api-key"] == KEY
+    assert caplog.text
+    assert KEY not in caplog.text
+    assert "word-of-ann" not in caplog.text
+
+
+def test_a_traceback_with_locals_holds_no_secret() -> None:
+    """A bug inside a request, shown with the repr of each local, shows no key."""
+    shown: list[str] = []
+
+    def respond(_: httpx2.Request) -> httpx2.Response:
+        raise KeyError("bug")
+
+    try:
+        fx.run(_mocked(respond, headers={"authorization": Secret(f"Bearer {KEY}")}))
+    except KeyError as error:
+        trace = error.__traceback__
+        while trace is not None:
+            if "/tests/" not in trace.tb_frame.f_code.co_filename:
+                shown.extend(f"{name}={value!r}" for name, value in trace.tb_frame.f_locals.items())
+            trace = trace.tb_next
+
+    assert any("response" in one or "request" in one for one in shown)
+    assert not [one for one in shown if KEY in one]
+
+
+def test_a_wrong_parameter_is_named() -> None:
+    """The parameter that the provider blames is in the reason."""
+    body = {"error": {"message": "too big", "param": "max_tokens"}}
+
+    reason = _reason(_mocked(lambda _: httpx2.Response(400, json=body)))
+
+    assert reason == InvalidRequestError("max_tokens", None, "too big")

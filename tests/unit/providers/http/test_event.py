@@ -1,0 +1,192 @@
+"""Server-sent events out of bytes: the standard's rules, any split of the bytes, and what breaks a stream."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fxai.messages.reason import InvalidOutputError
+from fxai.providers.http import Event, EventReader, read_events
+
+LINES = st.sampled_from(
+    [
+        b"",
+        b":",
+        b": keep-alive",
+        b"data",
+        b"data:",
+        b"data: a",
+        b"data:  b",
+        b"data:x:y",
+        "data: größe 𝄞 \u2028".encode(),
+        b'data: {"a": 1}',
+        b"event: delta",
+        b"event:",
+        b"event",
+        b"id: 7",
+        b"id",
+        b"id: a\0b",
+        b"retry: 10",
+        b"unknown: field",
+        b"no field",
+        b"data: \xff",
+        b"\xef\xbb\xbfdata: behind a BOM",
+    ]
+)
+STREAMS = st.lists(st.tuples(LINES, st.sampled_from([b"\n", b"\r", b"\r\n"])), max_size=12).map(
+    lambda lines: b"".join(line + end for line, end in lines)
+)
+
+
+def _read(data: bytes) -> tuple[Event, ...]:
+    events, fault = read_events([data])
+    assert fault is None
+    return events
+
+
+def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:
+    places = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
+    return [data[start:end] for start, end in pairwise(places)]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (b"", []),
+        (b"data: a\n\n", [Event("message", "a")]),
+        (b"data:a\n\n", [Event("message", "a")]),
+        (b"data:  a\n\n", [Event("message", " a")]),
+        (b"data\n\n", [Event("message", "")]),
+        (b"data: a\ndata:\ndata: b\n\n", [Event("message", "a\n\nb")]),
+        (b"event: x\ndata: a\n\ndata: b\n\n", [Event("x", "a"), Event("message", "b")]),
+        (b"event: x\n\ndata: b\n\n", [Event("message", "b")]),
+        (b": a comment\ndata: a\n:\n\n", [Event("message", "a")]),
+        (b"\n\n\ndata: a\n\n\n", [Event("message", "a")]),
+        (b"data: a\r\rdata: b\r\n\r\n", [Event("message", "a"), Event("message", "b")]),
+        (b"data: a\r\n\ndata: b\n\r", [Event("message", "a"), Event("message", "b")]),
+        (b"id: 1\ndata: a\n\ndata: b\n\n", [Event("message", "a", "1"), Event("message", "b", "1")]),
+        (b"id: 1\ndata: a\n\nid\ndata: b\n\n", [Event("message", "a", "1"), Event("message", "b", "")]),
+        (b"id: 1\nid: 2\0\ndata: a\n\n", [Event("message", "a", "1")]),
+        (b"retry: 5\ndata: a\n\n", [Event("message", "a")]),
+        (b"datas: x\ndata: a\n\n", [Event("message", "a")]),
+        (b"\xef\xbb\xbfdata: a\n\n", [Event("message", "a")]),
+        (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\ndata: b\n\n", [Event("message", "b")]),
+        ("data: \u2028\u0085\x0b\n\n".encode(), [Event("message", "\u2028\u0085\x0b")]),
+    ],
+)
+def test_bytes_are_read_by_the_standard(data: bytes, expected: list[Event]) -> None:
+    """Fields, comments, line ends, ids, names, and a byte order mark, as the WHATWG standard says."""
+    assert list(_read(data)) == expected
+
+
+@given(STREAMS, st.lists(st.integers(0, 500), max_size=20))
+def test_any_split_gives_the_same_events(data: bytes, cuts: list[int]) -> None:
+    """Wherever the bytes are cut, the events and the fault are those of the whole."""
+    assert read_events(_pieces(data, cuts)) == read_events([data])
+
+
+@given(STREAMS)
+def test_a_split_at_every_byte_gives_the_same_events(data: bytes) -> None:
+    """Fed byte by byte, the events and the fault are those of the whole."""
+    assert read_events([data[place : place + 1] for place in range(len(data))]) == read_events([data])
+
+
+@given(STREAMS, st.integers(0, 500))
+def test_a_cut_stream_keeps_what_came(data: bytes, cut: int) -> None:
+    """The events of a stream that is cut are the first ones of the whole; a fault of the whole is not hidden by it."""
+    whole, _ = read_events([data])
+    part, fault = read_events([data[: cut % (len(data) + 1)]])
+
+    assert part == whole[: len(part)]
+    assert fault is None or isinstance(fault, InvalidOutputError)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.text(st.characters(codec="utf-8", exclude_characters="\r\n"), min_size=1, max_size=5).filter(
+                lambda name: name[0] != " "
+            ),
+            st.text(st.characters(codec="utf-8", exclude_characters="\r"), max_size=20),
+        ),
+        max_size=5,
+    )
+)
+def test_what_is_written_is_read(written: list[tuple[str, str]]) -> None:
+    """Events written by the standard's rules are read back, whatever is in their names and their data."""
+    lines = [f"event: {name}\n" + "".join(f"data: {line}\n" for line in data.split("\n")) for name, data in written]
+
+    events = _read("".join(f"{line}\n" for line in lines).encode())
+
+    assert [(event.name, event.data) for event in events] == written
+
+
+@pytest.mark.parametrize("rest", [b"da", b"data: b", b"data: b\n", b"event: x\n", b"data: b\r\nda", b"data: b\n:"])
+def test_an_end_in_the_middle_of_an_event_is_a_fault(rest: bytes) -> None:
+    """What came before the end is given; the unfinished event is a fault, not an event."""
+    events, fault = read_events([b"data: a\n\n" + rest])
+
+    assert events == (Event("message", "a"),)
+    assert fault is not None
+    assert "in the middle of an event" in fault.message
+
+
+@pytest.mark.parametrize("rest", [b"", b"\n", b": keep", b":\n", b"id: 1\n", b"retry: 1\n"])
+def test_an_end_between_events_is_none(rest: bytes) -> None:
+    """Comments and fields that make no event may stand before the end."""
+    assert read_events([b"data: a\n\n" + rest])[1] is None
+
+
+def test_bytes_that_are_not_utf8_are_a_fault_that_says_where() -> None:
+    """The events before it are given, those behind it are not."""
+    events, fault = read_events([b"data: a\n\ndata: \xc3\x28\n\ndata: c\n\n"])
+
+    assert events == (Event("message", "a"),)
+    assert fault is not None
+    assert "byte 15 of the stream is not UTF-8" in fault.message
+
+
+def test_an_event_that_is_too_large_is_a_fault() -> None:
+    """Neither one endless line nor endless lines are kept beyond the limit; small events go on for ever."""
+    line = read_events([b"data: a\n\n", b"data: ", *[b"x" * 10] * 100], largest=100)
+    lines = read_events([b"data: x\n"] * 100, largest=100)
+    small = read_events([b"data: x\n\n: keep-alive\n"] * 100, largest=100)
+
+    assert line[0] == (Event("message", "a"),)
+    assert line[1] == lines[1] == InvalidOutputError("an event is larger than the 100 bytes that are allowed")
+    assert (len(small[0]), small[1]) == (100, None)
+
+
+def test_nothing_is_read_behind_a_fault() -> None:
+    """A reader that has seen a fault gives no more events and keeps the fault."""
+    reader = EventReader()
+    reader.feed(b"data: \xff\n\n")
+
+    assert reader.feed(b"data: a\n\n") == []
+    assert reader.fault is not None
+    assert reader.end() == reader.fault
+
+
+@settings(max_examples=5, deadline=None)
+@given(st.integers(1, 7))
+def test_large_events_come_through_in_small_pieces(size: int) -> None:
+    """A megabyte of data in pieces of a few bytes is read: the pieces are joined once."""
+    data = json.dumps("größe" * 20_000, ensure_ascii=False).encode()
+    stream = b"data: " + data + b"\n\n"
+
+    events, fault = read_events([stream[start : start + size] for start in range(0, len(stream), size)])
+
+    assert fault is None
+    assert events[0].data.encode() == data
+
+
+def test_the_reader_imports_no_http() -> None:
+    """Reading events needs nothing but bytes: no HTTP is imported by its module."""
+    source = Path(__file__).parents[4] / "fxai" / "providers" / "http" / "event.py"
+
+    assert "httpx2" not in source.read_text(encoding="utf-8")
