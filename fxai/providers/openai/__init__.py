@@ -1,4 +1,4 @@
-"""Floor 6. OpenAI: what a request says of tools on Responses and Chat Completions, and OpenAI's own tools.
+"""Floor 6. OpenAI: its models by Responses and Chat Completions, as a layer and as pure functions, and its own tools.
 
 >>> from fxai.tools.toolkit import Toolkit
 >>> prepare_tools(Toolkit.make(web_search()), model="gpt-5.5").tools
@@ -32,6 +32,14 @@ from fxai.providers.openai.action import (
     UpdateFile,
     Wait,
 )
+from fxai.providers.openai.embedding import (
+    OpenAIEmbeddingModel,
+    embedding_layer,
+    prepare_embedding,
+    read_embeddings,
+)
+from fxai.providers.openai.failure import ReplyError
+from fxai.providers.openai.format import ResponseFormat, prepare_response_format
 from fxai.providers.openai.handled import (
     apply_patch,
     computer,
@@ -53,7 +61,11 @@ from fxai.providers.openai.hosted import (
     web_search,
     web_search_preview,
 )
+from fxai.providers.openai.input import SystemRole
+from fxai.providers.openai.model import BASE_URL, OpenAIModel, layer
 from fxai.providers.openai.prepare import prepare_tools, supports_strict_tools
+from fxai.providers.openai.reply import read_reply
+from fxai.providers.openai.request import Profile, WireRequest, prepare_prompt, prepare_request
 from fxai.providers.openai.setting import (
     Approval,
     ApprovalRules,
@@ -87,6 +99,7 @@ from fxai.providers.openai.setting import (
 from fxai.providers.openai.wire import Api
 
 __all__ = [
+    "BASE_URL",
     "Api",
     "Approval",
     "ApprovalRules",
@@ -121,9 +134,14 @@ __all__ = [
     "Move",
     "NetworkAllowlist",
     "NetworkDisabled",
+    "OpenAIEmbeddingModel",
+    "OpenAIModel",
     "PatchOperation",
     "Point",
+    "Profile",
     "Ranking",
+    "ReplyError",
+    "ResponseFormat",
     "SafetyCheck",
     "Screen",
     "Screenshot",
@@ -138,21 +156,31 @@ __all__ = [
     "SkillSource",
     "Svg",
     "SvgReasoning",
+    "SystemRole",
     "Type",
     "UpdateFile",
     "UserLocation",
     "Wait",
+    "WireRequest",
     "apply_patch",
     "code_interpreter",
     "computer",
     "computer_use_preview",
     "custom",
+    "embedding_layer",
     "file_search",
     "image_generation",
+    "layer",
     "local_shell",
     "mcp",
+    "prepare_embedding",
+    "prepare_prompt",
+    "prepare_request",
+    "prepare_response_format",
     "prepare_tools",
     "programmatic_tool_calling",
+    "read_embeddings",
+    "read_reply",
     "shell",
     "supports_strict_tools",
     "tool_search",

@@ -1,0 +1,176 @@
+"""Conversations: a prompt as the messages of OpenAI's Chat Completions API, which servers of others speak as well.
+
+Results stand right behind the calls that they answer, wherever the prompt has them, as the API demands. Files in a
+result have no place in a tool message: they follow in a message of the user.
+
+>>> from fxai.models.preparation import Notes
+>>> from fxai.providers.openai.prepare import prepare_tools
+>>> write_messages(Prompt.make("Hello"), Offer(prepare_tools([], model="m", api="chat")), Notes())
+[{'role': 'user', 'content': 'Hello'}]
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+
+from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPart
+from fxai.messages.prompt import AssistantMessage, Prompt, UserMessage
+from fxai.models.preparation import Notes
+from fxai.providers.openai.call import item_type
+from fxai.providers.openai.file import chat_file
+from fxai.providers.openai.mark import marks
+from fxai.providers.openai.offer import Offer
+from fxai.providers.openai.output import contents_of, result_text
+from fxai.providers.openai.pairing import hold_answered
+
+__all__ = ["THOUGHTS", "ChatRole", "write_messages"]
+
+THOUGHTS: Final = ("reasoning_content", "reasoning")
+"""The fields that servers of others write reasoning into; OpenAI's own Chat Completions shows none."""
+
+ChatRole: TypeAlias = Literal["system", "developer"]
+"""The role of system messages."""
+
+_Message: TypeAlias = dict[str, Any]
+
+
+def write_messages(prompt: Prompt, offer: Offer, notes: Notes, *, system_role: ChatRole = "system") -> list[_Message]:
+    """A prompt as messages.
+
+    Args:
+        prompt: what was said.
+        offer: the tools of the request: names and parameters of earlier calls are written as these are.
+        notes: where what cannot be sent is noted.
+        system_role: the role of system messages.
+
+    Raises:
+        PreparationError: a call has no result; a file of a kind that the wire does not take.
+    """
+    hold_answered(prompt)
+    writer = _Writer(prompt, offer, notes)
+    for message in prompt:
+        match message.role:
+            case "system":
+                writer.messages.append({"role": system_role, "content": message.content})
+            case "user":
+                writer.user(message)
+            case "assistant":
+                writer.assistant(message)
+            case "tool":
+                writer.answers(part for part in message.content if part.type == "tool-result")
+    return writer.messages
+
+
+@final
+class _Writer:
+    """What writes the messages of one prompt, in order."""
+
+    def __init__(self, prompt: Prompt, offer: Offer, notes: Notes) -> None:
+        self.messages: list[_Message] = []
+        self._results = _results(prompt)
+        self._offer = offer
+        self._notes = notes
+
+    def user(self, message: UserMessage) -> None:
+        """What a user said: a text alone as a text, anything else as a list."""
+        content = message.content
+        if len(content) == 1 and content[0].type == "text" and not content[0].metadata:
+            self.messages.append({"role": "user", "content": content[0].text})
+        else:
+            self.messages.append({"role": "user", "content": [_shown(part) for part in content]})
+
+    def assistant(self, message: AssistantMessage) -> None:
+        """What a model said, and right behind it the results of its calls."""
+        texts = [part for part in message.content if part.type == "text" and "item" not in marks(part)]
+        calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
+        said: _Message = {"role": "assistant"}
+        spoken = "".join(part.text for part in texts if not marks(part).get("refusal"))
+        refused = "".join(part.text for part in texts if marks(part).get("refusal"))
+        if spoken:
+            said["content"] = spoken
+        if refused:
+            said["refusal"] = refused
+        said.update(self._beside(message))
+        if calls:
+            said["tool_calls"] = [self._call(part) for part in calls]
+        if len(said) > 1:
+            self.messages.append(said)
+        self.answers([self._results[call.id][0] for call in calls if self._results.get(call.id)])
+
+    def _beside(self, message: AssistantMessage) -> _Message:
+        """What is neither text nor call, as far as the wire has a place for it."""
+        beside: dict[str, Any] = {}
+        for part in message.content:
+            said = marks(part)
+            if part.type == "reasoning" and said.get("field") in THOUGHTS:
+                beside[said["field"]] = beside.get(said["field"], "") + part.text
+            elif part.type == "file" and "audio" in said:
+                beside["audio"] = {"id": said["audio"]}
+            elif part.type == "reasoning":
+                self._lost("reasoning", "it has no place for it")
+            elif part.type == "file":
+                self._lost(f"a file ({part.media_type}) that a model made", "it takes files from users alone")
+            elif part.type == "tool-call" and part.provider_executed:
+                self._lost(f"the call of {part.name!r} that a provider ran", "it has no place for it")
+        return beside
+
+    def _call(self, part: ToolCallPart) -> _Message:
+        wire = self._offer.prepared.wire_call(part.name, part.params)
+        given = wire.params if part.params_text is None else part.params_text
+        text = given if part.params_text is not None else msgspec.json.encode(given).decode()
+        if item_type(part, self._offer) == "custom_tool_call":
+            return {"id": part.id, "type": "custom", "custom": {"name": wire.name, "input": _plain(given, text)}}
+        return {"id": part.id, "type": "function", "function": {"name": wire.name, "arguments": text}}
+
+    def answers(self, results: Iterable[ToolResultPart]) -> None:
+        """The results that were not written yet, and the files that they hold."""
+        files: list[FilePart] = []
+        for part in results:
+            waiting = self._results[part.id]
+            if not waiting or waiting[0] is not part:
+                continue
+            waiting.popleft()
+            contents = contents_of(part)
+            own = [] if contents is None else [one for one in contents if one.type == "file"]
+            said = result_text(part) if contents is None else _texts_of(contents, len(own))
+            self.messages.append({"role": "tool", "tool_call_id": part.id, "content": said})
+            files.extend(own)
+        if files:
+            self.messages.append({"role": "user", "content": [chat_file(part) for part in files]})
+
+    def _lost(self, what: str, why: str) -> None:
+        said = f"{what} is not sent to OpenAI's Chat Completions API: {why}"
+        if all(warning.message != said for warning in self._notes.warnings):
+            self._notes.warn("other", None, said)
+
+
+def _results(prompt: Prompt) -> Mapping[str, deque[ToolResultPart]]:
+    """The results by the id of their call, in order: some servers give the same ids in each turn."""
+    found: defaultdict[str, deque[ToolResultPart]] = defaultdict(deque)
+    for message in prompt:
+        if message.role == "tool":
+            for part in message.content:
+                if part.type == "tool-result":
+                    found[part.id].append(part)
+    return found
+
+
+def _plain(given: Any, text: str) -> str:
+    return given if isinstance(given, str) else text
+
+
+def _texts_of(contents: list[TextPart | FilePart], files: int) -> str:
+    texts = [part.text for part in contents if part.type == "text"]
+    return "\n".join([*texts, f"({files} file{'s' if files > 1 else ''} in the next message)"])
+
+
+def _shown(part: TextPart | FilePart) -> _Message:
+    if part.type == "file":
+        return chat_file(part)
+    said = marks(part)
+    extras = {key: said[key] for key in ("prompt_cache_breakpoint",) if key in said}
+    return {"type": "text", "text": part.text, **extras}

@@ -1,0 +1,218 @@
+"""OpenAI's embeddings as a service: texts as vectors, by the API `/embeddings`, which most compatible servers have too.
+
+>>> prepare_embedding(("Hello", "Good day"), model="text-embedding-3-small", dimensions=256)
+{'model': 'text-embedding-3-small', 'input': ['Hello', 'Good day'], 'dimensions': 256}
+>>> read_embeddings(b'{"data": [{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}]}').vectors
+((1.0, 0.0), (0.0, 1.0))
+"""
+
+from __future__ import annotations
+
+import struct
+from base64 import b64decode
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.effects import fx
+from fxai.effects.effect import Effect, Gen
+from fxai.effects.layer import Layer
+from fxai.effects.schedule import Schedule
+from fxai.effects.scope import Scope
+from fxai.messages.errors import AiError, ModelUnavailableError
+from fxai.messages.usage import Usage
+from fxai.models.embedding import EmbeddingModel, Embeddings, Vector
+from fxai.providers.http.client import RETRY, Client
+from fxai.providers.http.secret import Secret
+from fxai.providers.http.timeout import TIMEOUT, Timeout
+from fxai.providers.openai.account import MODULE, Key, open_account
+from fxai.providers.openai.failure import ReplyError, broken, reason_of_error
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["MOST_TEXTS", "OpenAIEmbeddingModel", "embedding_layer", "prepare_embedding", "read_embeddings"]
+
+MOST_TEXTS: Final = 2048
+"""The most texts that OpenAI takes in one request."""
+
+
+class _Item(msgspec.Struct):
+    embedding: Vector | str
+    index: int | None = None
+
+
+class _Tokens(msgspec.Struct):
+    prompt_tokens: int | None = None
+
+
+class _Reply(msgspec.Struct):
+    data: list[_Item] = []
+    usage: _Tokens | None = None
+    error: Any = None
+
+
+def prepare_embedding(
+    texts: tuple[str, ...], *, model: str, dimensions: int | None = None, user: str | None = None
+) -> dict[str, Any]:
+    """What is sent for these texts: a pure function.
+
+    Args:
+        texts: The texts; OpenAI takes none that is empty or has more than 8,192 tokens, and 300,000 tokens in all.
+        model: The model's name.
+        dimensions: How many the vectors are to have; None: as many as the model gives.
+        user: Who asks, for OpenAI's watch on abuse.
+    """
+    said = {"model": model, "input": list(texts), "dimensions": dimensions, "user": user}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def read_embeddings(reply: bytes) -> Embeddings:
+    """The vectors of an answer, in the order of the texts, whatever order they came in.
+
+    Raises:
+        ReplyError: It is not what the API answers, or it is an error.
+    """
+    try:
+        said = msgspec.json.decode(reply, type=_Reply)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        raise broken(f"the answer is no list of embeddings: {error}") from None
+    if said.error:
+        raise ReplyError(reason_of_error(said.error))
+    places = [at if item.index is None else item.index for at, item in enumerate(said.data)]
+    if sorted(places) != list(range(len(places))):
+        raise broken(f"the embeddings are not numbered from 0 on, each once: {places[:20]}", "/data")
+
+    in_order = sorted(zip(places, said.data, strict=True), key=lambda pair: pair[0])
+    usage = Usage(input_tokens=said.usage.prompt_tokens) if said.usage is not None else Usage()
+    return Embeddings(tuple(_vector(at, item.embedding) for at, item in in_order), usage)
+
+
+def _vector(at: int, said: Vector | str) -> Vector:
+    """The vector as numbers, also where a server writes it as 32-bit floats in base64."""
+    if not isinstance(said, str):
+        return said
+    try:
+        data = b64decode(said, validate=True)
+        return struct.unpack(f"<{len(data) // 4}f", data)
+    except (ValueError, struct.error) as error:
+        raise broken(f"the embedding is neither numbers nor base64 of them: {error}", f"/data/{at}/embedding") from None
+
+
+@final
+class OpenAIEmbeddingModel(EmbeddingModel):
+    """A model of OpenAI's, or of a compatible server, that embeds texts; `embedding_layer` makes one.
+
+    Args:
+        client: What sends its requests.
+        name: The model's name there.
+        dimensions: How many its vectors are to have.
+        user: Who asks.
+        most: The most texts of one request.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        *,
+        dimensions: int | None = None,
+        user: str | None = None,
+        most: int = MOST_TEXTS,
+    ) -> None:
+        self._client = client
+        self._dimensions = dimensions
+        self._user = user
+        self._most = most
+        self.name = name
+        """The model's name."""
+
+    @property
+    @override
+    def most(self) -> int:
+        return self._most
+
+    @override
+    def ask(self, texts: tuple[str, ...]) -> Effect[Embeddings, AiError]:
+        """The vectors of these texts, in one request.
+
+        Fails with:
+            AiError: The provider refuses it or cannot be reached, or its answer is none.
+        """
+        body = msgspec.json.encode(
+            prepare_embedding(texts, model=self.name, dimensions=self._dimensions, user=self._user)
+        )
+
+        def read(reply: bytes) -> Effect[Embeddings, AiError]:
+            try:
+                return fx.succeed(read_embeddings(reply))
+            except ReplyError as error:
+                return fx.fail(AiError(MODULE, "embed", error.reason))
+
+        return self._client.post("/embeddings", body, method="embed").flat_map(lambda answer: read(answer.body))
+
+
+def embedding_layer(
+    model: str | None = None,
+    *,
+    dimensions: int | None = None,
+    user: str | None = None,
+    most: int = MOST_TEXTS,
+    api_key: Key = None,
+    base_url: str | None = None,
+    organization: str | None = None,
+    project: str | None = None,
+    headers: Mapping[str, str | Secret] | None = None,
+    timeout: Timeout | float | None = TIMEOUT,
+    proxy: str | None = None,
+    retry: Schedule[AiError, Any] | None = RETRY,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> Layer[EmbeddingModel, AiError]:
+    """The layer of a model of OpenAI's that embeds, or of a server that has the same API. Needs the extra `openai`.
+
+    Args:
+        model: The model's name, such as `"text-embedding-3-small"`.
+        dimensions: How many the vectors are to have, from `text-embedding-3` on; None: as many as the model gives.
+        user: Who asks, for OpenAI's watch on abuse.
+        most: The most texts of one request; take fewer where long texts would pass 300,000 tokens together.
+        api_key: As of `layer`, and so are the arguments from here on.
+        base_url: Where the API is.
+        organization: Whom to charge.
+        project: Which project to charge.
+        headers: Sent with each request.
+        timeout: The longest waits.
+        proxy: The URL of a proxy.
+        retry: When a request is sent again; None: never.
+        transport: What carries the requests in place of the network.
+
+    Fails with:
+        AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, or the extra is not
+            installed; `NetworkError("InvalidUrlError")`.
+
+    Raises:
+        ValueError: `most` is less than 1.
+    """
+    if most < 1:
+        raise ValueError(f"most is {most}: a request has at least 1 text")
+    nameless = ModelUnavailableError("(unnamed)", "unknown-model", 'say which, as in "openai:text-embedding-3-small"')
+
+    @fx.gen
+    def opened() -> Gen[EmbeddingModel, AiError, Scope]:
+        if not model:
+            yield from fx.fail(AiError(MODULE, "embedding_layer", nameless))
+        client = yield from open_account(
+            api_key=api_key,
+            base_url=base_url,
+            organization=organization,
+            project=project,
+            headers=headers,
+            timeout=timeout,
+            proxy=proxy,
+            retry=retry,
+            transport=transport,
+        )
+        return OpenAIEmbeddingModel(client, model or "", dimensions=dimensions, user=user, most=most)
+
+    return Layer.scoped(EmbeddingModel, opened())

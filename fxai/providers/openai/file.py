@@ -1,0 +1,103 @@
+"""Files on OpenAI's wires: images, documents and sounds that a user or a tool gives.
+
+A file is sent as its bytes, as the URL where it is, or by the id of an upload: a URL that is `file-…` means that id.
+
+>>> from fxai.messages.content import FilePart
+>>> input_file(FilePart.of_url("image/png", "https://example.org/cat.png"))
+{'type': 'input_image', 'detail': 'auto', 'image_url': 'https://example.org/cat.png'}
+>>> chat_file(FilePart("audio/wav", b"RIFF"))
+{'type': 'input_audio', 'input_audio': {'data': 'UklGRg==', 'format': 'wav'}}
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from typing import Any, Final
+
+from fxai.messages.content import FilePart, FileUrl
+from fxai.messages.reason import InvalidUserInputError
+from fxai.models.prepared import PreparationError
+from fxai.providers.openai.mark import marks
+
+__all__ = ["chat_file", "input_file"]
+
+_UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
+_SOUNDS: Final = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/mp3": "mp3",
+    "audio/mpeg": "mp3",
+}
+
+
+def input_file(part: FilePart) -> dict[str, Any]:
+    """A file as Responses takes it: an `input_image` or an `input_file`.
+
+    Its metadata under `"openai"` may say `detail`, and `prompt_cache_breakpoint`.
+
+    Raises:
+        PreparationError: it is a sound or a film, which Responses does not take.
+    """
+    said = marks(part)
+    extras = {key: said[key] for key in ("detail", "prompt_cache_breakpoint") if key in said}
+    if part.media_type.startswith("image/"):
+        place = {"file_id": _uploaded(part)} if _uploaded(part) else {"image_url": _url(part)}
+        return {"type": "input_image", "detail": "auto", **extras, **place}
+    if part.media_type.startswith(("audio/", "video/")):
+        raise _refused(part, "Responses takes images and documents; Chat Completions takes sounds")
+    if _uploaded(part):
+        return {"type": "input_file", **extras, "file_id": _uploaded(part)}
+    if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
+        return {"type": "input_file", **extras, "file_url": part.data.url}
+    return {"type": "input_file", **extras, "filename": _named(part), "file_data": _url(part)}
+
+
+def chat_file(part: FilePart) -> dict[str, Any]:
+    """A file as Chat Completions takes it: an `image_url`, an `input_audio` or a `file`.
+
+    Raises:
+        PreparationError: a sound of another format than WAV and MP3, a film, or a URL of something that is no image.
+    """
+    said = marks(part)
+    extras = {key: said[key] for key in ("prompt_cache_breakpoint",) if key in said}
+    if part.media_type.startswith("image/") and not _uploaded(part):
+        detail = {"detail": said["detail"]} if "detail" in said else {}
+        return {"type": "image_url", **extras, "image_url": {"url": _url(part), **detail}}
+    if part.media_type.startswith("video/"):
+        raise _refused(part, "Chat Completions takes images, sounds and documents")
+    if part.media_type.startswith("audio/"):
+        return {"type": "input_audio", **extras, "input_audio": _sound(part)}
+    if _uploaded(part):
+        return {"type": "file", **extras, "file": {"file_id": _uploaded(part)}}
+    if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
+        raise _refused(part, "Chat Completions fetches images only: give the bytes, or use Responses")
+    return {"type": "file", **extras, "file": {"filename": _named(part), "file_data": _url(part)}}
+
+
+def _sound(part: FilePart) -> dict[str, str]:
+    form = _SOUNDS.get(part.media_type)
+    if form is None or isinstance(part.data, FileUrl):
+        raise _refused(part, "Chat Completions takes the bytes of WAV and MP3")
+    return {"data": b64encode(part.data).decode(), "format": form}
+
+
+def _uploaded(part: FilePart) -> str | None:
+    given = part.data
+    return given.url if isinstance(given, FileUrl) and _UPLOADED.fullmatch(given.url) else None
+
+
+def _url(part: FilePart) -> str:
+    if isinstance(part.data, FileUrl):
+        return part.data.url
+    return f"data:{part.media_type};base64,{b64encode(part.data).decode()}"
+
+
+def _named(part: FilePart) -> str:
+    return part.file_name or f"file.{part.media_type.rpartition('/')[2].partition('+')[0] or 'bin'}"
+
+
+def _refused(part: FilePart, why: str) -> PreparationError:
+    name = f" {part.file_name!r}" if part.file_name else ""
+    return PreparationError(InvalidUserInputError(f"the file{name} ({part.media_type}) cannot be sent: {why}"))

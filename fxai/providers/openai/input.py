@@ -1,0 +1,219 @@
+"""Input: a prompt as the items of OpenAI's Responses API.
+
+What came from the provider goes back as it came: items that it made are made again from their parts, with their ids
+and encrypted content. What it has no place for is noted.
+
+>>> from fxai.models.preparation import Notes
+>>> from fxai.providers.openai.prepare import prepare_tools
+>>> written = write_input(Prompt.make("Hello").set_system("Be brief."), Offer(prepare_tools([], model="m")), Notes())
+>>> written.instructions, written.items
+('Be brief.', [{'type': 'message', 'role': 'user', 'content': [{'type': 'input_text', 'text': 'Hello'}]}])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any, Literal, TypeAlias, final
+
+import msgspec
+
+from fxai.messages.content import AssistantContent, FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from fxai.messages.part import AnyPart
+from fxai.messages.prompt import AssistantMessage, Prompt, ToolMessage
+from fxai.models.preparation import Notes
+from fxai.providers.openai.call import item_of, output_of
+from fxai.providers.openai.file import input_file
+from fxai.providers.openai.hosted_call import ANSWERED, HOSTED, PAIRED, hosted_item
+from fxai.providers.openai.mark import marks
+from fxai.providers.openai.offer import Offer
+from fxai.providers.openai.pairing import calls_of, hold_answered
+
+__all__ = ["Input", "SystemRole", "reply_items", "write_input"]
+
+SystemRole: TypeAlias = Literal["instructions", "system", "developer"]
+"""How system messages are sent: those at the front as the request's instructions, or all as messages of a role."""
+
+_Item: TypeAlias = dict[str, Any]
+
+
+@final
+class Input(msgspec.Struct, frozen=True):
+    """A prompt on Responses."""
+
+    items: list[_Item]
+    instructions: str | None = None
+
+
+def write_input(
+    prompt: Prompt, offer: Offer, notes: Notes, *, system_role: SystemRole = "instructions", stored: bool = True
+) -> Input:
+    """A prompt as items.
+
+    Args:
+        prompt: what was said.
+        offer: the tools of the request: names and parameters of earlier calls are written as these are.
+        notes: where what cannot be sent is noted.
+        system_role: how system messages are sent.
+        stored: whether the provider stored its answers: without, reasoning can go back in encrypted form alone.
+
+    Raises:
+        PreparationError: a call has no result; a file of a kind that the wire does not take.
+    """
+    hold_answered(prompt)
+    writer = _Writer(prompt, offer, notes, stored=stored)
+    messages = list(prompt)
+    front = 0
+    if system_role == "instructions":
+        while front < len(messages) and messages[front].role == "system":
+            front += 1
+    leading = Prompt(messages[:front]).system()
+    later = "developer" if system_role == "instructions" else system_role
+    for message in messages[front:]:
+        match message.role:
+            case "system":
+                told = _said(message.content, marks(message))
+                writer.items.append({"type": "message", "role": later, "content": [told]})
+            case "user":
+                content = [shown(part) for part in message.content]
+                writer.items.append({"type": "message", "role": "user", "content": content})
+            case "assistant":
+                writer.assistant(message)
+            case "tool":
+                writer.answers(message)
+    return Input(writer.items, leading)
+
+
+def shown(part: TextPart | FilePart) -> _Item:
+    """A text or a file as what is said to the model."""
+    return _said(part.text, marks(part)) if part.type == "text" else input_file(part)
+
+
+def _said(text: str, said: Any) -> _Item:
+    mark = {key: said[key] for key in ("prompt_cache_breakpoint",) if key in said}
+    return {"type": "input_text", "text": text, **mark}
+
+
+def reply_items(parts: Iterable[AnyPart], offer: Offer) -> list[_Item]:
+    """The items that a response leaves in the history, as `write_input` writes them when it is asked again."""
+    prompt = Prompt.from_parts(parts)
+    writer = _Writer(prompt, offer, Notes(), stored=True)
+    for message in prompt:
+        if message.role == "assistant":
+            writer.assistant(message)
+    return writer.items
+
+
+@final
+class _Writer:
+    """What writes the messages of one prompt, in order."""
+
+    def __init__(self, prompt: Prompt, offer: Offer, notes: Notes, *, stored: bool) -> None:
+        self.items: list[_Item] = []
+        self._calls = calls_of(prompt)
+        self._offer = offer
+        self._notes = notes
+        self._stored = stored
+
+    def assistant(self, message: AssistantMessage) -> None:
+        """What a model said."""
+        results = {part.id: part for part in message.content if part.type == "tool-result"}
+        pictures = {str(marks(part).get("id")): part for part in message.content if part.type == "file"}
+        for (kind, _), group in groupby(message.content, key=_of_item):
+            parts: Any = list(group)
+            match kind:
+                case "text":
+                    self._texts(parts)
+                case "reasoning":
+                    self._reasoning(parts)
+                case "tool-call":
+                    for part in parts:
+                        self._call(part, results.get(part.id), pictures)
+                case _:
+                    for part in parts:
+                        self._other(part)
+
+    def _texts(self, parts: list[TextPart]) -> None:
+        said = marks(parts[0])
+        if "item" in said:
+            self.items.extend(marks(part)["item"] for part in parts)
+        elif "id" not in said:
+            self.items.extend(_spoken(part, said) for part in parts if part.text)
+        else:
+            phase = {"phase": said["phase"]} if "phase" in said else {}
+            about = {"id": said["id"], "status": said.get("status", "completed"), **phase}
+            content = [_output(part) for part in parts]
+            self.items.append({"type": "message", "role": "assistant", **about, "content": content})
+
+    def _reasoning(self, parts: list[ReasoningPart]) -> None:
+        said = {key: value for part in parts for key, value in marks(part).items()}
+        if "id" not in said:
+            self._lost("reasoning that another wire or provider wrote", "it cannot check it")
+            return
+        if not (self._stored or "encrypted_content" in said):
+            self._lost("reasoning without its encrypted content", "nothing is stored there")
+            return
+        item = {"type": "reasoning", "summary": _thoughts(parts, "summary"), "content": _thoughts(parts, "content")}
+        if not item["content"]:
+            del item["content"]
+        self.items.append({**item, **{key: said[key] for key in ("id", "encrypted_content", "status") if key in said}})
+
+    def _call(self, part: ToolCallPart, result: ToolResultPart | None, pictures: dict[str, FilePart]) -> None:
+        if not part.provider_executed:
+            self.items.append(item_of(part, self._offer))
+        elif marks(part).get("type") in HOSTED or marks(part).get("type") in PAIRED:
+            item = hosted_item(part, result, pictures)
+            if item is not None:
+                self.items.append(item)
+        else:
+            self._lost(f"the call of {part.name!r} that another provider ran", "it did not run it")
+
+    def _other(self, part: AssistantContent) -> None:
+        said = marks(part)
+        if part.type == "tool-result" and said.get("type") in ANSWERED:
+            about = {key: said[key] for key in ("id", "caller") if key in said}
+            pair = {} if part.id == about.get("id") else {"call_id": part.id}
+            self.items.append({"type": said["type"], **pair, **about, **part.result})
+        elif part.type == "file" and "id" not in said:
+            self._lost(f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone")
+
+    def answers(self, message: ToolMessage) -> None:
+        """What came back for a model's calls; approvals of ours are nothing to the provider."""
+        for part in message.content:
+            if part.type == "tool-result":
+                self.items.extend(output_of(part, self._calls.get(part.id), self._offer, shown))
+                continue
+            call = self._calls.get(part.approval_id)
+            if call is not None and marks(call).get("type") == "mcp_approval_request":
+                why = {} if part.reason is None else {"reason": part.reason}
+                about = {"approval_request_id": part.approval_id, "approve": part.approved}
+                self.items.append({"type": "mcp_approval_response", **about, **why})
+
+    def _lost(self, what: str, why: str) -> None:
+        said = f"{what} is not sent to OpenAI's Responses API: {why}"
+        if all(warning.message != said for warning in self._notes.warnings):
+            self._notes.warn("other", None, said)
+
+
+def _of_item(part: AssistantContent) -> tuple[str, Any]:
+    """The kind of a part, and the item that it is a piece of: parts of one item are neighbours."""
+    said = marks(part)
+    return part.type, ("item" in said, said.get("id")) if part.type in ("text", "reasoning") else None
+
+
+def _spoken(part: TextPart, said: Any) -> _Item:
+    phase = {"phase": said["phase"]} if "phase" in said else {}
+    return {"type": "message", "role": "assistant", **phase, "content": part.text}
+
+
+def _output(part: TextPart) -> _Item:
+    said = marks(part)
+    if said.get("refusal"):
+        return {"type": "refusal", "refusal": part.text}
+    probabilities = {"logprobs": said["logprobs"]} if "logprobs" in said else {}
+    return {"type": "output_text", "text": part.text, "annotations": said.get("annotations", []), **probabilities}
+
+
+def _thoughts(parts: list[ReasoningPart], kind: str) -> list[_Item]:
+    wire = "summary_text" if kind == "summary" else "reasoning_text"
+    return [{"type": wire, "text": part.text} for part in parts if marks(part).get("kind") == kind]

@@ -1,0 +1,281 @@
+"""OpenAI's language models as a service: a layer over one pool of connections, which is closed with its scope.
+
+>>> layer("gpt-5.5", api_key="sk-…").__class__.__name__
+'LayerOf'
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+import msgspec
+
+from fxai.effects import fx
+from fxai.effects.channel import END
+from fxai.effects.effect import Effect, EffectOf, FlatMap, Gen, Succeed, Suspend
+from fxai.effects.layer import Layer
+from fxai.effects.schedule import Schedule
+from fxai.effects.scope import Scope
+from fxai.effects.stream import Stream, StreamOf
+from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableError
+from fxai.messages.part import AnyPart, Part, StreamPart
+from fxai.models.language_model import LanguageModel
+from fxai.models.prepared import PreparationError
+from fxai.models.request import ModelRequest
+from fxai.providers.http.client import RETRY, Client
+from fxai.providers.http.event import Event
+from fxai.providers.http.secret import Secret
+from fxai.providers.http.timeout import TIMEOUT, Timeout
+from fxai.providers.openai.account import BASE_URL, MODULE, Key, open_account
+from fxai.providers.openai.chat_stream import ChatReader
+from fxai.providers.openai.continuation import Continuation
+from fxai.providers.openai.failure import ReplyError
+from fxai.providers.openai.input import SystemRole, reply_items
+from fxai.providers.openai.reply import read_reply
+from fxai.providers.openai.request import Profile, WireRequest, prepare_request
+from fxai.providers.openai.stream import ResponsesReader
+from fxai.providers.openai.wire import Api
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["BASE_URL", "OpenAIModel", "layer"]
+
+_PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/completions"}
+
+
+@final
+class OpenAIModel(LanguageModel):
+    """A model of OpenAI's, or of a compatible server, that answers turn by turn; `layer` makes one.
+
+    Args:
+        client: What sends its requests.
+        name: The model's name there.
+        profile: What is known of it.
+        continuation: What remembers answers to go on from; None: each prompt is sent whole.
+    """
+
+    def __init__(self, client: Client, name: str, profile: Profile, continuation: Continuation | None = None) -> None:
+        self._client = client
+        self._profile = profile
+        self._continuation = continuation
+        self.name = name
+        """The model's name."""
+
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        """The model's turn, whole.
+
+        Fails with:
+            AiError: The request cannot be sent (its tools, its schema, its prompt, its options), the provider refuses
+                it or cannot be reached, or its answer is none.
+        """
+
+        def post(sent: WireRequest) -> Effect[tuple[Part, ...], AiError]:
+            body = self._tried("ask", sent.body)
+            answered = body.flat_map(lambda text: self._client.post(_PATHS[sent.api], text, method="ask"))
+            return answered.flat_map(lambda answer: self._tried("ask", lambda: read_reply(answer.body, sent)))
+
+        def asked(whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:
+            sent, earlier = self._shortened(whole)
+            answered = post(sent)
+            if earlier is not None:
+                answered = answered.catch_all(lambda error: self._again(error, earlier, lambda: post(whole)))
+            return answered.map(lambda parts: self._remembered(whole, parts))
+
+        return self._prepared(request, "ask").flat_map(asked)
+
+    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
+        """The same turn, part by part; a reader that stops early closes the connection.
+
+        Fails with:
+            AiError: As `ask`; also behind parts that came, which stand: the stream was cut, or holds an error.
+        """
+
+        def opened(whole: WireRequest) -> Stream[StreamPart, AiError]:
+            sent, earlier = self._shortened(whole)
+            begun: list[bool] = []
+            parts = self._events(sent, whole, begun)
+
+            def again(error: AiError) -> Stream[StreamPart, AiError]:
+                if begun or earlier is None:
+                    return StreamOf.fail(error)
+                anew = self._again(error, earlier, lambda: fx.succeed(self._events(whole, whole, begun)))
+                return StreamOf.unwrap(anew)
+
+            return parts if earlier is None else parts.catch_all(again)
+
+        return StreamOf.unwrap(self._prepared(request, "ask_stream").map(opened))
+
+    def _prepared(self, request: ModelRequest, method: str) -> Effect[WireRequest, AiError]:
+        return self._tried(method, lambda: prepare_request(request, model=self.name, profile=self._profile))
+
+    def _tried(self, method: str, f: Callable[[], Any]) -> Effect[Any, AiError]:
+        def attempt() -> Effect[Any, AiError]:
+            try:
+                return fx.succeed(f())
+            except (PreparationError, ReplyError) as error:
+                return fx.fail(AiError(MODULE, method, error.reason))
+
+        return fx.suspend(attempt)
+
+    def _events(self, sent: WireRequest, whole: WireRequest, begun: list[bool]) -> Stream[StreamPart, AiError]:
+        def open_(body: bytes) -> Stream[StreamPart, AiError]:
+            events = self._client.events(_PATHS[sent.api], body, method="ask_stream")
+            return StreamOf(events.pull().map(lambda pull: _Parts(pull, sent, self._ended(whole), begun).pull))
+
+        return StreamOf.unwrap(self._tried("ask_stream", lambda: sent.body(stream=True)).map(open_))
+
+    # -- going on from an answer that the provider keeps
+
+    def _shortened(self, sent: WireRequest) -> tuple[WireRequest, str | None]:
+        """The request that only says what is new, and the answer that it goes on from; or the whole one."""
+        fields = sent.fields
+        if self._continuation is None or "previous_response_id" in fields or "conversation" in fields:
+            return sent, None
+        found = self._continuation.shortened(fields["input"]) if sent.api == "responses" else None
+        if found is None:
+            return sent, None
+        earlier, rest = found
+        shorter = {**fields, "previous_response_id": earlier, "input": rest}
+        return msgspec.structs.replace(sent, fields=shorter), earlier
+
+    def _again(self, error: AiError, earlier: str, whole: Callable[[], Effect[Any, AiError]]) -> Effect[Any, AiError]:
+        """The whole request, where the provider does not take the short one."""
+        if self._continuation is None or not isinstance(error.reason, InvalidRequestError):
+            return fx.fail(error)
+        self._continuation.forget(earlier)
+        return whole()
+
+    def _remembered(self, whole: WireRequest, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+        ended = self._ended(whole)
+        if ended is not None:
+            ended(parts)
+        return parts
+
+    def _ended(self, whole: WireRequest) -> Callable[[tuple[AnyPart, ...]], None] | None:
+        """What keeps an answer in mind; None where none is to be gone on from."""
+        known = self._continuation
+        if known is None or whole.api != "responses" or whole.fields.get("store") is False:
+            return None
+
+        def remember(parts: tuple[AnyPart, ...]) -> None:
+            ids = [part.id for part in parts if part.type == "response-metadata" and part.id is not None]
+            if ids:
+                known.remember([*whole.fields["input"], *reply_items(parts, whole.offer)], ids[-1])
+
+        return remember
+
+
+@final
+class _Parts:
+    """The parts of one stream: pulled from its events, a failure where it is cut."""
+
+    __slots__ = ("_begun", "_ended", "_events", "_reader", "_ready", "_said", "pull")
+
+    def __init__(
+        self,
+        events: EffectOf[Any, Any, Any],
+        sent: WireRequest,
+        ended: Callable[[tuple[AnyPart, ...]], None] | None,
+        begun: list[bool],
+    ) -> None:
+        self._events = events
+        self._reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
+        self._ready: deque[StreamPart] = deque()
+        self._said: list[AnyPart] = []
+        self._ended = ended
+        self._begun = begun
+        self.pull: EffectOf[Any, Any, Any] = Suspend(self._following)
+
+    def _following(self) -> EffectOf[Any, Any, Any]:
+        if self._ready:
+            return Succeed(self._ready.popleft())
+        return Succeed(END) if self._reader.done else FlatMap(self._events, self._read)
+
+    def _read(self, event: Event | object) -> EffectOf[Any, Any, Any]:
+        try:
+            parts = self._reader.read(event.name, event.data) if isinstance(event, Event) else self._reader.end()
+        except ReplyError as error:
+            return fx.fail(AiError(MODULE, "ask_stream", error.reason))
+        if parts:
+            self._begun.append(True)
+            self._ready.extend(parts)
+        if self._ended is not None:
+            self._said.extend(parts)
+            if self._reader.done:
+                self._ended(tuple(self._said))
+        return self.pull
+
+
+def layer(
+    model: str | None = None,
+    *,
+    api: Api = "responses",
+    api_key: Key = None,
+    base_url: str | None = None,
+    organization: str | None = None,
+    project: str | None = None,
+    headers: Mapping[str, str | Secret] | None = None,
+    timeout: Timeout | float | None = TIMEOUT,
+    proxy: str | None = None,
+    retry: Schedule[AiError, Any] | None = RETRY,
+    strict_json_schema: bool | None = None,
+    supports_strict: bool | None = None,
+    supports_schema: bool | None = None,
+    system_role: SystemRole | None = None,
+    store: bool | None = None,
+    incremental: bool = False,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> Layer[LanguageModel, AiError]:
+    """The layer of a language model of OpenAI's, or of a server that speaks one of its APIs. Needs the extra `openai`.
+
+    The environment is read and the connections are made when the layer is built; they are closed with its scope.
+
+    Args:
+        model: The model's name, such as `"gpt-5.5"`.
+        api: `"responses"`, or `"chat"` for Chat Completions, which most servers of others speak.
+        api_key: The key, as a text, a secret, or an effect that gives one; None: `OPENAI_API_KEY`, which another
+            server than OpenAI's need not have.
+        base_url: Where the API is; None: `OPENAI_BASE_URL`, else OpenAI's own.
+        organization: Whom to charge; None: `OPENAI_ORG_ID`.
+        project: Which project to charge; None: `OPENAI_PROJECT_ID`.
+        headers: Sent with each request.
+        timeout: The longest waits.
+        proxy: The URL of a proxy.
+        retry: When a request is sent again; None: never.
+        strict_json_schema: Whether tools and answers are strict where they do not say; None: where they can be.
+        supports_strict: Whether the model has strict mode for tools; None: as its name says.
+        supports_schema: Whether it can be held to a JSON Schema; None: as its name says. Where not, it calls a tool.
+        system_role: How system messages are sent; None: as instructions, on Chat Completions as role `system`.
+        store: Whether the provider keeps the answers; None: as it does by itself.
+        incremental: Whether a prompt that goes on from a kept answer is sent as what is new alone. Only on Responses;
+            where the provider does not take it, the whole prompt is sent.
+        transport: What carries the requests in place of the network.
+
+    Fails with:
+        AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, or the extra is not
+            installed; `NetworkError("InvalidUrlError")`.
+    """
+    profile = Profile(api, strict_json_schema, supports_strict, supports_schema, system_role, store)
+
+    @fx.gen
+    def opened() -> Gen[LanguageModel, AiError, Scope]:
+        if not model:
+            said = 'say which, as in "openai:gpt-5.5"'
+            yield from fx.fail(AiError(MODULE, "layer", ModelUnavailableError("(unnamed)", "unknown-model", said)))
+        client = yield from open_account(
+            api_key=api_key,
+            base_url=base_url,
+            organization=organization,
+            project=project,
+            headers=headers,
+            timeout=timeout,
+            proxy=proxy,
+            retry=retry,
+            transport=transport,
+        )
+        return OpenAIModel(client, model or "", profile, Continuation() if incremental else None)
+
+    return Layer.scoped(LanguageModel, opened())

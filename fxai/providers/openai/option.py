@@ -1,0 +1,134 @@
+"""Options: what a request asks of the model beside prompt and tools, in the fields of each wire.
+
+What a wire or a model lacks is left out with a warning. What `provider_options["openai"]` says is merged last; its
+`extra_body` holds fields that only servers of others know.
+
+>>> from fxai.messages.prompt import Prompt
+>>> from fxai.models.preparation import Notes
+>>> notes = Notes()
+>>> option_fields(ModelRequest(Prompt.make("Hello"), max_tokens=9, stop=("END",)), "gpt-5.5", "responses", notes)
+{'max_output_tokens': 9}
+>>> notes.warnings[0].subject
+'stop'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fxai.models.preparation import Notes, without_nulls
+from fxai.models.prepared import PreparationError
+from fxai.models.request import ModelRequest
+from fxai.providers.openai.mark import NAME
+from fxai.providers.openai.trait import is_known, reasons, samples
+from fxai.providers.openai.wire import Api
+from fxai.schema.data import is_array, is_object
+
+__all__ = ["merge_options", "option_fields"]
+
+_EXTRA: Final = "extra_body"
+_SHARED: Final = frozenset(
+    (
+        *("metadata", "moderation", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_options"),
+        *("prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream_options", "temperature"),
+        *("tool_choice", "top_logprobs", "top_p", "user"),
+    )
+)
+# The fields of a request as the official SDK's parameter types have them, but for those that are made here from
+# prompt and tools, and for answers that are not given at once.
+_FIELDS: Final[Mapping[Api, frozenset[str]]] = {
+    "responses": _SHARED
+    | {
+        *("access_programs", "context_management", "conversation", "image", "include", "instructions"),
+        *("max_output_tokens", "max_tool_calls", "previous_response_id", "prompt", "reasoning", "text", "truncation"),
+    },
+    "chat": _SHARED
+    | {
+        *("audio", "frequency_penalty", "logit_bias", "logprobs", "max_completion_tokens", "max_tokens", "modalities"),
+        *("prediction", "presence_penalty", "reasoning_effort", "response_format", "seed", "stop", "verbosity"),
+        "web_search_options",
+    },
+}
+_OURS: Final = frozenset(("model", "input", "messages", "tools", "stream"))
+
+
+def option_fields(request: ModelRequest, model: str, api: Api, notes: Notes) -> dict[str, Any]:
+    """The fields of the common options; what cannot be asked is noted."""
+    fields: dict[str, Any] = {}
+    if request.max_tokens is not None:
+        fields[_limit(model, api)] = request.max_tokens
+    if request.temperature is not None:
+        if samples(model, request.reasoning):
+            fields["temperature"] = request.temperature
+        else:
+            notes.warn(
+                "unsupported-option", "temperature", f"{model} reasons, and takes no temperature: it is not sent"
+            )
+    if request.stop:
+        _stop(request, model, api, notes, fields)
+    if request.reasoning is not None:
+        if reasons(model) is False:
+            notes.warn("unsupported-option", "reasoning", f"{model} does not reason: the effort is not sent")
+        elif api == "responses":
+            fields["reasoning"] = {"effort": request.reasoning}
+        else:
+            fields["reasoning_effort"] = request.reasoning
+    return fields
+
+
+def _limit(model: str, api: Api) -> str:
+    if api == "responses":
+        return "max_output_tokens"
+    # OpenAI's own models want the new name, and servers of others know the old one.
+    return "max_completion_tokens" if is_known(model) else "max_tokens"
+
+
+def _stop(request: ModelRequest, model: str, api: Api, notes: Notes, fields: dict[str, Any]) -> None:
+    if api == "responses":
+        notes.warn("unsupported-option", "stop", "OpenAI's Responses API has no stop texts: they are not sent")
+    elif reasons(model):
+        notes.warn("unsupported-option", "stop", f"{model} reasons, and takes no stop texts: they are not sent")
+    else:
+        fields["stop"] = list(request.stop)
+
+
+def merge_options(fields: Mapping[str, Any], options: Mapping[str, Any], api: Api) -> dict[str, Any]:
+    """The fields of a request with the provider's own options: objects by their members, `include` as both lists.
+
+    Raises:
+        PreparationError: the options are no object, or say what no field of this API is, or what is made from the
+            prompt and the tools.
+    """
+    given = options.get(NAME, {})
+    where = f"provider_options[{NAME!r}]"
+    if not is_object(given):
+        raise PreparationError.of(where, f"is {type(given).__name__}: give an object")
+    unknown = sorted(key for key in given if key not in _FIELDS[api] and key != _EXTRA)
+    if unknown:
+        raise PreparationError.of(where, _refusal(unknown, api))
+    extra = given.get(_EXTRA, {})
+    if not is_object(extra) or _OURS & extra.keys():
+        ours = ", ".join(sorted(_OURS))
+        raise PreparationError.of(f"{where}[{_EXTRA!r}]", f"is an object of further fields, none of them: {ours}")
+    merged = dict(fields)
+    for key, value in [*given.items(), *extra.items()]:
+        if value is not None and key != _EXTRA:
+            merged[key] = _merged(merged.get(key), without_nulls(value))
+    return merged
+
+
+def _merged(before: Any, given: Any) -> Any:
+    if is_object(before) and is_object(given):
+        return {**before, **given}
+    if is_array(before) and is_array(given):
+        return [*before, *(one for one in given if one not in before)]
+    return given
+
+
+def _refusal(unknown: list[str], api: Api) -> str:
+    names = ", ".join(map(repr, unknown))
+    if all(name in _OURS for name in unknown):
+        return f"{names} is made from the model, the prompt and the tools, and cannot be given here"
+    there = ", ".join(sorted(_FIELDS[api]))
+    return f"there is no option {names}; there are: {there}. What other servers know goes into {_EXTRA!r}"

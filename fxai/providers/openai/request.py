@@ -1,0 +1,200 @@
+"""Requests to OpenAI: one question to a model, as the body of a request to Responses or to Chat Completions.
+
+>>> from fxai.messages.prompt import Prompt
+>>> sent = prepare_request(ModelRequest(Prompt.make("Hello"), max_tokens=100), model="gpt-4o", api="chat")
+>>> sent.fields
+{'model': 'gpt-4o', 'messages': [{'role': 'user', 'content': 'Hello'}], 'max_completion_tokens': 100}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, final
+
+import msgspec
+
+from fxai.messages.part import WarningPart
+from fxai.messages.prompt import Prompt
+from fxai.messages.reason import NetworkError
+from fxai.models.preparation import Notes
+from fxai.models.prepared import PreparationError, PreparedTools
+from fxai.models.request import ModelRequest
+from fxai.providers.openai.conversation import ChatRole, write_messages
+from fxai.providers.openai.format import ResponseFormat, prepare_response_format
+from fxai.providers.openai.input import SystemRole, write_input
+from fxai.providers.openai.offer import Offer
+from fxai.providers.openai.option import merge_options, option_fields
+from fxai.providers.openai.prepare import prepare_tools
+from fxai.providers.openai.trait import reasons
+from fxai.providers.openai.wire import Api
+from fxai.tools.naming import NameConflictError
+
+__all__ = ["Profile", "WireRequest", "prepare_prompt", "prepare_request"]
+
+_NO_TOOLS = Offer(PreparedTools(b"{}", prepare_tools((), model="").naming))
+
+
+@final
+class Profile(msgspec.Struct, frozen=True):
+    """What is known of a model and of the server that runs it, beside its name; None: as the model's name says."""
+
+    api: Api = "responses"
+    """Which of the two APIs."""
+    strict_json_schema: bool | None = None
+    """Whether tools and answers are strict where they do not say; None: where they can be."""
+    supports_strict: bool | None = None
+    """Whether the model has strict mode for tools."""
+    supports_schema: bool | None = None
+    """Whether the model can be held to a JSON Schema; where not, it must call a tool instead."""
+    system_role: SystemRole | None = None
+    """How system messages are sent; None: as instructions on Responses, as role `system` on Chat Completions."""
+    store: bool | None = None
+    """Whether the provider keeps the answers; None: as it does by itself, which is yes on Responses."""
+
+
+@final
+class WireRequest(msgspec.Struct, frozen=True):
+    """A request as it is sent, and what its answer is read by."""
+
+    fields: dict[str, Any]
+    """The body, as plain JSON data."""
+    offer: Offer
+    """The tools."""
+    api: Api = "responses"
+    """Which API it is for."""
+    format: ResponseFormat | None = None
+    """The form of the answer; None for free text."""
+    warnings: tuple[WarningPart, ...] = ()
+    """What was asked for and is not sent."""
+
+    def __hash__(self) -> int:
+        return hash((self.offer, self.api))
+
+    def body(self, *, stream: bool = False) -> bytes:
+        """The body as JSON; a stream of Chat Completions is asked for its usage as well.
+
+        Raises:
+            PreparationError: JSON cannot carry a part of it.
+        """
+        fields = dict(self.fields)
+        if stream:
+            fields["stream"] = True
+        if stream and self.api == "chat":
+            fields["stream_options"] = {"include_usage": True, **fields.get("stream_options", {})}
+        try:
+            return msgspec.json.encode(fields)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise PreparationError(NetworkError("EncodeError", str(error))) from None
+
+
+def prepare_request(
+    request: ModelRequest, *, model: str, profile: Profile | None = None, api: Api | None = None
+) -> WireRequest:
+    """The request that asks a model of OpenAI's, or of a compatible server: a pure function, nothing is sent.
+
+    Args:
+        request: the question.
+        model: the model's name.
+        profile: what is known beside it.
+        api: Responses or Chat Completions, in place of the profile's.
+
+    Raises:
+        PreparationError: the tools or the answer's schema must be strict and cannot be; a part of the prompt cannot be
+            sent; a call has no result; `provider_options["openai"]` says what there is not; two tools have one name.
+    """
+    given = profile or Profile()
+    known = given if api is None else msgspec.structs.replace(given, api=api)
+    notes = Notes()
+    offer = _offer(request, model, known)
+    fields = {"model": model, **_said(request.prompt, offer, notes, known), **_stored(model, known)}
+    fields.update(option_fields(request, model, known.api, notes))
+    fields.update(offer.prepared.fields)
+    form = _format(request, model, known, notes, offer)
+    if form is not None:
+        _ask_for(form, fields)
+    merged = merge_options(fields, request.provider_options, known.api)
+    return WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings))
+
+
+def prepare_prompt(
+    prompt: Prompt, *, api: Api = "responses", profile: Profile | None = None, tools: Offer | None = None
+) -> Mapping[str, Any]:
+    """What a request says of a prompt: `input` and `instructions` on Responses, `messages` on Chat Completions.
+
+    Args:
+        prompt: what was said.
+        api: Responses or Chat Completions.
+        profile: how system messages are sent, and whether the provider keeps its answers.
+        tools: the tools of the request, by which earlier calls are written.
+
+    Raises:
+        PreparationError: a part of it cannot be sent, or a call has no result.
+
+    >>> prepare_prompt(Prompt.make("Hello"), api="chat")
+    {'messages': [{'role': 'user', 'content': 'Hello'}]}
+    """
+    known = msgspec.structs.replace(profile or Profile(), api=api)
+    return _said(prompt, tools or _NO_TOOLS, Notes(), known)
+
+
+def _offer(request: ModelRequest, model: str, known: Profile) -> Offer:
+    choice = None if request.tool_choice == "auto" else request.tool_choice
+    try:
+        prepared = prepare_tools(
+            request.tools,
+            model=model,
+            api=known.api,
+            strict_json_schema=known.strict_json_schema,
+            supports_strict=known.supports_strict,
+            tool_choice=choice,
+            parallel_tool_calls=request.parallel_tool_calls,
+        )
+    except NameConflictError as conflict:
+        raise PreparationError.of("tools", str(conflict)) from None
+    return Offer(prepared, request.tools)
+
+
+def _said(prompt: Prompt, offer: Offer, notes: Notes, known: Profile) -> dict[str, Any]:
+    role = known.system_role
+    if known.api == "chat":
+        told: ChatRole = "developer" if role == "developer" else "system"
+        return {"messages": write_messages(prompt, offer, notes, system_role=told)}
+    stored = known.store is not False
+    written = write_input(prompt, offer, notes, system_role=role or "instructions", stored=stored)
+    instructions = {} if written.instructions is None else {"instructions": written.instructions}
+    return {**instructions, "input": written.items}
+
+
+def _stored(model: str, known: Profile) -> dict[str, Any]:
+    store = {} if known.store is None else {"store": known.store}
+    # Encrypted, reasoning goes on in the history whoever stores what; models that do not reason refuse to be asked.
+    kept = {"include": ["reasoning.encrypted_content"]} if known.api == "responses" and reasons(model) else {}
+    return {**store, **kept}
+
+
+def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, offer: Offer) -> ResponseFormat | None:
+    if request.response_schema is None:
+        return None
+    return prepare_response_format(
+        request.response_schema,
+        model=model,
+        notes=notes,
+        api=known.api,
+        strict_json_schema=known.strict_json_schema,
+        supported=known.supports_schema,
+        taken=offer.prepared.names,
+    )
+
+
+def _ask_for(form: ResponseFormat, fields: dict[str, Any]) -> None:
+    fields.update(form.fields)
+    if form.tool is None:
+        return
+    among_others = "tools" in fields and fields.get("tool_choice") != "none"
+    fields["tools"] = [*fields.get("tools", []), form.tool]
+    if among_others:
+        if fields.get("tool_choice") in (None, "auto"):
+            fields["tool_choice"] = "required"
+        return
+    named = {"name": form.tool_name}
+    fields["tool_choice"] = {"type": "function", **({"function": named} if "function" in form.tool else named)}

@@ -1,0 +1,247 @@
+"""Items of a stream: one item of Responses while it comes, from its first event until it is whole.
+
+>>> from fxai.messages.prompt import Prompt
+>>> from fxai.models.request import ModelRequest
+>>> from fxai.providers.openai.request import prepare_request
+>>> item = StreamItem("0", Blocks(), prepare_request(ModelRequest(Prompt.make("Add.")), model="gpt-5.5"))
+>>> said = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": ""}
+>>> [part.type for part in (*item.added(said), *item.params_delta({"delta": "{}"}), *item.finished(said))]
+['tool-params-start', 'tool-params-delta', 'tool-params-end', 'tool-call']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, final
+
+import msgspec
+
+from fxai.messages.part import (
+    Part,
+    StreamPart,
+    Text,
+    ToolCall,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
+    ToolResult,
+)
+from fxai.providers.openai.block import Blocks, quoted
+from fxai.providers.openai.call import OURS
+from fxai.providers.openai.hosted_call import ANSWERED, hosted_name, media_type
+from fxai.providers.openai.item import Item, is_hosted, item_parts, listed, source_of
+from fxai.providers.openai.mark import marks
+from fxai.providers.openai.request import WireRequest
+from fxai.schema.data import is_object
+
+__all__ = ["StreamItem"]
+
+_THOUGHT = {"summary_index": "summary", "content_index": "content"}
+
+
+@final
+class StreamItem:
+    """One item: what was said of it, and what of it was given. Its blocks are named by its key and a number."""
+
+    __slots__ = ("_blocks", "_call", "_custom", "_deltas", "_done", "_item", "_key", "_sent", "_sources", "_thoughts")
+
+    def __init__(self, key: str, blocks: Blocks, sent: WireRequest) -> None:
+        self._key = key
+        self._blocks = blocks
+        self._sent = sent
+        self._item: dict[str, Any] = {}  # as it was told first
+        self._call: str | None = None  # the id under which its parameters began
+        self._custom = False
+        self._deltas: list[str] = []
+        self._thoughts: dict[tuple[str, int], str] = {}  # from what the provider counts to the ids of blocks
+        self._sources: set[str] = set()
+        self._done = False
+
+    @property
+    def _held(self) -> bool:
+        """Whether texts are shown only when they are whole: they are other ones once they are led back."""
+        return self._sent.format is not None and not self._sent.format.is_plain
+
+    # -- while it comes
+
+    def added(self, item: Item) -> Iterable[StreamPart]:
+        """The item begins."""
+        self._item = dict(item)
+        kind = item.get("type")
+        if kind == "reasoning":
+            yield from self._blocks.open_thought(f"{self._key}:0")
+        elif (kind in OURS or is_hosted(item, self._sent.offer)) and kind not in ANSWERED:
+            yield from self._begin_call(item)
+
+    def _begin_call(self, item: Item) -> Iterable[StreamPart]:
+        offer, kind = self._sent.offer, str(item["type"])
+        form = self._sent.format
+        if form is not None and kind == "function_call" and item.get("name") == form.tool_name:
+            return
+        hosted = is_hosted(item, offer)
+        if hosted:
+            name = hosted_name(item, offer)
+        else:
+            wire = item.get("name")
+            name = offer.name(str(wire)) if kind in ("function_call", "custom_tool_call") else offer.named(kind)
+        self._call = str(item.get("call_id") or item.get("id") or f"call_{self._key}")
+        self._custom = kind == "custom_tool_call"
+        yield ToolParamsStart(self._call, name, provider_executed=hosted, dynamic=offer.dynamic(name))
+
+    def content_added(self, event: Item) -> Iterable[StreamPart]:
+        """A text, a refusal or a line of reasoning begins."""
+        part = event.get("part")
+        kind = part.get("type") if is_object(part) else None
+        if kind == "reasoning_text":
+            return self._blocks.open_thought(self._thought(event))
+        return self._blocks.open_text(self._text(event)) if kind in ("output_text", "refusal") else []
+
+    def text_delta(self, event: Item) -> Iterable[StreamPart]:
+        """More of a text or of a refusal."""
+        id_, delta = self._text(event), str(event.get("delta", ""))
+        parts = self._blocks.open_text(id_)
+        more = self._blocks.say(id_, delta)
+        return parts if self._held and event.get("type") == "response.output_text.delta" else [*parts, *more]
+
+    def annotation_added(self, event: Item) -> Iterable[StreamPart]:
+        """A source of a text."""
+        annotation = event.get("annotation")
+        if not is_object(annotation):
+            return []
+        id_ = self._item.get("id") or event.get("item_id")
+        source = f"{id_}:{_number(event, 'content_index')}:{_number(event, 'annotation_index')}"
+        self._sources.add(source)
+        return [source_of(annotation, source)]
+
+    def thought_added(self, event: Item) -> Iterable[StreamPart]:
+        """A summary begins."""
+        return self._blocks.open_thought(self._thought(event))
+
+    def thought_delta(self, event: Item) -> Iterable[StreamPart]:
+        """More of a summary or of a line of reasoning."""
+        return self._blocks.think(self._thought(event), str(event.get("delta", "")))
+
+    def params_delta(self, event: Item) -> Iterable[StreamPart]:
+        """More of a call's parameters."""
+        delta = event.get("delta")
+        if not isinstance(delta, str) or not delta:
+            return
+        first = not self._deltas
+        self._deltas.append(delta)
+        if self._call is not None:
+            shown = (f'"{quoted(delta)}' if first else quoted(delta)) if self._custom else delta
+            yield ToolParamsDelta(self._call, shown)
+
+    def partial_image(self, event: Item) -> Iterable[StreamPart]:
+        """An image that is not finished, as a preliminary result."""
+        if self._call is None:
+            return
+        shown = {"index": event.get("partial_image_index"), "data": event.get("partial_image_b64")}
+        result = {"partial_image": {**shown, "media_type": media_type(event.get("output_format"))}}
+        name = hosted_name({"type": "image_generation_call"}, self._sent.offer)
+        yield ToolResult(self._call, name, result, preliminary=True, provider_executed=True)
+
+    def _text(self, event: Item) -> str:
+        return f"{self._key}:{_number(event, 'content_index')}"
+
+    def _thought(self, event: Item) -> str:
+        field = "summary_index" if "summary_index" in event else "content_index"
+        return self._block((_THOUGHT[field], _number(event, field)))
+
+    def _block(self, place: tuple[str, int]) -> str:
+        """The block of a piece of reasoning; the first of the item is there already."""
+        return self._thoughts.setdefault(place, f"{self._key}:{len(self._thoughts)}")
+
+    # -- when it is whole
+
+    def ended(self) -> Iterable[StreamPart]:
+        """The item is over: it is as much as came of it, for a server that never tells it whole."""
+        return () if self._done else self.finished(self._so_far())
+
+    def _so_far(self) -> Item:
+        texts = [self._blocks.said(id_) for id_ in self._blocks.texts if id_.startswith(f"{self._key}:")]
+        content: list[dict[str, Any]] = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
+        kind = str(self._item.get("type") or ("message" if texts else "unknown"))
+        if kind in ("function_call", "custom_tool_call"):
+            return {**self._item, ("input" if self._custom else "arguments"): "".join(self._deltas)}
+        if kind == "reasoning":
+            return {**self._item, **self._thought_so_far()}
+        return {**self._item, "type": kind, "content": content} if kind == "message" else self._item
+
+    def _thought_so_far(self) -> dict[str, Any]:
+        said: dict[str, list[dict[str, str]]] = {"summary": [], "content": []}
+        for (kind, _), id_ in sorted(self._thoughts.items()):
+            said[kind].append({"text": self._blocks.thought(id_)})
+        return said
+
+    def finished(self, item: Item) -> Iterable[StreamPart]:
+        """The item is whole: what of it was not given yet, and the ends."""
+        if self._done:
+            return
+        self._done = True
+        parts = item_parts(item, self._sent) if item.get("type") else []
+        match item.get("type"):
+            case "reasoning":
+                yield from self._reasoned(item, parts)
+            case "message":
+                yield from self._spoken(parts)
+            case _:
+                yield from self._others(item, parts)
+
+    def _reasoned(self, item: Item, parts: list[Part]) -> Iterable[StreamPart]:
+        places = [(kind, n) for kind in ("summary", "content") for n in range(len(listed(item, kind)))]
+        for part, place in zip(parts, places or [("none", 0)], strict=False):
+            if part.type == "reasoning":
+                yield from self._blocks.close_thought(self._block(place), part.text, part.metadata)
+        yield from self._left_open()
+
+    def _left_open(self) -> Iterable[StreamPart]:
+        for id_ in self._blocks.thoughts:
+            if id_.startswith(f"{self._key}:"):
+                yield from self._blocks.close_thought(id_)
+
+    def _spoken(self, parts: list[Part]) -> Iterable[StreamPart]:
+        place = 0
+        for part in parts:
+            if part.type == "text":
+                yield from self._said(f"{self._key}:{place}", part)
+                place += 1
+            elif part.type == "source" and part.id not in self._sources:
+                yield part
+
+    def _said(self, id_: str, text: Text) -> Iterable[StreamPart]:
+        if not self._held or marks(text).get("refusal"):
+            yield from self._blocks.close_text(id_, text.text, text.metadata)
+            return
+        yield from self._blocks.open_text(id_)
+        self._blocks.close_text(id_)
+        yield from self._blocks.say(id_, text.text)[1:]
+        yield from self._blocks.close_text(id_, None, text.metadata)
+
+    def _others(self, item: Item, parts: list[Part]) -> Iterable[StreamPart]:
+        for part in parts:
+            if part.type == "tool-call":
+                yield from self._called(part)
+            elif part.type == "text":
+                yield from self._blocks.close_text(f"{self._key}:0", part.text, part.metadata)
+            elif part.type == "tool-result" and part.provider_executed and self._call is not None:
+                yield part if item.get("type") in ANSWERED else msgspec.structs.replace(part, id=self._call)
+            elif part.type != "reasoning":
+                yield part
+
+    def _called(self, call: ToolCall) -> Iterable[StreamPart]:
+        if self._call is None:
+            self._call = call.id
+            yield ToolParamsStart(call.id, call.name, call.provider_executed, call.dynamic)
+        if not self._deltas:
+            written = msgspec.json.encode(call.params).decode() if call.params_text is None else call.params_text
+            yield ToolParamsDelta(self._call, written)
+        elif self._custom:
+            yield ToolParamsDelta(self._call, '"')
+        yield ToolParamsEnd(self._call)
+        yield call if call.id == self._call else msgspec.structs.replace(call, id=self._call)
+
+
+def _number(event: Item, field: str) -> int:
+    value = event.get(field)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,208 @@
+"""What holds for everything that OpenAI's servers, or others that speak like them, may answer."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fxai.messages.part import Part
+from fxai.messages.prompt import Prompt, UserMessage
+from fxai.messages.response import Response
+from fxai.models.request import ModelRequest
+from fxai.providers import openai
+from fxai.providers.openai.chat_stream import ChatReader
+from fxai.providers.openai.input import reply_items
+from fxai.providers.openai.stream import ResponsesReader
+from fxai.providers.openai.wire import Api
+from fxai.schema.json_schema import JsonSchema
+from fxai.testing.strategies import instances, json_values
+from fxai.tools.tool import Tool
+
+PARAMS = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string"},
+        "limit": {"type": ["integer", "null"]},
+        "tags": {"type": "object", "additionalProperties": {"type": "integer"}},
+        "pair": {
+            "type": "array",
+            "prefixItems": [{"type": "string"}, {"type": "boolean"}],
+            "items": False,
+            "minItems": 2,
+        },
+    },
+    "required": ["text"],
+    "additionalProperties": False,
+}
+find = Tool.dynamic("find.all", parameters=PARAMS)
+TOOLS = (find, openai.custom("sql"), openai.shell(), openai.web_search(), openai.image_generation())
+
+
+def _sent(api: Api, **given: Any) -> openai.WireRequest:
+    return openai.prepare_request(ModelRequest(Prompt.make("Hi"), TOOLS, **given), model="gpt-5.5", api=api)
+
+
+SENT: dict[Api, openai.WireRequest] = {"responses": _sent("responses"), "chat": _sent("chat")}
+apis: st.SearchStrategy[Api] = st.sampled_from(["responses", "chat"])
+
+# Words of the wires, so that what is drawn comes near to what is meant.
+KEYS = st.sampled_from(
+    [
+        *(
+            "type",
+            "id",
+            "call_id",
+            "name",
+            "arguments",
+            "input",
+            "output",
+            "content",
+            "text",
+            "summary",
+            "item",
+            "delta",
+        ),
+        *("output_index", "item_id", "content_index", "response", "status", "error", "choices", "message", "part"),
+        *("tool_calls", "function", "index", "finish_reason", "usage", "annotations", "annotation", "action", "audio"),
+        *("custom", "data", "result", "incomplete_details", "reason", "refusal", "code", "operation", "actions"),
+    ]
+)
+WORDS = st.sampled_from(
+    [
+        *(
+            "message",
+            "output_text",
+            "refusal",
+            "reasoning",
+            "function_call",
+            "custom_tool_call",
+            "shell_call",
+            "program",
+        ),
+        *(
+            "web_search_call",
+            "image_generation_call",
+            "mcp_call",
+            "computer_call",
+            "tool_search_call",
+            "mcp_approval_request",
+        ),
+        *("shell_call_output", "apply_patch_call", "response.output_item.added", "response.output_item.done"),
+        *("response.output_text.delta", "response.function_call_arguments.delta", "response.completed", "completed"),
+        *(
+            "response.incomplete",
+            "response.content_part.added",
+            "response.reasoning_summary_text.delta",
+            "stop",
+            "failed",
+        ),
+        *("response.output_text.annotation.added", "find__all", "sql", "{}", '{"text":"a"}', "error", "url_citation"),
+    ]
+)
+near = st.recursive(
+    WORDS | st.none() | st.booleans() | st.integers(-1, 3) | st.floats(allow_nan=False) | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=25,
+)
+objects = st.dictionaries(KEYS, near, max_size=6)
+
+
+def _read(reply: Any, sent: openai.WireRequest) -> tuple[tuple[Part, ...], openai.ReplyError | None]:
+    try:
+        return openai.read_reply(json.dumps(reply), sent), None
+    except openai.ReplyError as error:
+        return (), error
+
+
+@settings(max_examples=100)
+@given(objects | json_values(), apis)
+def test_any_json_is_an_answer_or_a_typed_failure(reply: Any, api: Api) -> None:
+    """Nothing that a server sends breaks us; what is read can be kept."""
+    parts, failure = _read(reply, SENT[api])
+
+    assert (failure is None) == bool(parts)
+    assert failure is None or failure.reason.message
+    assert Response.from_json(Response(parts).to_json()).unwrap().content == parts
+
+
+@settings(max_examples=60)
+@given(st.lists(objects, max_size=6), apis)
+def test_any_events_are_parts_or_a_typed_failure(events: list[Any], api: Api) -> None:
+    """In any order, and the stream may end anywhere; what came can be gathered."""
+    reader = ChatReader(SENT[api]) if api == "chat" else ResponsesReader(SENT[api])
+    parts: list[Any] = []
+    with suppress(openai.ReplyError):
+        for event in events:
+            parts.extend(reader.read("message", json.dumps(event)))
+        parts.extend(reader.end())
+    gathered = Response.from_stream(parts)
+
+    assert Response.from_data(gathered.to_data()).unwrap() == gathered
+    assert reader.done == (len(gathered.content) > 0 and gathered.content[-1].type == "finish")
+
+
+@given(instances(PARAMS, undeclared=False), apis)
+def test_the_parameters_of_a_call_come_and_go(params: Any, api: Api) -> None:
+    """As the strict form has them on the wire, as the schema has them here; null may be absence."""
+    sent = SENT[api]
+    wire = sent.offer.prepared.wire_call("find.all", params)
+    function = {"name": wire.name, "arguments": json.dumps(wire.params)}
+    item = {"type": "function_call", "id": "f", "call_id": "c", **function}
+    message = {"tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    reply = {"output": [item]} if api == "responses" else {"choices": [{"message": message}]}
+    call = Response(openai.read_reply(reply, sent)).tool_calls[0]
+
+    assert (call.name, call.dynamic) == ("find.all", True)
+    assert call.params in (params, {key: value for key, value in params.items() if value is not None})
+
+
+@given(st.lists(st.text(max_size=5), max_size=8), st.text(max_size=20), apis)
+def test_pieces_of_a_text_are_the_text(pieces: list[str], rest: str, api: Api) -> None:
+    """However it is split; what the whole says beyond the pieces follows."""
+    text = "".join(pieces)
+    if api == "chat":
+        reader: ChatReader | ResponsesReader = ChatReader(SENT[api])
+        events: list[dict[str, Any]] = [{"choices": [{"delta": {"content": piece}}]} for piece in pieces]
+        last: Any = {"choices": [{"delta": {"content": rest}, "finish_reason": "stop"}]}
+    else:
+        reader = ResponsesReader(SENT[api])
+        events = [{"type": "response.output_text.delta", "output_index": 0, "delta": piece} for piece in pieces]
+        content = [{"type": "output_text", "text": text + rest}]
+        last = {"type": "response.completed", "response": {"output": [{"type": "message", "content": content}]}}
+    parts = [part for event in [*events, last] for part in reader.read("message", json.dumps(event))]
+
+    assert Response.from_stream([*parts, *reader.end()]).text == text + rest
+
+
+@given(instances(PARAMS, undeclared=False))
+def test_an_answer_by_a_schema_is_an_instance_of_it(value: Any) -> None:
+    """What the model writes in the strict form is led back to what the schema says."""
+    sent = _sent("responses", response_schema=JsonSchema.of(PARAMS))
+    form = sent.format
+    assert form is not None
+    assert form.form is not None
+    written = json.dumps(form.form.forth(value).unwrap())
+    content = [{"type": "output_text", "text": written}]
+    response = Response(openai.read_reply({"output": [{"type": "message", "content": content}]}, sent))
+
+    assert JsonSchema.of(PARAMS).validate(json.loads(response.text)) == ()
+
+
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=9), st.text(min_size=1, max_size=9)), max_size=4))
+def test_a_history_goes_on_from_its_answers(said: list[tuple[str, str]]) -> None:
+    """The items that an answer leaves are those that the next request begins with."""
+    prompt, items = Prompt.empty, list[Any]()
+    for number, (asked, told) in enumerate(said):
+        prompt = prompt.append(UserMessage.make(asked))
+        content = [{"type": "output_text", "text": told}]
+        reply = {"output": [{"type": "message", "id": f"m{number}", "content": content}]}
+        parts = openai.read_reply(reply, SENT["responses"])
+        items = [*openai.prepare_prompt(prompt).get("input", []), *reply_items(parts, SENT["responses"].offer)]
+        prompt += Prompt.from_parts(parts)
+
+        assert openai.prepare_prompt(prompt)["input"] == items
+    assert len(items) == 2 * len(said)

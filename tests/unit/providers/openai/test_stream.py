@@ -1,0 +1,404 @@
+"""Streams of OpenAI: from events to parts, whatever order they come in and wherever they end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from fxai.messages.part import StreamPart
+from fxai.messages.prompt import Prompt
+from fxai.messages.reason import InternalProviderError, InvalidOutputError, NetworkError, RateLimitError
+from fxai.messages.response import Response
+from fxai.models.request import ModelRequest
+from fxai.providers import openai
+from fxai.providers.openai.chat_stream import ChatReader
+from fxai.providers.openai.stream import ResponsesReader
+from fxai.providers.openai.wire import Api
+from fxai.schema.json_schema import JsonSchema
+from fxai.tools.tool import Tool
+
+add = Tool.dynamic("math.add", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
+NUMBERS = JsonSchema.of({"type": "array", "items": {"type": "integer"}})
+
+
+def _sent(*tools: Any, api: Api = "responses", model: str = "gpt-5.5", **given: Any) -> openai.WireRequest:
+    return openai.prepare_request(ModelRequest(Prompt.make("Hi"), tools, **given), model=model, api=api)
+
+
+def _all(reader: ResponsesReader | ChatReader, *events: Any) -> list[StreamPart]:
+    parts: list[StreamPart] = []
+    for event in events:
+        parts.extend(reader.read("message", event if isinstance(event, str) else json.dumps(event)))
+    return parts
+
+
+def _responses(*events: Any, sent: openai.WireRequest | None = None) -> list[StreamPart]:
+    return _all(ResponsesReader(sent or _sent(add)), *events)
+
+
+def _chat(*deltas: dict[str, Any], reason: str = "stop", sent: openai.WireRequest | None = None) -> list[StreamPart]:
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    last: dict[str, Any] = {"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}
+    return _all(ChatReader(sent or _sent(add, api="chat")), *chunks, last, "[DONE]")
+
+
+def _added(index: int, **item: Any) -> dict[str, Any]:
+    return {"type": "response.output_item.added", "output_index": index, "item": item}
+
+
+def _done(index: int, **item: Any) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def _delta(index: int, delta: str) -> dict[str, Any]:
+    return {"type": "response.function_call_arguments.delta", "output_index": index, "delta": delta}
+
+
+def _says(delta: str, index: int = 0, **other: Any) -> dict[str, Any]:
+    return {"type": "response.output_text.delta", "output_index": index, "content_index": 0, "delta": delta, **other}
+
+
+def _completed(*output: dict[str, Any], kind: str = "completed", **other: Any) -> dict[str, Any]:
+    return {"type": f"response.{kind}", "response": {"id": "r", "status": kind, "output": list(output), **other}}
+
+
+def _call(id_: str, arguments: str = "") -> dict[str, Any]:
+    return {"type": "function_call", "id": f"f{id_}", "call_id": id_, "name": "math__add", "arguments": arguments}
+
+
+# -- Responses
+
+
+def test_interleaved_calls_do_not_mix() -> None:
+    """Each delta belongs to its call by the index, whatever comes between."""
+    parts = _responses(
+        _added(0, **_call("c1")),
+        _added(1, **_call("c2")),
+        _delta(1, '{"a"'),
+        _delta(0, "{"),
+        _delta(1, ":2}"),
+        _delta(0, '"a":1}'),
+        _done(1, **_call("c2", '{"a":2}')),
+        _done(0, **_call("c1", '{"a":1}')),
+        _completed(),
+    )
+    response = Response.from_stream(parts)
+
+    assert [(call.id, call.params) for call in response.tool_calls] == [("c1", {"a": 1}), ("c2", {"a": 2})]
+    assert [part.delta for part in parts if part.type == "tool-params-delta" and part.id == "c2"] == ['{"a"', ":2}"]
+    assert response.finish_reason == "tool-calls"
+
+
+def test_events_without_an_index_belong_by_the_id_of_their_item() -> None:
+    """A server that counts nothing still says which item it means."""
+    about = {"item_id": "fc1"}
+    events = (
+        {"type": "response.output_item.added", "item": _call("c1")},
+        {"type": "response.output_item.added", "item": _call("c2")},
+        {"type": "response.function_call_arguments.delta", **about, "delta": '{"a":1}'},
+        {"type": "response.function_call_arguments.delta", "item_id": "fc2", "delta": '{"a":2}'},
+    )
+    response = Response.from_stream(_responses(*events, _completed(_call("c1", '{"a":1}'), _call("c2", '{"a":2}'))))
+
+    assert [(call.id, call.params) for call in response.tool_calls] == [("c1", {"a": 1}), ("c2", {"a": 2})]
+
+
+def test_an_item_that_is_told_only_when_it_is_whole_is_given_whole() -> None:
+    """A server may send no pieces at all: the completed response holds everything."""
+    said = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi."}]}
+    parts = _responses(_completed(said, _call("c1", "{}")))
+
+    assert [part.type for part in parts] == [
+        *("response-metadata", "text-start", "text-delta", "text-end"),
+        *("tool-params-start", "tool-params-delta", "tool-params-end", "tool-call", "finish"),
+    ]
+
+
+def test_an_item_that_is_never_told_whole_is_what_came_of_it() -> None:
+    """A server may send pieces alone, and then only that it is done."""
+    events = (
+        _says("Hel"),
+        _says("lo"),
+        _added(1, **_call("c1")),
+        _delta(1, '{"a":1}'),
+        _added(2, type="reasoning", id="rs"),
+        {"type": "response.reasoning_text.delta", "output_index": 2, "content_index": 0, "delta": "Hm."},
+    )
+    response = Response.from_stream(_responses(*events, _completed()))
+
+    assert response.text == "Hello"
+    assert response.tool_calls[0].params == {"a": 1}
+    assert response.reasoning_text == "Hm."
+
+
+def test_what_was_given_is_not_given_again() -> None:
+    """The whole item repeats its pieces, and the whole response its items; only what is missing follows."""
+    said = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hello"}]}
+    parts = _responses(_added(0, type="message", id="m", content=[]), _says("Hel"), _done(0, **said), _completed(said))
+
+    assert [part.delta for part in parts if part.type == "text-delta"] == ["Hel", "lo"]
+    assert [part.type for part in parts].count("text-end") == 1
+
+
+def test_unknown_events_say_nothing() -> None:
+    """Events of a later version are passed over, and so is what is behind the end."""
+    assert _responses({"type": "response.invented", "output_index": 7}, {"type": "keepalive"}, {}) == []
+    assert _responses(_completed(), _says("late"), "[DONE]")[-1].type == "finish"
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        ({"type": "error", "code": "rate_limit_exceeded", "message": "Slow."}, RateLimitError),
+        ({"type": "error", "error": {"code": "server_error", "message": "Oh."}}, InternalProviderError),
+        (_completed(kind="failed", error={"code": "server_error", "message": "Oh."}), InternalProviderError),
+        ({"error": {"message": "Oh.", "code": 500}}, InternalProviderError),
+        ("{", InvalidOutputError),
+        ("[]", InvalidOutputError),
+    ],
+)
+def test_an_error_in_a_stream_is_a_typed_failure(event: Any, kind: type[Any]) -> None:
+    """What came before it stands."""
+    reader = ResponsesReader(_sent())
+    before = _all(reader, _says("Hi"))
+
+    with pytest.raises(openai.ReplyError) as raised:
+        _all(reader, event)
+    assert isinstance(raised.value.reason, kind)
+    assert Response.from_stream(before).text == "Hi"
+
+
+def test_a_cut_stream_is_a_typed_failure_that_can_be_tried_again() -> None:
+    """The call that was cut is kept as one that cannot be run."""
+    reader = ResponsesReader(_sent(add))
+    parts = _all(reader, _says("Hi"), _added(1, **_call("c1")), _delta(1, '{"a":'))
+
+    with pytest.raises(openai.ReplyError) as raised:
+        reader.end()
+    call = Response.from_stream(parts).tool_calls[0]
+    assert isinstance(raised.value.reason, NetworkError)
+    assert raised.value.reason.is_retryable
+    assert (call.name, call.params_text) == ("math.add", '{"a":')
+
+
+def test_an_incomplete_response_ends_with_its_reason() -> None:
+    """A call that the limit cut is one that cannot be run."""
+    details = {"incomplete_details": {"reason": "max_output_tokens"}}
+    events = (
+        _added(0, **_call("c1")),
+        _delta(0, '{"a"'),
+        _completed(_call("c1", '{"a"'), kind="incomplete", **details),
+    )
+    response = Response.from_stream(_responses(*events))
+
+    assert response.finish_reason == "length"
+    assert response.tool_calls[0].params_text == '{"a"'
+
+
+def test_an_answer_by_a_schema_is_shown_when_it_is_whole() -> None:
+    """The pieces are of another text than the answer is; a schema that is sent as it is shows them at once."""
+    said = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": '{"value": [1]}'}]}
+    plain = JsonSchema.of(
+        {"type": "object", "properties": {"a": {"type": "null"}}, "required": ["a"], "additionalProperties": False}
+    )
+    held = _responses(_says('{"val'), _says('ue": [1]}'), _done(0, **said), sent=_sent(response_schema=NUMBERS))
+    shown = _responses(_says('{"a"'), sent=_sent(response_schema=plain))
+
+    assert [part.delta for part in held if part.type == "text-delta"] == ["[1]"]
+    assert [part.type for part in held] == ["text-start", "text-delta", "text-end"]
+    assert [part.delta for part in shown if part.type == "text-delta"] == ['{"a"']
+
+
+def test_a_refusal_in_place_of_an_answer_by_a_schema_is_given_once() -> None:
+    """It is no answer, so it is shown as it comes."""
+    said = {"type": "message", "id": "m", "content": [{"type": "refusal", "refusal": "No."}]}
+    delta = {"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": "No"}
+    parts = _responses(delta, _done(0, **said), _completed(), sent=_sent(response_schema=NUMBERS))
+
+    assert [part.delta for part in parts if part.type == "text-delta"] == ["No", "."]
+    assert Response.from_stream(parts).finish_reason == "content-filter"
+
+
+def test_what_a_server_says_of_itself_at_the_end_is_not_lost() -> None:
+    """Some say the model and the time only when they are done."""
+    begun = {"type": "response.created", "response": {"id": "r"}}
+    response = Response.from_stream(_responses(begun, _completed(model="m", created_at=0)))
+
+    assert (response.id, response.model) == ("r", "m")
+    assert response.timestamp is not None
+
+
+def test_an_image_in_the_making_is_a_preliminary_result() -> None:
+    """It is dropped from the whole response."""
+    partial = {"partial_image_index": 0, "partial_image_b64": "aGk=", "output_format": "png"}
+    item = {"type": "image_generation_call", "id": "ig", "status": "completed", "result": "aGk="}
+    parts = _responses(
+        _added(0, type="image_generation_call", id="ig"),
+        {"type": "response.image_generation_call.partial_image", "output_index": 0, "item_id": "ig", **partial},
+        _done(0, **item),
+    )
+    early = [part for part in parts if part.type == "tool-result" and part.preliminary]
+
+    assert early[0].result == {"partial_image": {"index": 0, "data": "aGk=", "media_type": "image/png"}}
+    assert [part.type for part in Response.from_stream(parts).content] == ["tool-call", "file", "tool-result"]
+
+
+def test_the_input_of_a_custom_call_is_streamed_as_json() -> None:
+    """As everything is that a stream gives of parameters."""
+    item = {"type": "custom_tool_call", "id": "x", "call_id": "c", "name": "sql"}
+    delta = {"type": "response.custom_tool_call_input.delta", "output_index": 0}
+    events = (
+        _added(0, **item, input=""),
+        {**delta, "delta": 'a"'},
+        {**delta, "delta": "\n"},
+        _done(0, **item, input='a"\n'),
+    )
+    parts = _responses(*events, sent=_sent(openai.custom("sql")))
+    written = "".join(part.delta for part in parts if part.type == "tool-params-delta")
+    chat = _chat(
+        {"tool_calls": [{"index": 0, "id": "c", "type": "custom", "custom": {"name": "sql", "input": 'a"'}}]},
+        {"tool_calls": [{"index": 0, "custom": {"input": "\n"}}]},
+        sent=_sent(openai.custom("sql"), api="chat"),
+    )
+
+    assert msgspec.json.decode(written) == 'a"\n'
+    assert msgspec.json.decode("".join(part.delta for part in chat if part.type == "tool-params-delta")) == 'a"\n'
+    assert Response.from_stream(chat).tool_calls[0].params == 'a"\n'
+
+
+# -- Chat Completions
+
+
+def _piece(index: int | None, text: str = "", **other: Any) -> dict[str, Any]:
+    function = {"arguments": text, **({"name": other.pop("name")} if "name" in other else {})}
+    place = {} if index is None else {"index": index}
+    return {"tool_calls": [{**place, "function": function, **other}]}
+
+
+def test_interleaved_calls_of_a_completion_do_not_mix() -> None:
+    """Each piece belongs to its call by the index."""
+    parts = _chat(
+        _piece(0, id="c1", name="math__add"),
+        _piece(1, id="c2", name="math__add"),
+        _piece(1, '{"a"'),
+        _piece(0, '{"a":1}'),
+        _piece(1, ":2}"),
+        reason="tool_calls",
+    )
+
+    response = Response.from_stream(parts)
+    assert [(call.id, call.params, call.dynamic) for call in response.tool_calls] == [
+        ("c1", {"a": 1}, True),
+        ("c2", {"a": 2}, True),
+    ]
+
+
+def test_a_new_id_at_a_known_index_is_another_call() -> None:
+    """Some servers give every call the index 0, others none at all; the id tells them apart."""
+    for index in (0, None):
+        parts = _chat(
+            _piece(index, "{}", id="c1", name="math__add"),
+            _piece(index, '{"a":', id="c2", name="math__add"),
+            _piece(index, "2}"),
+        )
+        calls = Response.from_stream(parts).tool_calls
+        assert [(call.id, call.params) for call in calls] == [("c1", {}), ("c2", {"a": 2})]
+
+
+def test_a_call_without_an_id_has_one_of_ours() -> None:
+    """So that a result can refer to it; a name that comes late starts it late."""
+    parts = _chat(_piece(0, '{"a"'), _piece(0, ":1}", name="math__add"))
+
+    assert [part.type for part in parts][1:4] == ["tool-params-start", "tool-params-delta", "tool-params-end"]
+    assert Response.from_stream(parts).tool_calls[0].id == "call_0"
+
+
+def test_of_several_answers_the_first_one_is_read() -> None:
+    """Their chunks come mixed, and a server may say who answers only after its filter has spoken."""
+    chunks: list[Any] = [
+        {"id": "", "model": "", "choices": [], "prompt_filter_results": []},
+        *({"id": "c", "model": "m", "choices": [{"index": at, "delta": {"content": f"{at}"}}]} for at in (1, 0, 1)),
+        {"choices": [{"index": 1, "delta": {}, "finish_reason": "length"}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+    response = Response.from_stream(_all(ChatReader(_sent(api="chat")), *chunks, "[DONE]"))
+
+    assert (response.text, response.finish_reason, response.model) == ("0", "stop", "m")
+
+
+def test_reasoning_ends_where_the_answer_begins() -> None:
+    """And is one part of the response."""
+    parts = _chat({"reasoning_content": "H"}, {"reasoning_content": "m."}, {"content": "Yes."})
+
+    assert [part.type for part in parts][3:6] == ["reasoning-delta", "reasoning-end", "text-start"][-3:]
+    assert Response.from_stream(parts).reasoning_text == "Hm."
+
+
+def test_a_completion_may_end_without_saying_done() -> None:
+    """Where it said why it finished, it is whole; otherwise it was cut."""
+    reader = ChatReader(_sent(api="chat"))
+    parts = _all(reader, {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]})
+    cut = ChatReader(_sent(api="chat"))
+    _all(cut, {"choices": [{"delta": {"content": "Hi"}}]})
+
+    assert Response.from_stream([*parts, *reader.end()]).finish_reason == "stop"
+    assert reader.end() == []
+    with pytest.raises(openai.ReplyError, match="the stream ended before the model was done"):
+        cut.end()
+
+
+def test_an_error_in_a_chunk_is_a_typed_failure() -> None:
+    """Servers write it into the stream once the status is sent."""
+    reader = ChatReader(_sent(api="chat"))
+
+    with pytest.raises(openai.ReplyError) as raised:
+        _all(reader, {"error": {"code": 429, "message": "Slow."}})
+    assert isinstance(raised.value.reason, RateLimitError)
+
+
+def test_a_completion_by_a_schema_is_shown_when_it_is_whole() -> None:
+    """By its own form, or by the tool that stands for one."""
+    held = _chat({"content": '{"val'}, {"content": 'ue": [1]}'}, sent=_sent(api="chat", response_schema=NUMBERS))
+    called = _chat(
+        _piece(0, '{"value"', id="c", name="final_answer"),
+        _piece(0, ": [1]}"),
+        reason="tool_calls",
+        sent=_sent(api="chat", model="gpt-3.5-turbo", response_schema=NUMBERS),
+    )
+
+    assert [part.delta for part in held if part.type == "text-delta"] == ["[1]"]
+    assert [part.type for part in called] == ["response-metadata", "text-start", "text-delta", "text-end", "finish"]
+    assert Response.from_stream(called).finish_reason == "stop"
+
+
+def test_a_refusal_in_pieces_ends_the_turn() -> None:
+    """As a text that says so; on both wires."""
+    chat = Response.from_stream(_chat({"refusal": "N"}, {"refusal": "o."}))
+    said = {"type": "message", "id": "m", "content": [{"type": "refusal", "refusal": "No."}]}
+    delta = {"type": "response.refusal.delta", "output_index": 0, "content_index": 0, "delta": "No"}
+    response = Response.from_stream(_responses(delta, _completed(said)))
+
+    assert [(one.text, one.finish_reason) for one in (chat, response)] == [("No.", "content-filter")] * 2
+
+
+def test_a_sound_in_pieces_is_a_file() -> None:
+    """Its bytes and its words are joined."""
+    sent = _sent(api="chat", provider_options={"openai": {"audio": {"voice": "alloy", "format": "pcm16"}}})
+    pieces = ({"id": "a1", "transcript": "H"}, {"data": "aA==", "transcript": "i."}, {"data": "aQ==", "expires_at": 9})
+    file = Response.from_stream(_chat(*({"audio": piece} for piece in pieces), sent=sent)).files[0]
+
+    assert (file.media_type, file.data) == ("audio/pcm", b"hi")
+    assert file.metadata == {"openai": {"audio": "a1", "transcript": "Hi.", "expires_at": 9}}
+
+
+def test_each_piece_of_arguments_is_given_once() -> None:
+    """What a stream gives of them is as much as what came, however many pieces there are."""
+    for number in (200, 2000):
+        reader = ResponsesReader(_sent(add))
+        _all(reader, _added(0, **_call("c1")))
+        parts = _all(reader, *[_delta(0, " ")] * number, _done(0, **_call("c1", " " * number)))
+
+        assert "".join(part.delta for part in parts if part.type == "tool-params-delta") == " " * number
