@@ -1,4 +1,4 @@
-"""Floor 6. Anthropic: what a request says of tools on Messages, and Anthropic's own tools.
+"""Floor 6. Anthropic: its models, asked by the Messages API, and its own tools.
 
 >>> from fxai.tools.toolkit import Toolkit
 >>> prepare_tools(Toolkit.make(bash()), model="claude-sonnet-5").tools
@@ -42,6 +42,7 @@ from fxai.providers.anthropic.browser import (
     BrowserWait,
     BrowserZoom,
 )
+from fxai.providers.anthropic.capability import Capability, capability_of
 from fxai.providers.anthropic.computer import (
     ComputerAction,
     ComputerConfigs,
@@ -77,8 +78,13 @@ from fxai.providers.anthropic.editing import (
     UndoEdit,
     View,
 )
+from fxai.providers.anthropic.event import Reader
+from fxai.providers.anthropic.model import AnthropicModel, layer
+from fxai.providers.anthropic.option import RequestOptions
 from fxai.providers.anthropic.place import Coordinate, CoordinateTarget, Direction, RefTarget, Region, Target
 from fxai.providers.anthropic.prepare import prepare_tools, supports_strict_tools
+from fxai.providers.anthropic.reply import parse_reply
+from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.providers.anthropic.setting import (
     AllSources,
     Citations,
@@ -112,6 +118,7 @@ from fxai.providers.anthropic.tool import (
 
 __all__ = [
     "AllSources",
+    "AnthropicModel",
     "BashCommand",
     "BrowserAction",
     "BrowserCloseTab",
@@ -146,6 +153,7 @@ __all__ = [
     "BrowserType",
     "BrowserWait",
     "BrowserZoom",
+    "Capability",
     "Citations",
     "ComputerAction",
     "ComputerConfigs",
@@ -184,9 +192,12 @@ __all__ = [
     "MemoryCommand",
     "NoSources",
     "OnlySources",
+    "PreparedRequest",
+    "Reader",
     "RefTarget",
     "Region",
     "Rename",
+    "RequestOptions",
     "SearchVersion",
     "StrReplace",
     "Target",
@@ -200,9 +211,13 @@ __all__ = [
     "View",
     "bash",
     "browser_toolset",
+    "capability_of",
     "code_execution",
     "computer_toolset",
+    "layer",
     "memory",
+    "parse_reply",
+    "prepare_request",
     "prepare_tools",
     "supports_strict_tools",
     "text_editor",

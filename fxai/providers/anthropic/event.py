@@ -1,0 +1,277 @@
+"""Events: a streamed reply of Anthropic's Messages API, turned into the parts of a stream as it comes.
+
+Each event is looked at once and each text joined once, so the work grows with the length of the stream and no faster.
+Blocks may be interleaved: each is known by its index.
+
+>>> from fxai.messages.prompt import Prompt
+>>> from fxai.models.request import ModelRequest
+>>> from fxai.providers.anthropic.request import prepare_request
+>>> reader = Reader(prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5", stream=True))
+>>> [part.type for part in reader.read('{"type": "message_start", "message": {"id": "msg_1"}}').unwrap()]
+['response-metadata']
+>>> print(reader.end().failure())
+anthropic.ask_stream: TransportError: The connection failed: the stream ended before the message did...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, final
+
+import msgspec
+from returns.result import Failure, Result, Success
+
+from fxai.messages.errors import AiError, NetworkError
+from fxai.messages.part import (
+    Part,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StreamPart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
+)
+from fxai.messages.response import stream_of
+from fxai.providers.anthropic.option import NAME
+from fxai.providers.anthropic.reply import (
+    Blocks,
+    Malformed,
+    Unread,
+    error_of,
+    metadata_of,
+    text_at,
+)
+from fxai.providers.anthropic.request import PreparedRequest
+from fxai.schema.data import is_object
+
+__all__ = ["Reader"]
+
+_CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
+_TEXTS: Final[Mapping[str, tuple[str, str]]] = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "input_json_delta": ("partial_json", "input"),
+}
+"""By the type of a delta: where its text is, and the member of the block that it goes on with."""
+
+
+@final
+class _Open:
+    """A block in the making."""
+
+    __slots__ = ("block", "cited", "id", "kind", "pieces", "silent")
+
+    def __init__(self, block: dict[str, Any], index: int, *, silent: bool) -> None:
+        self.block = block
+        self.kind: str = block["type"]
+        self.id = str(block["id"]) if self.kind in _CALLS else str(index)
+        self.pieces: list[str] = []
+        self.cited: list[Any] = list(block.get("citations") or ())
+        self.silent = silent
+        """Whether nothing is told of it before it is whole."""
+
+
+@final
+class Reader:
+    """What reads one stream, event by event. It keeps what came, and is used once."""
+
+    def __init__(self, sent: PreparedRequest, *, method: str = "ask_stream") -> None:
+        """The reader of the reply to a request; `method` is what a failure says that it was doing."""
+        self._sent = sent
+        self._method = method
+        self._blocks = Blocks(sent)
+        self._open: dict[int, _Open] = {}
+        self._usage: dict[str, Any] = {}
+        self._ended: dict[str, Any] = {}
+        self._done = False
+
+    @property
+    def done(self) -> bool:
+        """Whether the message is whole."""
+        return self._done
+
+    def read(self, data: str | bytes) -> Result[tuple[StreamPart, ...], AiError]:
+        """The parts that an event brings, of its data; none for events and deltas that this version does not know.
+
+        Fails with:
+            AiError: the provider's own error where the event is one; `InvalidOutputError`: it is no event, or not one
+                that can stand here. What came before stands; `rest` gives what was not told of yet.
+        """
+        try:
+            event = msgspec.json.decode(data)
+        except (msgspec.DecodeError, RecursionError) as error:
+            return Failure(Malformed("", f"an event is no JSON: {error}").told(self._method))
+        if is_object(event) and event.get("type") == "error":
+            return Failure(error_of(event, self._method))
+        try:
+            return Success(tuple(self._event(event)))
+        except Malformed as wrong:
+            return Failure(wrong.told(self._method))
+
+    def end(self) -> Result[None, AiError]:
+        """How the stream ended, once there are no more events.
+
+        Fails with:
+            AiError: `NetworkError`: the message was not whole.
+        """
+        if self._done:
+            return Success(None)
+        said = "the stream ended before the message did"
+        return Failure(AiError(NAME, self._method, NetworkError("TransportError", said)))
+
+    def rest(self) -> tuple[StreamPart, ...]:
+        """What came and was not told of yet, of a stream that broke off: an answer that was held back, as it came."""
+        held = [(opened.id, "".join(opened.pieces)) for opened in self._open.values() if opened.silent]
+        self._open.clear()
+        return tuple(part for id_, text in held if text for part in (TextStart(id_), TextDelta(id_, text)))
+
+    def _event(self, event: Any) -> Iterable[StreamPart]:
+        match text_at(event, "type", ""):
+            case "message_start":
+                return self._start(event.get("message"))
+            case "content_block_start":
+                return self._begin(_index(event), event.get("content_block"))
+            case "content_block_delta":
+                return self._extend(_index(event), event.get("delta"))
+            case "content_block_stop":
+                return self._stop(_index(event))
+            case "message_delta":
+                self._count(event.get("usage"))
+                delta = event.get("delta")
+                self._ended.update(
+                    {key: one for key, one in delta.items() if one is not None} if is_object(delta) else {}
+                )
+                return ()
+            case "message_stop":
+                return self._finish()
+            case _:
+                return ()
+
+    def _start(self, message: Any) -> Iterable[StreamPart]:
+        if not is_object(message):
+            raise Malformed("/message", "a message belongs here")
+        self._count(message.get("usage"))
+        self._end({"container": message.get("container")})
+        return (*self._sent.warnings, metadata_of(message))
+
+    def _end(self, said: Any) -> None:
+        """Takes what is said of the end; what is null stands as it was."""
+        if is_object(said):
+            self._ended.update({key: one for key, one in said.items() if one is not None})
+
+    def _count(self, usage: Any) -> None:
+        """Takes the counts that are said: each is a total, and what is left out stands."""
+        if is_object(usage):
+            self._usage.update({key: count for key, count in usage.items() if count is not None})
+
+    def _begin(self, index: int, block: Any) -> Iterable[StreamPart]:
+        kind = text_at(block, "type", "/content_block")
+        if index in self._open:
+            raise Malformed("/index", f"the block {index} has started before")
+        if kind in _CALLS:
+            text_at(block, "id", "/content_block")
+        opened = _Open(block, index, silent=self._is_answer(block))
+        self._open[index] = opened
+        started = self._started(opened)
+        if kind not in ("text", "thinking"):
+            return started
+        written = block.get("text" if kind == "text" else "thinking") or ""
+        return (*started, *self._told(opened, str(written))) if written else started
+
+    def _is_answer(self, block: Mapping[str, Any]) -> bool:
+        answer = self._sent.answer
+        if answer is None:
+            return False
+        if answer.tool is None:
+            return block["type"] == "text" and not answer.verbatim
+        return block["type"] == "tool_use" and block.get("name") == answer.tool
+
+    def _started(self, opened: _Open) -> tuple[StreamPart, ...]:
+        if opened.silent:
+            return ()
+        if opened.kind == "text":
+            return (TextStart(opened.id),)
+        if opened.kind == "thinking":
+            return (ReasoningStart(opened.id),)
+        if opened.kind in _CALLS:
+            name = self._blocks.name_of(opened.block, "/content_block")
+            return (ToolParamsStart(opened.id, name, provider_executed=opened.kind != "tool_use"),)
+        return ()
+
+    def _extend(self, index: int, delta: Any) -> Iterable[StreamPart]:
+        opened = self._open.get(index)
+        if opened is None:
+            raise Malformed("/index", f"the block {index} has not started, or is whole")
+        kind = text_at(delta, "type", "/delta")
+        if kind in _TEXTS:
+            member, grown = _TEXTS[kind]
+            if grown == ("input" if opened.kind in _CALLS else opened.kind):
+                return self._told(opened, text_at(delta, member, "/delta"))
+        elif kind == "signature_delta":
+            opened.block["signature"] = text_at(delta, "signature", "/delta")
+        elif kind == "citations_delta":
+            opened.cited.append(delta.get("citation"))
+        elif opened.kind not in ("text", "thinking", *_CALLS):
+            opened.block.update({key: value for key, value in delta.items() if key != "type"})
+        return ()
+
+    def _told(self, opened: _Open, text: str) -> tuple[StreamPart, ...]:
+        opened.pieces.append(text)
+        if opened.silent or not text:
+            return ()
+        if opened.kind == "text":
+            return (TextDelta(opened.id, text),)
+        if opened.kind == "thinking":
+            return (ReasoningDelta(opened.id, text),)
+        return (ToolParamsDelta(opened.id, text),)
+
+    def _stop(self, index: int) -> Iterable[StreamPart]:
+        opened = self._open.pop(index, None)
+        if opened is None:
+            raise Malformed("/index", f"the block {index} has not started, or is whole")
+        written = "".join(opened.pieces)
+        if opened.kind in ("text", "thinking"):
+            opened.block.update({opened.kind: written, **({"citations": opened.cited} if opened.cited else {})})
+        elif opened.kind in _CALLS and written:
+            opened.block["input"] = _json(written)
+        parts = self._blocks.parts(opened.block, f"/content/{index}")
+        return [told for part in parts for told in self._whole(part, opened)]
+
+    def _whole(self, part: Part, opened: _Open) -> tuple[StreamPart, ...]:
+        """How the end of a block is told, of the part that it is."""
+        if part.type == "text":
+            ended = TextEnd(opened.id, metadata=part.metadata)
+            if opened.kind == "text" and not opened.silent:
+                return (ended,)
+            piece = (TextDelta(opened.id, part.text),) if part.text else ()
+            return (TextStart(opened.id), *piece, ended)
+        if part.type == "reasoning":
+            ended_ = ReasoningEnd(opened.id, metadata=part.metadata)
+            return (ended_,) if opened.kind == "thinking" else (ReasoningStart(opened.id), ended_)
+        if part.type == "tool-call":
+            return (ToolParamsEnd(part.id), part)
+        return tuple(stream_of([part]))
+
+    def _finish(self) -> Iterable[StreamPart]:
+        if self._open:
+            raise Malformed("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
+        self._done = True
+        return [told for part in self._blocks.end(self._ended, self._usage) for told in stream_of([part])]
+
+
+def _index(event: Mapping[str, Any]) -> int:
+    index = event.get("index")
+    if not isinstance(index, int):
+        raise Malformed("/index", "the number of a block belongs here")
+    return index
+
+
+def _json(written: str) -> Any:
+    try:
+        return msgspec.json.decode(written)
+    except (msgspec.DecodeError, RecursionError):
+        return Unread(written)

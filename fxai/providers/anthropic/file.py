@@ -1,0 +1,125 @@
+"""Files on Anthropic's wire: images and documents, by their bytes, by their URL, or by the id of an upload.
+
+A URL that is `file_…` means that id.
+
+>>> from fxai.messages.content import FilePart
+>>> file_block(FilePart.of_url("image/png", "https://example.org/cat.png"))
+{'type': 'image', 'source': {'type': 'url', 'url': 'https://example.org/cat.png'}}
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from binascii import Error
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+from fxai.messages.content import FilePart, FileUrl
+from fxai.messages.reason import InvalidUserInputError
+from fxai.models.prepared import PreparationError
+from fxai.providers.anthropic.option import said_in
+from fxai.schema.data import is_object
+
+__all__ = ["file_block", "file_id_of", "is_text", "refused"]
+
+_UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
+_IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
+_PDF: Final = "application/pdf"
+_TEXTS: Final = re.compile(r"text/|application/(json|xml|yaml|x-yaml|javascript|toml|sql)$|.*\+(json|xml|yaml)$")
+_DATA: Final = re.compile(r"data:(?P<type>[^;,]*)(?P<rest>(?:;[^;,]*)*),(?P<data>.*)", re.DOTALL)
+_OF_IMAGES: Final = ("transformations",)
+_OF_DOCUMENTS: Final = ("title", "context", "citations")
+
+
+def refused(description: str) -> PreparationError:
+    """The error that a part of the prompt cannot be sent."""
+    return PreparationError(InvalidUserInputError(description=description))
+
+
+def is_text(media_type: str) -> bool:
+    """Whether a file of this type is read as text."""
+    return _TEXTS.match(media_type) is not None
+
+
+def file_id_of(part: FilePart) -> str | None:
+    """The id of an uploaded file; None for any other file."""
+    data = part.data
+    return data.url if isinstance(data, FileUrl) and _UPLOADED.fullmatch(data.url) else None
+
+
+def file_block(part: FilePart) -> dict[str, Any]:
+    """The content block of a file that a user sends.
+
+    An image, a PDF, a text, or an uploaded file. What the wire has besides is taken from `metadata["anthropic"]`:
+    `title`, `context` and `citations` of documents, `transformations` of images; `"type": "container_upload"` puts an
+    uploaded file into the container of code execution. A document's title is the file's name unless it is given.
+
+    Raises:
+        PreparationError: the wire has no place for such a file, or it is not what its media type says.
+    """
+    said = said_in(part.metadata)
+    file_id = file_id_of(part)
+    if file_id is not None and said.get("type") == "container_upload":
+        return {"type": "container_upload", "file_id": file_id}
+    kind = "image" if part.media_type.startswith("image/") else "document"
+    source = _source(part, kind) if file_id is None else {"type": "file", "file_id": file_id}
+    return {"type": kind, "source": source, **_extras(part, kind, said)}
+
+
+def _extras(part: FilePart, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
+    if kind == "image":
+        return {name: said[name] for name in _OF_IMAGES if said.get(name) is not None}
+    extras = {name: said[name] for name in _OF_DOCUMENTS if said.get(name) is not None}
+    if part.file_name is not None:
+        extras.setdefault("title", part.file_name)
+    if "citations" in extras and not is_object(extras["citations"]):
+        extras["citations"] = {"enabled": bool(extras["citations"])}
+    return extras
+
+
+def _source(part: FilePart, kind: str) -> dict[str, Any]:
+    data = part.data
+    if isinstance(data, FileUrl) and not data.url.startswith("data:"):
+        if kind == "image" or part.media_type == _PDF:
+            return {"type": "url", "url": data.url}
+        raise refused(
+            f"a file of type {part.media_type!r} is sent by its bytes: Anthropic fetches images and PDFs alone"
+        )
+    return _of_bytes(_media_type(part), _bytes(data))
+
+
+def _media_type(part: FilePart) -> str:
+    given = part.media_type
+    if isinstance(part.data, FileUrl) and given in ("image/*", "application/octet-stream"):
+        found = _DATA.match(part.data.url)
+        given = found["type"] if found and found["type"] else given
+    return "image/jpeg" if given == "image/jpg" else given
+
+
+def _bytes(data: bytes | FileUrl) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    found = _DATA.match(data.url)
+    if found is None:
+        raise refused("a data: URL has no comma before its data")
+    raw = unquote_to_bytes(found["data"])
+    if not found["rest"].endswith(";base64"):
+        return raw
+    try:
+        return b64decode(raw, validate=True)
+    except Error as error:
+        raise refused(f"a data: URL is not base64 as it says: {error}") from None
+
+
+def _of_bytes(media_type: str, data: bytes) -> dict[str, Any]:
+    if media_type in _IMAGES or media_type == _PDF:
+        return {"type": "base64", "media_type": media_type, "data": b64encode(data).decode()}
+    if is_text(media_type):
+        try:
+            return {"type": "text", "media_type": "text/plain", "data": data.decode()}
+        except UnicodeDecodeError as error:
+            raise refused(f"a file of type {media_type!r} is not UTF-8 text: {error}") from None
+    taken = ", ".join((*_IMAGES, _PDF, "text/*"))
+    raise refused(f"a file of type {media_type!r} cannot be sent; Anthropic takes {taken}")

@@ -1,0 +1,207 @@
+"""History: a prompt as the messages of Anthropic's wire.
+
+Its messages alternate: what users say and what tools give are one role, and messages of one role in a row are one.
+Each call of ours is answered in the message after it, the results first.
+
+>>> from fxai.messages.prompt import Prompt, UserMessage
+>>> from fxai.models.preparation import Notes
+>>> from fxai.models.prepared import PreparedTools
+>>> from fxai.tools.naming import NameMap
+>>> said = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
+>>> history = write_history(said, PreparedTools.make({}, NameMap({})), Notes())
+>>> history.system
+[{'type': 'text', 'text': 'Be brief.'}]
+>>> [(message["role"], len(message["content"])) for message in history.messages]
+[('user', 2)]
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, final
+
+import msgspec
+
+from fxai.messages.content import AssistantContent, ToolCallPart, ToolResultPart
+from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from fxai.messages.metadata import Metadata
+from fxai.messages.prompt import Prompt
+from fxai.models.preparation import Notes
+from fxai.models.prepared import PreparedTools
+from fxai.providers.anthropic.block import (
+    call_block,
+    hosted_block,
+    made_file_block,
+    reasoning_block,
+    result_block,
+    text_block,
+    user_block,
+    with_cache,
+)
+from fxai.providers.anthropic.file import refused
+from fxai.providers.anthropic.option import said_in
+from fxai.schema.data import is_array, is_object
+
+__all__ = ["Document", "History", "write_history"]
+
+_UNMARKED: Final = ("thinking", "redacted_thinking")  # blocks that take no mark for the cache
+
+
+@final
+class Document(msgspec.Struct, frozen=True):
+    """A document of the request, which citations name by its place among all of them."""
+
+    media_type: str | None = None
+    title: str | None = None
+
+
+@final
+class History(msgspec.Struct, frozen=True):
+    """A prompt on the wire: the system prompt, the messages, and what else of the request they settle."""
+
+    system: list[dict[str, Any]]
+    messages: list[dict[str, Any]]
+    documents: tuple[Document, ...] = ()
+    container: str | None = None
+    """The container whose program waits for the results of the last calls."""
+
+    def __hash__(self) -> int:
+        return hash(self.documents)  # the rest is plain data
+
+
+def write_history(prompt: Prompt, tools: PreparedTools, notes: Notes, *, system_turns: bool = False) -> History:
+    """The messages of a prompt, as the wire has them.
+
+    Args:
+        prompt: what was said.
+        tools: the tools of the request, for the names and the strict forms of calls.
+        notes: where it is noted what of the prompt is left out.
+        system_turns: whether the model takes a system message between others; else all are the system prompt.
+
+    Raises:
+        PreparationError: nothing is said; a file cannot be sent; a call has no result, or a result no call.
+    """
+    writing = _Writing(prompt.messages, tools, notes, system_turns=system_turns)
+    for place in range(len(prompt)):
+        writing.add(place)
+    return writing.done()
+
+
+@final
+class _Writing:
+    def __init__(self, messages: Sequence[Message], tools: PreparedTools, notes: Notes, *, system_turns: bool) -> None:
+        self._given = messages
+        self._tools = tools
+        self._notes = notes
+        self._system_turns = system_turns
+        self._system: list[dict[str, Any]] = []
+        self._messages: list[dict[str, Any]] = []
+        self._container: str | None = None
+        self._results: dict[str, deque[ToolResultPart]] = {}
+        for part in _results(messages):
+            self._results.setdefault(part.id, deque()).append(part)
+
+    def add(self, place: int) -> None:
+        message = self._given[place]
+        match message:
+            case SystemMessage():
+                self._add_system(message, place)
+            case UserMessage():
+                blocks = [block for part in message.content if (block := user_block(part)) is not None]
+                self._say("user", blocks, message.metadata)
+            case AssistantMessage():
+                self._add_turn(message)
+            case ToolMessage():
+                pass  # results stand behind their calls; answers to approval requests are not the provider's
+
+    def done(self) -> History:
+        unasked = [one.id for left in self._results.values() for one in left]
+        if unasked:
+            raise refused(f"there are results of calls that nobody made: {', '.join(unasked)}; leave them out")
+        if not self._messages:
+            raise refused("there is nothing to answer: the prompt has no message but system messages")
+        last = self._messages[-1]
+        if last["role"] == "assistant" and last["content"][-1].get("type") == "text":
+            block = last["content"][-1]
+            last["content"][-1] = {**block, "text": block["text"].rstrip()}  # an answer begun may not end in space
+        return History(self._system, self._messages, tuple(_documents(self._messages)), self._container)
+
+    def _add_system(self, message: SystemMessage, place: int) -> None:
+        if not message.content.strip():
+            return
+        block = with_cache({"type": "text", "text": message.content}, message.metadata)
+        if self._system_turns and self._has_turn(place):
+            self._say("system", [block], {})
+        else:
+            self._system.append(block)
+
+    def _has_turn(self, place: int) -> bool:
+        """Whether a system message can stand here: what a user says is before it, and the model's turn after it."""
+        before = self._messages[-1]["role"] if self._messages else None
+        behind = next((one.role for one in self._given[place + 1 :] if one.role != "system"), "assistant")
+        return before in ("user", "system") and behind == "assistant"
+
+    def _add_turn(self, message: AssistantMessage) -> None:
+        blocks = [block for part in message.content if (block := self._said(part)) is not None]
+        self._say("assistant", blocks, message.metadata)
+        named = (said_in(part.metadata).get("container") for part in message.content if part.type == "text")
+        self._container = next((one for one in named if isinstance(one, str)), None)
+        calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
+        self._say("user", [self._answer(part) for part in calls], {})
+
+    def _say(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> None:
+        if not blocks:
+            return
+        last = next((at for at in reversed(range(len(blocks))) if blocks[at].get("type") not in _UNMARKED), None)
+        if last is not None:
+            blocks[last] = with_cache(blocks[last], metadata)
+        if self._messages and self._messages[-1]["role"] == role:
+            self._messages[-1]["content"] += blocks
+        else:
+            self._messages.append({"role": role, "content": blocks})
+
+    def _said(self, part: AssistantContent) -> dict[str, Any] | None:
+        match part.type:
+            case "text":
+                block = text_block(part)
+                return None if block is None else with_cache(block, part.metadata)
+            case "reasoning":
+                return self._taken(reasoning_block(part), "reasoning that Anthropic did not sign")
+            case "file":
+                return self._taken(made_file_block(part), f"a file of type {part.media_type!r} that a model made")
+            case "tool-call" | "tool-result":
+                if part.type == "tool-call" and not part.provider_executed:
+                    return call_block(part, self._tools)
+                return self._taken(hosted_block(part), f"what another provider did for {part.name!r}")
+            case "tool-approval-request":
+                return None
+
+    def _taken(self, block: dict[str, Any] | None, what: str) -> dict[str, Any] | None:
+        if block is None:
+            said = f"{what} is left out of the history: Anthropic's Messages API refuses it"
+            self._notes.warn("other", None, said)
+        return block
+
+    def _answer(self, part: ToolCallPart) -> dict[str, Any]:
+        left = self._results.get(part.id)
+        if not left:
+            raise refused(f"the call {part.id!r} of the tool {part.name!r} has no result: answer it, or leave it out")
+        return result_block(left.popleft(), self._tools.wire_call(part.name, part.params).toolset)
+
+
+def _results(messages: Sequence[Message]) -> Iterator[ToolResultPart]:
+    for message in messages:
+        if message.role == "tool":
+            yield from (part for part in message.content if part.type == "tool-result")
+
+
+def _documents(messages: Sequence[dict[str, Any]]) -> Iterator[Document]:
+    """The documents in order, those in results of tools among them."""
+    for message in messages:
+        for block in message["content"]:
+            inside = block.get("content")
+            for one in (block, *(inside if is_array(inside) else ())):
+                if is_object(one) and one.get("type") == "document":
+                    source = one.get("source")
+                    yield Document(source.get("media_type") if is_object(source) else None, one.get("title"))

@@ -1,0 +1,249 @@
+"""Anthropic's models as a service: a layer that asks them over HTTP, by the Messages API.
+
+>>> type(layer("claude-sonnet-5", api_key="sk-1")).__name__
+'LayerOf'
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, final
+
+import msgspec
+
+from fxai.effects import fx
+from fxai.effects.channel import END
+from fxai.effects.effect import Effect, Gen
+from fxai.effects.layer import Layer
+from fxai.effects.schedule import Schedule
+from fxai.effects.scope import Scope
+from fxai.effects.stream import Stream, StreamOf
+from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableError
+from fxai.messages.part import Part, StreamPart
+from fxai.messages.response import Response
+from fxai.models.language_model import LanguageModel
+from fxai.models.prepared import PreparationError
+from fxai.models.request import ModelRequest
+from fxai.providers.anthropic.event import Reader
+from fxai.providers.anthropic.option import NAME
+from fxai.providers.anthropic.reply import parse_reply
+from fxai.providers.anthropic.request import VERSION, PreparedRequest, prepare_request
+from fxai.providers.http.client import RETRY, Client, open_client
+from fxai.providers.http.secret import Secret
+from fxai.providers.http.timeout import TIMEOUT, Timeout
+from fxai.tools.naming import NameConflictError
+
+if TYPE_CHECKING:
+    import httpx2
+
+__all__ = ["BASE_URL", "KEY", "AnthropicModel", "Config", "layer"]
+
+BASE_URL: Final = "https://api.anthropic.com"
+"""Where Anthropic's API is."""
+KEY: Final = "ANTHROPIC_API_KEY"
+"""The environment variable that holds the key."""
+
+_PATH: Final = "/v1/messages"
+# A reply that takes more than ten minutes is cut on the way; the official SDKs ask for a stream beyond this as well.
+_MOST_AT_ONCE: Final = 21_333
+
+
+@final
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """How a model is asked.
+
+    Attributes:
+        model: Its name.
+        strict_json_schema: Whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
+        supports_strict: Whether it has structured outputs, for tools and answers; None: as its name says.
+        max_tokens: The most tokens of an answer where a request says nothing; None: the most that the model can.
+    """
+
+    model: str
+    strict_json_schema: bool | None = None
+    supports_strict: bool | None = None
+    max_tokens: int | None = None
+
+
+@final
+class AnthropicModel(LanguageModel):
+    """A model of Anthropic's, asked over HTTP; `layer` makes one."""
+
+    def __init__(self, client: Client, config: Config) -> None:
+        self._client = client
+        self._config = config
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._config.model
+
+    def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        """The model's turn, whole. One that may be long is asked for as a stream, so that nothing cuts it on the way.
+
+        Fails with:
+            AiError: The request cannot be sent as it is; the provider refuses it or fails; the reply is none.
+        """
+        return fx.suspend(lambda: self._whole(request))
+
+    def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
+        """The same turn, part by part; a reader that stops early closes the connection.
+
+        Fails with:
+            AiError: As `ask`; also when the stream is cut: the parts that came before it stand.
+        """
+        return StreamOf.suspend(lambda: self._streamed(request, "ask_stream"))
+
+    def prepared(self, request: ModelRequest, *, stream: bool = False, eager: bool = False) -> PreparedRequest:
+        """The request as it is sent; arguments and errors as `prepare_request`."""
+        config = self._config
+        return prepare_request(
+            request,
+            model=config.model,
+            stream=stream,
+            eager=eager,
+            strict_json_schema=config.strict_json_schema,
+            supports_strict=config.supports_strict,
+            max_tokens=config.max_tokens,
+        )
+
+    def _whole(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
+        sent = self._attempt(request, "ask", stream=False)
+        if isinstance(sent, AiError):
+            return fx.fail(sent)
+        if sent.max_tokens > _MOST_AT_ONCE:
+            parts = self._streamed(request, "ask").collect()
+            return parts.map(lambda told: Response.from_stream(told).content)
+        answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
+        return answered.flat_map(lambda answer: fx.lift(parse_reply(answer.body, sent)))
+
+    def _streamed(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
+        sent = self._attempt(request, method, stream=True)
+        if isinstance(sent, AiError):
+            return StreamOf.fail(sent)
+        events = self._client.events(_PATH, sent.encoded, headers=sent.headers, method=method)
+        reader = Reader(sent, method=method)
+        opened = events.pull().map(lambda pull: StreamOf.unfold(_Telling(pull, reader), _Telling.next))
+        return StreamOf.unwrap(opened)
+
+    def _attempt(self, request: ModelRequest, method: str, *, stream: bool) -> PreparedRequest | AiError:
+        try:
+            return self.prepared(request, stream=stream, eager=method == "ask_stream")
+        except PreparationError as error:
+            return AiError(NAME, method, error.reason)
+        except NameConflictError as error:
+            return AiError(NAME, method, InvalidRequestError(parameter="tools", description=str(error)))
+
+
+@final
+class _Telling:
+    """A stream in the telling: what was read and not told yet, and how it broke off."""
+
+    def __init__(self, pull: Effect[Any, AiError], reader: Reader) -> None:
+        self._reader = reader
+        self._ready: deque[StreamPart] = deque()
+        self._failed: AiError | None = None
+        self._pull: Effect[Any] = pull.catch_all(fx.succeed)
+
+    def next(self) -> Effect[tuple[StreamPart, _Telling] | None, AiError]:
+        """The next part; None at the end."""
+        if self._ready:
+            return fx.succeed((self._ready.popleft(), self))
+        if self._failed is not None:
+            return fx.fail(self._failed)
+        return self._pull.flat_map(self._took)
+
+    def _took(self, came: Any) -> Effect[tuple[StreamPart, _Telling] | None, AiError]:
+        if came is END or isinstance(came, AiError):
+            if self._reader.done:
+                return fx.succeed(None)
+            self._break(came if isinstance(came, AiError) else self._reader.end().failure())
+        elif came.data and not self._reader.done:
+            read = self._reader.read(came.data)
+            self._ready.extend(read.value_or(()))
+            if read.swap().value_or(None) is not None:
+                self._break(read.failure())
+        return fx.suspend(self.next)
+
+    def _break(self, error: AiError) -> None:
+        """Whatever came and was held back is told before the failure."""
+        self._ready.extend(self._reader.rest())
+        self._failed = error
+
+
+def layer(
+    model: str | None = None,
+    *,
+    api_key: str | Secret | None = None,
+    base_url: str = BASE_URL,
+    headers: Mapping[str, str | Secret] = {},
+    timeout: Timeout | float | None = TIMEOUT,
+    proxy: str | None = None,
+    retry: Schedule[AiError, Any] | None = RETRY,
+    strict_json_schema: bool | None = None,
+    supports_strict: bool | None = None,
+    max_tokens: int | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> Layer[LanguageModel, AiError]:
+    """The layer of a model of Anthropic's, or of one that a server offers by the same API. Needs the extra `anthropic`.
+
+    Nothing is imported, read or sent before it is built. It has one pool of connections, closed with its scope.
+
+    Args:
+        model: The model's name, `"claude-sonnet-5"`.
+        api_key: The key; by default what the environment variable `ANTHROPIC_API_KEY` holds when the layer is built.
+        base_url: Where the API is.
+        headers: Sent with each request; of one name with ours, these win: `anthropic-version`, `x-api-key`.
+        timeout: The longest waits; a number is for each of them but `total`.
+        proxy: The URL of a proxy; by default what the environment says.
+        retry: When to try again; None for never.
+        strict_json_schema: Whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
+            With True, an answer whose schema has no strict form is a failure before the request.
+        supports_strict: Whether the model has structured outputs, for tools and answers; None: as its name says.
+        max_tokens: The most tokens of an answer where a request says nothing; None: the most that the model can.
+        transport: What carries the requests in place of the network.
+
+    Fails with:
+        AiError: `ModelUnavailableError`: no model is named, or a package is not installed; `AuthenticationError`:
+            there is no key; `NetworkError`: base_url or proxy is none.
+    """
+
+    @fx.gen
+    def opened() -> Gen[LanguageModel, AiError, Scope]:
+        if not model:
+            yield from fx.fail(AiError(NAME, "layer", _NAMELESS))
+        key = yield from _key(api_key)
+        client = yield from open_client(
+            base_url=base_url,
+            headers={"x-api-key": key, "anthropic-version": VERSION, **_lowered(headers)},
+            timeout=timeout,
+            proxy=proxy,
+            retry=retry,
+            module=NAME,
+            transport=transport,
+        )
+        config = Config(
+            model=model or "",
+            strict_json_schema=strict_json_schema,
+            supports_strict=supports_strict,
+            max_tokens=max_tokens,
+        )
+        return AnthropicModel(client, config)
+
+    return Layer.scoped(LanguageModel, opened())
+
+
+_NAMELESS: Final = ModelUnavailableError(
+    model=NAME, problem="unknown-model", description="name one, such as 'anthropic:claude-sonnet-5'"
+)
+
+
+def _key(given: str | Secret | None) -> Effect[Secret, AiError]:
+    if given is None:
+        return Secret.from_env(KEY, module=NAME)
+    return fx.succeed(given if isinstance(given, Secret) else Secret(given))
+
+
+def _lowered(headers: Mapping[str, str | Secret]) -> dict[str, str | Secret]:
+    return {name.lower(): value for name, value in headers.items()}

@@ -1,0 +1,131 @@
+"""Options: what a request says to Anthropic alone, as `provider_options["anthropic"]`, checked before it is sent.
+
+>>> options_of_request({"anthropic": {"service_tier": "auto"}}).body
+{'service_tier': 'auto'}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, final
+
+import msgspec
+
+from fxai.messages.metadata import Metadata
+from fxai.models.prepared import PreparationError
+from fxai.schema.data import is_object
+
+__all__ = ["NAME", "RequestOptions", "options_of_request", "said_in"]
+
+NAME: Final = "anthropic"
+"""What this provider is called in metadata and options."""
+
+_BETAS: Final[Mapping[str, str]] = {
+    "mcp_servers": "mcp-client-2025-11-20",
+    "context_management": "context-management-2025-06-27",
+}
+_HEADERS: Final[Mapping[str, str]] = {
+    "user_profile_id": "anthropic-user-profile-id",
+    "workspace_id": "anthropic-workspace-id",
+}
+_APART: Final = {"betas", "extra_body", *_HEADERS}
+
+
+@final
+class _Ephemeral(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="ephemeral"):
+    ttl: Literal["5m", "1h"] | None = None
+
+
+@final
+class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What `provider_options["anthropic"]` of a request may say. It wins over what the common options say.
+
+    Attributes:
+        betas: Beta features that the request names.
+        cache_control: Marks the last block of the request for the cache.
+        container: The container of an earlier response, by its id, or with skills.
+        context_management: How the context is edited; a beta, which is named.
+        diagnostics: Asks why the cache was missed.
+        inference_geo: Where the model may run.
+        mcp_servers: MCP servers that Anthropic asks; a beta, which is named.
+        metadata: About the request, such as `{"user_id": …}`.
+        output_config: Joined with what `reasoning` and the schema of the answer say.
+        service_tier: The tier of service.
+        speed: `"fast"` for more tokens a second; some models want a beta for it.
+        thinking: In place of what `reasoning` says.
+        user_profile_id: On whose behalf; a header.
+        workspace_id: In which workspace; a header.
+        extra_body: Anything else, merged into the request unchecked.
+    """
+
+    betas: tuple[str, ...] = ()
+    cache_control: _Ephemeral | None = None
+    container: str | dict[str, Any] | None = None
+    context_management: dict[str, Any] | None = None
+    diagnostics: dict[str, Any] | None = None
+    inference_geo: str | None = None
+    mcp_servers: tuple[dict[str, Any], ...] | None = None
+    metadata: dict[str, Any] | None = None
+    output_config: dict[str, Any] | None = None
+    service_tier: Literal["auto", "standard_only"] | None = None
+    speed: Literal["standard", "fast"] | None = None
+    thinking: dict[str, Any] | None = None
+    user_profile_id: str | None = None
+    workspace_id: str | None = None
+    extra_body: dict[str, Any] = {}
+
+    def __hash__(self) -> int:
+        return hash((self.betas, self.service_tier, self.speed))  # the rest is plain data
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The fields of the request that they set, plain; those that are checked first, then the others."""
+        said = {name: one for name, one in msgspec.to_builtins(self).items() if name not in _APART and one is not None}
+        return {**said, **self.extra_body}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the request that they set."""
+        said = {header: getattr(self, name) for name, header in _HEADERS.items()}
+        return {header: one for header, one in said.items() if one is not None}
+
+    @property
+    def all_betas(self) -> tuple[str, ...]:
+        """The beta features to name: those that are said, and those that a field needs."""
+        needed = (beta for name, beta in _BETAS.items() if getattr(self, name) is not None)
+        return tuple(dict.fromkeys((*self.betas, *needed)))
+
+
+def options_of_request(given: Mapping[str, Any]) -> RequestOptions:
+    """The options of a request for Anthropic, checked.
+
+    Args:
+        given: the options by provider.
+
+    Raises:
+        PreparationError: they are none, with the place and what belongs there.
+    """
+    said: Any = given.get(NAME, {})
+    where = f"provider_options[{NAME!r}]"
+    fields = [field.name for field in msgspec.structs.fields(RequestOptions)]
+    unknown = [key for key in said if key not in fields] if is_object(said) else []
+    if unknown:
+        there = ", ".join(sorted(fields))
+        raise PreparationError.of(
+            where,
+            f"there is no option {', '.join(map(repr, unknown))}; there are: {there}; extra_body takes any other field",
+        )
+    try:
+        return msgspec.convert(said, RequestOptions)
+    except msgspec.ValidationError as error:
+        raise PreparationError.of(where, str(error)) from None
+
+
+def said_in(metadata: Metadata) -> Mapping[str, Any]:
+    """What metadata holds of Anthropic's; nothing where it is no object.
+
+    >>> said_in({"anthropic": {"signature": "S"}, "other": {}})
+    {'signature': 'S'}
+    """
+    said = metadata.get(NAME)
+    return said if is_object(said) else {}

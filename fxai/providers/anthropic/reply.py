@@ -1,0 +1,328 @@
+"""Replies of Anthropic's Messages API: the parts of a response, of the content blocks of a message.
+
+What has no place in a part goes into its `metadata["anthropic"]`, so that the history brings it back as it came. A
+block that no part is made for is an empty text that holds it.
+
+>>> from fxai.messages.prompt import Prompt
+>>> from fxai.models.request import ModelRequest
+>>> from fxai.providers.anthropic.request import prepare_request
+>>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5")
+>>> reply = b'{"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}'
+>>> [part.type for part in parse_reply(reply, sent).unwrap()]
+['response-metadata', 'text', 'finish']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, final
+
+import msgspec
+from returns.result import Failure, Result, Success
+
+from fxai.messages.content import FileUrl
+from fxai.messages.errors import AiError, InvalidOutputError
+from fxai.messages.part import (
+    File,
+    Finish,
+    FinishReason,
+    Part,
+    Reasoning,
+    ResponseMetadata,
+    Source,
+    Text,
+    ToolCall,
+    ToolResult,
+)
+from fxai.messages.usage import Usage
+from fxai.providers.anthropic.history import Document
+from fxai.providers.anthropic.option import NAME
+from fxai.providers.anthropic.request import PreparedRequest
+from fxai.schema.data import is_array, is_object
+
+__all__ = ["Blocks", "Malformed", "Unread", "error_of", "metadata_of", "parse_reply", "text_at"]
+
+_FINISHES: Final[Mapping[str | None, FinishReason]] = {
+    None: "unknown",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool-calls",
+    "pause_turn": "pause",
+    "refusal": "content-filter",
+}
+_STATUSES: Final[Mapping[str, int]] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_STOPPED: Final = ("stop_reason", "stop_sequence", "stop_details")
+_COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+class Malformed(Exception):
+    """What came is not what it should be: where, and what belongs there."""
+
+    def __init__(self, pointer: str, description: str) -> None:
+        super().__init__(f"{pointer}: {description}")
+        self.pointer = pointer
+        self.description = description
+
+    def told(self, method: str) -> AiError:
+        """The same, as a value."""
+        return AiError(NAME, method, InvalidOutputError(description=self.description, pointer=self.pointer))
+
+
+def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> Result[tuple[Part, ...], AiError]:
+    """The parts of a whole reply, in its order: what was asked for and not done, metadata, content, how it finished.
+
+    Args:
+        data: the body of the answer.
+        sent: the request that it answers.
+        method: what a failure says that it was doing.
+
+    Fails with:
+        AiError: `InvalidOutputError`: it is no message; the provider's own error where the body is one.
+    """
+    try:
+        message = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return Failure(Malformed("", f"the reply is no JSON: {error}").told(method))
+    if is_object(message) and message.get("type") == "error":
+        return Failure(error_of(message, method))
+    try:
+        return Success(_parts(message, sent))
+    except Malformed as wrong:
+        return Failure(wrong.told(method))
+
+
+def _parts(message: Any, sent: PreparedRequest) -> tuple[Part, ...]:
+    if not is_object(message) or not is_array(message.get("content")):
+        raise Malformed("/content", "a message with a list of content blocks belongs here")
+    blocks = Blocks(sent)
+    content = [part for at, block in enumerate(message["content"]) for part in blocks.parts(block, f"/content/{at}")]
+    return (*sent.warnings, metadata_of(message), *content, *blocks.end(message, message.get("usage")))
+
+
+def error_of(data: Mapping[str, Any], method: str) -> AiError:
+    """The error that a body or an event of type `error` means, by the type that it names; else an internal one."""
+    error = data.get("error")
+    kind = error.get("type") if is_object(error) else None
+    return AiError.from_status(NAME, method, _STATUSES.get(str(kind), 500), dict(data))
+
+
+def metadata_of(message: Mapping[str, Any]) -> ResponseMetadata:
+    """What a message says of itself."""
+    extras = {key: message[key] for key in ("container", "diagnostics") if message.get(key) is not None}
+    id_, model = message.get("id"), message.get("model")
+    return ResponseMetadata(
+        id_ if isinstance(id_, str) else None,
+        model if isinstance(model, str) else None,
+        metadata={NAME: extras} if extras else {},
+    )
+
+
+def _reason(stop: Any, *, called: bool, answered: bool) -> FinishReason:
+    reason: FinishReason = _FINISHES.get(stop, "other") if stop is None or isinstance(stop, str) else "other"
+    return "stop" if reason == "tool-calls" and answered and not called else reason
+
+
+def _usage(counts: Mapping[str, Any]) -> Usage:
+    """Tokens, the cached ones among the input: the wire counts them apart."""
+    plain, out, read, written = (_count(counts, key) for key in _COUNTED)
+    known = [count for count in (plain, read, written) if count is not None]
+    details = counts.get("output_tokens_details")
+    thought = _count(details, "thinking_tokens") if is_object(details) else None
+    return Usage(sum(known) if known else None, out, read, written, thought)
+
+
+def _count(counts: Mapping[str, Any], key: str) -> int | None:
+    count = counts.get(key)
+    return count if isinstance(count, int) else None
+
+
+@final
+class Blocks:
+    """What reads the content blocks of one message, in order."""
+
+    def __init__(self, sent: PreparedRequest) -> None:
+        self._sent = sent
+        self._names: dict[str, str] = {}  # of calls that the provider runs, by id: their results have none
+        self._sources: set[tuple[Any, ...]] = set()
+        self._called = False  # a tool of ours
+        self._answered = False  # by the tool that stands for the answer
+        self._programmed = False  # a tool of ours, by a program in a container
+
+    def parts(self, block: Any, pointer: str) -> list[Part]:
+        """The parts of a whole block.
+
+        Raises:
+            Malformed: it lacks what its type must have.
+        """
+        kind = text_at(block, "type", pointer)
+        match kind:
+            case "text":
+                return self._text(block, pointer)
+            case "thinking":
+                signed = {NAME: {"signature": block["signature"]}} if block.get("signature") else {}
+                return [Reasoning(text_at(block, "thinking", pointer), metadata=signed)]
+            case "redacted_thinking":
+                return [Reasoning("", metadata={NAME: {"redacted_data": text_at(block, "data", pointer)}})]
+            case "container_upload":
+                url = FileUrl(text_at(block, "file_id", pointer))
+                return [File("application/octet-stream", url, metadata={NAME: {"type": kind}})]
+            case "tool_use":
+                return [self._call(block, pointer)]
+            case "server_tool_use" | "mcp_tool_use":
+                return [self._hosted(block, pointer)]
+            case _ if kind.endswith("_tool_result"):
+                return [self._result(block, kind, pointer)]
+            case _:
+                return [Text("", metadata={NAME: {"block": block}})]
+
+    def name_of(self, block: Mapping[str, Any], pointer: str) -> str:
+        """Which tool a call means, by the name that the tool has here."""
+        wire = text_at(block, "name", pointer)
+        names = self._sent.tools.names
+        if block.get("type") == "tool_use":
+            return self._sent.tools.call(wire, {}, toolset=block.get("toolset_name"))[0]
+        known = wire if wire in names or not wire.endswith("_code_execution") else "code_execution"
+        return names.get(known, known)
+
+    def end(self, ended: Mapping[str, Any], usage: Any) -> list[Part]:
+        """How the message ends: its finish, and before it the container whose program waits for results.
+
+        The program goes on only where the next request names its container: an empty text carries it there.
+
+        Args:
+            ended: what says why: the message, or the `delta` of the stream's last event.
+            usage: its tokens; of a stream, all that was said of them.
+        """
+        said = {
+            key: ended[key] for key in ("stop_reason", "stop_sequence", "stop_details") if ended.get(key) is not None
+        }
+        counts: Mapping[str, Any] = usage if is_object(usage) else {}
+        details = {key: one for key, one in counts.items() if key not in _COUNTED and one is not None}
+        extras = {**said, **({"usage": details} if details else {})}
+        reason = _reason(ended.get("stop_reason"), called=self._called, answered=self._answered)
+        finish = Finish(reason, _usage(counts), metadata={NAME: extras} if extras else {})
+        container: Any = ended.get("container")
+        waits = self._programmed and is_object(container) and container.get("id")
+        return [Text("", metadata={NAME: {"container": container["id"]}}), finish] if waits else [finish]
+
+    def _text(self, block: dict[str, Any], pointer: str) -> list[Part]:
+        text = text_at(block, "text", pointer)
+        answer = self._sent.answer
+        if answer is not None and answer.tool is None and text.strip():
+            text = answer.text(text)
+        cited = block.get("citations")
+        if not is_array(cited) or not cited:
+            return [Text(text)]
+        return [Text(text, metadata={NAME: {"citations": cited}}), *self._cited(cited)]
+
+    def _cited(self, cited: list[Any]) -> list[Source]:
+        """What is cited, each source once in a message."""
+        found: list[Source] = []
+        for one in cited:
+            source = self._source(one) if is_object(one) else None
+            key = None if source is None else (source.url, source.title, source.media_type, one.get("document_index"))
+            if source is not None and key is not None and key not in self._sources:
+                self._sources.add(key)
+                found.append(source)
+        return found
+
+    def _source(self, one: dict[str, Any]) -> Source | None:
+        name = f"source-{len(self._sources)}"
+        url = one.get("url") or one.get("source")
+        if isinstance(url, str):
+            return Source(name, one.get("title"), url)
+        place = one.get("document_index")
+        if not isinstance(place, int):
+            return None
+        documents = self._sent.documents
+        document = documents[place] if 0 <= place < len(documents) else Document()
+        title = one.get("document_title") or document.title
+        return Source(name, title, media_type=document.media_type or "application/octet-stream")
+
+    def _call(self, block: dict[str, Any], pointer: str) -> Part:
+        wire = text_at(block, "name", pointer)
+        given = block.get("input")
+        answer = self._sent.answer
+        if answer is not None and wire == answer.tool:
+            self._answered = True
+            return Text(_unread(given) or msgspec.json.encode(answer.value(given)).decode())
+        self._called = True
+        id_ = text_at(block, "id", pointer)
+        metadata = _extras(block, "caller")
+        self._programmed = self._programmed or _caller(block) not in (None, "direct")
+        broken = _unread(given)
+        if broken is not None:
+            return ToolCall(id_, self.name_of(block, pointer), None, params_text=broken, metadata=metadata)
+        name, params = self._sent.tools.call(wire, given, toolset=block.get("toolset_name"))
+        return ToolCall(id_, name, params, metadata=metadata)
+
+    def _hosted(self, block: dict[str, Any], pointer: str) -> Part:
+        id_, name = text_at(block, "id", pointer), self.name_of(block, pointer)
+        self._names[id_] = name
+        given = block.get("input")
+        broken = _unread(given)
+        metadata = _extras(block, "type", "name", "caller", "server_name")
+        params = None if broken is not None else given
+        return ToolCall(id_, name, params, provider_executed=True, params_text=broken, metadata=metadata)
+
+    def _result(self, block: dict[str, Any], kind: str, pointer: str) -> Part:
+        id_ = text_at(block, "tool_use_id", pointer)
+        name = self._names.get(id_) or self._named_by(kind)
+        content = block.get("content")
+        told = content.get("type") if is_object(content) else None
+        failed = block.get("is_error") is True or (isinstance(told, str) and told.endswith("_error"))
+        metadata = _extras(block, "type", "caller", "is_error")
+        return ToolResult(id_, name, content, is_failure=failed, provider_executed=True, metadata=metadata)
+
+    def _named_by(self, kind: str) -> str:
+        """The tool whose result is of this type: its call was in an earlier turn, which was paused."""
+        wire = kind.removesuffix("_tool_result")
+        names = self._sent.tools.names
+        known = "code_execution" if wire.endswith("_code_execution") and wire not in names else wire
+        return next((name for sent, name in names.items() if sent == known or sent.startswith(f"{known}_tool_")), known)
+
+
+@final
+class Unread(msgspec.Struct, frozen=True):
+    """What a stream brought in place of the JSON of a call."""
+
+    text: str
+
+
+def _unread(given: Any) -> str | None:
+    return given.text if isinstance(given, Unread) else None
+
+
+def _caller(block: Mapping[str, Any]) -> Any:
+    caller = block.get("caller")
+    return caller.get("type") if is_object(caller) else None
+
+
+def _extras(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
+    held = {key: block[key] for key in keys if block.get(key) is not None}
+    return {NAME: held} if held else {}
+
+
+def text_at(block: Any, key: str, pointer: str) -> str:
+    """The text at a key of an object that came.
+
+    Raises:
+        Malformed: there is none; it says where.
+    """
+    found = block.get(key) if is_object(block) else None
+    if not isinstance(found, str):
+        raise Malformed(f"{pointer}/{key}", "a text belongs here")
+    return found

@@ -1,0 +1,245 @@
+"""Requests to Anthropic's Messages API: what is sent of a request in nobody's dialect.
+
+>>> from fxai.messages.prompt import Prompt
+>>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5")
+>>> sent.body["messages"], sent.body["max_tokens"]
+([{'role': 'user', 'content': [{'type': 'text', 'text': 'Hello'}]}], 128000)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast, final
+
+import msgspec
+
+from fxai.messages.part import WarningPart
+from fxai.messages.reason import UnsupportedSchemaError
+from fxai.models.preparation import Notes
+from fxai.models.prepared import PreparationError, PreparedTools
+from fxai.models.request import ModelRequest
+from fxai.providers.anthropic.answer import Answer
+from fxai.providers.anthropic.block import json_of
+from fxai.providers.anthropic.capability import Capability, capability_of
+from fxai.providers.anthropic.history import Document, write_history
+from fxai.providers.anthropic.limit import MOST, cost_of
+from fxai.providers.anthropic.option import RequestOptions, options_of_request
+from fxai.providers.anthropic.prepare import prepare_tools
+from fxai.providers.anthropic.reasoning import reasoning_fields
+from fxai.schema.data import is_object
+
+__all__ = ["VERSION", "PreparedRequest", "prepare_request"]
+
+VERSION: Final = "2026-10-21"
+"""The version of the API that requests name."""
+
+_ANSWER: Final = "answer"
+_DESCRIBED: Final = "Gives the answer. Call this tool, once, when you know the answer, and write no text beside it."
+
+
+@final
+class PreparedRequest(msgspec.Struct, frozen=True):
+    """A request as it is sent, and what is needed to read the reply. Frozen, hashable, comparable and picklable."""
+
+    encoded: bytes
+    """The body, as JSON."""
+    tools: PreparedTools
+    """What it says of the tools, and the way back from calls."""
+    betas: tuple[str, ...] = ()
+    """The beta features that it names."""
+    extra_headers: tuple[tuple[str, str], ...] = ()
+    """Headers that the options of the request set."""
+    warnings: tuple[WarningPart, ...] = ()
+    """What was asked for and not done: for the response."""
+    answer: Answer | None = None
+    """The schema that the answer is held to."""
+    documents: tuple[Document, ...] = ()
+    """The documents that an answer may cite."""
+    max_tokens: int = 0
+    """The most tokens of the answer."""
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """The body as a fresh plain copy."""
+        return cast("dict[str, Any]", msgspec.json.decode(self.encoded))
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of this request, beside those that all requests have."""
+        betas = {"anthropic-beta": ",".join(self.betas)} if self.betas else {}
+        return {**dict(self.extra_headers), **betas}
+
+
+def prepare_request(
+    request: ModelRequest,
+    *,
+    model: str,
+    stream: bool = False,
+    eager: bool | None = None,
+    strict_json_schema: bool | None = None,
+    supports_strict: bool | None = None,
+    max_tokens: int | None = None,
+) -> PreparedRequest:
+    """What a request to a model says: a pure function, nothing is sent.
+
+    Args:
+        request: what is asked.
+        model: the model's name, by which it is known what it can do.
+        stream: whether the reply is streamed.
+        eager: whether tools stream their parameters as they are written, unchecked; None: if the reply is streamed.
+        strict_json_schema: whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
+            With True, an answer whose schema has no strict form is an error; else a tool asks for it, with a warning.
+        supports_strict: whether the model has structured outputs at all, for tools and answers; None: as its name says.
+        max_tokens: the most tokens of an answer where the request says nothing; None: the most that the model can.
+
+    Raises:
+        PreparationError: something of it cannot be sent: a tool, the tool choice, a part of the prompt, an option; or
+            it holds what JSON cannot carry.
+        NameConflictError: two tools would have one name on the wire.
+    """
+    can = capability_of(model)
+    if supports_strict is not None:
+        can = msgspec.structs.replace(can, structured=supports_strict)
+    notes = Notes()
+    options = options_of_request(request.provider_options)
+    tools = prepare_tools(
+        request.tools,
+        model=model,
+        strict_json_schema=strict_json_schema,
+        supports_strict=can.structured,
+        tool_choice=request.tool_choice,
+        parallel_tool_calls=request.parallel_tool_calls,
+        stream=stream if eager is None else eager,
+    )
+    writing = _Writing(request, can, tools, notes)
+    writing.conversation()
+    writing.calls(must=strict_json_schema is True)
+    writing.common(request.max_tokens or max_tokens or can.most_tokens)
+    return writing.done({"model": model, **({"stream": True} if stream else {})}, options)
+
+
+def _merged(body: dict[str, Any], options: RequestOptions) -> dict[str, Any]:
+    """The body with what the options say over it; the configuration of the output is joined."""
+    said = options.body
+    config: Any = said.get("output_config")
+    if is_object(config):
+        said["output_config"] = {**body.get("output_config", {}), **config}
+    return {**body, **said}
+
+
+@final
+class _Writing:
+    """A request in the making."""
+
+    def __init__(self, request: ModelRequest, can: Capability, tools: PreparedTools, notes: Notes) -> None:
+        self._request = request
+        self._can = can
+        self._tools = tools
+        self._notes = notes
+        self.body: dict[str, Any] = {}
+        self.answer: Answer | None = None
+        self.documents: tuple[Document, ...] = ()
+
+    def conversation(self) -> None:
+        """The messages and the system prompt."""
+        history = write_history(self._request.prompt, self._tools, self._notes, system_turns=self._can.system_turns)
+        self.documents = history.documents
+        self.body["messages"] = history.messages
+        if history.system:
+            self.body["system"] = history.system
+        if history.container is not None:
+            self.body["container"] = history.container
+
+    def calls(self, *, must: bool) -> None:
+        """The tools and the tool choice, and how the answer is held to its schema."""
+        fields = self._tools.fields
+        if self._request.response_schema is not None:
+            self._hold(Answer.of(self._request.response_schema), fields, must=must)
+        choice: Any = fields.get("tool_choice")
+        if choice == {"type": "auto"}:
+            del fields["tool_choice"]  # what holds without it
+        elif _forces(choice) and not self._can.forced_calls:
+            said = "this model cannot be made to call a tool: it decides by itself"
+            self._notes.warn("unsupported-option", "tool_choice", said)
+            fields["tool_choice"] = {"type": "auto", **_one_at_a_time(choice)}
+        self.body.update(fields)
+
+    def _hold(self, answer: Answer, fields: dict[str, Any], *, must: bool) -> None:
+        why = self._not_native(answer)
+        if why is None:
+            self.answer = answer
+            self.body["output_config"] = {"format": {"type": "json_schema", "schema": answer.document}}
+            return
+        if self._can.structured and must:
+            where = answer.obstacles[0] if answer.obstacles else None
+            pointer, keyword = ("", None) if where is None else (where.pointer, where.keyword)
+            said = f"the answer must be strict: {why}"
+            raise PreparationError(UnsupportedSchemaError(description=said, pointer=pointer, keyword=keyword))
+        if self._can.structured:
+            said = f"the answer is asked for by a tool, not strict: {why}"
+            self._notes.warn("not-strict", "response_schema", said)
+        self._by_tool(answer, fields)
+
+    def _not_native(self, answer: Answer) -> str | None:
+        """Why the model cannot be held to the answer in its own way; None where it can."""
+        if not self._can.structured:
+            return "the model has no structured outputs"
+        if answer.obstacles:
+            return f"its schema has no strict form: {'; '.join(map(str, answer.obstacles))}"
+        strict = [form.document.to_dict() for form in self._tools.strict.values()]
+        cost = sum((cost_of(document) for document in strict), cost_of(answer.document))
+        over = msgspec.structs.replace(cost, tools=len(strict)).beyond(MOST)
+        return None if over is None else f"with it the request would have {over}"
+
+    def _by_tool(self, answer: Answer, fields: dict[str, Any]) -> None:
+        """A tool for the answer, which must be called where the choice leaves that open."""
+        tools: list[Any] = fields.get("tools", [])
+        choice: Any = fields.get("tool_choice") or {"type": "auto"}
+        if choice["type"] in ("any", "tool"):
+            return  # this turn is for another tool
+        taken = {one.get("name") for one in tools}
+        name = next(name for name in (_ANSWER, *(f"{_ANSWER}_{n}" for n in range(2, 999))) if name not in taken)
+        self.answer = answer.by_tool(name)
+        ours = {"name": name, "description": _DESCRIBED, "input_schema": self.answer.document}
+        fields["tools"] = [*tools, ours]
+        open_ = bool(tools) and choice["type"] == "auto"
+        alone = {"type": "tool", "name": name, "disable_parallel_tool_use": True}
+        fields["tool_choice"] = {"type": "any", **_one_at_a_time(choice)} if open_ else alone
+
+    def common(self, most: int) -> None:
+        """What every model may be told, and what this one cannot."""
+        request = self._request
+        self.body["max_tokens"] = most
+        if request.temperature is not None:
+            said = "Anthropic's Messages API has no temperature any more: it is not sent"
+            self._notes.warn("unsupported-option", "temperature", said)
+        if request.stop:
+            self.body["stop_sequences"] = list(request.stop)
+        forced = _forces(self.body.get("tool_choice"))
+        fields = reasoning_fields(request.reasoning, self._can, most, self._notes, forced=forced)
+        config: Mapping[str, Any] = fields.pop("output_config", {})
+        self.body.update(fields)
+        if config:
+            self.body["output_config"] = {**self.body.get("output_config", {}), **config}
+
+    def done(self, first: dict[str, Any], options: RequestOptions) -> PreparedRequest:
+        """The request, with what the options say over it."""
+        body = _merged({**first, **self.body}, options)
+        return PreparedRequest(
+            json_of(body),
+            self._tools,
+            tuple(dict.fromkeys((*self._tools.betas, *options.all_betas))),
+            tuple(options.headers.items()),
+            (*self._tools.warnings, *self._notes.warnings),
+            self.answer,
+            self.documents,
+            body["max_tokens"],
+        )
+
+
+def _forces(choice: Any) -> bool:
+    return is_object(choice) and choice.get("type") in ("any", "tool")
+
+
+def _one_at_a_time(choice: dict[str, Any]) -> dict[str, Any]:
+    return {key: choice[key] for key in ("disable_parallel_tool_use",) if key in choice}

@@ -1,0 +1,124 @@
+"""What holds for every reply of Anthropic's, however it comes."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fxai.messages.part import AnyPart
+from fxai.messages.prompt import Prompt
+from fxai.messages.response import Response
+from fxai.models.request import ModelRequest
+from fxai.providers.anthropic.answer import Answer
+from fxai.providers.anthropic.event import Reader
+from fxai.providers.anthropic.reply import parse_reply
+from fxai.providers.anthropic.request import prepare_request
+from fxai.providers.http import read_events
+from fxai.schema import JsonSchema
+from fxai.testing.strategies import instances, json_schemas
+from tests.unit.providers.anthropic.replies import (
+    MODEL,
+    SENT,
+    TOOLS,
+    events_of,
+    interleaved,
+    message,
+    messages,
+    read_all,
+    sse,
+)
+
+
+def _whole(reply: dict[str, Any]) -> tuple[Any, ...]:
+    return parse_reply(json.dumps(reply).encode(), SENT).unwrap()
+
+
+def _pieces(body: bytes, cuts: list[int]) -> list[bytes]:
+    places = [0, *sorted(cut % (len(body) + 1) for cut in cuts), len(body)]
+    return [body[start:end] for start, end in pairwise(places)]
+
+
+def _read(body: list[bytes]) -> tuple[Response, bool]:
+    """What came of a stream's bytes, and whether it was whole."""
+    reader = Reader(SENT)
+    told: list[AnyPart] = []
+    for event in read_events(body)[0]:
+        told += reader.read(event.data).unwrap()
+    return Response.from_stream([*told, *reader.rest()]), reader.done
+
+
+@given(messages(), st.lists(st.integers(0, 10**6), max_size=5))
+def test_a_stream_amounts_to_the_message_however_it_is_split(reply: dict[str, Any], cuts: list[int]) -> None:
+    """Split anywhere, in the middle of a sign or of a line, it gives the parts of the whole message."""
+    response, done = _read(_pieces(sse(events_of(reply)), cuts))
+
+    assert done
+    assert response.content == _whole(reply)
+
+
+@given(messages(), st.integers(0, 10**6))
+def test_a_stream_that_is_cut_anywhere_keeps_what_came(reply: dict[str, Any], cut: int) -> None:
+    """It is not taken for whole; its text is the start of the message's, its calls are the message's or broken."""
+    body = sse(events_of(reply))
+    end = len(body) - 2  # without the blank line that ends the last event
+    response, done = _read([body[: cut % end]])
+    whole = Response(_whole(reply))
+    calls = {call.id: call for call in whole.tool_calls}
+
+    assert not done
+    assert whole.text.startswith(response.text)
+    assert all(call.params is None or call == calls[call.id] for call in response.tool_calls)
+    assert response.finish_reason == "unknown"
+
+
+@given(messages())
+def test_blocks_side_by_side_give_the_same_parts(reply: dict[str, Any]) -> None:
+    """Interleaved by index, no piece goes to another block."""
+    assert sorted(map(repr, read_all(interleaved(reply)))) == sorted(map(repr, _whole(reply)))
+
+
+@given(messages())
+def test_the_history_of_a_reply_gives_the_same_request_again(reply: dict[str, Any]) -> None:
+    """To parts, to messages, to JSON, to a request, and from its blocks to parts: they are the same parts."""
+    calls = [part.id for part in _whole(reply) if part.type == "tool-call" and not part.provider_executed]
+    kept = [block for block in reply["content"] if block.get("id") not in calls]
+    parts = _whole(message([block for block in kept if block.get("text", "x").strip()]))
+    said = Prompt.make("Hi").concat(Prompt.from_parts(parts)).concat("And?")
+    known = Prompt.from_json(said.to_json()).unwrap()
+    body = prepare_request(ModelRequest(known, tuple(TOOLS)), model=MODEL).body
+    again = [block for one in body["messages"] if one["role"] == "assistant" for block in one["content"]]
+
+    assert Prompt.from_parts(_whole(message(again))) == Prompt.from_parts(map(_as_sent, parts))
+
+
+def _as_sent(part: Any) -> Any:
+    """The part without what the wire does not take back: nulls, and what only replies say of citations."""
+    said = part.metadata.get("anthropic", {})
+    if "citations" in said:
+        cited = [{key: one for key, one in each.items() if key != "file_id"} for each in said["citations"]]
+        return msgspec.structs.replace(part, metadata={"anthropic": {"citations": cited}})
+    if part.type == "tool-result":
+        result = [{key: one for key, one in each.items() if one is not None} for each in part.result]
+        return msgspec.structs.replace(part, result=result, encoded_result=result)
+    return part
+
+
+@given(st.data())
+def test_an_answer_is_an_instance_of_what_was_asked_for(data: st.DataObject) -> None:
+    """What the model writes by the schema that is sent, led back, is what the schema of the question says."""
+    schema = JsonSchema.of(data.draw(json_schemas()))
+    found = Answer.of(schema)
+    answer = found.by_tool("answer") if found.obstacles else found
+    form = answer.form
+    asked = answer.asked if form is None else form.document
+    written = data.draw(instances(asked))
+    value = answer.value(written)
+    wanted = schema if form is None else form.relaxed
+
+    assert asked.validate(written) == ()
+    assert wanted.validate({"value": value} if form is not None and answer.wrapped else value) == ()

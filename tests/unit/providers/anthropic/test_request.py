@@ -1,0 +1,597 @@
+"""What a request to Anthropic's Messages API says."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import msgspec
+import pytest
+
+from fxai.messages.prompt import (
+    AssistantMessage,
+    FilePart,
+    FileUrl,
+    Message,
+    Prompt,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolApprovalResponsePart,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
+from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, NetworkError, UnsupportedSchemaError
+from fxai.models.choice import ToolChoice
+from fxai.models.prepared import PreparationError
+from fxai.models.request import ModelRequest
+from fxai.providers.anthropic.request import PreparedRequest, prepare_request
+from fxai.schema import JsonSchema, Schema
+from fxai.tools.tool import Tool
+
+SONNET = "claude-sonnet-5"
+OLD = "claude-sonnet-4-20250514"
+
+
+class City(msgspec.Struct, frozen=True):
+    """A city, and how many days."""
+
+    name: str
+    days: int | msgspec.UnsetType = msgspec.UNSET
+
+
+WEATHER = Tool.make("weather.now", parameters=City, success=str)
+CALL = ToolCallPart("c1", "weather.now", {"name": "Oslo"})
+RESULT = ToolResultPart("c1", "weather.now", "21")
+CITY = Schema.of(City).document
+NUMBERS = JsonSchema.of({"type": "array", "items": {"type": "integer"}})
+
+
+def _send(*messages: Message, model: str = SONNET, tools: Any = (), **options: Any) -> PreparedRequest:
+    said = messages or (UserMessage.make("Hello"),)
+    return prepare_request(ModelRequest(Prompt(said), tuple(tools), **options), model=model)
+
+
+def _said(*messages: Message, **options: Any) -> list[tuple[str, list[str]]]:
+    body = _send(*messages, **options).body
+    return [(one["role"], [block["type"] for block in one["content"]]) for one in body["messages"]]
+
+
+def _warned(sent: PreparedRequest) -> list[tuple[str, str | None]]:
+    return [(warning.kind, warning.subject) for warning in sent.warnings]
+
+
+def _refused(*messages: Message) -> str:
+    with pytest.raises(PreparationError) as raised:
+        _send(*messages)
+    assert isinstance(raised.value.reason, InvalidUserInputError)
+    return raised.value.reason.description
+
+
+# -- messages
+
+
+def test_messages_alternate() -> None:
+    """What users say and what tools give is one role; messages of one role in a row are one message."""
+    said = _said(
+        UserMessage.make("Hello"),
+        UserMessage.make("How is Oslo?"),
+        AssistantMessage.make("Let me see."),
+        AssistantMessage.make(CALL),
+        ToolMessage.make(RESULT),
+        UserMessage.make("And?"),
+    )
+
+    assert said == [
+        ("user", ["text", "text"]),
+        ("assistant", ["text", "tool_use"]),
+        ("user", ["tool_result", "text"]),
+    ]
+
+
+def test_results_stand_right_behind_their_calls() -> None:
+    """A result comes first in the message after its call, in the order of the calls, wherever the history has it."""
+    other = ToolCallPart("c2", "weather.now", {"name": "Rome"})
+    sent = _send(
+        UserMessage.make("Hello"),
+        AssistantMessage.make(CALL, other),
+        UserMessage.make("Hurry."),
+        ToolMessage.make(ToolResultPart("c2", "weather.now", "30"), ToolApprovalResponsePart("a", True)),
+        ToolMessage.make(RESULT),
+    )
+    content = sent.body["messages"][2]["content"]
+
+    assert [block.get("tool_use_id", block["type"]) for block in content] == ["c1", "c2", "text"]
+
+
+def test_one_id_in_two_turns_keeps_its_results_apart() -> None:
+    """Other providers count their calls anew in each turn: each call gets the result that is next in line."""
+    sent = _send(
+        UserMessage.make("Hello"),
+        AssistantMessage.make(CALL),
+        ToolMessage.make(RESULT),
+        AssistantMessage.make(CALL),
+        ToolMessage.make(ToolResultPart("c1", "weather.now", "22")),
+    )
+    given = [block["content"] for one in sent.body["messages"] for block in one["content"] if "content" in block]
+
+    assert given == ["21", "22"]
+
+
+def test_calls_and_results_need_each_other() -> None:
+    """A call without a result, and a result without a call, are named before the provider refuses them."""
+    hello = UserMessage.make("Hello")
+
+    assert "the call 'c1' of the tool 'weather.now' has no result" in _refused(hello, AssistantMessage.make(CALL))
+    assert "calls that nobody made: c1" in _refused(hello, ToolMessage.make(RESULT))
+
+
+def test_nothing_said_is_refused() -> None:
+    """A prompt of system messages, or of texts that say nothing, has nothing to answer."""
+    assert "nothing to answer" in _refused(SystemMessage("Be brief."), UserMessage.make("  "))
+
+
+def test_system_messages_are_the_system_prompt() -> None:
+    """Those at the start are text blocks of their own, each with its mark for the cache."""
+    marked = SystemMessage("Be brief.", metadata={"anthropic": {"cache_control": {"type": "ephemeral"}}})
+    sent = _send(marked, SystemMessage("Be kind."), SystemMessage(""), UserMessage.make("Hello"))
+
+    assert sent.body["system"] == [
+        {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": "Be kind."},
+    ]
+
+
+def test_later_system_messages_stay_in_their_place_where_they_may() -> None:
+    """Behind a user and before the model they stand between the others; elsewhere they are the system prompt."""
+    talk = (UserMessage.make("Hello"), SystemMessage("Now be brief."), AssistantMessage.make("Hi"))
+    end = (UserMessage.make("And?"), SystemMessage("In German."), SystemMessage("And short."))
+    new, old = _send(*talk, *end), _send(*talk, *end, model=OLD)
+    behind_model = _send(*talk, SystemMessage("Be kind."), UserMessage.make("And?"))
+
+    assert [one["role"] for one in new.body["messages"]] == ["user", "system", "assistant", "user", "system"]
+    assert len(new.body["messages"][-1]["content"]) == 2
+    assert "system" not in new.body
+    assert [one["role"] for one in old.body["messages"]] == ["user", "assistant", "user"]
+    assert [one["text"] for one in old.body["system"]] == ["Now be brief.", "In German.", "And short."]
+    assert [one["text"] for one in behind_model.body["system"]] == ["Be kind."]
+
+
+@pytest.mark.parametrize("model", ["anthropic.claude-opus-4-8-v1:0", "claude-opus-4-8@20260528", "some-server"])
+def test_clouds_and_others_have_one_system_prompt(model: str) -> None:
+    """Only Anthropic's own API takes system messages between others."""
+    sent = _send(UserMessage.make("Hello"), SystemMessage("Be brief."), model=model)
+
+    assert [block["text"] for block in sent.body["system"]] == ["Be brief."]
+
+
+def test_what_the_wire_refuses_of_others_is_left_out_with_a_warning() -> None:
+    """Reasoning without a signature, files that a model made and what another provider ran are not sent; it is said."""
+    ran = ToolCallPart("ws_1", "web_search", {}, provider_executed=True)
+    turn = AssistantMessage.make(ReasoningPart("Hm."), FilePart("image/png", b"x"), ran, "Hi")
+    sent = _send(UserMessage.make("Hello"), turn, UserMessage.make("And?"))
+
+    assert [block["type"] for block in sent.body["messages"][1]["content"]] == ["text"]
+    assert [warning.message.partition(" is left out")[0] for warning in sent.warnings] == [
+        "reasoning that Anthropic did not sign",
+        "a file of type 'image/png' that a model made",
+        "what another provider did for 'web_search'",
+    ]
+
+
+def test_an_answer_begun_does_not_end_in_space() -> None:
+    """The wire refuses it; what is before the end stays as it is."""
+    sent = _send(UserMessage.make("Hello"), AssistantMessage.make("I say \n"))
+
+    assert sent.body["messages"][-1]["content"] == [{"type": "text", "text": "I say"}]
+
+
+# -- parts
+
+
+def test_calls_go_back_in_the_form_in_which_they_came() -> None:
+    """The tool's name and its parameters are those of the wire: mapped, and in the strict form."""
+    sent = _send(UserMessage.make("Hello"), AssistantMessage.make(CALL), ToolMessage.make(RESULT), tools=[WEATHER])
+    call = sent.body["messages"][1]["content"][0]
+
+    assert call == {"type": "tool_use", "id": "c1", "name": "weather__now", "input": {"name": "Oslo", "days": None}}
+    assert sent.tools.call(call["name"], call["input"]) == ("weather.now", CALL.params)
+
+
+def test_ids_of_others_are_made_to_fit() -> None:
+    """A call's id that the wire refuses is digested, in the call and in its result alike, each to another one."""
+    calls = [ToolCallPart(id_, "weather.now", {}) for id_ in ("a|b", "a/b")]
+    results = [ToolResultPart(call.id, call.name, "x") for call in calls]
+    sent = _send(UserMessage.make("Hello"), AssistantMessage.make(*calls), ToolMessage.make(*results))
+    made = [block["id"] for block in sent.body["messages"][1]["content"]]
+
+    assert [block["tool_use_id"] for block in sent.body["messages"][2]["content"]] == made
+    assert len(set(made)) == 2
+    assert all(set(one) <= set("ab_0123456789cdef") for one in made)
+
+
+@pytest.mark.parametrize(
+    ("call", "given"),
+    [
+        (ToolCallPart("c1", "f", None, params_text='{"a": '), {"INVALID_JSON": '{"a": '}),
+        (ToolCallPart("c1", "f", [1]), {"INVALID_JSON": "[1]"}),
+        (ToolCallPart("c1", "f", None), {}),
+    ],
+)
+def test_parameters_are_an_object(call: ToolCallPart, given: dict[str, Any]) -> None:
+    """What a model wrote in place of an object is under the key that Anthropic names for it."""
+    sent = _send(UserMessage.make("Hello"), AssistantMessage.make(call), ToolMessage.make(ToolResultPart("c1", "f", 1)))
+
+    assert sent.body["messages"][1]["content"][0]["input"] == given
+
+
+@pytest.mark.parametrize(
+    ("result", "content"),
+    [
+        ("21", "21"),
+        ({"c": 21}, '{"c":21}'),
+        (["a"], '["a"]'),
+        ([], "[]"),
+        ({"type": "execution-denied", "name": "f", "reason": "not allowed"}, "not allowed"),
+        ({"type": "execution-denied"}, "Tool call execution denied."),
+        ([{"type": "text", "text": "a"}], [{"type": "text", "text": "a"}]),
+        (
+            [{"type": "image", "media_type": "image/png", "data": "aGk="}],
+            [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}],
+        ),
+        (
+            [{"type": "image", "media_type": "image/bmp", "data": "aGk="}],
+            '[{"type":"image","media_type":"image/bmp","data":"aGk="}]',
+        ),
+        ([{"type": "text", "text": "a"}, 5], '[{"type":"text","text":"a"},5]'),
+    ],
+)
+def test_results_are_shown_as_what_they_are(result: Any, content: Any) -> None:
+    """A text is itself, texts and pictures are blocks, a denial is its reason, anything else is JSON."""
+    told = ToolMessage.make(ToolResultPart("c1", "weather.now", result, is_failure=True))
+    sent = _send(UserMessage.make("Hello"), AssistantMessage.make(CALL), told)
+    block = sent.body["messages"][2]["content"][0]
+
+    assert block == {"type": "tool_result", "tool_use_id": "c1", "content": content, "is_error": True}
+
+
+def test_a_result_of_nothing_has_no_content() -> None:
+    """The wire needs none, and a success is not marked."""
+    told = ToolMessage.make(ToolResultPart("c1", "weather.now", None))
+    sent = _send(UserMessage.make("Hello"), AssistantMessage.make(CALL), told)
+
+    assert sent.body["messages"][2]["content"] == [{"type": "tool_result", "tool_use_id": "c1"}]
+
+
+def test_marks_for_the_cache_stand_on_blocks() -> None:
+    """A part's mark is on its block, a message's on its last one."""
+    mark = {"anthropic": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}
+    parts = (TextPart("a", metadata=mark), TextPart("b"), TextPart("c"))
+    content = _send(UserMessage(parts, metadata=mark)).body["messages"][0]["content"]
+
+    assert ["cache_control" in block for block in content] == [True, False, True]
+
+
+def test_thinking_takes_no_mark_for_the_cache() -> None:
+    """A message's mark is on its last block that may have one."""
+    mark = {"anthropic": {"cache_control": {"type": "ephemeral"}}}
+    thought = ReasoningPart("Hm.", metadata={"anthropic": {"signature": "S"}})
+    turns = (AssistantMessage((TextPart("Hi"), thought), metadata=mark), AssistantMessage((thought,), metadata=mark))
+    content = _send(UserMessage.make("Hello"), *turns).body["messages"][1]["content"]
+
+    assert ["cache_control" in block for block in content] == [True, False, False]
+
+
+def test_a_block_of_the_wire_stands_in_place_of_a_text() -> None:
+    """What no part is made for can be said all the same, as search results that the answer may cite."""
+    block = {"type": "search_result", "source": "https://a", "title": "A", "content": [{"type": "text", "text": "x"}]}
+    said = UserMessage.make("What?", TextPart("", metadata={"anthropic": {"block": block}}))
+
+    assert _send(said).body["messages"][0]["content"][1] == block
+
+
+def test_documents_carry_their_title_and_citations() -> None:
+    """The title is the file's name unless one is given; citations are switched on by the metadata."""
+    plain = FilePart("text/plain", b"Hi", "a.txt")
+    cited = FilePart("application/pdf", b"PDF", "b.pdf", metadata={"anthropic": {"citations": True, "title": "B"}})
+    sent = _send(UserMessage.make(plain, cited))
+    first, second = sent.body["messages"][0]["content"]
+
+    assert first["source"] == {"type": "text", "media_type": "text/plain", "data": "Hi"}
+    assert (first["title"], second["title"], second["citations"]) == ("a.txt", "B", {"enabled": True})
+    assert [(one.media_type, one.title) for one in sent.documents] == [
+        ("text/plain", "a.txt"),
+        ("application/pdf", "B"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "said"),
+    [
+        (FilePart("audio/wav", b"x"), "'audio/wav' cannot be sent; Anthropic takes image/jpeg"),
+        (FilePart("image/bmp", b"x"), "'image/bmp' cannot be sent"),
+        (FilePart.of_url("text/plain", "https://example.org/a.txt"), "is sent by its bytes"),
+        (FilePart("text/plain", b"\xff"), "is not UTF-8 text"),
+        (FilePart("image/png", FileUrl("data:image/png;base64,a")), "not base64"),
+        (FilePart("image/png", FileUrl("data:image/png;base64")), "no comma"),
+    ],
+)
+def test_files_that_cannot_be_sent_are_refused(file: FilePart, said: str) -> None:
+    """The error names the type and what is taken."""
+    assert said in _refused(UserMessage.make(file))
+
+
+# -- what else is asked for
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [
+        ("claude-3-haiku-20240307", 4096),
+        ("claude-3-5-sonnet-20241022", 8192),
+        ("claude-3-7-sonnet-latest", 64000),
+        ("claude-opus-4-20250514", 32000),
+        ("anthropic.claude-opus-4-1-20250805-v1:0", 32000),
+        (OLD, 64000),
+        ("claude-sonnet-4-5@20250929", 64000),
+        ("claude-haiku-4-5", 64000),
+        ("claude-opus-4-8", 128000),
+        ("claude-fable-5-2", 128000),
+        ("claude-haiku-5-5", 64000),
+        ("claude-someday", 64000),
+        ("some-server", 8192),
+    ],
+)
+def test_answers_may_be_as_long_as_the_model_can(model: str, most: int) -> None:
+    """The wire needs max_tokens: by default it is the model's own limit, or one that no such model is below."""
+    asked = ModelRequest(Prompt.make("Hi"), max_tokens=5)
+
+    assert _send(model=model).body["max_tokens"] == most
+    assert prepare_request(asked, model=model, max_tokens=9).body["max_tokens"] == 5
+    assert prepare_request(ModelRequest(Prompt.make("Hi")), model=model, max_tokens=9).body["max_tokens"] == 9
+
+
+def test_a_temperature_is_a_warning() -> None:
+    """The API has none any more; texts that end the answer have another name there."""
+    sent = _send(temperature=0.2, stop=("END",))
+
+    assert _warned(sent) == [("unsupported-option", "temperature")]
+    assert "temperature" not in sent.body
+    assert sent.body["stop_sequences"] == ["END"]
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "thinking", "level", "warned"),
+    [
+        (SONNET, None, None, None, False),
+        (SONNET, "none", {"type": "disabled"}, None, False),
+        (SONNET, "minimal", {"type": "adaptive"}, "low", True),
+        (SONNET, "medium", {"type": "adaptive"}, "medium", False),
+        ("claude-fable-5", "none", {"type": "adaptive"}, "low", True),
+        ("claude-fable-5", "high", {"type": "adaptive"}, "high", False),
+        ("claude-haiku-4-5", "high", {"type": "enabled", "budget_tokens": 16384}, None, False),
+        ("claude-haiku-4-5", "none", None, None, False),
+        ("claude-3-5-haiku-latest", "low", None, None, True),
+        ("claude-3-5-haiku-latest", "none", None, None, False),
+    ],
+)
+def test_reasoning_is_said_as_the_model_has_it(
+    model: str, effort: Any, thinking: Any, level: str | None, warned: bool
+) -> None:
+    """As an effort, a budget or not at all; what a model lacks is a warning."""
+    sent = _send(model=model, reasoning=effort)
+
+    assert sent.body.get("thinking") == thinking
+    assert sent.body.get("output_config", {}).get("effort") == level
+    assert _warned(sent) == ([("unsupported-option", "reasoning")] if warned else [])
+
+
+def test_a_budget_leaves_room_for_the_answer() -> None:
+    """It is half of what the answer may have; where that is too little to think, it is said."""
+    small = _send(model="claude-haiku-4-5", reasoning="high", max_tokens=4000)
+    tiny = _send(model="claude-haiku-4-5", reasoning="high", max_tokens=2000)
+
+    assert small.body["thinking"]["budget_tokens"] == 2000
+    assert "thinking" not in tiny.body
+    assert _warned(tiny) == [("unsupported-option", "reasoning")]
+
+
+def test_a_model_that_must_call_is_not_told_to_think() -> None:
+    """The wire refuses both together; the effort stays where the model has one."""
+    new = _send(tools=[WEATHER], tool_choice="required", reasoning="high")
+    old = _send(tools=[WEATHER], tool_choice="required", reasoning="high", model="claude-haiku-4-5")
+
+    assert ("thinking" in new.body, new.body["output_config"]) == (False, {"effort": "high"})
+    assert "thinking" not in old.body
+    assert _warned(new) == _warned(old) == [("unsupported-option", "reasoning")]
+
+
+def test_a_model_that_cannot_be_made_to_call_decides_itself() -> None:
+    """Fable 5.1 and its like refuse a forced choice: it is "auto" with a warning, one call at a time where asked."""
+    forced = {"tools": [WEATHER], "tool_choice": ToolChoice.tool("weather.now"), "parallel_tool_calls": False}
+    new, before = _send(model="claude-fable-5-1", **forced), _send(model="claude-fable-5", **forced)
+
+    assert new.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+    assert _warned(new) == [("unsupported-option", "tool_choice")]
+    assert before.body["tool_choice"]["type"] == "tool"
+
+
+def test_what_holds_by_itself_is_not_said() -> None:
+    """A free choice among tools, and tools that are not there, take no room in the request."""
+    assert set(_send(tools=[WEATHER]).body) == {"model", "messages", "tools", "max_tokens"}
+    assert set(_send().body) == {"model", "messages", "max_tokens"}
+
+
+# -- answers held to a schema
+
+
+def test_an_answer_is_held_to_its_schema_by_the_models_own_means() -> None:
+    """The strict form of the schema is the format of the output, beside the effort."""
+    sent = _send(response_schema=CITY, reasoning="high", tools=[WEATHER])
+    config = sent.body["output_config"]
+
+    assert config["format"]["schema"]["additionalProperties"] is False
+    assert (config["format"]["type"], config["effort"]) == ("json_schema", "high")
+    assert [tool["name"] for tool in sent.body["tools"]] == ["weather__now"]
+    assert sent.warnings == ()
+
+
+def test_an_answer_that_is_no_object_is_a_member_of_one() -> None:
+    """The wire takes an object at the root; the text is led back to what the schema says."""
+    sent = _send(response_schema=NUMBERS)
+    schema = sent.body["output_config"]["format"]["schema"]
+
+    assert schema["properties"]["value"] == {"type": "array", "items": {"type": "integer"}}
+    assert sent.answer is not None
+    assert sent.answer.text('{"value": [1]}') == "[1]"
+
+
+def test_references_stay_right_in_a_member() -> None:
+    """Definitions stay at the root, and what refers to the root refers to the member."""
+    tree = {"type": "array", "items": {"anyOf": [{"$ref": "#"}, {"$ref": "#/$defs/X"}]}, "$defs": {"X": {"const": 1}}}
+    sent = _send(response_schema=JsonSchema.of(tree), model=OLD)
+    schema = JsonSchema.of(sent.body["tools"][0]["input_schema"])
+
+    assert schema.validate({"value": [[1], 1]}) == ()
+    assert schema.validate({"value": [[2]]}) != ()
+
+
+def test_a_property_may_be_called_like_a_keyword() -> None:
+    """A property `$ref` or `const` is a schema like any other, whose references are led along."""
+    named = {"$ref": {"$ref": "#"}, "const": {"$ref": "#"}}
+    odd = {"anyOf": [{"properties": named, "required": ["const"]}, {"const": 1}]}
+    sent = _send(response_schema=JsonSchema.of(odd), model=OLD)
+    properties = sent.body["tools"][0]["input_schema"]["properties"]["value"]["anyOf"][0]["properties"]
+
+    assert properties == {name: {"$ref": "#/properties/value"} for name in named}
+
+
+def test_a_model_without_structured_outputs_must_call_a_tool() -> None:
+    """The answer is the parameters of a tool, which is chosen, or any tool where there are others."""
+    alone = _send(response_schema=CITY, model=OLD)
+    among = _send(response_schema=CITY, model=OLD, tools=[WEATHER, Tool.make("answer")])
+
+    assert alone.body["tool_choice"] == {"type": "tool", "name": "answer", "disable_parallel_tool_use": True}
+    assert alone.body["tools"][0]["input_schema"] == CITY.to_dict()
+    assert among.body["tool_choice"] == {"type": "any"}
+    assert [tool["name"] for tool in among.body["tools"]] == ["weather__now", "answer", "answer_2"]
+    assert "output_config" not in alone.body
+    assert alone.warnings == ()
+
+
+def test_a_schema_without_a_strict_form_is_asked_for_by_a_tool() -> None:
+    """It goes as it is, with the reason said."""
+    open_ = JsonSchema.of({"type": "object", "additionalProperties": True})
+    sent = _send(response_schema=open_)
+
+    assert sent.body["tools"][0]["input_schema"] == open_.to_dict()
+    assert _warned(sent) == [("not-strict", "response_schema")]
+    assert "no strict form" in sent.warnings[0].message
+
+
+def test_an_answer_that_must_be_strict_is_refused_where_it_cannot_be() -> None:
+    """With strict_json_schema on, the error names the place and the keyword before anything is sent."""
+    open_ = JsonSchema.of({"type": "object", "properties": {"a": {"type": "object", "additionalProperties": True}}})
+    request = ModelRequest(Prompt.make("Hi"), response_schema=open_)
+    with pytest.raises(PreparationError) as raised:
+        prepare_request(request, model=SONNET, strict_json_schema=True)
+
+    assert isinstance(raised.value.reason, UnsupportedSchemaError)
+    assert raised.value.reason.pointer == "/properties/a"
+    assert prepare_request(request, model=OLD, strict_json_schema=True).answer is not None
+
+
+def test_a_turn_for_a_tool_is_not_one_for_the_answer() -> None:
+    """Where a tool must be called anyway, no tool for the answer is beside it."""
+    sent = _send(response_schema=CITY, model=OLD, tools=[WEATHER], tool_choice="required")
+
+    assert [tool["name"] for tool in sent.body["tools"]] == ["weather__now"]
+    assert sent.answer is None
+
+
+def test_no_tool_but_the_answer_may_be_called_where_none_may() -> None:
+    """With the choice "none" the answer's own tool is the one that is chosen."""
+    sent = _send(response_schema=CITY, model=OLD, tools=[WEATHER], tool_choice="none")
+
+    assert sent.body["tool_choice"]["name"] == "answer"
+
+
+def test_strict_tools_and_a_strict_answer_share_a_limit() -> None:
+    """What the tools have used up of it is not there for the answer, which is then asked for by a tool."""
+    wide = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(15)}}
+    tool = Tool.dynamic("wide", parameters=wide)
+    apart, both = _send(response_schema=JsonSchema.of(wide)), _send(response_schema=JsonSchema.of(wide), tools=[tool])
+
+    assert "output_config" in apart.body
+    assert "output_config" not in both.body
+    assert "with it the request would have 30 parameters" in both.warnings[0].message
+
+
+# -- options of Anthropic's own
+
+
+def test_options_win_over_what_is_common() -> None:
+    """They are merged last; the configuration of the output is joined; anything else goes through extra_body."""
+    options = {
+        "output_config": {"effort": "max"},
+        "thinking": {"type": "disabled"},
+        "extra_body": {"temperature": 1, "max_tokens": 7},
+    }
+    sent = _send(response_schema=CITY, reasoning="low", provider_options={"anthropic": options})
+
+    assert sent.body["output_config"]["effort"] == "max"
+    assert "format" in sent.body["output_config"]
+    assert sent.body["thinking"] == {"type": "disabled"}
+    assert (sent.body["temperature"], sent.body["max_tokens"], sent.max_tokens) == (1, 7, 7)
+
+
+def test_betas_are_named_only_where_they_are_needed() -> None:
+    """No header without a beta; those of fields, of tools and of the options are named once each."""
+    tool = WEATHER.with_options(provider_options={"anthropic": {"betas": ["b-1"]}})
+    options = {"mcp_servers": [{"type": "url", "url": "https://m", "name": "m"}], "betas": ["b-1", "b-2"]}
+    sent = _send(tools=[tool], provider_options={"anthropic": options})
+
+    assert _send().headers == {}
+    assert sent.headers == {"anthropic-beta": "b-1,b-2,mcp-client-2025-11-20"}
+    assert "betas" not in sent.body
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"thinkng": {}}, "there is no option 'thinkng'; there are: betas, cache_control"),
+        ({"service_tier": "fast"}, "Invalid enum value 'fast'"),
+        ([], "Expected `object`"),
+    ],
+)
+def test_wrong_options_are_refused(options: Any, said: str) -> None:
+    """A word that is no option, and a wrong value, are told with what belongs there."""
+    with pytest.raises(PreparationError) as raised:
+        _send(provider_options={"anthropic": options})
+
+    assert isinstance(raised.value.reason, InvalidRequestError)
+    assert raised.value.reason.parameter == "provider_options['anthropic']"
+    assert said in raised.value.reason.description
+
+
+@pytest.mark.parametrize("odd", [object(), "\ud800"])
+def test_what_json_cannot_carry_is_refused(odd: object) -> None:
+    """In what a model asked with and in what a tool gave: a typed error, and nothing is sent."""
+    asked = AssistantMessage.make(ToolCallPart("c1", "f", {"a": odd}))
+    given = ToolMessage.make(ToolResultPart("c1", "f", [odd]))
+    for turn in ((asked, ToolMessage.make(RESULT)), (AssistantMessage.make(CALL), given)):
+        with pytest.raises(PreparationError) as raised:
+            _send(UserMessage.make("Hello"), *turn)
+
+        assert isinstance(raised.value.reason, NetworkError)
+        assert raised.value.reason.kind == "EncodeError"
+
+
+def test_a_prepared_request_is_a_value() -> None:
+    """Equal requests are equal, hash alike, and survive a pickle."""
+    one, other = _send(response_schema=NUMBERS, tools=[WEATHER]), _send(response_schema=NUMBERS, tools=[WEATHER])
+
+    assert one == other == pickle.loads(pickle.dumps(one))
+    assert hash(one) == hash(other)

@@ -1,0 +1,251 @@
+"""How a stream of Anthropic's Messages API is told, part by part."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fxai.messages.errors import AiError, InternalProviderError, InvalidOutputError, NetworkError
+from fxai.messages.part import StreamPart, ToolCall
+from fxai.messages.prompt import Prompt
+from fxai.messages.response import Response
+from fxai.models.request import ModelRequest
+from fxai.providers.anthropic.event import Reader
+from fxai.providers.anthropic.reply import parse_reply
+from fxai.providers.anthropic.request import PreparedRequest, prepare_request
+from fxai.schema import JsonSchema
+from tests.unit.providers.anthropic.replies import (
+    ALL_BLOCKS,
+    CITY,
+    MODEL,
+    SENT,
+    TOOLS,
+    events_of,
+    interleaved,
+    message,
+    pieces_of,
+    read_all,
+    told_of,
+)
+
+NUMBERS = {"type": "array", "items": {"type": "integer"}}
+OLD = "claude-sonnet-4-20250514"
+CALL = ALL_BLOCKS[-2]
+
+
+def _failed(*events: Any) -> AiError:
+    """What the last of the events fails with; those before it may not fail."""
+    reader = Reader(SENT)
+    for event in events[:-1]:
+        reader.read(json.dumps(event)).unwrap()
+    last = events[-1]
+    return reader.read(last if isinstance(last, str) else json.dumps(last)).failure()
+
+
+def _asked(schema: Any, model: str = MODEL) -> PreparedRequest:
+    request = ModelRequest(Prompt.make("Hi"), tuple(TOOLS[:1]), response_schema=JsonSchema.of(schema))
+    return prepare_request(request, model=model, stream=True)
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text, "citations": None}
+
+
+def test_a_stream_is_told_as_it_comes() -> None:
+    """Texts, thinking and parameters come in the provider's own pieces, the call when it is whole."""
+    thought = {"type": "thinking", "thinking": "Hmmm", "signature": "S"}
+    parts = told_of(events_of(message([thought, _text("Good"), CALL], "tool_use")))
+
+    assert [part.type for part in parts] == [
+        "response-metadata",
+        *("reasoning-start", "reasoning-delta", "reasoning-delta", "reasoning-end"),
+        *("text-start", "text-delta", "text-delta", "text-end"),
+        "tool-params-start",
+        *("tool-params-delta",) * 6,
+        *("tool-params-end", "tool-call", "finish"),
+    ]
+    assert [getattr(part, "id", None) for part in parts if part.type.endswith("-start")] == ["0", "1", "toolu_1"]
+
+
+def test_a_stream_amounts_to_the_whole_reply() -> None:
+    """Gathered, every kind of block is what the same message gives at once."""
+    whole = message(ALL_BLOCKS, "tool_use")
+
+    assert read_all(events_of(whole)) == parse_reply(json.dumps(whole).encode(), SENT).unwrap()
+
+
+def test_blocks_side_by_side_do_not_mix() -> None:
+    """Each piece goes to the block of its index, however they alternate."""
+    whole = message(ALL_BLOCKS, "tool_use")
+    parts, expected = read_all(interleaved(whole)), parse_reply(json.dumps(whole).encode(), SENT).unwrap()
+
+    assert sorted(map(repr, parts)) == sorted(map(repr, expected))
+
+
+def test_two_thousand_pieces_are_one_call() -> None:
+    """However finely parameters are cut, the call is theirs."""
+    given = {"city": "O" * 2000}
+    start, *_, stop = pieces_of(0, CALL)
+    deltas = [
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": sign}}
+        for sign in json.dumps(given)
+    ]
+    begun, *_, ended, done = events_of(message([], "tool_use"))
+    parts = told_of([begun, start, *deltas, stop, ended, done])
+
+    assert [part.params for part in parts if part.type == "tool-call"] == [given]
+    assert len(parts) == len(deltas) + 5
+
+
+def test_a_call_without_pieces_has_what_its_start_says() -> None:
+    """Some servers send parameters whole, or none where there are none."""
+    start, stop = pieces_of(0, CALL)[0], pieces_of(0, CALL)[-1]
+    full = {**start, "content_block": {**CALL, "id": "t2"}, "index": 1}
+    parts = told_of([events_of(message([]))[0], start, stop, full, {**stop, "index": 1}])
+
+    assert [part.params for part in parts if part.type == "tool-call"] == [{}, {"city": "Oslo"}]
+
+
+def test_parameters_that_are_no_json_are_kept_as_text() -> None:
+    """A turn that was cut by its token limit ends in the middle of a call: it cannot be run, and nothing is lost."""
+    start, *pieces, stop = pieces_of(0, CALL)
+    events = events_of(message([], "max_tokens"))
+    parts = told_of([events[0], start, *pieces[:3], stop, *events[-2:]])
+    calls = [part for part in parts if part.type == "tool-call"]
+
+    assert [(call.params, call.params_text) for call in calls] == [(None, '{"city')]
+
+
+def test_what_is_not_known_is_passed_over() -> None:
+    """Pings, new events and new deltas are no failure; a new kind of block is kept with what its deltas say."""
+    new = {"type": "compaction", "content": None}
+    events = [
+        events_of(message([]))[0],
+        {"type": "ping"},
+        {"type": "news", "of": "tomorrow"},
+        {"type": "content_block_start", "index": 0, "content_block": _text("")},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "mood_delta", "mood": "good"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": new},
+        {"type": "content_block_delta", "index": 1, "delta": {"type": "compaction_delta", "content": "So far."}},
+        {"type": "content_block_stop", "index": 1},
+    ]
+
+    assert [part.metadata for part in read_all(events) if part.type == "text"] == [
+        {},
+        {"anthropic": {"block": {"type": "compaction", "content": "So far."}}},
+    ]
+
+
+def test_counts_of_a_stream_are_totals() -> None:
+    """Later counts take the place of earlier ones; what they leave out stands."""
+    finish = told_of(events_of(message([_text("Hi")])))[-1]
+
+    assert finish.type == "finish"
+    assert (finish.usage.input_tokens, finish.usage.output_tokens, finish.usage.cached_input_tokens) == (15, 7, 3)
+
+
+@pytest.mark.parametrize("place", range(1, len(events_of(message([_text("Good day."), CALL], "tool_use")))))
+def test_a_cut_stream_is_a_failure_that_keeps_what_came(place: int) -> None:
+    """Cut before any event, the reader says that the message was not whole; what came before stands."""
+    events = events_of(message([_text("Good day."), CALL], "tool_use"))
+    reader = Reader(SENT)
+    told: list[StreamPart] = [part for one in events[:place] for part in reader.read(json.dumps(one)).unwrap()]
+    kept = Response.from_stream([*told, *reader.rest()])
+    error = reader.end().failure()
+
+    assert isinstance(error.reason, NetworkError)
+    assert error.is_retryable
+    assert not reader.done
+    assert "Good day.".startswith(kept.text)
+    assert all(call.params is None or call.params == {"city": "Oslo"} for call in kept.tool_calls)
+    assert len(kept.text) == min(9, max(0, place - 3) * 3)
+
+
+def test_a_whole_stream_has_no_end_to_tell() -> None:
+    """After its last event there is no failure."""
+    reader = Reader(SENT)
+    for event in events_of(message([])):
+        reader.read(json.dumps(event)).unwrap()
+
+    assert reader.done
+    assert reader.end().unwrap() is None
+
+
+def test_an_error_event_is_that_error() -> None:
+    """An overloaded provider says so in the middle of a stream, and that it helps to try again."""
+    error = _failed(
+        events_of(message([]))[0], {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    )
+
+    assert isinstance(error.reason, InternalProviderError)
+    assert error.reason.overloaded
+    assert error.is_retryable
+    assert (error.module, error.method) == ("anthropic", "ask_stream")
+
+
+START = {"type": "content_block_start", "index": 0, "content_block": _text("")}
+
+
+OUT_OF_ORDER: list[tuple[list[Any], str]] = [
+    (["{"], "no JSON"),
+    (["[]"], "/type"),
+    ([{"type": "message_start"}], "/message"),
+    ([{"type": "content_block_start", "index": 0}], "/content_block/type"),
+    ([{**START, "index": None}], "/index"),
+    ([START, START], "has started before"),
+    ([{"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use"}}], "/content_block/id"),
+    ([{"type": "content_block_delta", "index": 0, "delta": {}}], "has not started"),
+    ([START, {"type": "content_block_delta", "index": 0}], "/delta/type"),
+    ([START, {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta"}}], "/delta/text"),
+    ([{"type": "content_block_stop", "index": 0}], "has not started"),
+    ([START, {"type": "message_stop"}], "before its blocks 0 did"),
+]
+
+
+@pytest.mark.parametrize(("events", "said"), OUT_OF_ORDER)
+def test_a_stream_out_of_order_is_a_typed_failure(events: list[Any], said: str) -> None:
+    """What cannot stand where it stands is named with its place."""
+    error = _failed(*events)
+
+    assert isinstance(error.reason, InvalidOutputError)
+    assert said in error.message
+
+
+def test_an_answer_in_another_form_is_told_when_it_is_whole() -> None:
+    """It is held back until it can be led back to what the schema says; one in its own form comes as it is written."""
+    events = events_of(message([_text('{"value": [1, 2]}')]))
+    held, whole = told_of(events, _asked(NUMBERS)), told_of(events, _asked({**CITY, "additionalProperties": False}))
+
+    assert [part.delta for part in held if part.type == "text-delta"] == ["[1,2]"]
+    assert len([part for part in whole if part.type == "text-delta"]) == 6
+
+
+def test_an_answer_by_a_tool_is_told_as_a_text() -> None:
+    """Its call is not told as one."""
+    call = {"type": "tool_use", "id": "t1", "name": "answer", "input": {"city": "Oslo"}}
+    parts = told_of(events_of(message([call], "tool_use")), _asked(CITY, OLD))
+
+    assert [part.type for part in parts] == ["response-metadata", "text-start", "text-delta", "text-end", "finish"]
+    assert [part.delta for part in parts if part.type == "text-delta"] == ['{"city":"Oslo"}']
+    assert [part.reason for part in parts if part.type == "finish"] == ["stop"]
+
+
+def test_an_answer_that_was_held_back_is_kept_when_the_stream_is_cut() -> None:
+    """What came of it is told as it came."""
+    events = events_of(message([_text('{"value": [1, 2]}')]))
+    reader = Reader(_asked(NUMBERS))
+    told = [part for one in events[:5] for part in reader.read(json.dumps(one)).unwrap()]
+
+    assert Response.from_stream(told).text == ""
+    assert Response.from_stream([*told, *reader.rest()]).text == '{"valu'
+
+
+def test_a_cut_call_cannot_be_run() -> None:
+    """Its parameters are kept as the text that came."""
+    start, first, second, *_ = pieces_of(0, CALL)
+    parts = read_all([events_of(message([]))[0], start, first, second])
+
+    assert parts[-1] == ToolCall("toolu_1", "weather.now", None, params_text='{"c')
