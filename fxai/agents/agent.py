@@ -86,7 +86,10 @@ class Agent(msgspec.Struct, Generic[_T_co], frozen=True):
 
     def _said(self, prompt: PromptInput) -> Prompt:
         said = Prompt.make(prompt)
-        return said if self.instructions is None else Prompt((SystemMessage(self.instructions),)) + said
+        if self.instructions is None:
+            return said
+        told = SystemMessage(self.instructions)
+        return said if len(said) and said[0] == told else Prompt((told,)) + said  # a history of its own has them
 
     @override
     def __hash__(self) -> int:

@@ -12,7 +12,8 @@ from typing import final
 import msgspec
 from typing_extensions import override
 
-from fxai.messages.part import FinishReason, ToolCall
+from fxai.messages.part import FinishReason
+from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.messages.usage import Usage
@@ -58,14 +59,13 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why the last turn ended; `"pending"` where calls of others are open, which is no failure."""
+        """Why the last turn ended; `"pending"` where approvals or calls of others are open, which is no failure."""
         return self.steps[-1].response.finish_reason
 
     @property
-    def pending(self) -> tuple[ToolCall, ...]:
-        """The calls that wait for somebody else's result; the run goes on from its history with those."""
-        answered = {result.id for result in self.response.tool_results}
-        return tuple(c for c in self.response.tool_calls if c.id not in answered and not c.provider_executed)
+    def pending(self) -> tuple[Pending, ...]:
+        """The calls that wait to be approved, or for somebody else's result; it goes on from `history` with those."""
+        return self.history.pending if self.finish_reason == "pending" else self.response.pending
 
     @override
     def __hash__(self) -> int:

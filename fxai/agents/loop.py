@@ -1,7 +1,8 @@
 """The loop: a model asked again and again, its calls run in between, until it is done.
 
-Ask, run the calls, append the results, ask again: until a turn calls no tool, or leaves calls of others open, or the
-budget is spent. A turn that the provider paused is asked to go on.
+Ask, run the calls, append the results, ask again: until a turn calls no tool, or leaves calls open that wait for an
+approval or for somebody else, or the budget is spent. A turn that the provider paused is asked to go on. Approvals that
+the history answers are settled before the first turn.
 
 >>> from fxai.messages.part import Finish, Text
 >>> is_done(Response((Text("Good day."), Finish("stop")))), is_done(Response((Finish("pause"),)))
@@ -11,7 +12,7 @@ budget is spent. A turn that the provider paused is asked to go on.
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -26,8 +27,9 @@ from fxai.messages.fold import fold
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
+from fxai.models.answered import shown
 from fxai.models.choice import ToolChoice, ToolChoices
-from fxai.models.language_model import LanguageModel, RoundOptions
+from fxai.models.language_model import LanguageModel, RoundOptions, stream_round, text_round
 from fxai.tools.failure import CallFailure, ToolError
 from fxai.tools.toolkit import Toolkit
 
@@ -43,19 +45,26 @@ def run_loop(
     """The answer of a run that starts from `prompt`."""
 
     def loop() -> Generator[EffectOf[Any, Any, Any], Any, Answer]:
-        history, steps, asked = prompt, cast("list[Step]", []), options
-        while True:
-            turn = LanguageModel.generate_text(history, toolkit=toolkit, **asked)
-            response: Response = yield _remembering(turn, history)
-            history = history.extend(fold(response.content))
-            steps.append(Step(len(steps) + 1, response))
-            if is_done(response):
-                return Answer(tuple(steps), history)
+        response: Response = yield _remembering(LanguageModel.generate_text(prompt, toolkit=toolkit, **options), prompt)
+        history, steps, asked = prompt.with_response(response.content), [Step(1, response)], options
+        told = shown(history)  # to the model: the same one, unless approvals are settled in it
+        while not is_done(response):
             if len(steps) >= budget.rounds:
                 yield _exceeded(budget, history)
             asked = later(asked)
+            response = yield _remembering(text_round(told, toolkit, asked, settling=False), history)
+            steps.append(Step(len(steps) + 1, response))
+            history, told = _grown(history, told, response)
+        return Answer(tuple(steps), history)
 
     return Generate(loop, (), {})
+
+
+def _grown(history: Prompt, told: Prompt, response: Response) -> tuple[Prompt, Prompt]:
+    """What was said, and what the model is told of it, with a turn more."""
+    messages = fold(response.content)
+    grown = history.extend(messages)
+    return grown, grown if told is history else told.extend(messages)
 
 
 def is_done(response: Response) -> bool:
@@ -100,7 +109,7 @@ def _with_history(error: Any, history: Prompt) -> Any:
     if not isinstance(error, CallFailure):
         return error
     said = () if error.response is None else error.response.content
-    return msgspec.structs.replace(error, history=history.extend(fold(said)))
+    return msgspec.structs.replace(error, history=history.with_response(said))
 
 
 def stream_loop(
@@ -113,10 +122,10 @@ def stream_loop(
 class _Streamed:
     """One streamed run: the round that is read, and how it goes on from there."""
 
-    __slots__ = ("_budget", "_done", "_history", "_options", "_parts", "_round", "_rounds", "_toolkit", "pull")
+    __slots__ = ("_budget", "_done", "_history", "_options", "_parts", "_round", "_rounds", "_told", "_toolkit", "pull")
 
     def __init__(self, prompt: Prompt, toolkit: Toolkit[Any], budget: Budget, options: RoundOptions) -> None:
-        self._history = prompt
+        self._history = self._told = prompt
         self._toolkit = toolkit
         self._budget = budget
         self._options = options
@@ -134,7 +143,10 @@ class _Streamed:
         return FlatMap(_remembering(self._round, self._history), self._seen)
 
     def _open(self) -> EffectOf[Any, Any, Any]:
-        stream = LanguageModel.stream_text(self._history, toolkit=self._toolkit, **self._options)
+        if self._rounds:
+            stream = stream_round(self._told, self._toolkit, self._options, settling=False)
+        else:
+            stream = LanguageModel.stream_text(self._history, toolkit=self._toolkit, **self._options)
 
         def opened(pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
             self._round = pull
@@ -150,7 +162,11 @@ class _Streamed:
             return Succeed(part)
 
         response = Response.from_stream(self._parts)
-        self._history = self._history.extend(fold(response.content))
+        if self._rounds == 1:
+            self._history = self._history.with_response(response.content)
+            self._told = shown(self._history)
+        else:
+            self._history, self._told = _grown(self._history, self._told, response)
         self._round = None
         self._options = later(self._options)
         if is_done(response):

@@ -112,11 +112,22 @@ class ToolResultPart(Carrier, frozen=True, tag_field="type", tag="tool-result"):
 
 @final
 class ToolApprovalRequestPart(Carrier, frozen=True, tag_field="type", tag="tool-approval-request"):
-    """A question to a person: may the call `tool_call_id` run?"""
+    """A question to a person: may the call `tool_call_id` run?
+
+    Attributes:
+        approval_id: What the answer refers to.
+        tool_call_id: Which call of the same turn.
+        digest: What the approval is bound to: a digest of tool, schemas and parameters. Empty for a provider's own.
+        expires: Until when it may be answered by yes, in seconds since 1970; None: as long as you like.
+        signature: Who asks, by an `ApprovalKey`.
+    """
 
     type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
     approval_id: str
     tool_call_id: str
+    digest: str = ""
+    expires: float | None = None
+    signature: str = ""
 
 
 @final

@@ -14,6 +14,7 @@
     ├── StructuredOutputError     retryable   the answer does not fit the schema asked for
     ├── UnsupportedSchemaError                found before the request
     ├── ToolkitRequiredError                  approvals without their tools
+    ├── InvalidApprovalError                  an answer to an approval request that is not trusted
     ├── InvalidUserInputError                 a part of the prompt cannot be sent
     ├── ContextOverflowError                  prompt and answer do not fit the model
     ├── ModelUnavailableError                 no such model, or not on this machine
@@ -38,11 +39,13 @@ import msgspec
 from returns.result import Result
 
 from fxai.messages.reason import (
+    ApprovalProblem,
     AuthenticationError,
     AuthenticationKind,
     ContentPolicyError,
     ContextOverflowError,
     InternalProviderError,
+    InvalidApprovalError,
     InvalidOutputError,
     InvalidRequestError,
     InvalidUserInputError,
@@ -65,11 +68,13 @@ from fxai.schema.fault import DecodeFailure
 
 __all__ = [
     "AiError",
+    "ApprovalProblem",
     "AuthenticationError",
     "AuthenticationKind",
     "ContentPolicyError",
     "ContextOverflowError",
     "InternalProviderError",
+    "InvalidApprovalError",
     "InvalidOutputError",
     "InvalidRequestError",
     "InvalidUserInputError",

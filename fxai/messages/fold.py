@@ -22,6 +22,7 @@ from fxai.messages.gather import gather
 from fxai.messages.message import AssistantMessage, Message, ToolMessage
 from fxai.messages.part import (
     AnyPart,
+    ApprovalRequest,
     Part,
     ToolCall,
     ToolResult,
@@ -99,11 +100,17 @@ def _content(part: Part) -> AssistantContent | None:
         case "tool-result":
             return _result(part)
         case "tool-approval-request":
-            return ToolApprovalRequestPart(part.approval_id, part.tool_call_id, metadata=part.metadata)
+            return _asked(part)
         case "file":
             return FilePart(part.media_type, part.data, part.file_name, metadata=part.metadata)
         case _:
             return None
+
+
+def _asked(part: ApprovalRequest) -> ToolApprovalRequestPart:
+    return ToolApprovalRequestPart(
+        part.approval_id, part.tool_call_id, part.digest, part.expires, part.signature, metadata=part.metadata
+    )
 
 
 def _call(part: ToolCall) -> ToolCallPart:

@@ -33,6 +33,8 @@ from fxai.messages.content import (
 from fxai.messages.fold import fold
 from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.part import AnyPart
+from fxai.messages.pending import Pending, pending_in
+from fxai.messages.placement import placed
 from fxai.messages.transcript import transcript
 from fxai.messages.wire import (
     HISTORY_LIMITS,
@@ -163,6 +165,28 @@ class Prompt:
                     buffer.messages.extend(more)
                     return Prompt._prefix(buffer, self._length + len(more))
         return Prompt._prefix(_Buffer([*self, *more]), self._length + len(more))
+
+    def with_response(self, parts: Iterable[AnyPart]) -> Prompt:
+        """The prompt with what the parts of a response leave in the history.
+
+        As `extend` with `from_parts`, but for the results of calls made before, which an approval let run: each goes to
+        the tool message right behind the turn that made its call.
+        """
+        messages = fold(parts)
+        if not messages or messages[0].role != "tool":
+            return self.extend(messages)
+        early = [part for part in messages[0].content if part.type == "tool-result"]
+        return Prompt(placed(self, early)).extend(messages[1:])
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """What the last turn left open: approval requests without an answer, and calls without a result, in order."""
+        since: list[Message] = []
+        for at in range(len(self) - 1, -1, -1):
+            since.append(self[at])
+            if self[at].role == "assistant":
+                break
+        return pending_in(part for one in reversed(since) if one.role != "system" for part in one.content)
 
     def concat(self, other: PromptInput) -> Prompt:
         """The prompt with another behind it; `other` may be all that `make` takes."""

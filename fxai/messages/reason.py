@@ -14,14 +14,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
-import msgspec
+from fxai.messages.ground import Ground, said
 
 __all__ = [
+    "ApprovalProblem",
     "AuthenticationError",
     "AuthenticationKind",
     "ContentPolicyError",
     "ContextOverflowError",
     "InternalProviderError",
+    "InvalidApprovalError",
     "InvalidOutputError",
     "InvalidRequestError",
     "InvalidUserInputError",
@@ -45,52 +47,18 @@ AuthenticationKind: TypeAlias = Literal["MissingKey", "InvalidKey", "ExpiredKey"
 NetworkKind: TypeAlias = Literal["TransportError", "EncodeError", "InvalidUrlError"]
 """Where a request got stuck: on the way, or before it could leave."""
 
+ApprovalProblem: TypeAlias = Literal["no-request", "no-call", "altered", "forged", "expired", "used"]
+"""What is wrong with the answer to an approval request: nobody asked, or it is answered already; its call is not there;
+call or tool are not what was asked about; the request is signed by nobody who is trusted here; it is too late; it was
+used before."""
+
 ModelProblem: TypeAlias = Literal["missing", "checksum", "not-installed", "unreadable", "unknown-model"]
 """Why a model cannot be used: its file is missing or not the expected one, the package that runs it is not installed,
 the file cannot be loaded, or the provider does not know the model."""
 
 
-def _said(summary: str, description: str) -> str:
-    return f"{summary}: {description}" if description else summary
-
-
-class _Reason(
-    msgspec.Struct, frozen=True, kw_only=True, tag_field="_tag", omit_defaults=True, forbid_unknown_fields=True
-):
-    """What all reasons have."""
-
-    retry_after: float | None = None
-
-    _retryable: ClassVar[bool] = False
-    _advice: ClassVar[str] = ""
-
-    @property
-    def is_retryable(self) -> bool:
-        """Whether the same request may succeed when it is sent again."""
-        return self._retryable
-
-    @property
-    def message(self) -> str:
-        """What happened, in one line."""
-        return self._summary()
-
-    @property
-    def advice(self) -> str:
-        """What to do about it, in one line."""
-        return self._remedy()
-
-    def _summary(self) -> str:
-        raise NotImplementedError
-
-    def _remedy(self) -> str:
-        return self._advice
-
-    def __str__(self) -> str:
-        return f"{self.message.removesuffix('.')}. {self.advice}"
-
-
 @final
-class RateLimitError(_Reason, frozen=True):
+class RateLimitError(Ground, frozen=True):
     """Too many requests or tokens in too short a time. Retryable, after `retry_after` seconds where it is known."""
 
     _retryable: ClassVar[bool] = True
@@ -98,7 +66,7 @@ class RateLimitError(_Reason, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return _said("Rate limit exceeded", self.description)
+        return said("Rate limit exceeded", self.description)
 
     def _remedy(self) -> str:
         wait = "a while" if self.retry_after is None else f"{self.retry_after:g} s"
@@ -106,7 +74,7 @@ class RateLimitError(_Reason, frozen=True):
 
 
 @final
-class QuotaExhaustedError(_Reason, frozen=True):
+class QuotaExhaustedError(Ground, frozen=True):
     """The account has nothing left to spend. Not retryable."""
 
     _advice: ClassVar[str] = "Check the plan and billing of the account; retrying does not help"
@@ -114,7 +82,7 @@ class QuotaExhaustedError(_Reason, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return _said("Quota exhausted", self.description)
+        return said("Quota exhausted", self.description)
 
 
 _KEY_MESSAGES: dict[AuthenticationKind, tuple[str, str]] = {
@@ -127,21 +95,21 @@ _KEY_MESSAGES: dict[AuthenticationKind, tuple[str, str]] = {
 
 
 @final
-class AuthenticationError(_Reason, frozen=True):
+class AuthenticationError(Ground, frozen=True):
     """The provider does not accept who asks, or what they ask for. Not retryable."""
 
     kind: AuthenticationKind
     description: str = ""
 
     def _summary(self) -> str:
-        return _said(f"{self.kind}: {_KEY_MESSAGES[self.kind][0]}", self.description)
+        return said(f"{self.kind}: {_KEY_MESSAGES[self.kind][0]}", self.description)
 
     def _remedy(self) -> str:
         return _KEY_MESSAGES[self.kind][1]
 
 
 @final
-class ContentPolicyError(_Reason, frozen=True):
+class ContentPolicyError(Ground, frozen=True):
     """The provider refused the content of the request or of the answer. Not retryable."""
 
     _advice: ClassVar[str] = "Change what is asked; the same request will be refused again"
@@ -149,11 +117,11 @@ class ContentPolicyError(_Reason, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return _said("Content policy violation", self.description)
+        return said("Content policy violation", self.description)
 
 
 @final
-class InvalidRequestError(_Reason, frozen=True):
+class InvalidRequestError(Ground, frozen=True):
     """The provider found the request wrong. Not retryable.
 
     Attributes:
@@ -171,11 +139,11 @@ class InvalidRequestError(_Reason, frozen=True):
     def _summary(self) -> str:
         words = (f"parameter '{self.parameter}'" if self.parameter else "", self.constraint or "")
         about = " ".join(word for word in words if word)
-        return _said("Invalid request", ". ".join(word for word in (about, self.description) if word))
+        return said("Invalid request", ". ".join(word for word in (about, self.description) if word))
 
 
 @final
-class InternalProviderError(_Reason, frozen=True):
+class InternalProviderError(Ground, frozen=True):
     """The provider failed, or with `overloaded` has no room just now. Retryable."""
 
     _retryable: ClassVar[bool] = True
@@ -188,11 +156,11 @@ class InternalProviderError(_Reason, frozen=True):
     def _summary(self) -> str:
         status = "" if self.status is None else f" (status {self.status})"
         summary = "Provider overloaded" if self.overloaded else "Internal provider error"
-        return _said(summary + status, self.description)
+        return said(summary + status, self.description)
 
 
 @final
-class NetworkError(_Reason, frozen=True):
+class NetworkError(Ground, frozen=True):
     """The request did not reach the provider, or the answer did not reach us. Retryable if it got stuck on the way."""
 
     kind: NetworkKind
@@ -204,7 +172,7 @@ class NetworkError(_Reason, frozen=True):
         return self.kind == "TransportError"
 
     def _summary(self) -> str:
-        return _said(f"{self.kind}: {_NETWORK_MESSAGES[self.kind][0]}", self.description)
+        return said(f"{self.kind}: {_NETWORK_MESSAGES[self.kind][0]}", self.description)
 
     def _remedy(self) -> str:
         return _NETWORK_MESSAGES[self.kind][1]
@@ -218,7 +186,7 @@ _NETWORK_MESSAGES: dict[NetworkKind, tuple[str, str]] = {
 
 
 @final
-class RequestTimeoutError(_Reason, frozen=True):
+class RequestTimeoutError(Ground, frozen=True):
     """No whole answer came within the time allowed. Retryable."""
 
     _retryable: ClassVar[bool] = True
@@ -229,11 +197,11 @@ class RequestTimeoutError(_Reason, frozen=True):
 
     def _summary(self) -> str:
         within = "in time" if self.seconds is None else f"within {self.seconds:g} s"
-        return _said(f"No answer {within}", self.description)
+        return said(f"No answer {within}", self.description)
 
 
 @final
-class InvalidOutputError(_Reason, frozen=True):
+class InvalidOutputError(Ground, frozen=True):
     """What the provider sent is not what it should be. Retryable: a model may do better when asked again.
 
     `pointer` says where in what was sent, as a JSON pointer; empty for the whole.
@@ -247,11 +215,11 @@ class InvalidOutputError(_Reason, frozen=True):
 
     def _summary(self) -> str:
         where = f" at {self.pointer}" if self.pointer else ""
-        return _said(f"Invalid output{where}", self.description)
+        return said(f"Invalid output{where}", self.description)
 
 
 @final
-class StructuredOutputError(_Reason, frozen=True):
+class StructuredOutputError(Ground, frozen=True):
     """The answer does not fit the schema that was asked for. Retryable: a model may do better when asked again.
 
     Attributes:
@@ -274,11 +242,11 @@ class StructuredOutputError(_Reason, frozen=True):
 
     def _summary(self) -> str:
         where = f" at {self.pointer}" if self.pointer else ""
-        return _said(f"The answer does not fit its schema{where}", self.description)
+        return said(f"The answer does not fit its schema{where}", self.description)
 
 
 @final
-class UnsupportedSchemaError(_Reason, frozen=True):
+class UnsupportedSchemaError(Ground, frozen=True):
     """A schema that this provider cannot hold a model to, found before anything was sent. Not retryable.
 
     Attributes:
@@ -296,11 +264,11 @@ class UnsupportedSchemaError(_Reason, frozen=True):
     def _summary(self) -> str:
         keyword = f" (keyword '{self.keyword}')" if self.keyword else ""
         where = f" at {self.pointer}" if self.pointer else ""
-        return _said(f"Unsupported schema{where}{keyword}", self.description)
+        return said(f"Unsupported schema{where}{keyword}", self.description)
 
 
 @final
-class ToolkitRequiredError(_Reason, frozen=True):
+class ToolkitRequiredError(Ground, frozen=True):
     """Approvals are answered, but the toolkit that holds their tools was not given. Not retryable."""
 
     _advice: ClassVar[str] = "Give the toolkit that holds these tools"
@@ -312,7 +280,30 @@ class ToolkitRequiredError(_Reason, frozen=True):
 
 
 @final
-class InvalidUserInputError(_Reason, frozen=True):
+class InvalidApprovalError(Ground, frozen=True):
+    """An answer to an approval request that is not to be trusted, so nothing was run and nothing asked. Not retryable.
+
+    Attributes:
+        approval_id: Which approval.
+        problem: What is wrong with it.
+        description: The same in words.
+    """
+
+    approval_id: str
+    problem: ApprovalProblem
+    description: str = ""
+
+    def _summary(self) -> str:
+        return said(
+            f"The approval {self.approval_id!r} is refused: {_APPROVAL_MESSAGES[self.problem][0]}", self.description
+        )
+
+    def _remedy(self) -> str:
+        return _APPROVAL_MESSAGES[self.problem][1]
+
+
+@final
+class InvalidUserInputError(Ground, frozen=True):
     """Something in the prompt cannot be sent to this provider. Not retryable."""
 
     _advice: ClassVar[str] = "Change or leave out that part of the prompt"
@@ -324,7 +315,7 @@ class InvalidUserInputError(_Reason, frozen=True):
 
 
 @final
-class ContextOverflowError(_Reason, frozen=True):
+class ContextOverflowError(Ground, frozen=True):
     """Prompt and answer, of so many `tokens`, do not fit into the model's context window of `limit`. Not retryable."""
 
     _advice: ClassVar[str] = "Shorten the history or the tools, or take a model with a larger window"
@@ -336,8 +327,17 @@ class ContextOverflowError(_Reason, frozen=True):
     def _summary(self) -> str:
         tokens = "" if self.tokens is None else f", {self.tokens} tokens"
         limit = "" if self.limit is None else f", room for {self.limit}"
-        return _said(f"Context window full{tokens}{limit}", self.description)
+        return said(f"Context window full{tokens}{limit}", self.description)
 
+
+_APPROVAL_MESSAGES: dict[ApprovalProblem, tuple[str, str]] = {
+    "no-request": ("no request of this id waits for an answer", "Answer each request once, behind the turn that asked"),
+    "no-call": ("the call that it is about is not there", "Keep the call beside its request"),
+    "altered": ("the call or the tool is not what was asked about", "Deny it, and let the model call again"),
+    "forged": ("the request was not signed here", "Deny it, or give the `ApprovalKey` that it was signed with"),
+    "expired": ("the request is too old", "Deny it, and let the model call again"),
+    "used": ("it was used before", "Go on from the history that holds the result; an approval runs a call once"),
+}
 
 _MODEL_MESSAGES: dict[ModelProblem, tuple[str, str]] = {
     "missing": ("the file is missing", "Install or download it"),
@@ -349,7 +349,7 @@ _MODEL_MESSAGES: dict[ModelProblem, tuple[str, str]] = {
 
 
 @final
-class ModelUnavailableError(_Reason, frozen=True):
+class ModelUnavailableError(Ground, frozen=True):
     """The model cannot be used. Not retryable."""
 
     model: str
@@ -357,14 +357,14 @@ class ModelUnavailableError(_Reason, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return _said(f"Model '{self.model}' is unavailable: {_MODEL_MESSAGES[self.problem][0]}", self.description)
+        return said(f"Model '{self.model}' is unavailable: {_MODEL_MESSAGES[self.problem][0]}", self.description)
 
     def _remedy(self) -> str:
         return _MODEL_MESSAGES[self.problem][1]
 
 
 @final
-class UnknownError(_Reason, frozen=True):
+class UnknownError(Ground, frozen=True):
     """Something that no other reason describes. Not retryable."""
 
     _advice: ClassVar[str] = "Look at the description and at the provider's documentation"
@@ -374,7 +374,7 @@ class UnknownError(_Reason, frozen=True):
 
     def _summary(self) -> str:
         status = "" if self.status is None else f" (status {self.status})"
-        return _said(f"Unknown error{status}", self.description)
+        return said(f"Unknown error{status}", self.description)
 
 
 Reason: TypeAlias = (
@@ -390,6 +390,7 @@ Reason: TypeAlias = (
     | StructuredOutputError
     | UnsupportedSchemaError
     | ToolkitRequiredError
+    | InvalidApprovalError
     | InvalidUserInputError
     | ContextOverflowError
     | ModelUnavailableError

@@ -43,6 +43,7 @@ from fxai.messages.part import (
     WarningKind,
     WarningPart,
 )
+from fxai.messages.pending import Pending, pending_in
 from fxai.messages.usage import Usage
 from fxai.messages.wire import HISTORY_LIMITS, parts_from_data, parts_from_json, parts_to_data, parts_to_json
 from fxai.schema.fault import DecodeFailure
@@ -129,6 +130,11 @@ class Response(msgspec.Struct, frozen=True):
     def approval_requests(self) -> tuple[ApprovalRequest, ...]:
         """The questions that wait for a person, in order."""
         return tuple(part for part in self.content if part.type == "tool-approval-request")
+
+    @property
+    def pending(self) -> tuple[Pending, ...]:
+        """What is open: calls that wait to be approved, and calls whose results are somebody else's, in order."""
+        return pending_in(self.content)
 
     @property
     def files(self) -> tuple[File, ...]:

@@ -1,7 +1,8 @@
 """The language model as a service: asked once, its calls resolved through a toolkit.
 
-`LanguageModel.generate_text`, `generate_object` and `stream_text` each make one round: the model's turn, then the
-results of its calls. Providers implement `ask` (and `ask_stream`); everything else is the same for all of them.
+`LanguageModel.generate_text`, `generate_object` and `stream_text` each make one round: approvals that the prompt
+answers are settled, then comes the model's turn, then the results of its calls. Providers implement `ask` (and
+`ask_stream`); everything else is the same for all of them.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -13,33 +14,44 @@ results of its calls. Providers implement `ask` (and `ask_stream`); everything e
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Generic, Never, cast, final
+from collections.abc import Callable
+from typing import Any, Generic, Never, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Failure, Result, Success
-from typing_extensions import TypeVar, Unpack
+from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.channel import END, Channel
-from fxai.effects.concurrency import for_each
+from fxai.effects.channel import Channel
 from fxai.effects.context import Service
-from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, FlatMap, Succeed, Suspend
+from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, FlatMap, Succeed
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, Reason, StructuredOutputError
-from fxai.messages.gather import gather
-from fxai.messages.part import Part, StreamPart
+from fxai.messages.part import Finish, Part, StreamPart, ToolResult
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response, stream_of
 from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.models.request import ModelOptions, ModelRequest
-from fxai.models.resolve import Repair, Resolution, Turn
+from fxai.models.resolve import Emit, Repair, Resolution, Turn, with_response
+from fxai.models.settlement import Settled, settled
+from fxai.models.streamed import StreamedTurn
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
+from fxai.schema.json_schema import JsonSchema
 from fxai.tools.call import OnInvalidCall
 from fxai.tools.failure import ToolError
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["LanguageModel", "ObjectResponse", "RoundOptions"]
+__all__ = [
+    "LanguageModel",
+    "ObjectPending",
+    "ObjectResponse",
+    "OnSettled",
+    "RoundOptions",
+    "object_round",
+    "stream_round",
+    "text_round",
+]
 
 _T = TypeVar("_T", default=Never)
 _V = TypeVar("_V")
@@ -71,6 +83,21 @@ class ObjectResponse(msgspec.Struct, Generic[_V_co], frozen=True):
     response: Response
 
 
+@final
+class ObjectPending(msgspec.Struct, frozen=True):
+    """There is no typed value yet: calls of the turn wait for an approval or for somebody else's result.
+
+    It goes on from the history: the prompt `with_response(pending.response.content)`, and the answers behind it.
+    """
+
+    response: Response
+
+    @override
+    def __str__(self) -> str:
+        waiting = ", ".join(f"{one.name} ({one.id})" for one in self.response.pending)
+        return f"there is no answer yet, because calls wait: {waiting}; answer them, and go on from the history"
+
+
 _COMMON = frozenset(ModelOptions.__annotations__)
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
@@ -92,19 +119,21 @@ class LanguageModel(Service):
     ) -> EffectOf[Response, AiError | ToolError, _T | LanguageModel | None]:
         """The model's turn and the results of its calls, in the order of the calls.
 
+        A turn with calls that wait, for an approval or for somebody else, ends with `"pending"`: `response.pending`
+        has them. It goes on from its history with a tool message that answers them behind it; calls that this
+        approves run before the model is asked, and their results come first. While one of them waits still, and
+        nothing else was said since, the model is not asked.
+
         Args:
             prompt: what is said: text, messages or a `Prompt`.
             toolkit: the tools that the model may call.
             options: see `RoundOptions` and `ModelOptions`.
 
         Fails with `AiError` when the model cannot be asked or understood; with a `ToolError` when a handler failed in
-        failure mode `"error"` or broke its promise: its `response` holds the result of every call.
+        failure mode `"error"` or broke its promise: its `response` holds the result of every call. With `AiError` for
+        `InvalidApprovalError`, and nothing run, when an answer to an approval request is not to be trusted.
         """
-
-        def ask(model: LanguageModel, request: ModelRequest, resolution: Resolution) -> EffectOf[Response, Any, Any]:
-            return model.ask(request).flat_map(lambda parts: resolved(parts, resolution, options))
-
-        return _round(prompt, toolkit, options, ask)
+        return text_round(Prompt.make(prompt), toolkit, options)
 
     @staticmethod
     def generate_object(
@@ -113,20 +142,16 @@ class LanguageModel(Service):
         *,
         toolkit: Toolkit[_T] = _NO_TOOLS,
         **options: Unpack[RoundOptions],
-    ) -> EffectOf[ObjectResponse[_V], AiError | ToolError, _T | LanguageModel | None]:
+    ) -> EffectOf[ObjectResponse[_V], AiError | ToolError | ObjectPending, _T | LanguageModel | None]:
         """A typed value: the model is held to the JSON Schema of `schema`, and its text is decoded.
 
         Fails as `generate_text`, and with `AiError` for `StructuredOutputError` when the text does not decode: it
         holds the text and the pointer to the place; calls in the same reply were answered, and it holds their results.
+        Fails with `ObjectPending` where calls wait and there is no value yet.
         """
         wanted: Schema[_V] = Schema[Any].of(schema)
 
-        def ask(model: LanguageModel, request: ModelRequest, resolution: Resolution) -> EffectOf[Any, Any, Any]:
-            asked = msgspec.structs.replace(request, response_schema=wanted.document)
-            answered = model.ask(asked).flat_map(lambda parts: resolved(parts, resolution, options))
-            return answered.flat_map(lambda response: _decoded(response, wanted))
-
-        return _round(prompt, toolkit, options, ask)
+        return object_round(Prompt.make(prompt), wanted, toolkit, options)
 
     @staticmethod
     def stream_text(
@@ -135,27 +160,157 @@ class LanguageModel(Service):
         """The parts of the model's turn as they come, then the results of its calls when each is there.
 
         Calls run when the model finished its turn; `finish` is last. Leaving the stream early stops the model and the
-        handlers. Fails as `generate_text`, after the results of the other calls.
+        handlers. Fails as `generate_text`, after the results of the other calls. Results of calls that the prompt
+        approves come first.
         """
-
-        def ask(model: LanguageModel, request: ModelRequest, resolution: Resolution) -> EffectOf[Any, Any, Any]:
-            return Succeed(
-                StreamOf(model.ask_stream(request).pull().map(lambda pull: _Streamed(pull, resolution, options).pull))
-            )
-
-        return StreamOf.unwrap(_round(prompt, toolkit, options, ask))
+        return stream_round(Prompt.make(prompt), toolkit, options)
 
 
-def _round(prompt: PromptInput, toolkit: Toolkit[Any], options: RoundOptions, ask: Any) -> EffectOf[Any, Any, Any]:
-    said = Prompt.make(prompt)
+_Ask: TypeAlias = "Callable[[LanguageModel, ModelRequest, Resolution, tuple[ToolResult, ...]], EffectOf[Any, Any, Any]]"
 
+
+OnSettled: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
+"""Is told the history with the results of the calls that the prompt approved, before the model is asked."""
+
+
+def text_round(
+    prompt: Prompt,
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    *,
+    settling: bool = True,
+    on_settled: OnSettled | None = None,
+) -> EffectOf[Response, Any, Any]:
+    """`LanguageModel.generate_text`; not `settling` where the prompt is known to hold no approvals to settle."""
+    return _round(prompt, toolkit, options, _text(options), settling=settling, on_settled=on_settled)
+
+
+def object_round(
+    prompt: Prompt,
+    schema: Schema[_V],
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    *,
+    on_settled: OnSettled | None = None,
+) -> EffectOf[ObjectResponse[_V], Any, Any]:
+    """`LanguageModel.generate_object`."""
+    answered = _round(prompt, toolkit, options, _text(options, schema.document), on_settled=on_settled)
+    return answered.flat_map(lambda response: _decoded(response, schema))
+
+
+def stream_round(
+    prompt: Prompt,
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    *,
+    settling: bool = True,
+    on_settled: OnSettled | None = None,
+) -> StreamOf[StreamPart, Any, Any]:
+    """`LanguageModel.stream_text`; not `settling` where the prompt is known to hold no approvals to settle."""
+    asked = _streaming(options)
+    return StreamOf.unwrap(
+        _round(prompt, toolkit, options, asked, settling=settling, streamed=True, on_settled=on_settled)
+    )
+
+
+def _text(options: RoundOptions, schema: JsonSchema | None = None) -> _Ask:
+    def ask(
+        model: LanguageModel, request: ModelRequest, resolution: Resolution, early: tuple[ToolResult, ...]
+    ) -> EffectOf[Any, Any, Any]:
+        asked = request if schema is None else msgspec.structs.replace(request, response_schema=schema)
+        answered = model.ask(asked).flat_map(lambda parts: resolved(parts, resolution, options))
+        return _with_early(answered, early) if early else answered
+
+    return ask
+
+
+def _with_early(answered: EffectOf[Any, Any, Any], early: tuple[ToolResult, ...]) -> EffectOf[Any, Any, Any]:
+    """The round, with the results of calls that the prompt approved in front."""
+
+    def whole(response: Response) -> Response:
+        return Response((*early, *response.content))
+
+    def failed(error: Any) -> Any:
+        said = Response() if getattr(error, "response", None) is None else error.response
+        return with_response(error, whole(said))
+
+    return answered.map(whole).map_error(failed)
+
+
+def _streaming(options: RoundOptions) -> _Ask:
+    def ask(
+        model: LanguageModel, request: ModelRequest, resolution: Resolution, early: tuple[ToolResult, ...]
+    ) -> EffectOf[Any, Any, Any]:
+        resolve_tools = options.get("resolve_tools", True)
+
+        def begun(pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+            return StreamedTurn(pull, resolution, resolve_tools=resolve_tools, early=early).pull
+
+        return Succeed(StreamOf(model.ask_stream(request).pull().map(begun)))
+
+    return ask
+
+
+def _round(
+    prompt: Prompt,
+    toolkit: Toolkit[Any],
+    options: RoundOptions,
+    ask: _Ask,
+    *,
+    settling: bool = True,
+    streamed: bool = False,
+    on_settled: OnSettled | None = None,
+) -> EffectOf[Any, Any, Any]:
     def start(model: Any) -> EffectOf[Any, Any, Any]:
-        prepared = prepare(said, toolkit, options)
+        prepared = prepare(prompt, toolkit, options)
         if isinstance(prepared, AiError):
             return FailCause(Cause((Fail(prepared),)))
-        return cast("EffectOf[Any, Any, Any]", ask(model, *prepared))
+        request, resolution = prepared
+        if not settling or not options.get("resolve_tools", True) or settled(prompt, resolution) is None:
+            return ask(model, request, resolution, ())
+
+        def go_on(done: Settled) -> EffectOf[Any, Any, Any]:
+            asked = msgspec.structs.replace(request, prompt=done.shown)
+            return ask(model, asked, msgspec.structs.replace(resolution, prompt=done.shown), done.results)
+
+        def settles(emit: Emit | None) -> EffectOf[Settled, Any, Any]:
+            settling: Any = settled(prompt, resolution, emit)
+            return settling if on_settled is None else _keeping(settling, prompt, on_settled)
+
+        if streamed:
+            return Succeed(_settling_stream(settles, go_on))
+        return settles(None).flat_map(lambda done: Succeed(done.pending) if done.waiting else go_on(done))
 
     return FlatMap(Fetch(LanguageModel), start)
+
+
+def _keeping(settling: EffectOf[Settled, Any, Any], prompt: Prompt, on_settled: OnSettled) -> EffectOf[Any, Any, Any]:
+    """The same, when what was run is kept: also where one of the calls failed."""
+
+    def kept(done: Settled) -> EffectOf[Settled, Any, Any]:
+        return on_settled(done.history).as_(done) if done.results else Succeed(done)
+
+    def failed(error: Any) -> EffectOf[Any, Any, Any]:
+        fails: EffectOf[Any, Any, Any] = FailCause(Cause((Fail(error),)))
+        response: Response | None = getattr(error, "response", None)
+        return fails if response is None else on_settled(prompt.with_response(response.content)).and_then(fails)
+
+    return settling.catch_all(failed).flat_map(kept)
+
+
+def _settling_stream(
+    settles: Callable[[Emit], EffectOf[Settled, Any, Any]], go_on: Callable[[Settled], EffectOf[Any, Any, Any]]
+) -> StreamOf[Any, Any, Any]:
+    """The results of calls that the prompt approved as they come, then the round."""
+    held: list[Settled] = []
+
+    def body(channel: Channel[StreamPart]) -> EffectOf[Any, Any, Any]:
+        return settles(channel.put).map(held.append)
+
+    def rest() -> StreamOf[Any, Any, Any]:
+        return StreamOf.make(Finish("pending")) if held[0].waiting else StreamOf.unwrap(go_on(held[0]))
+
+    return StreamOf.from_channel(body).concat(StreamOf.suspend(rest))
 
 
 def prepare(prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> tuple[ModelRequest, Resolution] | AiError:
@@ -206,11 +361,13 @@ def resolved(parts: tuple[Part, ...], resolution: Resolution, options: RoundOpti
 _NO_TEXT: Result[Any, DecodeFailure] = Failure(DecodeFailure((Fault("", "JSON", "no text"),)))
 
 
-def _decoded(response: Response, schema: Schema[_V]) -> EffectOf[ObjectResponse[_V], AiError]:
+def _decoded(response: Response, schema: Schema[_V]) -> EffectOf[ObjectResponse[_V], AiError | ObjectPending]:
     decoded = schema.decode_json(response.text) if response.text.strip() else _NO_TEXT
     if isinstance(decoded, Success):
         return Succeed(ObjectResponse(decoded.unwrap(), response))
 
+    if response.finish_reason == "pending":
+        return FailCause(Cause((Fail(ObjectPending(response)),)))
     failure = decoded.failure()
     results = tuple(
         {"id": r.id, "name": r.name, "result": r.encoded_result, "is_failure": r.is_failure}
@@ -220,64 +377,3 @@ def _decoded(response: Response, schema: Schema[_V]) -> EffectOf[ObjectResponse[
         text=response.text, pointer=failure.faults[0].pointer, description=str(failure), tool_results=results
     )
     return FailCause(Cause((Fail(AiError("LanguageModel", "generate_object", reason)),)))
-
-
-class _Streamed:
-    """One streamed round: the model's parts, then the results, then how it finished."""
-
-    __slots__ = ("_broken", "_options", "_parts", "_resolution", "_results", "_said", "_source", "pull")
-
-    def __init__(self, source: EffectOf[Any, Any, Any], resolution: Resolution, options: RoundOptions) -> None:
-        self._source = source
-        self._resolution = resolution
-        self._options = options
-        self._parts: list[Any] = []  # calls, results and finish: what the resolution needs
-        self._said: list[Any] = []
-        self._broken: dict[str, Any] = {}  # what began as a call and is none yet
-        self._results: EffectOf[Any, Any, Any] | None = None
-        self.pull: EffectOf[Any, Any, Any] = Suspend(self._following)
-
-    def _following(self) -> EffectOf[Any, Any, Any]:
-        if self._results is not None:
-            return self._results
-        return FlatMap(self._source, self._seen)
-
-    def _seen(self, part: Any) -> EffectOf[Any, Any, Any]:
-        if part is END:
-            return self._resolve()
-        kind = part.type
-        if kind == "tool-call":
-            part = self._resolution.flagged(part)
-            self._broken.pop(part.id, None)
-            self._parts.append(part)
-        elif kind == "tool-params-start":
-            self._broken[part.id] = part
-        elif kind in ("finish", "tool-result"):
-            self._parts.append(part)
-        self._said.append(part)
-        return Suspend(self._following) if kind == "finish" else Succeed(part)
-
-    def _resolve(self) -> EffectOf[Any, Any, Any]:
-        """The calls whose parameters broke off, the results, and how the turn finished."""
-        whole = gather(self._said) if self._broken else ()
-        cut = [part for part in whole if part.type == "tool-call" and part.id in self._broken]
-        flagged = [self._resolution.flagged(call) for call in cut]
-        self._said += flagged
-        turn = Turn([*self._parts, *flagged], self._resolution)
-        if not self._options.get("resolve_tools", True):
-            return self._then(StreamOf.from_iterable([*flagged, *turn.finish()]))
-
-        def body(channel: Channel[StreamPart]) -> EffectOf[Any, Any, Any]:
-            def finish(_: object) -> EffectOf[Any, Any, Any]:
-                return turn.ending(self._said).flat_map(lambda parts: for_each(parts, channel.put))
-
-            return for_each(flagged, channel.put).and_then(turn.resolve(channel.put)).flat_map(finish)
-
-        return self._then(StreamOf.from_channel(body))
-
-    def _then(self, stream: StreamOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-        def opened(pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-            self._results = pull
-            return pull
-
-        return stream.pull().flat_map(opened)

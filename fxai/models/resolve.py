@@ -1,8 +1,9 @@
 """Resolution: the calls of a model's turn, run through a toolkit, each answered by exactly one result.
 
 Calls run only when the model finished its turn; a turn that was cut has its calls answered by `Interrupted`. A call
-outside the tool choice is answered by `Denied`. A handler that fails in failure mode `"error"`, or with a defect,
-neither cancels its siblings nor loses their results: they finish, then the failure is told, with the response so far.
+outside the tool choice is answered by `Denied`. In place of the result of a call that needs approval stands a request
+for it, and the turn ends with `"pending"`. A handler that fails in failure mode `"error"`, or with a defect, neither
+cancels its siblings nor loses their results: they finish, then the failure is told, with the response so far.
 
 >>> from fxai.tools.toolkit import Toolkit
 >>> turn = Turn((ToolCall("c1", "add", {}), Finish("length")), Resolution(Toolkit.empty().tools))
@@ -23,9 +24,10 @@ from fxai.effects.concurrency import for_each
 from fxai.effects.effect import EffectOf, FailCause, Succeed, Suspend
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.messages.gather import gather
-from fxai.messages.part import AnyPart, Finish, FinishReason, Part, StreamPart, ToolCall, ToolResult
+from fxai.messages.part import AnyPart, ApprovalRequest, Finish, FinishReason, Part, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
+from fxai.models.approval import authority
 from fxai.models.choice import ToolChoices, allowed, refusal
 from fxai.schema.parsing import LIMITS, Limits
 from fxai.schema.plain import is_plain, plain_faults, written
@@ -42,14 +44,15 @@ from fxai.tools.failure import (
 )
 from fxai.tools.tool import Tool
 
-__all__ = ["Repair", "Resolution", "Turn"]
+__all__ = ["Emit", "Repair", "Resolution", "Turn", "with_response", "with_responses"]
 
 Repair: TypeAlias = Callable[[ToolCall, UnknownTool | InvalidParameters], EffectOf[ToolCall | None, Any, Any]]
 """Mends a call that is invalid, once: gives another call in its place, or None to let it fail."""
 
 Emit: TypeAlias = Callable[[StreamPart], EffectOf[None]]
+"""Takes a part as soon as it is there."""
 
-_UNAPPROVED = "it needs approval, and there is nobody here who could give it"
+_Ended: TypeAlias = Outcome | ApprovalRequest
 _FINISHED: frozenset[FinishReason] = frozenset(("stop", "tool-calls", "pause"))
 
 
@@ -65,6 +68,8 @@ class Resolution(msgspec.Struct, frozen=True):
     prompt: Prompt | None = None
     deadline: float | None = None
     limits: Limits = LIMITS
+    approved: bool = False
+    """Whether somebody has approved the calls."""
 
     def flagged(self, part: Any) -> Any:
         """The part, marked as dynamic where it is a call of a dynamic tool."""
@@ -84,19 +89,30 @@ class Resolution(msgspec.Struct, frozen=True):
             call.id, call.name, outcome.result, encoded, outcome.is_failure, outcome.preliminary, dynamic=call.dynamic
         )
 
-    def run(self, call: ToolCall, emit: Emit | None) -> EffectOf[Outcome, ToolError, Any]:
-        """The final outcome of one call, mended once where it is invalid and there is a `repair`."""
+    def run(self, call: ToolCall, emit: Emit | None) -> EffectOf[Outcome | ApprovalRequest, ToolError, Any]:
+        """The final outcome of one call, mended once where it is invalid and there is a `repair`.
+
+        Of a call that needs approval: the request for it. A mended one is not asked for: nobody could see what it was
+        that they approved, so its failure is told, and the model makes the call itself.
+        """
         if self.repair is None:
             return self._run(call, emit, self.on_invalid_call)
 
-        def mended(failure: ToolError) -> EffectOf[Outcome, ToolError, Any]:
+        def mended(failure: ToolError) -> EffectOf[_Ended, ToolError, Any]:
             if not isinstance(failure, UnknownTool | InvalidParameters):
                 return FailCause(Cause((Fail(failure),)))
             asked = repair(call, failure).catch_all(lambda _: Succeed(None))
-            return asked.flat_map(lambda other: self._run(self._mended(call, other), emit, self.on_invalid_call))
+            return asked.flat_map(lambda other: self._again(call, self._mended(call, other), emit))
 
         repair = self.repair
         return self._run(call, emit, "error").catch_all(mended)
+
+    def _again(self, call: ToolCall, other: ToolCall, emit: Emit | None) -> EffectOf[_Ended, ToolError, Any]:
+        ran = self._run(other, emit, self.on_invalid_call)
+        if other is call:
+            return ran
+        as_it_was = self._run(call, emit, self.on_invalid_call)
+        return ran.flat_map(lambda end: as_it_was if isinstance(end, ApprovalRequest) else Succeed(end))
 
     def _mended(self, call: ToolCall, other: ToolCall | None) -> ToolCall:
         """The call in place of `call`, unless it may not be run either."""
@@ -107,7 +123,7 @@ class Resolution(msgspec.Struct, frozen=True):
 
     def _run(
         self, call: ToolCall, emit: Emit | None, on_invalid_call: OnInvalidCall
-    ) -> EffectOf[Outcome, ToolError, Any]:
+    ) -> EffectOf[_Ended, ToolError, Any]:
         broken = call.params_text is not None
         made = Call(
             self.tools,
@@ -122,9 +138,10 @@ class Resolution(msgspec.Struct, frozen=True):
             None if emit is None else (lambda outcome: emit(self.result(call, outcome))),
         )
         tool = self.tools.get(call.name)
-        if tool is None or tool.needs_approval is False:
+        if tool is None or tool.needs_approval is False or self.approved:
             return made.effect
-        return made.needs_approval().flat_map(lambda needed: Succeed(_unapproved(call)) if needed else made.effect)
+        request: EffectOf[_Ended] = authority().map(lambda who: who.request(call, tool))
+        return made.needs_approval().flat_map(lambda needed: request if needed else made.effect)
 
 
 @final
@@ -133,9 +150,9 @@ class Turn:
 
     __slots__ = (
         "_calls",
-        "_external",
         "_finish",
         "_parts",
+        "_pending",
         "_reason",
         "_resolution",
         "_results",
@@ -148,6 +165,7 @@ class Turn:
         self._parts: list[Part] = []
         self._finish: list[Finish] = []
         self._calls: list[ToolCall] = []  # those that wait for a result
+        self._pending = False  # whether calls wait for others, or to be approved
         answered: set[str] = set()
         for part in parts:
             if part.type == "finish":
@@ -159,13 +177,14 @@ class Turn:
                     self._calls.append(part)
             elif part.type == "tool-result" and not part.preliminary:
                 answered.add(part.id)
+            elif part.type == "tool-approval-request":  # a provider's own
+                self._pending = True
             self._parts.append(part)
         if answered:
             self._calls = [call for call in self._calls if call.id not in answered]
         self._reason: FinishReason = self._finish[-1].reason if self._finish else "unknown"
-        self._results: list[ToolResult | None] = [None] * len(self._calls)
+        self._results: list[ToolResult | ApprovalRequest | None] = [None] * len(self._calls)
         self._runnable: list[int] = []
-        self._external = False
         self.failed: Cause[Any] | None = None
 
     def resolve(self, emit: Emit | None = None) -> EffectOf[None, Any, Any]:
@@ -188,7 +207,7 @@ class Turn:
         refused = [result for result in self._results if result is not None]
 
         def one(at: int) -> EffectOf[None, Any, Any]:
-            return self._one(at, emit).and_then(Suspend(lambda: emit(cast(ToolResult, self._results[at]))))
+            return self._one(at, emit).and_then(Suspend(lambda: emit(cast(StreamPart, self._results[at]))))
 
         ran = for_each(self._runnable, one, concurrency=self._resolution.concurrency).as_(None)
         return for_each(refused, emit).and_then(ran) if refused else ran
@@ -205,18 +224,23 @@ class Turn:
             elif not allowed(choice, call.name):
                 self._results[at] = _told(call, Denied(call.name, refusal(choice)))
             elif (tool := tools.get(call.name)) is not None and not tool.requires_handler:
-                self._external = True
+                self._pending = True
             else:
                 self._runnable.append(at)
 
     def _one(self, at: int, emit: Emit | None) -> EffectOf[None, Any, Any]:
         return self._resolution.run(self._calls[at], emit).exit().map(lambda end: self._ended(at, end))
 
-    def _ended(self, at: int, end: Exit[Outcome, ToolError]) -> None:
+    def _ended(self, at: int, end: Exit[_Ended, ToolError]) -> None:
         call = self._calls[at]
         if isinstance(end, Succeeded):
+            outcome = end.value
+            if isinstance(outcome, ApprovalRequest):
+                self._results[at] = outcome
+                self._pending = True
+                return
             try:
-                self._results[at] = self._resolution.result(call, end.value)
+                self._results[at] = self._resolution.result(call, outcome)
             except Exception as bug:  # of `to_model_output`: a defect of this call alone
                 end = Failed(Cause((Die(bug),)))
             else:
@@ -235,13 +259,13 @@ class Turn:
         return _told(call, Interrupted(call.name, "the tool broke; what went wrong is not for the model"))
 
     def response(self) -> Response:
-        """The response: the model's parts, the results in the order of their calls, and how the turn finished."""
+        """The response: the model's parts, results and approval requests in the order of the calls, and the finish."""
         results = [result for result in self._results if result is not None]
         return Response((*self._parts, *results, *self.finish()))
 
     def finish(self) -> list[Finish]:
-        """How the turn finished: `"pending"` where calls of others are open."""
-        if not self._external:
+        """How the turn finished: `"pending"` where approvals or calls of others are open."""
+        if not self._pending or self._reason not in _FINISHED:
             return self._finish
         return [*self._finish[:-1], msgspec.structs.replace(self._finish[-1], reason="pending")]
 
@@ -263,11 +287,6 @@ class Turn:
 
 def _told(call: ToolCall, failure: Denied | Interrupted | UnknownTool | InvalidParameters) -> ToolResult:
     return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
-
-
-def _unapproved(call: ToolCall) -> Outcome:
-    denied = Denied(call.name, _UNAPPROVED)
-    return Outcome(denied, encode_failure(denied), is_failure=True)
 
 
 def _shown(tool: Tool[Any, Any, Any], output: Any) -> Any:

@@ -9,16 +9,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Never, cast
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Final, Never, cast
 
-from fxai.effects.cause import Cause
-from fxai.effects.effect import EffectOf, Fold, Succeed, Suspend
+import anyio
+
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.concurrency import begin
+from fxai.effects.effect import AwaitExit, EffectOf, Fold, Succeed, Suspend, Timeout
+from fxai.effects.exit import Exit, Failed
 from fxai.tools.handler import CallContext
 
 if TYPE_CHECKING:
+    from fxai.effects.fiber import Fiber
     from fxai.tools.tool import Tool
 
-__all__ = ["needs_asking"]
+__all__ = ["PREDICATE_SECONDS", "needs_asking"]
+
+PREDICATE_SECONDS: Final = 10.0
+"""How long a predicate may take, by the `Clock`, until the call is asked for without it."""
 
 _CRASHED = "whether a call of %r needs approval is not known, so it does: the predicate ended with %r"
 
@@ -26,8 +35,9 @@ _CRASHED = "whether a call of %r needs approval is not known, so it does: the pr
 def needs_asking(tool: Tool[Any, Any, Any], params: Any, context: CallContext) -> EffectOf[bool, Never, Any]:
     """Whether a call with these decoded parameters must be approved first.
 
-    It fails closed: a predicate that fails, breaks, or gives anything but False, asks. The log `fxai.tools` is told
-    of the first two.
+    It fails closed: a predicate that fails, breaks, gives anything but False, or an effect that takes longer than
+    `PREDICATE_SECONDS`, asks. The log `fxai.tools` is told of all but the third. A plain function that blocks for ever
+    cannot be stopped: what has to wait belongs into an effect.
     """
     needs = tool.needs_approval
     if isinstance(needs, bool):
@@ -36,7 +46,7 @@ def needs_asking(tool: Tool[Any, Any, Any], params: Any, context: CallContext) -
     def asked() -> EffectOf[Any, Any, Any]:
         said: Any = needs(params, context)
         is_effect = isinstance(cast(object, said), EffectOf)
-        return said if is_effect else Succeed(said)
+        return _in_time(said) if is_effect else Succeed(said)
 
     def crashed(cause: Cause[Any]) -> EffectOf[bool] | None:
         if not cause.defects and not cause.failures:
@@ -47,3 +57,25 @@ def needs_asking(tool: Tool[Any, Any, Any], params: Any, context: CallContext) -
         return Succeed(True)
 
     return Fold(Suspend(asked), crashed, lambda said: Succeed(said is not False))
+
+
+def _in_time(effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+    """The effect, cut off in time. Unlike `Effect.timeout` it needs no event loop where it never waits."""
+
+    def start(fiber: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+        child, pending, _ = begin(effect, fiber)
+        if pending is None:
+            return child.ended()
+        return _waited(fiber, child, pending) if fiber.fair else child.refuse(pending)
+
+    return AwaitExit(start)
+
+
+async def _waited(fiber: Fiber, child: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
+    end: Exit[Any, Any] | None = None
+    with anyio.CancelScope() as scope:
+        async with fiber.clock().deadline(scope, PREDICATE_SECONDS):
+            end = await child.drive(pending)
+
+    late = Cause[Any]((Fail(Timeout(PREDICATE_SECONDS)),))
+    return Failed(late.combine(child.besides())) if end is None else end

@@ -102,10 +102,8 @@ class Call(msgspec.Struct, eq=False):
 
     def _asked(self, context: CallContext | None) -> EffectOf[bool, Never, Any]:
         tool = self.tools.get(self.name)
-        if tool is None:
+        if tool is None or tool.needs_approval is False:
             return Succeed(False)
-        if isinstance(tool.needs_approval, bool):
-            return Succeed(tool.needs_approval)
         try:
             return needs_asking(tool, self._decoded(tool), context or self.context(tool))
         except DecodeError:

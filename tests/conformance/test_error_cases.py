@@ -16,6 +16,7 @@ from fxai.messages.errors import (
     ContentPolicyError,
     ContextOverflowError,
     InternalProviderError,
+    InvalidApprovalError,
     InvalidOutputError,
     InvalidRequestError,
     InvalidUserInputError,
@@ -39,7 +40,12 @@ _OF_TOOLS = {
     "ToolResultEncodingError",
     "ToolConfigurationError",
 }
-_OURS = {"RequestTimeoutError": True, "ContextOverflowError": False, "ModelUnavailableError": False}
+_OURS = {
+    "RequestTimeoutError": True,
+    "ContextOverflowError": False,
+    "ModelUnavailableError": False,
+    "InvalidApprovalError": False,
+}
 _EXAMPLES: tuple[Reason, ...] = (
     RateLimitError(),
     QuotaExhaustedError(),
@@ -54,6 +60,7 @@ _EXAMPLES: tuple[Reason, ...] = (
     UnknownError(),
     ToolkitRequiredError(("a",)),
     InvalidUserInputError("d"),
+    InvalidApprovalError("a", "used"),
     RequestTimeoutError(),
     ContextOverflowError(),
     ModelUnavailableError("m", "missing"),

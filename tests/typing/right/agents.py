@@ -10,7 +10,7 @@ from returns.result import Result, Success
 from fxai.agents import Agent, Answer, Budget, RunError
 from fxai.effects import Effect, EffectOf, Gen, Layer, LayerOf, Schedule, Stream, StreamOf, fx
 from fxai.messages import AiError, Part, Response, StreamPart
-from fxai.models import LanguageModel, ModelRequest, ObjectResponse, ToolChoice
+from fxai.models import LanguageModel, ModelRequest, ObjectPending, ObjectResponse, ToolChoice
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool, ToolError, Toolkit
 from tests.typing.world import DB, Db, DbFault
@@ -51,7 +51,7 @@ assert_type(asked.provide(handlers), EffectOf[Response, AiError | ToolError, Lan
 assert_type(asked.provide(handlers).provide(model.layer).provide(DB), EffectOf[Response, AiError | ToolError, None])
 assert_type(
     LanguageModel.generate_object("good?", Verdict).provide(model.layer),
-    EffectOf[ObjectResponse[Verdict], AiError | ToolError, None],
+    EffectOf[ObjectResponse[Verdict], AiError | ToolError | ObjectPending, None],
 )
 streamed = LanguageModel.stream_text("hello", toolkit=kit).provide(handlers).provide(model.layer)
 assert_type(streamed, StreamOf[StreamPart, AiError | ToolError, Db | None])

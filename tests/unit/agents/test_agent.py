@@ -177,6 +177,16 @@ def test_calls_of_others_end_a_run_pending(backend: Backend) -> None:
     assert len(model.requests) == 1
 
 
+def test_a_history_of_its_own_is_not_instructed_twice(backend: Backend) -> None:
+    """A run that goes on from it is shown the instructions once."""
+    agent = Agent.make("a", instructions="Be brief.")
+    model = ScriptedModel.make([text("one"), text("two")])
+    first = fx.run(agent.execute("go").provide(model.layer), backend=backend)
+    fx.run(agent.execute(first.history + Prompt.make("on")).provide(model.layer), backend=backend)
+
+    assert [m.role for m in model.requests[1].prompt] == ["system", "user", "assistant", "user"]
+
+
 def test_calls_that_are_not_resolved_end_a_run(backend: Backend) -> None:
     """With `resolve_tools=False` they wait for the caller, who goes on from the history."""
     ended, model = _run([call("add", ONE, id="a"), text("never")], backend, resolve_tools=False)

@@ -440,7 +440,7 @@ def test_a_handlers_journal_is_empty_where_the_model_fails() -> None:
 
 
 def test_a_tool_that_needs_approval_is_not_run_unasked(backend: Backend) -> None:
-    """Where nobody can approve a call, it fails closed: the handler does not run and the model is told why."""
+    """The handler does not run; a request stands where the result would, and the turn waits."""
     ran: list[object] = []
     guarded = Tool.make("wipe", success=str, needs_approval=True)
     kit = Toolkit.make(guarded)
@@ -451,8 +451,8 @@ def test_a_tool_that_needs_approval_is_not_run_unasked(backend: Backend) -> None
 
     model = ScriptedModel.make([call("wipe", {}, id="w")])
     asked = LanguageModel.generate_text("wipe it", toolkit=kit).provide(guarded.handler(on_wipe)).provide(model.layer)
-    result = fx.run(asked, backend=backend).tool_results[0]
+    response = fx.run(asked, backend=backend)
 
-    assert ran == []
-    assert (result.id, result.is_failure) == ("w", True)
-    assert "approval" in result.encoded_result["reason"]
+    assert (ran, response.tool_results, response.finish_reason) == ([], (), "pending")
+    assert [part.type for part in response.content] == ["tool-call", "tool-approval-request", "finish"]
+    assert [(one.id, one.name) for one in response.pending] == [("w", "wipe")]

@@ -444,7 +444,8 @@ def test_a_composite_is_a_value() -> None:
 def _asked(composite: Composite[Any], handlers: Any, calls: Any) -> Any:
     model = ScriptedModel.make([call(composite.tool.name, calls, id="c")])
     asked = LanguageModel.generate_text("go", toolkit=Toolkit.make(composite.tool))
-    return fx.run(asked.provide(composite.layer.provide(handlers)).provide(model.layer)).tool_results[0]
+    response = fx.run(asked.provide(composite.layer.provide(handlers)).provide(model.layer))
+    return response.content[1]  # behind the call: its result, or the request for it
 
 
 def _guarded(needs: Any, **options: Any) -> tuple[Composite[Any], Any, list[str]]:
@@ -479,7 +480,7 @@ def test_a_call_inside_that_needs_approval_holds_all_back(name: str) -> None:
     both, handlers, ran = _guarded(PREDICATES[name])
     result = _asked(both, handlers, _calls(("safe", GOOD), ("guarded", {"a": 9, "b": 9})))
 
-    assert result.encoded_result["type"] == "execution-denied"
+    assert result.type == "tool-approval-request"
     assert ran == []
 
 
@@ -518,10 +519,10 @@ def test_the_composites_own_option_asks_too() -> None:
 
     by_size, others, also_ran = _guarded(PREDICATES["a predicate"], needs_approval=by_number)
 
-    assert _asked(always, handlers, _calls(("safe", GOOD))).is_failure
-    assert _asked(by_size, others, _calls(("safe", GOOD), ("safe", GOOD))).is_failure
-    assert _asked(by_size, others, _calls(("guarded", {"a": 9, "b": 1}))).is_failure
-    assert not _asked(by_size, others, _calls(("guarded", GOOD))).is_failure
+    assert _asked(always, handlers, _calls(("safe", GOOD))).type == "tool-approval-request"
+    assert _asked(by_size, others, _calls(("safe", GOOD), ("safe", GOOD))).type == "tool-approval-request"
+    assert _asked(by_size, others, _calls(("guarded", {"a": 9, "b": 1}))).type == "tool-approval-request"
+    assert _asked(by_size, others, _calls(("guarded", GOOD))).type == "tool-result"
     assert (ran, also_ran) == ([], ["guarded"])
 
 

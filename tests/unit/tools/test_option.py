@@ -207,7 +207,7 @@ def _round(tool: Any, handler: Any, params: Any = None) -> Any:
 
 
 def _result(tool: Any, handler: Any, params: Any = None) -> Any:
-    return _round(tool, handler, params).value.tool_results[0]
+    return _round(tool, handler, params).value.content[1]  # behind the call: its result, or the request for it
 
 
 @pytest.mark.parametrize("kind", RUNNABLE)
@@ -271,7 +271,7 @@ def test_a_call_that_needs_approval_is_held_back(kind: str) -> None:
     ran: list[object] = []
     for needs in (True, asked):
         result = _result(KINDS[kind](needs_approval=needs), ran.append)
-        assert (result.is_failure, result.encoded_result["type"]) == (True, "execution-denied")
+        assert result.type == "tool-approval-request"
 
     assert ran == []
     ((params, *rest),) = seen
@@ -312,7 +312,7 @@ def test_a_predicate_that_does_not_say_no_asks(name: str) -> None:
     """It fails closed."""
     ran: list[object] = []
 
-    assert _result(KINDS["make"](needs_approval=UNSAID[name]), ran.append).encoded_result["type"] == "execution-denied"
+    assert _result(KINDS["make"](needs_approval=UNSAID[name]), ran.append).type == "tool-approval-request"
     assert ran == []
 
 
@@ -339,8 +339,8 @@ def test_an_invalid_call_of_a_guarded_tool_is_told_what_is_wrong() -> None:
     assert seen == []
 
 
-def test_a_repaired_call_is_asked_about_too() -> None:
-    """Mending the parameters of a guarded call is no way round the approval."""
+def test_a_repaired_call_is_not_run_unasked() -> None:
+    """Mending a guarded call is no way round the approval: the model is told of its mistake and makes it itself."""
     ran: list[object] = []
     tool = KINDS["make"](needs_approval=giving_two(True))
     model = ScriptedModel.make([call("t", {"a": "x"}, id="c")])
@@ -351,7 +351,7 @@ def test_a_repaired_call_is_asked_about_too() -> None:
     asked: Any = LanguageModel.generate_text("go", toolkit=Toolkit.make(tool), repair=repair)
     response = fx.run(asked.provide(tool.handler(ran.append)).provide(model.layer))
 
-    assert response.tool_results[0].encoded_result["type"] == "execution-denied"
+    assert response.tool_results[0].encoded_result["type"] == "invalid-parameters"
     assert ran == []
 
 

@@ -1,0 +1,53 @@
+"""Grounds: what every reason of an `AiError` has.
+
+>>> said("Quota exhausted", ""), said("Quota exhausted", "no credit left")
+('Quota exhausted', 'Quota exhausted: no credit left')
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import msgspec
+
+__all__ = ["Ground", "said"]
+
+
+def said(summary: str, description: str) -> str:
+    """The summary, with the description behind it where there is one."""
+    return f"{summary}: {description}" if description else summary
+
+
+class Ground(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="_tag", omit_defaults=True, forbid_unknown_fields=True
+):
+    """What all reasons have."""
+
+    retry_after: float | None = None
+
+    _retryable: ClassVar[bool] = False
+    _advice: ClassVar[str] = ""
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same request may succeed when it is sent again."""
+        return self._retryable
+
+    @property
+    def message(self) -> str:
+        """What happened, in one line."""
+        return self._summary()
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, in one line."""
+        return self._remedy()
+
+    def _summary(self) -> str:
+        raise NotImplementedError
+
+    def _remedy(self) -> str:
+        return self._advice
+
+    def __str__(self) -> str:
+        return f"{self.message.removesuffix('.')}. {self.advice}"

@@ -1,0 +1,250 @@
+"""Chats on disk: as JSON files, or in a SQLite database.
+
+A file is replaced as a whole, a row in one transaction: whoever is killed leaves the history before or after its turn.
+A chat is held by a lock of the operating system, which is free again when its process ends.
+
+>>> file_name("anna/7")
+'anna_7-...'
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Literal, Never, TypeVar, final
+
+import anyio
+import anyio.to_thread
+import msgspec
+from returns.result import Success
+from typing_extensions import override
+
+from fxai.effects.clock import Clock
+from fxai.effects.constructor import attempt_async
+from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap
+from fxai.effects.scope import NOTHING, Scope
+from fxai.messages.prompt import Prompt
+from fxai.models.chat_store import ChatStore, ChatStoreError
+
+__all__ = ["Files", "Sqlite", "file_name"]
+
+_A = TypeVar("_A")
+_FIRST_PAUSE, _LAST_PAUSE = 0.005, 0.1  # seconds between two looks at a lock
+
+
+class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a file holds."""
+
+    chat: str
+    expires: float | None
+    history: msgspec.Raw
+
+
+def file_name(chat_id: str) -> str:
+    """The name of a chat's file, without a suffix: readable, and different for every id on every file system."""
+    from hashlib import sha256
+
+    readable = "".join(one if one.isascii() and one.isalnum() else "_" for one in chat_id[:40])
+    return f"{readable}-{sha256(chat_id.encode()).hexdigest()[:32]}"
+
+
+@final
+class Files(ChatStore):
+    """A store of JSON files in a folder."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+
+    def _path(self, chat_id: str) -> Path:
+        return self._folder / f"{file_name(chat_id)}.json"
+
+    @override
+    def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
+        return _held(chat_id, self._folder)
+
+    @override
+    def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
+        return _timed(chat_id, "load", lambda now: _read(self._path(chat_id), now))
+
+    @override
+    def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
+        def saved(_: float) -> None:
+            kept = _Kept(chat_id, expires, msgspec.Raw(history.to_json().encode()))
+            _replace(self._path(chat_id), msgspec.json.encode(kept))
+
+        return _timed(chat_id, "save", saved)
+
+    @override
+    def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
+        return _timed(chat_id, "delete", lambda _: self._path(chat_id).unlink(missing_ok=True))
+
+
+@final
+class Sqlite(ChatStore):
+    """A store in a SQLite database."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(path)
+
+    @override
+    def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
+        return _held(chat_id, self._path.with_name(f"{self._path.name}.locks"))
+
+    @override
+    def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
+        def loaded(now: float) -> Prompt | None:
+            rows = self._done("SELECT history, expires FROM chat WHERE id = ?", (chat_id,))
+            if not rows or _is_over(rows[0][1], now):
+                return None
+            return _history(rows[0][0])
+
+        return _timed(chat_id, "load", loaded)
+
+    @override
+    def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
+        statement = "INSERT INTO chat VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET history = ?2, expires = ?3"
+
+        def saved(_: float) -> None:
+            self._done(statement, (chat_id, history.to_json(), expires))
+
+        return _timed(chat_id, "save", saved)
+
+    @override
+    def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
+        def deleted(_: float) -> None:
+            self._done("DELETE FROM chat WHERE id = ?", (chat_id,))
+
+        return _timed(chat_id, "delete", deleted)
+
+    def _done(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
+        import sqlite3  # only where it is asked for
+
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        database = sqlite3.connect(self._path, timeout=30, isolation_level=None)
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("CREATE TABLE IF NOT EXISTS chat (id TEXT PRIMARY KEY, history TEXT, expires REAL) STRICT")
+            return database.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            raise OSError(f"{self._path}: {error}") from error
+        finally:
+            database.close()
+
+
+# -- files
+
+
+def _read(path: Path, now: float) -> Prompt | None:
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    try:
+        kept = msgspec.json.decode(text, type=_Kept)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise OSError(f"{path} holds no chat: {error}; move it away to begin anew") from error
+    return None if _is_over(kept.expires, now) else _history(bytes(kept.history))
+
+
+def _history(text: str | bytes) -> Prompt:
+    read = Prompt.from_json(text)
+    if isinstance(read, Success):
+        history: Prompt = read.unwrap()
+        return history
+    raise OSError(f"what is kept is no history: {read.failure()}; move it away to begin anew")
+
+
+def _is_over(expires: float | None, now: float) -> bool:
+    return expires is not None and expires <= now
+
+
+def _replace(path: Path, text: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    try:
+        with written.open("xb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        written.replace(path)
+    finally:
+        written.unlink(missing_ok=True)
+    if sys.platform != "win32":  # where a folder can be opened: its entry is to survive a power cut as well
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _timed(
+    chat_id: str, doing: Literal["load", "save", "delete"], work: Callable[[float], _A]
+) -> EffectOf[_A, ChatStoreError]:
+    """What a thread does, to its end even when the run is cancelled; it is told the time."""
+
+    def failed(error: Exception) -> ChatStoreError | None:
+        return ChatStoreError(chat_id, doing, str(error)) if isinstance(error, OSError) else None
+
+    def begun(now: float) -> Awaitable[_A]:
+        return anyio.to_thread.run_sync(lambda: work(now))
+
+    clock: EffectOf[Clock] = Fetch(Clock)
+    return clock.flat_map(lambda clock: attempt_async(lambda: begun(clock.now()), failed))
+
+
+# -- locks
+
+
+def _held(chat_id: str, folder: Path) -> EffectOf[None, ChatStoreError, Scope]:
+    def failed(error: Exception) -> ChatStoreError | None:
+        return ChatStoreError(chat_id, "hold", str(error)) if isinstance(error, OSError) else None
+
+    def within(scope: Scope) -> EffectOf[None, ChatStoreError]:
+        return attempt_async(lambda: _lock(folder, file_name(chat_id), scope), failed)
+
+    return FlatMap(Fetch(Scope), within)
+
+
+async def _lock(folder: Path, name: str, scope: Scope) -> None:
+    file = await anyio.to_thread.run_sync(lambda: _opened(folder, name))
+    pause = _FIRST_PAUSE
+    try:
+        while not _taken(file):
+            await anyio.sleep(pause)  # no matter of the `Clock`: another process lives in real time
+            pause = min(2 * pause, _LAST_PAUSE)
+    except BaseException:
+        os.close(file)
+        raise
+
+    def released(_: object) -> EffectOf[None, Never]:
+        os.close(file)  # and with it the lock
+        return NOTHING
+
+    scope.add(released)
+
+
+def _opened(folder: Path, name: str) -> int:
+    folder.mkdir(parents=True, exist_ok=True)
+    return os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+
+
+def _taken(file: int) -> bool:
+    """Whether the lock was free, and is ours now."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    import fcntl
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

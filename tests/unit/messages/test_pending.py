@@ -1,0 +1,78 @@
+"""What a turn leaves open, and where the results of earlier calls go."""
+
+from __future__ import annotations
+
+from fxai.messages import Prompt
+from fxai.messages.content import ToolApprovalResponsePart, ToolCallPart, ToolResultPart
+from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
+from fxai.messages.part import AnyPart, ApprovalRequest, Finish, Text, ToolCall, ToolResult
+from fxai.messages.pending import Pending, pending_in
+from fxai.messages.placement import placed
+
+A, B = ToolCall("a", "add", {"n": 1}), ToolCall("b", "add", {"n": 2}, dynamic=True)
+
+
+def _kinds(prompt: Prompt) -> list[tuple[str, list[str]]]:
+    return [(m.role, [part.type for part in m.content]) for m in prompt if m.role != "system"]
+
+
+def test_calls_without_results_and_requests_without_answers_are_open() -> None:
+    """In order; preliminary results answer nothing, and a provider's own calls are its own."""
+    parts: list[AnyPart] = [
+        A,
+        B,
+        ToolCall("p", "search", {}, provider_executed=True),
+        ApprovalRequest("r", "b"),
+        ToolResult("a", "add", 1, preliminary=True),
+    ]
+
+    assert pending_in(parts) == (Pending("a", "add", {"n": 1}), Pending("b", "add", {"n": 2}, "r", dynamic=True))
+    assert pending_in([*parts, ToolResult("a", "add", 2), ToolApprovalResponsePart("r", False)]) == ()
+
+
+def test_a_request_without_its_call_is_open_too() -> None:
+    """It can be denied; there is nothing to show of the call."""
+    (one,) = pending_in([ApprovalRequest("r", "gone")])
+
+    assert (one.id, one.name, one.params, one.deny().approved) == ("gone", "", None, False)
+    assert len({one, Pending("gone", "", {"other": 1}, "r")}) == 2
+
+
+def test_of_a_history_the_last_turn_counts() -> None:
+    """What an earlier one left open has been passed over."""
+    turn = AssistantMessage.make(ToolCallPart("a", "add", {}))
+    history = Prompt((UserMessage.make("x"), turn, UserMessage.make("y")))
+
+    assert [one.id for one in history.pending] == ["a"]
+    assert history.append(AssistantMessage.make("z")).pending == ()
+    assert Prompt.empty.pending == ()
+
+
+def test_a_response_goes_behind_its_prompt() -> None:
+    """Results of earlier calls behind the turn that made them, with what came back before; the rest at the end."""
+    turn = AssistantMessage.make(ToolCallPart("a", "add", {}), ToolCallPart("b", "add", {}))
+    prompt = Prompt((turn, ToolMessage.make(ToolResultPart("a", "add", 1)), UserMessage.make("and?")))
+    early, later = ToolResult("b", "add", 2), ToolResult("c", "add", 3)
+    grown = prompt.with_response([early, Text("So:"), ToolCall("c", "add", {}), later, Finish("tool-calls")])
+
+    assert _kinds(grown) == [
+        ("assistant", ["tool-call", "tool-call"]),
+        ("tool", ["tool-result", "tool-result"]),
+        ("user", ["text"]),
+        ("assistant", ["text", "tool-call"]),
+        ("tool", ["tool-result"]),
+    ]
+    assert prompt.with_response([Text("x")]) == prompt + Prompt.from_parts([Text("x")])
+    assert _kinds(prompt) == _kinds(Prompt(prompt.messages))
+
+
+def test_a_result_goes_to_the_latest_call_of_its_id() -> None:
+    """Ids are unique in a turn alone; one whose call is nowhere goes to the end."""
+    turn = AssistantMessage.make(ToolCallPart("a", "add", {}))
+    messages = placed(
+        [turn, turn, UserMessage.make("x")], [ToolResultPart("a", "add", 1), ToolResultPart("z", "add", 2)]
+    )
+
+    assert [m.role for m in messages] == ["assistant", "assistant", "tool", "user", "tool"]
+    assert placed([], []) == []
+    assert [m.role for m in placed([], [ToolResultPart("z", "add", 2)])] == ["tool"]
