@@ -90,6 +90,10 @@ from fxai.tools import (
 )
 
 if TYPE_CHECKING:
+    from fxai.models.approval_key import ApprovalKey
+    from fxai.models.chat import Chat
+    from fxai.models.chat_store import ChatStore
+    from fxai.models.embedding import EmbeddingModel
     from fxai.models.prepared import PreparedTools
     from fxai.tools.aspects import Aspect, Invocation, Return
     from fxai.tools.composite import Composite
@@ -103,6 +107,7 @@ __all__ = [
     "Annotation",
     "Annotations",
     "Answer",
+    "ApprovalKey",
     "Aspect",
     "BoundToolkit",
     "Budget",
@@ -110,6 +115,8 @@ __all__ = [
     "CacheControl",
     "CallContext",
     "Cause",
+    "Chat",
+    "ChatStore",
     "ClassKey",
     "Clock",
     "Composite",
@@ -123,6 +130,7 @@ __all__ = [
     "EagerInputStreaming",
     "Effect",
     "EffectOf",
+    "EmbeddingModel",
     "Empty",
     "Example",
     "Exit",
@@ -198,9 +206,13 @@ __all__ = [
 
 # What not every program needs is imported when it is first named.
 _LATER = {
+    "ApprovalKey": "fxai.models.approval_key",
     "Aspect": "fxai.tools.aspects",
     "BoundToolkit": "fxai.tools.source",
+    "Chat": "fxai.models.chat",
+    "ChatStore": "fxai.models.chat_store",
     "Composite": "fxai.tools.composite",
+    "EmbeddingModel": "fxai.models.embedding",
     "FunctionTool": "fxai.tools.function",
     "Invocation": "fxai.tools.aspects",
     "PreparedTools": "fxai.models.prepared",

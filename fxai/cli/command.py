@@ -33,6 +33,7 @@ Examples:
   fxai run "How many lines are in README.md?"
   echo "Show the last 3 commits" | fxai run --json -
   fxai run --agent app.py:agent --layer app.py:live "Hello"
+  fxai run --model openai:gpt-5.5 "Show the last 3 commits"
 
 The default agent reads the files and the git history of the current folder and changes nothing. The local model is
 small (270 million parameters): short requests for one thing at a time suit it best.
@@ -60,6 +61,7 @@ Examples:
   fxai schema app.py:kit --provider openai
   fxai schema tools.json --provider anthropic --model claude-sonnet-5 --no-strict
   fxai schema app.py:kit --provider openai --api chat --json
+  fxai schema app.py:kit --model openai:gpt-5.5
 
 Nothing is sent to anybody. Exit codes: 0 shown, 1 a request cannot be made of it, 2 wrong use.
 """
@@ -84,6 +86,16 @@ Examples:
 
 The result is JSON on stdout; preliminary results and what handlers print go to stderr.
 Exit codes: 0 it gave a result, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
+"""
+_MORE_MODELS: Final = """\b
+Examples:
+  fxai models
+  fxai models openai:gpt-4o local:/path/to/model.gguf
+  fxai models --check
+  fxai models --json | jq '.models[] | select(.ok).name'
+
+Keys are never shown. --check asks each provider what it says of the model: nothing is generated and nothing charged.
+Exit codes: 0 shown; 1 with --check, a provider fails or a model that was named cannot be used; 2 wrong use.
 """
 _LEVELS: Final = ("info", "warning", "error")
 
@@ -132,6 +144,12 @@ def _providers(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     return [name for name in PROVIDERS if name.startswith(typed)]
 
 
+def _models(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    from fxai.cli.model_list import listed
+
+    return [entry.name for entry in listed() if entry.name.startswith(typed)]
+
+
 def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     from fxai.cli.lint.rule import RULES
 
@@ -148,7 +166,12 @@ _debug = click.option("--debug", is_flag=True, help="When something breaks, show
 @click.argument("prompt", required=False)
 @click.option("--agent", metavar="TARGET", help="The agent, as module:name or path.py:name; else the example agent.")
 @click.option("--layer", metavar="TARGET", help="The layer of its handlers, and of its model if it gives one.")
-@click.option("--model", metavar="NAME", help="local (the default), or local:/path/to/model.gguf.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    shell_complete=_models,
+    help="local (the default), local:/path/to/model.gguf, openai:NAME or anthropic:NAME; see fxai models.",
+)
 @click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="How often the model is asked at most.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every part, then a closing object.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the answer.")
@@ -205,7 +228,12 @@ def tools(target: str, as_json: bool, color: bool | None, debug: bool) -> None:
 @click.argument("names", nargs=-1, metavar="[TOOL]...")
 @click.option("--provider", metavar="NAME", shell_complete=_providers, help="What openai or anthropic would be sent.")
 @click.option("--api", type=click.Choice(["responses", "chat"]), help="Which of OpenAI's interfaces; else responses.")
-@click.option("--model", metavar="NAME", help="The model that it would be sent to; else a recent one.")
+@click.option(
+    "--model",
+    metavar="NAME",
+    shell_complete=_models,
+    help="The model that it would be sent to, openai:NAME say; else a recent one of the provider.",
+)
 @click.option("--strict/--no-strict", default=None, help="What the configuration says of strict mode; else nothing.")
 @_json
 @_color
@@ -259,6 +287,22 @@ def call(target: str, tool: str, as_json: bool, debug: bool, **chosen: Any) -> N
         return call_tool(target, tool, out, err, as_json=as_json, **chosen)
 
     _ended(work, as_json=as_json, debug=debug, closing={"type": "result"})
+
+
+@cli.command(epilog=_MORE_MODELS)
+@click.argument("names", nargs=-1, metavar="[MODEL]...")
+@click.option("--check", is_flag=True, help="Ask the providers, where there is a key.")
+@_json
+@_color
+@_debug
+def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) -> None:
+    """Show which models there are, whether each can be asked from here, and what it can do.
+
+    MODEL is a name as for --model: openai:gpt-5.5, anthropic:claude-sonnet-5, local. Without one, each provider's.
+    """
+    from fxai.cli.model_view import show_models
+
+    _ended(lambda out, _: show_models(names, out, as_json=as_json, **chosen), as_json=as_json, debug=debug)
 
 
 def _ended(

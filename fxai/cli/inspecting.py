@@ -39,6 +39,16 @@ def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: b
     return _all_taken(offer, err)
 
 
+def _addressed(provider: str | None, model: str | None) -> tuple[str | None, str | None]:
+    """The provider and its model, where the model's name says both."""
+    from fxai.cli.sent import RECENT
+
+    named_by, _, of_model = (model or "").partition(":")
+    if of_model and named_by in RECENT and provider in (None, named_by):
+        return named_by, of_model
+    return provider, model
+
+
 def show_schema(
     target: str,
     out: TextIO,
@@ -57,8 +67,9 @@ def show_schema(
     Raises:
         Trouble: the target cannot be had, or there is no such tool, provider or interface.
     """
+    provider, model = _addressed(provider, model)
     if provider is None and (api, model, strict) != (None, None, None):
-        remedy = "say --provider as well"
+        remedy = "say --provider as well, or --model provider:name"
         raise Trouble("--api, --model and --strict are about what a provider is sent", remedy, code=WRONG_USE)
     offer = looked_at(named(target)).picked(names)
     if provider is None:

@@ -20,13 +20,14 @@ from fxai.cli.trouble import PIPE_CLOSED, Trouble
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Gen
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import Layer, LayerOf
 from fxai.effects.scope import Scope
+from fxai.messages.errors import AiError
 from fxai.messages.part import StreamPart
 from fxai.models.language_model import LanguageModel
 from fxai.providers.by_name import from_name
 
-__all__ = ["Job", "Presenter", "run"]
+__all__ = ["Job", "Presenter", "model_named", "run"]
 
 
 class Presenter(Protocol):
@@ -120,9 +121,13 @@ def _services(job: Job, heard: Callable[[Any], None]) -> Gen[ContextOf[Any], Any
     if missing:
         yield from fx.fail(_unanswered(job, missing))
     if job.model is not None or services.find(LanguageModel) is None:
-        model = from_name(job.model or "local", progress=heard)
-        services = services.merge((yield from model.build()))
+        services = services.merge((yield from model_named(job.model or "local", heard).build()))
     return services
+
+
+def model_named(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
+    """The layer of the model of this name; only one that is loaded into this process has progress to tell."""
+    return from_name(name, progress=heard) if name.partition(":")[0] == "local" else from_name(name)
 
 
 def _unanswered(job: Job, missing: list[str]) -> Trouble:

@@ -30,9 +30,10 @@ from fxai.tools.tool import Tool
 if TYPE_CHECKING:
     from fxai.models.prepared import PreparedTools
 
-__all__ = ["Request", "SentTool", "Wish", "sent"]
+__all__ = ["RECENT", "Request", "SentTool", "Wish", "sent"]
 
-_MODELS: Final = {"openai": "gpt-5.5", "anthropic": "claude-sonnet-5"}
+RECENT: Final = {"openai": "gpt-5.5", "anthropic": "claude-sonnet-5"}
+"""A recent model of each provider that is sent requests."""
 _FLAGS: Final = {True: "strict", False: "not strict", None: "strict is not said"}
 
 
@@ -55,7 +56,7 @@ class Wish(msgspec.Struct, frozen=True):
     @property
     def of_model(self) -> str:
         """The model's name."""
-        return self.model or _MODELS[self.provider]
+        return self.model or RECENT[self.provider]
 
 
 @final

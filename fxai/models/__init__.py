@@ -2,21 +2,68 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fxai.models.approval_key import ApprovalKey
+from fxai.models.approval_ledger import ApprovalLedger
+from fxai.models.chat import Chat, ChatError
+from fxai.models.chat_store import ChatStore, ChatStoreError
 from fxai.models.choice import ToolChoice, ToolChoices
-from fxai.models.language_model import LanguageModel, ObjectResponse, RoundOptions
+from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, RoundOptions
 from fxai.models.repair import repair_by_model
 from fxai.models.request import ModelOptions, ModelRequest, ReasoningEffort
 from fxai.models.resolve import Repair
 
+if TYPE_CHECKING:
+    from fxai.models.embedding import EmbeddingModel, Embeddings, Vector, batched, similarity
+    from fxai.models.fallback_chain import fallback, retryable, unavailable
+    from fxai.models.selection import per_step
+
 __all__ = [
+    "ApprovalKey",
+    "ApprovalLedger",
+    "Chat",
+    "ChatError",
+    "ChatStore",
+    "ChatStoreError",
+    "EmbeddingModel",
+    "Embeddings",
     "LanguageModel",
     "ModelOptions",
     "ModelRequest",
+    "ObjectPending",
     "ObjectResponse",
     "ReasoningEffort",
     "Repair",
     "RoundOptions",
     "ToolChoice",
     "ToolChoices",
+    "Vector",
+    "batched",
+    "fallback",
+    "per_step",
     "repair_by_model",
+    "retryable",
+    "similarity",
+    "unavailable",
 ]
+
+# What not every program needs is imported when it is first named.
+_LATER = {
+    "EmbeddingModel": "embedding",
+    "Embeddings": "embedding",
+    "Vector": "embedding",
+    "batched": "embedding",
+    "fallback": "fallback_chain",
+    "per_step": "selection",
+    "retryable": "fallback_chain",
+    "similarity": "embedding",
+    "unavailable": "fallback_chain",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -1,7 +1,7 @@
-"""Floor 6. Providers: layers that give a language model, each in a room of its own that no other room knows."""
+"""Floor 6. Providers: layers that give a model, each in a room of its own that no other room knows."""
 
 from __future__ import annotations
 
-from fxai.providers.by_name import from_name
+from fxai.providers.by_name import embedding_from_name, from_name
 
-__all__ = ["from_name"]
+__all__ = ["embedding_from_name", "from_name"]

@@ -6,56 +6,83 @@ No room is imported before its name is said, and none is known here: what is the
 >>> from fxai.models.language_model import LanguageModel
 >>> asked = LanguageModel.generate_text("Hello").provide(from_name("nowhere:large"))
 >>> print(fx.run_result(asked).failure().message)
-providers.from_name: Model 'nowhere:large' is unavailable: ...there is no provider 'nowhere'; there is: local
+providers.from_name: Model 'nowhere:large' is unavailable: ...there is no provider 'nowhere'; there is: ...local...
 """
 
 from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import fxai.providers
 from fxai.effects import fx
 from fxai.effects.layer import Layer
 from fxai.messages.errors import AiError, ModelUnavailableError
+from fxai.models.embedding import EmbeddingModel
 from fxai.models.language_model import LanguageModel
 
-__all__ = ["from_name", "known"]
+__all__ = ["embedding_from_name", "from_name", "known"]
+
+_LAYER: Final = "layer"
+_EMBEDDING: Final = "embedding_layer"
 
 
-def known() -> tuple[str, ...]:
-    """The names of the providers that give models; it imports the rooms of all."""
+def known(what: str = _LAYER) -> tuple[str, ...]:
+    """The names of the providers that give language models; it imports the rooms of all.
+
+    Args:
+        what: What a provider has to make: `"layer"`, or `"embedding_layer"` for models that embed.
+    """
     rooms = sorted(room.name for room in pkgutil.iter_modules(fxai.providers.__path__) if room.ispkg)
-    return tuple(name for name in rooms if _layer_of(name) is not None)
+    return tuple(name for name in rooms if _maker(name, what) is not None)
 
 
-def _layer_of(provider: str) -> Any:
-    """What makes a model's layer; None where there is no such provider, or it gives no models."""
+def _maker(provider: str, what: str) -> Any:
+    """What makes a model's layer; None where there is no such provider, or it gives no such models."""
     if not any(room.ispkg and room.name == provider for room in pkgutil.iter_modules(fxai.providers.__path__)):
         return None
-    return getattr(import_module(f"fxai.providers.{provider}"), "layer", None)
+    return getattr(import_module(f"fxai.providers.{provider}"), what, None)
 
 
 def from_name(name: str, **options: Any) -> Layer[LanguageModel, AiError]:
-    """The layer of the model called `name`: `"local"`, `"local:/path/to/model.gguf"`.
+    """The layer of the language model called `name`: `"openai:gpt-5.5"`, `"anthropic:claude-sonnet-5"`, `"local"`.
 
     Args:
-        name: A provider, and after a colon what it calls the model; without that, the provider's default.
+        name: A provider, and after a colon what it calls the model; without that, the provider's default, which only
+            `local` has. `"local:/path/to/model.gguf"` is a file.
         options: What the `layer` of that provider takes besides.
 
     Fails with:
-        AiError: `ModelUnavailableError`: no such provider; and as the provider's own layer.
+        AiError: `ModelUnavailableError`: no such provider; and as the provider's own layer: no key, no extra.
     """
     provider, _, model = name.partition(":")
-    layer = _layer_of(provider)
-    if layer is None:
-        return Layer.effect(LanguageModel, fx.fail(_unknown(name, provider)))
-    return cast("Layer[LanguageModel, AiError]", layer(model or None, **options))
+    maker = _maker(provider, _LAYER)
+    if maker is None:
+        return Layer.effect(LanguageModel, fx.fail(_unknown(name, provider, "from_name", _LAYER)))
+    return cast("Layer[LanguageModel, AiError]", maker(model or None, **options))
 
 
-def _unknown(name: str, provider: str) -> AiError:
-    said = f"there is no provider {provider!r}; there is: {', '.join(known())}"
-    return AiError(
-        "providers", "from_name", ModelUnavailableError(model=name, problem="unknown-model", description=said)
-    )
+def embedding_from_name(name: str, **options: Any) -> Layer[EmbeddingModel, AiError]:
+    """The layer of the model called `name` that embeds: `"openai:text-embedding-3-small"`, `"local"`.
+
+    Args:
+        name: As of `from_name`.
+        options: What the `embedding_layer` of that provider takes besides.
+
+    Fails with:
+        AiError: `ModelUnavailableError`: no such provider, or it has no embeddings; and as the provider's own layer.
+    """
+    provider, _, model = name.partition(":")
+    maker = _maker(provider, _EMBEDDING)
+    if maker is None:
+        return Layer.effect(EmbeddingModel, fx.fail(_unknown(name, provider, "embedding_from_name", _EMBEDDING)))
+    return cast("Layer[EmbeddingModel, AiError]", maker(model or None, **options))
+
+
+def _unknown(name: str, provider: str, method: str, what: str) -> AiError:
+    there = ", ".join(known(what))
+    said = f"there is no provider {provider!r}; there is: {there}"
+    if what == _EMBEDDING and provider in known():
+        said = f"the provider {provider!r} has no models that embed; these have: {there}"
+    return AiError("providers", method, ModelUnavailableError(model=name, problem="unknown-model", description=said))

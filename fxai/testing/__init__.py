@@ -1,10 +1,12 @@
-"""Floor 7. Testing: a scripted model, a test clock, and the laws that hold your own tools.
+"""Floor 7. Testing: a scripted model, a test clock, recorded providers, and the laws that hold your own tools.
 
 The model and the clock need nothing; the checks need Hypothesis, and `fxai.testing.plugin` needs pytest: both come with
 the extra `testing`. Strategies are in `fxai.testing.strategies`.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from fxai.testing.check import check_handler, check_layer, check_tool, check_toolkit, laws_of
 from fxai.testing.clock import TestClock
@@ -22,8 +24,12 @@ from fxai.testing.scripted import (
     text,
 )
 
+if TYPE_CHECKING:
+    from fxai.testing.recording import CassetteError, cassette, record, replay
+
 __all__ = [
     "Break",
+    "CassetteError",
     "Delay",
     "Failure",
     "Law",
@@ -33,6 +39,7 @@ __all__ = [
     "TestClock",
     "Turn",
     "call",
+    "cassette",
     "check_handler",
     "check_layer",
     "check_tool",
@@ -42,5 +49,17 @@ __all__ = [
     "finish",
     "laws_of",
     "reasoning",
+    "record",
+    "replay",
     "text",
 ]
+
+_RECORDING = frozenset({"CassetteError", "cassette", "record", "replay"})
+
+
+def __getattr__(name: str) -> object:
+    if name not in _RECORDING:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from fxai.testing import recording  # HTTP and its kin: whoever tests tools alone needs none of it
+
+    return getattr(recording, name)

@@ -50,6 +50,27 @@ def test_time(test_clock):
     assert fx.run(fx.sleep(0).and_then(test_clock.advance(5)).as_(test_clock)).now() == 5
 """
 
+RECORDED = """
+import httpx2
+import pytest
+from fxai import fx
+from fxai.providers.http import open_client
+from fxai.testing import CassetteError
+
+asked = fx.scoped(
+    open_client(base_url="https://api.example.com/v1").flat_map(lambda client: client.post("/replies", b"1"))
+)
+
+
+def respond(request):
+    return httpx2.Response(200, json="Hello.")
+
+
+@pytest.mark.parametrize("way", ["a/b"])
+def test_asked(cassette, way):
+    assert fx.run(asked.provide(cassette(live=httpx2.MockTransport(respond)))).body == b'"Hello."'
+"""
+
 FORGOTTEN = """
 from kit import kit, pytest
 
@@ -128,3 +149,13 @@ def test_a_mark_without_its_argument_says_what_to_write(project: Path) -> None:
 
     assert "def test_my_tools(law): law.check()" in said
     assert "passed" not in said
+
+
+def test_the_fixture_records_and_replays_beside_the_test(project: Path) -> None:
+    """What was recorded once with `--cassettes=record` is answered from the file, in a folder beside the test."""
+    recorded = _pytest(project, RECORDED, "-p", "fxai.testing.plugin", "--cassettes=record")
+    replayed = _pytest(project, RECORDED.replace('json="Hello."', "status_code=500"), "-p", "fxai.testing.plugin")
+
+    assert "1 passed" in recorded
+    assert "1 passed" in replayed
+    assert [path.name for path in (project / "cassettes" / "test_it").iterdir()] == ["test_asked-a-b.json"]

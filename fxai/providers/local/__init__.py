@@ -9,6 +9,7 @@ runtime and the weights; nothing of it is imported before the layer is built.
 
 from __future__ import annotations
 
+from fxai.providers.local.embedding import LocalEmbeddingModel, embedding_layer
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, grammar
 from fxai.providers.local.model import LocalModel, layer
 from fxai.providers.local.weights import DEFAULT, Progress, Weights, assemble, cache_directory
@@ -18,11 +19,13 @@ __all__ = [
     "Bounds",
     "Grammar",
     "GrammarFailure",
+    "LocalEmbeddingModel",
     "LocalModel",
     "Progress",
     "Weights",
     "assemble",
     "cache_directory",
+    "embedding_layer",
     "grammar",
     "layer",
 ]

@@ -11,12 +11,14 @@ between two pieces of its prompt. What goes wrong is a `LocalFailure` with its r
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, final
@@ -38,11 +40,14 @@ from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.gguf import Description, read_description
 from fxai.providers.local.weights import Heard, Progress
 
-__all__ = ["Completed", "Completion", "Engine", "Setting", "Spoken"]
+__all__ = ["Completed", "Completion", "Engine", "Pooling", "Setting", "Spoken"]
 
 _BATCH: Final = 128
 _PROMPT_CACHE_MIB: Final = 256
 _LONGEST_SOCKET: Final = 100
+
+Pooling: TypeAlias = Literal["mean", "cls", "last"]
+"""Which vector stands for a text: the mean of its tokens', the first one's, or the last one's."""
 
 Spoken: TypeAlias = "Callable[[str], None]"
 """Whoever hears the text as it comes. Called in the event loop."""
@@ -50,13 +55,19 @@ Spoken: TypeAlias = "Callable[[str], None]"
 
 @final
 class Setting(msgspec.Struct, frozen=True):
-    """How a model is loaded: tokens of context for each run, threads, runs at once, log on stderr, chat template."""
+    """How a model is loaded: tokens of context for each run, threads, runs at once, log on stderr, chat template.
+
+    With ``embedding`` it embeds texts and says nothing; ``pooling`` is how the vectors of a text's tokens become one:
+    None for as the file says, else their mean.
+    """
 
     context: int = 4096
     threads: int | None = None
     parallel: int = 1
     verbose: bool = False
     chat_template: str | None = None
+    embedding: bool = False
+    pooling: Pooling | None = None
 
 
 @final
@@ -145,6 +156,13 @@ class Engine:
         """
         return await to_thread.run_sync(self._complete, task, spoken, limiter=self._limiter)
 
+    async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
+        """The vectors of the texts, of length 1, and the tokens they took; for an engine that is set to embed.
+
+        Waits as `complete` does. Raises `LocalFailure`: a text does not fit the context, or llama.cpp failed.
+        """
+        return await to_thread.run_sync(self._embed, texts, limiter=self._limiter)
+
     async def close(self) -> None:
         """Lets the model go: its memory, threads and socket. Runs under way are stopped. Again is nothing."""
         with anyio.CancelScope(shield=True):
@@ -159,12 +177,33 @@ class Engine:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _complete(self, task: Completion, spoken: Spoken | None) -> Completed:
+        with self._at_work():
+            return self._run(task, spoken)
+
+    def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
+        vectors: list[list[float]] = []
+        usage = Usage(input_tokens=0)
+        with self._at_work():
+            for text in texts:  # one by one: a run that is cancelled stops between two of them
+                from_thread.check_cancelled()
+                said: dict[str, Any] = self._held[0].handle_embeddings({"input": [text]})
+                if self._closed:
+                    raise LocalFailure(InternalProviderError(description="the model was released meanwhile"))
+                if "error" in said:
+                    raise LocalFailure(_not_embedded(said["error"], self.setting.context))
+                vectors.append(said["data"][0]["embedding"])
+                usage += Usage(input_tokens=said["usage"]["prompt_tokens"])
+        return vectors, usage
+
+    @contextmanager
+    def _at_work(self) -> Generator[None]:
+        """Counts a run; whoever closes waits for it."""
         with self._idle:
             if self._closed:
                 raise LocalFailure(InvalidRequestError(description="the model was released: its scope has ended"))
             self._running += 1
         try:
-            return self._run(task, spoken)
+            yield
         finally:
             with self._idle:
                 self._running -= 1
@@ -261,6 +300,15 @@ def _refused(error: Mapping[str, Any]) -> Reason:
     return InternalProviderError(description=said, status=error.get("code"))
 
 
+def _not_embedded(error: Mapping[str, Any], context: int) -> Reason:
+    """The reason why a text has no vector."""
+    said = str(error.get("message", error))
+    long = re.search(r"input \((\d+) tokens\) is too large", said)
+    if long is None:
+        return _refused(error)
+    return ContextOverflowError(int(long[1]), context, "embed it in pieces, or allow a larger context")
+
+
 def _load(path: Path, setting: Setting, heard: Heard | None) -> tuple[Any, Description, Path | None]:
     try:
         xllamacpp: Any = import_module("xllamacpp")
@@ -272,6 +320,9 @@ def _load(path: Path, setting: Setting, heard: Heard | None) -> tuple[Any, Descr
     size = path.stat().st_size
     params, folder = xllamacpp.CommonParams(), _socket_folder()
     _configure(params, path, setting, folder)
+    if setting.embedding and (setting.pooling or not description.pools):
+        kinds: Any = xllamacpp.llama_pooling_type
+        params.pooling_type = getattr(kinds, f"LLAMA_POOLING_TYPE_{(setting.pooling or 'mean').upper()}")
     try:
         if heard is not None:
             heard(Progress("loading", 0, size))
@@ -303,6 +354,9 @@ def _configure(params: Any, path: Path, setting: Setting, folder: Path | None) -
         params.hostnames = [str(folder / "x.sock")]
     if setting.chat_template is not None:
         params.chat_template = setting.chat_template
+    if setting.embedding:
+        params.embedding = True
+        params.n_batch = params.n_ubatch = setting.context  # a text is embedded in one piece or not at all
 
 
 def _threads() -> int:

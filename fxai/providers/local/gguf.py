@@ -37,6 +37,8 @@ class Description(msgspec.Struct, frozen=True):
     architecture: str | None = None
     context: int | None = None
     chat_template: str | None = None
+    pools: bool = False
+    """Whether it says how the vectors of tokens become the one of a text: models that were made to embed do."""
 
 
 def read_description(path: Path) -> Description:
@@ -66,6 +68,7 @@ def describe(data: bytes | mmap.mmap) -> Description:
         architecture=architecture,
         context=found.get(f"{architecture}.context_length"),
         chat_template=found.get("tokenizer.chat_template"),
+        pools=bool(found.get(f"{architecture}.pooling_type")),  # 0 is for none
     )
 
 

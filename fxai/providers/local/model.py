@@ -29,7 +29,7 @@ from fxai.providers.local.grammar import Bounds
 from fxai.providers.local.turn import Turn
 from fxai.providers.local.weights import Heard, assemble, check_file
 
-__all__ = ["LocalModel", "layer"]
+__all__ = ["LocalModel", "layer", "open_engine", "told"]
 
 _MODULE: Final = "local"
 
@@ -66,7 +66,7 @@ class LocalModel(LanguageModel):
     def _parts(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
         def body(channel: Channel[StreamPart]) -> Effect[None, AiError]:
             turn = Turn(self._engine, request, channel.offer, self._bounds)
-            return fx.attempt_async(turn.run, lambda error: _told(error, method))
+            return fx.attempt_async(turn.run, lambda error: told(error, method))
 
         return StreamOf.from_channel(body)
 
@@ -104,17 +104,36 @@ def layer(
     """
     setting = Setting(context, threads, parallel, verbose, chat_template)
 
+    @fx.gen
+    def loaded() -> Gen[LanguageModel, AiError, Scope]:
+        engine = yield from open_engine(model, setting, sha256, progress, "layer")
+        return LocalModel(engine, bounds or Bounds())
+
+    return Layer.scoped(LanguageModel, loaded())
+
+
+def open_engine(
+    model: str | Path | None, setting: Setting, sha256: str | None, progress: Heard | None, method: str
+) -> Effect[Engine, AiError, Scope]:
+    """The loaded model of a layer, released with the scope.
+
+    Args:
+        model: As of `layer`, and so are `sha256` and `progress`.
+        setting: How it is loaded.
+        sha256: What the file must have.
+        progress: Hears how far it is.
+        method: What an error says was being done.
+
+    Fails with:
+        AiError: As `layer`.
+    """
+
     async def load() -> Engine:
         path = await to_thread.run_sync(_located, model, sha256, progress)
         return await Engine.load(path, setting, progress)
 
-    @fx.gen
-    def loaded() -> Gen[LanguageModel, AiError, Scope]:
-        loading = fx.attempt_async(load, lambda error: _told(error, "layer"))
-        engine = yield from fx.acquire_release(loading, lambda held: fx.wait(held.close))
-        return LocalModel(engine, bounds or Bounds())
-
-    return Layer.scoped(LanguageModel, loaded())
+    loading = fx.attempt_async(load, lambda error: told(error, method))
+    return fx.acquire_release(loading, lambda held: fx.wait(held.close))
 
 
 def _located(model: str | Path | None, sha256: str | None, heard: Heard | None) -> Path:
@@ -123,5 +142,6 @@ def _located(model: str | Path | None, sha256: str | None, heard: Heard | None) 
     return check_file(Path(str(model).removeprefix("local:")).expanduser(), sha256=sha256, heard=heard)
 
 
-def _told(error: Any, method: str) -> AiError | None:
+def told(error: Any, method: str) -> AiError | None:
+    """The typed failure of an exception; None for a defect."""
     return AiError(_MODULE, method, error.reason) if isinstance(error, LocalFailure) else None

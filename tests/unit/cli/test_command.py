@@ -133,7 +133,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:half", "?"], 1, "no handler for: slow; give each"),
     (["run", "--layer", f"{TARGETS}:needy", "?"], 1, "the service Db is needed, and no layer gives it; give a layer"),
     (["run", "--layer", f"{TARGETS}:failing", "?"], 1, "the run failed: the database is away"),
-    (["run", "--model", "gpt:5", "?"], 1, "there is no provider 'gpt'; there is: local"),
+    (["run", "--model", "gpt:5", "?"], 1, "there is no provider 'gpt'; there is: "),
     (["run", "--model", "local:/no/such.gguf", "?"], 1, "'/no/such.gguf' is unavailable: the file is missing"),
     (["run", "--model", f"local:{TARGETS}", "?"], 1, "no GGUF file"),
     (["run", "--rounds", "0", "?"], 2, "0 is not in the range x>=1; fxai run --help"),

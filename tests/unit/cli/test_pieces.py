@@ -113,7 +113,7 @@ def test_a_model_has_a_name() -> None:
     """The rooms that are there are the providers; an unknown one is a typed failure when the layer is built."""
     failed = fx.run_result(LanguageModel.generate_text("?").provide(from_name("gpt:5")))
 
-    assert known() == ("local",)
+    assert known() == ("anthropic", "local", "openai")
     assert isinstance(failed, Failure)
     error = failed.failure()
     assert isinstance(error, AiError)

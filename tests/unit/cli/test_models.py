@@ -1,0 +1,292 @@
+"""`fxai models`: what is configured, what each model can do, and what the providers say; keys are never shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from fxai.cli import job, model_list
+from fxai.cli.model_check import check_of
+from fxai.cli.model_list import Entry, listed
+from fxai.effects import LayerOf, fx
+from fxai.messages.errors import AuthenticationError, ModelUnavailableError
+from fxai.providers.by_name import known
+from fxai.providers.http.transport import Transport
+from tests.unit.cli.running import Run
+from tests.unit.providers.http.peer import answer, peer
+
+SECRET = "sk-proj-0123456789abcdef"
+
+
+def _installed(*only: str) -> Callable[[str], object]:
+    """What finds these packages alone; without any, every package."""
+
+    def found(name: str) -> object:
+        return True if not only or name in only else None
+
+    return found
+
+
+@pytest.fixture(autouse=True)
+def without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No keys and addresses but those of a test; every package counts as installed."""
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(model_list, "find_spec", _installed())
+
+
+def _entry(name: str) -> Entry:
+    return listed((name,))[0]
+
+
+def _json(ended: Any) -> Any:
+    return json.loads(ended.out)
+
+
+# -- what is there
+
+
+def test_each_provider_is_shown_with_a_model(fxai: Run) -> None:
+    """A line each, with what it can do and whether it can be asked from here."""
+    shown = fxai("models")
+    lines = [line.split() for line in shown.out.splitlines()]
+
+    assert (shown.code, shown.err) == (0, "")
+    assert lines[0] == ["MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS", "STATE"]
+    assert [line[0].partition(":")[0] for line in lines[1:]] == list(known())
+    assert "local (default)" in shown.out
+    assert "no key: set OPENAI_API_KEY" in shown.out
+    assert shown.out.count("ready") == 1
+
+
+def test_as_json_it_says_the_same(fxai: Run) -> None:
+    """One object; of a key, the variable and whether it is there."""
+    data = _json(fxai("models", "--json", "openai:gpt-5.5"))
+
+    assert data == {
+        "ok": True,
+        "models": [
+            {
+                "name": "openai:gpt-5.5",
+                "provider": "openai",
+                "model": "gpt-5.5",
+                "default": False,
+                "state": "no-key",
+                "remedy": "set OPENAI_API_KEY",
+                "key": {"variable": "OPENAI_API_KEY", "present": False},
+                "can": {
+                    "tools": "yes",
+                    "strict": "yes",
+                    "structured": "yes",
+                    "images": "yes",
+                    "embeddings": "text-embedding-3-small",
+                },
+                "checked": False,
+                "ok": False,
+                "error": None,
+            }
+        ],
+    }
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_key_is_never_shown(fxai: Run, monkeypatch: pytest.MonkeyPatch, options: list[str]) -> None:
+    """That it is there is said, and where; a blank one is none."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", " ")
+    shown = fxai("models", *options)
+
+    assert SECRET not in shown.out + shown.err
+    assert (_entry("openai:gpt-5.5").state, _entry("anthropic:claude-sonnet-5").state) == ("ready", "no-key")
+    assert _entry("openai:gpt-5.5").told == "ready, the key is in OPENAI_API_KEY"
+
+
+def test_another_server_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where `OPENAI_BASE_URL` names one, a key is said where there is one."""
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    without = _entry("openai:qwen3")
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+    assert (without.state, without.key) == ("ready", None)
+    assert _entry("openai:qwen3").key == "OPENAI_API_KEY"
+
+
+def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the extra that brings it, before the key."""
+    monkeypatch.setattr(model_list, "find_spec", _installed("xllamacpp"))
+
+    assert _entry("openai:gpt-5.5").told == "not installed: pip install 'fxai[openai]'"
+    assert _entry("local").told == "not installed: pip install 'fxai[local]'"
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    """A local model by its path needs the file and not the weights of the extra."""
+    path = tmp_path / "tiny.gguf"
+    before = _entry(f"local:{path}").state
+    path.write_bytes(b"GGUF")
+
+    assert (before, _entry(f"local:{path}").state) == ("missing", "ready")
+
+
+@pytest.mark.parametrize(
+    ("name", "strict", "structured", "images"),
+    [
+        ("openai:gpt-5.5", "yes", "yes", "yes"),
+        ("openai:gpt-4-0314", "no", "by a tool", "no"),
+        ("openai:gpt-4o-mini", "yes", "yes", "yes"),
+        ("openai:o3-mini", "yes", "yes", "no"),
+        ("openai:qwen3", "yes", "yes", "unknown"),
+        ("anthropic:claude-sonnet-5", "yes", "yes", "yes"),
+        ("anthropic:claude-3-haiku-20240307", "no", "by a tool", "yes"),
+        ("anthropic:claude-2.1", "no", "by a tool", "no"),
+        ("local", "yes", "yes", "no"),
+    ],
+)
+def test_what_a_model_can_do_is_known_by_its_name(name: str, strict: str, structured: str, images: str) -> None:
+    """As requests to it are made; of a model that nobody knows, what only the provider knows is unknown."""
+    can = _entry(name).can
+
+    assert (can.strict, can.structured, can.images) == (strict, structured, images)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("nowhere:x", "there is no provider 'nowhere'"), ("openai", "'openai' names no model; say which, as in openai:")],
+)
+def test_a_name_of_no_model_is_wrong_use(fxai: Run, name: str, said: str) -> None:
+    """It says what there is."""
+    shown = fxai("models", name)
+
+    assert (shown.code, shown.out) == (2, "")
+    assert said in shown.err
+
+
+# -- what the providers say
+
+
+def _asking(transport: httpx2.MockTransport) -> LayerOf[Transport]:
+    class Given(Transport):
+        def over(self, live: object) -> httpx2.MockTransport:
+            return transport
+
+    return LayerOf.succeed(Transport, Given())
+
+
+def _checked(name: str, status: int, body: dict[str, Any]) -> tuple[Entry, httpx2.Request]:
+    asked: list[httpx2.Request] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        return httpx2.Response(status, json=body)
+
+    checked = fx.run(check_of(_entry(name)).provide(_asking(httpx2.MockTransport(respond))))
+    return checked, asked[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "variable", "url", "header"),
+    [
+        (
+            "openai:ft:gpt-4o:a/b",
+            "OPENAI_API_KEY",
+            "https://api.openai.com/v1/models/ft%3Agpt-4o%3Aa%2Fb",
+            "authorization",
+        ),
+        (
+            "anthropic:claude-sonnet-5",
+            "ANTHROPIC_API_KEY",
+            "https://api.anthropic.com/v1/models/claude-sonnet-5",
+            "x-api-key",
+        ),
+    ],
+)
+def test_a_provider_is_asked_of_the_model(
+    monkeypatch: pytest.MonkeyPatch, name: str, variable: str, url: str, header: str
+) -> None:
+    """With the key, by the page of the model: nothing is generated."""
+    monkeypatch.setenv(variable, SECRET)
+    checked, request = _checked(name, 200, {"id": name})
+
+    assert (request.method, str(request.url)) == ("GET", url)
+    assert request.headers[header].endswith(SECRET)
+    assert (checked.checked, checked.ok, checked.told) == (True, True, f"answers, the key is in {variable}")
+
+
+@pytest.mark.parametrize(("status", "reason"), [(401, AuthenticationError), (404, ModelUnavailableError)])
+def test_what_the_provider_refuses_is_told(monkeypatch: pytest.MonkeyPatch, status: int, reason: type[Any]) -> None:
+    """A wrong key and an unknown model; a key that the provider repeats is taken out."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    said = {"error": {"message": f"no: {SECRET}", "code": "model_not_found" if status == 404 else None}}
+    checked, _ = _checked("openai:gpt-5.5", status, said)
+
+    assert checked.failure is not None
+    assert isinstance(checked.failure.reason, reason)
+    assert checked.told.startswith("fails: openai.check: ")
+    assert SECRET not in json.dumps(checked.to_data()) + checked.told
+
+
+def test_another_server_is_asked_for_its_list(fxai: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command asks over the network; where all answers, it ends with 0."""
+    with peer([answer(200, b'{"data": []}')]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        shown = fxai("models", "--check", "openai:qwen3")
+
+    assert (shown.code, shown.err) == (0, "")
+    assert server.seen[0].line == "GET /v1/models HTTP/1.1"
+    assert "answers" in shown.out
+
+
+def test_a_check_that_fails_ends_with_1(fxai: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What cannot be asked counts only where it was named."""
+    with peer([answer(500, b'{"error": {"message": "gone"}}')]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/v1")
+        failed = fxai("models", "--check", "--json")
+    monkeypatch.delenv("OPENAI_BASE_URL")
+
+    assert failed.code == 1
+    assert {model["provider"]: model["checked"] for model in _json(failed)["models"]} == {
+        "anthropic": False,
+        "local": False,
+        "openai": True,
+    }
+    assert fxai("models", "--check").code == 0
+    assert fxai("models", "--check", "openai:gpt-5.5").code == 1
+
+
+# -- a model wherever one is asked
+
+
+def test_a_remote_model_can_run_the_agent(fxai: Run) -> None:
+    """`--model openai:…` goes to that room: without a key, the failure names the variable."""
+    shown = fxai("run", "--model", "openai:gpt-5.5", "Hello")
+
+    assert shown.code == 1
+    assert "OPENAI_API_KEY" in shown.err
+
+
+def test_only_the_local_model_tells_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layers of other providers are not given what they do not take."""
+    given: list[dict[str, Any]] = []
+
+    def noted(_: str, **options: Any) -> None:
+        given.append(options)
+
+    monkeypatch.setattr(job, "from_name", noted)
+    for name in ("local", "local:/x.gguf", "openai:gpt-5.5"):
+        job.model_named(name, print)
+
+    assert [list(options) for options in given] == [["progress"], ["progress"], []]
+
+
+def test_a_models_name_may_say_the_provider(fxai: Run) -> None:
+    """`fxai schema --model openai:…` is `--provider openai --model …`."""
+    whole = fxai("schema", "fxai.cli.example:count_lines", "--model", "openai:gpt-4o", "--json")
+    apart = fxai("schema", "fxai.cli.example:count_lines", "--provider", "openai", "--model", "gpt-4o", "--json")
+
+    assert whole == apart
+    assert _json(whole)["model"] == "gpt-4o"
