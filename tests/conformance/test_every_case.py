@@ -31,7 +31,7 @@ def test_every_reason_is_a_sentence() -> None:
 def test_the_cases_are_the_areas_in_scope() -> None:
     """The files hold the cases of these areas and no others."""
     areas = (
-        *("tool", "toolkit", "lm", "chat", "response", "prompt", "error", "structured", "schema", "embedding"),
+        *("tool", "toolkit", "loop", "lm", "chat", "response", "prompt", "error", "structured", "schema", "embedding"),
         *("provider.openai", "provider.anthropic", "openai", "anthropic", "approval", "callbacks", "composite"),
     )
     stray = [one.id for one in CASES.values() if not one.area.startswith(areas)]

@@ -26,7 +26,7 @@ from fxai.providers.openai.offer import Offer
 from fxai.providers.openai.output import contents_of, result_text
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["OURS", "call_of", "item_of", "item_type", "output_of"]
+__all__ = ["OURS", "arguments_of", "call_of", "item_of", "item_type", "output_of"]
 
 # Each type of item that we answer, with the field that holds the parameters.
 OURS: Final[Mapping[str, str]] = {
@@ -87,6 +87,12 @@ def item_type(part: ToolCallPart, offer: Offer) -> str:
     return str(marks(part).get("type") or offer.item(part.name))
 
 
+def arguments_of(part: ToolCallPart, params: Any) -> str:
+    """The arguments of a call as JSON text; text that was none goes in as a value, since servers parse the past too."""
+    said = params if part.params_text is None else {"INVALID_JSON": part.params_text}
+    return msgspec.json.encode(said).decode()
+
+
 def item_of(part: ToolCallPart, offer: Offer) -> dict[str, Any]:
     """The item of a call, for the history; the opposite of `call_of`."""
     kind, said = item_type(part, offer), marks(part)
@@ -94,8 +100,7 @@ def item_of(part: ToolCallPart, offer: Offer) -> dict[str, Any]:
     wire = offer.prepared.wire_call(part.name, part.params)
     match kind:
         case "function_call":
-            text = msgspec.json.encode(wire.params).decode() if part.params_text is None else part.params_text
-            return {**item, "name": wire.name, "arguments": text}
+            return {**item, "name": wire.name, "arguments": arguments_of(part, wire.params)}
         case "custom_tool_call":
             return {**item, "name": wire.name, "input": _text(part)}
         case "computer_call":

@@ -15,12 +15,10 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias, final
 
-import msgspec
-
 from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.prompt import AssistantMessage, Prompt, UserMessage
 from fxai.models.preparation import Notes
-from fxai.providers.openai.call import item_type
+from fxai.providers.openai.call import arguments_of, item_type
 from fxai.providers.openai.file import chat_file
 from fxai.providers.openai.mark import marks
 from fxai.providers.openai.offer import Offer
@@ -120,9 +118,9 @@ class _Writer:
 
     def _call(self, part: ToolCallPart) -> _Message:
         wire = self._offer.prepared.wire_call(part.name, part.params)
-        given = wire.params if part.params_text is None else part.params_text
-        text = given if part.params_text is not None else msgspec.json.encode(given).decode()
+        text = arguments_of(part, wire.params)
         if item_type(part, self._offer) == "custom_tool_call":
+            given = wire.params if part.params_text is None else part.params_text
             return {"id": part.id, "type": "custom", "custom": {"name": wire.name, "input": _plain(given, text)}}
         return {"id": part.id, "type": "function", "function": {"name": wire.name, "arguments": text}}
 
