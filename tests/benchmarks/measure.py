@@ -105,6 +105,9 @@ def show(measured: Measured) -> str:
     costs, mine = measured.costs, measured.costs[FXAI]
     cells = [measured.unit(costs[who]) if who in costs else "" for who in (FXAI, SKETCH, HAND)]
     cells += [f"{mine / costs[who]:.2f} ×" if costs.get(who) else "" for who in (SKETCH, HAND)]
+    cells += [
+        f"   {mine / cost:.2f} × {who}" for who, cost in costs.items() if who not in (FXAI, SKETCH, HAND) and cost
+    ]
     over = measured.over()
     said = [budget.said(measured.unit) for budget in measured.budgets]
     verdicts = ", ".join(f"{one} {'OVER' if one in over else 'ok'}" for one in said)

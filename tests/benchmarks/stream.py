@@ -14,8 +14,8 @@ from fxai.effects import Effect, Layer, Stream, fx, runtime
 from fxai.messages import AiError, Finish, Part, StreamPart, ToolCall, ToolParamsDelta, ToolParamsEnd, ToolParamsStart
 from fxai.models import LanguageModel, ModelRequest
 from fxai.tools import Tool, Toolkit
-from tests.benchmarks import hand
-from tests.benchmarks.measure import FXAI, HAND, Budget, Work
+from tests.benchmarks import hand, wires
+from tests.benchmarks.measure import FXAI, HAND, Budget, Measured, Work, measure
 
 __all__ = ["works"]
 
@@ -57,7 +57,7 @@ class Wire(LanguageModel):
         yield Finish("tool-calls")
 
 
-def works() -> Iterator[Work]:
+def works() -> Iterator[Work | Measured]:
     """The cost of a delta, at 200, 2,000 and 8,000 of them."""
     loop = asyncio.new_event_loop()
     few = _contenders(loop.run_until_complete, 200)[FXAI]
@@ -68,7 +68,18 @@ def works() -> Iterator[Work]:
             contenders[FEW] = partial(_again, few, deltas // 200)
             budgets.append(Budget(1.3, FEW))
         yield Work(f"a delta, of {deltas:,}", contenders, deltas, tuple(budgets))
+    yield from _over_http(loop.run_until_complete)
     loop.close()
+
+
+def _over_http(run: Callable[[Coroutine[Any, Any, Any]], Any]) -> Iterator[Measured]:
+    """The same through the whole layer of a provider, beside its official SDK's own helper."""
+    for wire in wires.WIRES:
+        few = wires.contenders(run, wire, 200)[FXAI]
+        contenders = wires.contenders(run, wire, 2000)
+        contenders[FEW] = partial(_again, few, 10)
+        budgets = (Budget(1, wires.SDK), Budget(12, HAND), Budget(1.3, FEW))
+        yield measure(Work(f"a delta of {wire} over HTTP, of 2,000", contenders, 2000, budgets), repetitions=5)
 
 
 def _again(run: Callable[[], object], times: int) -> None:

@@ -46,6 +46,18 @@ SAID = {
         "height Rome: {'error': {'type': 'unknown-tool', 'name': 'height', 'known': ['weather', 'people']",
         "The station in Oslo was asked 2 times, the one in Rome 3 times.",
     ],
+    "60_approvals_and_chat.py": [
+        "Agreed:\n  sent to mum@home.example: I moved.\n  waits: send {'to': 'bank@example.com', 'text': 'I moved.'}\n",
+        "  sent to bank@example.com: I moved.\n  Both know now.\n",
+        "Tampered with:\n  sent to mum@home.example: I moved.\n  waits: send",
+        "is refused: the call or the tool is not what was asked about",
+    ],
+    "70_one_program_four_models.py": [
+        "responses: weather({'city': 'Oslo'}) -> It snows in Oslo, at -3 degrees.",
+        "chat: weather({'city': 'Oslo'}) -> It snows in Oslo, at -3 degrees.",
+        "messages: weather({'city': 'Oslo'}) -> It snows in Oslo, at -3 degrees.",
+        "local: ",
+    ],
 }
 
 PROGRAM = """
