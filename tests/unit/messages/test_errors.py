@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
@@ -45,13 +45,14 @@ def test_an_error_is_a_value() -> None:
 
 def test_every_reason_has_a_message_and_advice() -> None:
     """No reason is silent, each puts its advice behind its message, and its name is its tag."""
-    given: dict[str, object] = {"model": "m", "problem": "missing", "text": "t", "description": "d"}
+    given: dict[str, Any] = {"model": "m", "problem": "missing", "text": "t", "description": "d"}
     given |= {"pending_approvals": ("d",), "approval_id": "a"}
     kinds = {AuthenticationError: "ExpiredKey", NetworkError: "EncodeError"}
     for kind in get_args(Reason):
         fields = {name: value for name, value in given.items() if name in kind.__struct_fields__}
         fields |= {"problem": "used"} if kind is InvalidApprovalError else {}
-        reason: Reason = kind(**fields, **({"kind": kinds[kind]} if kind in kinds else {}))
+        fields |= {"kind": kinds[kind]} if kind in kinds else {}
+        reason: Reason = kind(**fields)
 
         assert "d" in reason.message
         assert str(reason) == f"{reason.message}. {reason.advice}"
