@@ -175,7 +175,7 @@ class _Telling:
 def layer(
     model: str | None = None,
     *,
-    api_key: str | Secret | None = None,
+    api_key: str | Secret | Effect[Secret, AiError] | None = None,
     base_url: str = BASE_URL,
     headers: Mapping[str, str | Secret] = {},
     timeout: Timeout | float | None = TIMEOUT,
@@ -192,7 +192,8 @@ def layer(
 
     Args:
         model: The model's name, `"claude-sonnet-5"`.
-        api_key: The key; by default what the environment variable `ANTHROPIC_API_KEY` holds when the layer is built.
+        api_key: The key, or an effect that gets it; by default what the environment variable `ANTHROPIC_API_KEY` holds
+            when the layer is built.
         base_url: Where the API is.
         headers: Sent with each request; of one name with ours, these win: `anthropic-version`, `x-api-key`.
         timeout: The longest waits; a number is for each of them but `total`.
@@ -239,10 +240,12 @@ _NAMELESS: Final = ModelUnavailableError(
 )
 
 
-def _key(given: str | Secret | None) -> Effect[Secret, AiError]:
+def _key(given: str | Secret | Effect[Secret, AiError] | None) -> Effect[Secret, AiError]:
     if given is None:
         return Secret.from_env(KEY, module=NAME)
-    return fx.succeed(given if isinstance(given, Secret) else Secret(given))
+    if isinstance(given, str):
+        return fx.succeed(Secret(given))
+    return fx.succeed(given) if isinstance(given, Secret) else given
 
 
 def _lowered(headers: Mapping[str, str | Secret]) -> dict[str, str | Secret]:

@@ -228,6 +228,16 @@ def test_the_key_is_read_when_the_layer_is_built(monkeypatch: pytest.MonkeyPatch
     assert wire.asked[0].headers["x-api-key"] == "sk-env"
 
 
+def test_a_key_may_come_from_an_effect() -> None:
+    """Such as one that reads a vault; a failure of it is the layer's."""
+    wire = Wire(_whole())
+    _ask(wire, of={"api_key": fx.succeed(Secret("sk-vault"))}, max_tokens=9).unwrap()
+    failing = fx.fail(AiError("vault", "read", AuthenticationError("MissingKey")))
+
+    assert wire.asked[0].headers["x-api-key"] == "sk-vault"
+    assert _ask(Wire(_whole()), of={"api_key": failing}, max_tokens=9).failure().module == "vault"
+
+
 def test_the_key_is_shown_nowhere() -> None:
     """Not in a repr, and not in an error in which the provider repeats it."""
     body = {"type": "error", "error": {"type": "authentication_error", "message": f"bad key {KEY}"}}
