@@ -24,7 +24,17 @@ from fxai.effects.concurrency import for_each
 from fxai.effects.effect import EffectOf, FailCause, Succeed, Suspend
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.messages.gather import gather
-from fxai.messages.part import AnyPart, ApprovalRequest, Finish, FinishReason, Part, StreamPart, ToolCall, ToolResult
+from fxai.messages.part import (
+    AnyPart,
+    ApprovalRequest,
+    Finish,
+    FinishReason,
+    Part,
+    StreamPart,
+    ToolCall,
+    ToolParamsStart,
+    ToolResult,
+)
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.approval import authority
@@ -72,8 +82,8 @@ class Resolution(msgspec.Struct, frozen=True):
     """Whether somebody has approved the calls."""
 
     def flagged(self, part: Any) -> Any:
-        """The part, marked as dynamic where it is a call of a dynamic tool."""
-        if isinstance(part, ToolCall) and not part.dynamic:
+        """The part, marked as dynamic where it is a call of a dynamic tool, or the beginning of one."""
+        if isinstance(part, ToolCall | ToolParamsStart) and not part.dynamic:
             tool = self.tools.get(part.name)
             if tool is not None and tool.identity.kind == "dynamic":
                 return msgspec.structs.replace(part, dynamic=True)

@@ -61,6 +61,7 @@ class StreamedTurn:
             self._broken.pop(part.id, None)
             self._parts.append(part)
         elif kind == "tool-params-start":
+            part = self._resolution.flagged(part)
             self._broken[part.id] = part
         elif kind in ("finish", "tool-result"):
             self._parts.append(part)

@@ -67,6 +67,13 @@ def test_calls_whose_parameters_broke_off_are_answered(backend: Backend) -> None
     assert isinstance(result.result, Interrupted)
 
 
+def test_a_call_of_a_dynamic_tool_is_marked_from_its_beginning(backend: Backend) -> None:
+    """Whether or not the provider knows, since the toolkit does."""
+    parts, _ = streamed(Desk(), SAID["params cut"], backend)
+
+    assert [part.dynamic for part in parts if isinstance(part, ToolParamsStart)] == [True]
+
+
 def test_a_call_comes_before_its_result_and_finish_is_held_back(backend: Backend) -> None:
     """The call is there while its handler still runs; finish comes when all have ended."""
     desk = Desk()
