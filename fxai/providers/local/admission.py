@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, cast
 
-from fxai.providers.local.form import Form, FormError, Place, Reader, same
+from fxai.providers.local.form import Form, FormError, Place, Reader
+from fxai.schema.data import is_same
 
 __all__ = ["admits", "keeps"]
 
@@ -24,7 +25,7 @@ def admits(reader: Reader, place: Place, value: Any) -> bool:
 
 def keeps(reader: Reader, form: Form, value: Any) -> bool:
     """Whether ``value`` keeps one alternative."""
-    if form.values is not None and not any(same(value, known) for known in form.values):
+    if form.values is not None and not any(is_same(value, known) for known in form.values):
         return False
     if not _kinds(value) & form.types:
         return False
@@ -83,7 +84,7 @@ def _keeps_number(form: Form, value: float) -> bool:
 def _keeps_array(reader: Reader, form: Form, value: list[Any]) -> bool:
     if not form.least_items <= len(value) <= (len(value) if form.most_items is None else form.most_items):
         return False
-    if form.unique and any(same(a, b) for i, a in enumerate(value) for b in value[:i]):
+    if form.unique and any(is_same(a, b) for i, a in enumerate(value) for b in value[:i]):
         return False
     return all(admits(reader, reader.item(form, index), item) for index, item in enumerate(value))
 

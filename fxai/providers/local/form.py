@@ -17,7 +17,9 @@ from itertools import product
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
-__all__ = ["Form", "FormError", "Place", "Reader", "Site", "members", "prefix_length", "same"]
+from fxai.schema.data import is_same
+
+__all__ = ["Form", "FormError", "Place", "Reader", "Site", "members", "prefix_length"]
 
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _REFUSED: Final = {
@@ -280,7 +282,7 @@ def _joined(pointer: str, left: list[Form], right: list[Form]) -> list[Form]:
 def _both(a: Form, b: Form) -> Form:
     values = a.values if b.values is None else b.values
     if a.values is not None and b.values is not None:
-        values = tuple(x for x in a.values if any(same(x, y) for y in b.values))
+        values = tuple(x for x in a.values if any(is_same(x, y) for y in b.values))
     return replace(
         a,
         types=a.types & b.types,
@@ -306,11 +308,6 @@ def _both(a: Form, b: Form) -> Form:
 def members(schema: Any) -> Mapping[str, Any]:
     """The keywords of a schema; none where it is a boolean."""
     return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}
-
-
-def same(left: Any, right: Any) -> bool:
-    """Whether two JSON values are equal; true is no 1."""
-    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
 def _lesser(a: int | None, b: int | None) -> int | None:

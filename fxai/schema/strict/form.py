@@ -37,7 +37,7 @@ class StrictForm:
     property itself admits null.
     """
 
-    __slots__ = ("_node", "document", "original", "relaxed", "weakened")
+    __slots__ = ("_node", "_relaxed", "document", "original", "weakened")
 
     def __init__(self, original: JsonSchema, document: JsonSchema, weakened: tuple[Weakening, ...], node: Node) -> None:
         self.original = original
@@ -46,9 +46,15 @@ class StrictForm:
         """What is sent."""
         self.weakened = weakened
         """What of the original the provider cannot carry; the original is validated after all."""
-        self.relaxed = _relaxed(original, weakened)
-        """The original without what was weakened."""
         self._node = node
+        self._relaxed: JsonSchema | None = None
+
+    @property
+    def relaxed(self) -> JsonSchema:
+        """The original without what was weakened; no request needs it, so it is made when it is first asked for."""
+        if self._relaxed is None:
+            self._relaxed = _relaxed(self.original, self.weakened)
+        return self._relaxed
 
     def back(self, value: Any) -> Any:
         """The value of the original that a strict one stands for; what it does not recognise it leaves as it is."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import is_array, is_object, is_same
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict.node import Node
 from fxai.schema.strict.place import Site, StrictError
@@ -88,10 +88,6 @@ def number_node(kind: str, sites: Sequence[Site], rules: StrictRules, weaken: We
     return Node({"type": kind, **kept}, checks=list(number_words(low, above, high, below, steps)))
 
 
-def _same(left: Any, right: Any) -> bool:
-    return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
-
-
 def values_of(sites: Sequence[Site]) -> list[Any] | None:
     """The values that schemas list by `const` and `enum`, those that all of them have; None where none lists any.
 
@@ -105,7 +101,7 @@ def values_of(sites: Sequence[Site]) -> list[Any] | None:
                 listed = [site.get("const")] if keyword == "const" else site.get("enum")
                 if any(is_object(value) or is_array(value) for value in listed):
                     raise StrictError(site.pointer, keyword, "lists objects or arrays: say what they hold instead")
-                values = list(listed) if values is None else [v for v in values if any(_same(v, w) for w in listed)]
+                values = list(listed) if values is None else [v for v in values if any(is_same(v, w) for w in listed)]
     if values is None:
         return None
     facets = [{k: site.get(k) for k in SCALAR if k in site and not isinstance(site.get(k), bool)} for site in sites]
