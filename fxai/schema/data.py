@@ -1,15 +1,24 @@
-"""The kinds of plain JSON data, as questions that a type checker understands.
+"""The kinds of plain JSON data, as questions that a type checker understands, and data that nobody can change.
 
 >>> is_object({"a": 1}), is_array((1, 2)), is_listed((1, 2)), is_same(1, True)
 (True, False, True, False)
+>>> options = frozen({"acme": {"stops": ["a"]}})
+>>> options["acme"]["stops"].append("b")
+Traceback (most recent call last):
+TypeError: this data is part of a value that does not change: make another one, {**data, …} or [*data, …]
+>>> options == {"acme": {"stops": ["a"]}}
+True
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeGuard
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NoReturn, TypeGuard, cast, final
 
-__all__ = ["is_array", "is_listed", "is_object", "is_same"]
+from typing_extensions import override
+
+__all__ = ["FrozenArray", "FrozenObject", "copied", "frozen", "is_array", "is_listed", "is_object", "is_same"]
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -30,3 +39,56 @@ def is_listed(value: object) -> TypeGuard[Sequence[Any]]:
 def is_same(left: object, right: object) -> bool:
     """Whether two JSON values are equal; true is no 1."""
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
+
+
+def _refused(*_: object, **__: object) -> NoReturn:
+    raise TypeError("this data is part of a value that does not change: make another one, {**data, …} or [*data, …]")
+
+
+_REFUSED: Any = _refused
+
+
+@final
+class FrozenObject(dict[str, Any]):
+    """A JSON object that refuses to be changed; else a dict, equal to one that holds the same. `frozen` makes one."""
+
+    __slots__ = ()
+
+    __setitem__ = __delitem__ = __ior__ = _REFUSED
+    clear = pop = popitem = setdefault = update = _REFUSED
+
+    @override
+    def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[dict[str, Any]]]:
+        return frozen, (dict(self),)
+
+
+@final
+class FrozenArray(list[Any]):
+    """A JSON array that refuses to be changed; else a list, equal to one that holds the same. `frozen` makes one."""
+
+    __slots__ = ()
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _REFUSED
+    append = clear = extend = insert = pop = remove = reverse = sort = _REFUSED
+
+    @override
+    def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[list[Any]]]:
+        return frozen, (list(self),)
+
+
+def frozen(value: Any) -> Any:
+    """Plain data as a copy that nobody can change, all the way down; what is frozen already is itself."""
+    if isinstance(value, (FrozenObject, FrozenArray)):
+        return value
+    if isinstance(value, MappingProxyType):
+        value = dict(cast("Mapping[str, Any]", value))
+    if is_object(value):
+        return FrozenObject({name: frozen(one) for name, one in value.items()})
+    return FrozenArray([frozen(one) for one in value]) if is_array(value) else value
+
+
+def copied(value: Any) -> Any:
+    """Plain data as a copy of its own, which can be changed: what the giver does to it later does not show."""
+    if is_object(value):
+        return {name: copied(one) for name, one in value.items()}
+    return [copied(one) for one in value] if is_array(value) else value

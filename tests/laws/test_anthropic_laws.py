@@ -14,13 +14,10 @@ from fxai.messages.part import AnyPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.request import ModelRequest
-from fxai.providers.anthropic.answer import Answer
 from fxai.providers.anthropic.event import Reader
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import prepare_request
 from fxai.providers.http import read_events
-from fxai.schema import JsonSchema
-from fxai.testing.strategies import instances, json_schemas
 from tests.unit.providers.anthropic.replies import (
     MODEL,
     SENT,
@@ -106,19 +103,3 @@ def _as_sent(part: Any) -> Any:
         result = [{key: one for key, one in each.items() if one is not None} for each in part.result]
         return msgspec.structs.replace(part, result=result, encoded_result=result)
     return part
-
-
-@given(st.data())
-def test_an_answer_is_an_instance_of_what_was_asked_for(data: st.DataObject) -> None:
-    """What the model writes by the schema that is sent, led back, is what the schema of the question says."""
-    schema = JsonSchema.of(data.draw(json_schemas()))
-    found = Answer.of(schema)
-    answer = found.by_tool("answer") if found.obstacles else found
-    form = answer.form
-    asked = answer.asked if form is None else form.document
-    written = data.draw(instances(asked))
-    value = answer.value(written)
-    wanted = schema if form is None else form.relaxed
-
-    assert asked.validate(written) == ()
-    assert wanted.validate({"value": value} if form is not None and answer.wrapped else value) == ()

@@ -63,7 +63,7 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 class _Open:
     """A block in the making."""
 
-    __slots__ = ("block", "cited", "id", "kind", "pieces", "silent")
+    __slots__ = ("block", "cited", "id", "kind", "pieces", "silent", "waiting")
 
     def __init__(self, block: dict[str, Any], index: int, *, silent: bool) -> None:
         self.block = block
@@ -73,6 +73,8 @@ class _Open:
         self.cited: list[Any] = list(block.get("citations") or ())
         self.silent = silent
         """Whether nothing is told of it before it is whole."""
+        self.waiting = self.kind == "text" and not silent
+        """Whether it is a text whose beginning is told with its first piece: a stream that is cut before has none."""
 
 
 @final
@@ -174,9 +176,10 @@ class Reader:
             raise Malformed("/index", f"the block {index} has started before")
         if kind in _CALLS:
             text_at(block, "id", "/content_block")
+        started = [told for before in self._open.values() for told in self._awaited(before)]
         opened = _Open(block, index, silent=self._is_answer(block))
         self._open[index] = opened
-        started = self._started(opened)
+        started += self._started(opened)
         if kind not in ("text", "thinking"):
             return started
         written = block.get("text" if kind == "text" else "thinking") or ""
@@ -193,14 +196,19 @@ class Reader:
     def _started(self, opened: _Open) -> tuple[StreamPart, ...]:
         if opened.silent:
             return ()
-        if opened.kind == "text":
-            return (TextStart(opened.id),)
         if opened.kind == "thinking":
             return (ReasoningStart(opened.id),)
         if opened.kind in _CALLS:
             name = self._blocks.name_of(opened.block, "/content_block")
             return (ToolParamsStart(opened.id, name, provider_executed=opened.kind != "tool_use"),)
         return ()
+
+    def _awaited(self, opened: _Open) -> tuple[StreamPart, ...]:
+        """The beginning of a text, if it was not told yet."""
+        if not opened.waiting:
+            return ()
+        opened.waiting = False
+        return (TextStart(opened.id),)
 
     def _extend(self, index: int, delta: Any) -> Iterable[StreamPart]:
         opened = self._open.get(index)
@@ -224,7 +232,7 @@ class Reader:
         if opened.silent or not text:
             return ()
         if opened.kind == "text":
-            return (TextDelta(opened.id, text),)
+            return (*self._awaited(opened), TextDelta(opened.id, text))
         if opened.kind == "thinking":
             return (ReasoningDelta(opened.id, text),)
         return (ToolParamsDelta(opened.id, text),)
@@ -246,7 +254,7 @@ class Reader:
         if part.type == "text":
             ended = TextEnd(opened.id, metadata=part.metadata)
             if opened.kind == "text" and not opened.silent:
-                return (ended,)
+                return (*self._awaited(opened), ended)
             piece = (TextDelta(opened.id, part.text),) if part.text else ()
             return (TextStart(opened.id), *piece, ended)
         if part.type == "reasoning":

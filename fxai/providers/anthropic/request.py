@@ -15,10 +15,10 @@ import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.reason import UnsupportedSchemaError
+from fxai.models.answer_form import AnswerForm
 from fxai.models.preparation import Notes
 from fxai.models.prepared import PreparationError, PreparedTools
 from fxai.models.request import ModelRequest
-from fxai.providers.anthropic.answer import Answer
 from fxai.providers.anthropic.block import json_of
 from fxai.providers.anthropic.capability import Capability, capability_of
 from fxai.providers.anthropic.history import Document, write_history
@@ -27,6 +27,7 @@ from fxai.providers.anthropic.option import RequestOptions, options_of_request
 from fxai.providers.anthropic.prepare import prepare_tools
 from fxai.providers.anthropic.reasoning import reasoning_fields
 from fxai.schema.data import is_object
+from fxai.schema.strict import ANTHROPIC
 
 __all__ = ["VERSION", "PreparedRequest", "prepare_request"]
 
@@ -51,8 +52,8 @@ class PreparedRequest(msgspec.Struct, frozen=True):
     """Headers that the options of the request set."""
     warnings: tuple[WarningPart, ...] = ()
     """What was asked for and not done: for the response."""
-    answer: Answer | None = None
-    """The schema that the answer is held to."""
+    answer: AnswerForm | None = None
+    """How the answer is held to a schema; None for free text."""
     documents: tuple[Document, ...] = ()
     """The documents that an answer may cite."""
     max_tokens: int = 0
@@ -137,7 +138,7 @@ class _Writing:
         self._tools = tools
         self._notes = notes
         self.body: dict[str, Any] = {}
-        self.answer: Answer | None = None
+        self.answer: AnswerForm | None = None
         self.documents: tuple[Document, ...] = ()
 
     def conversation(self) -> None:
@@ -154,7 +155,7 @@ class _Writing:
         """The tools and the tool choice, and how the answer is held to its schema."""
         fields = self._tools.fields
         if self._request.response_schema is not None:
-            self._hold(Answer.of(self._request.response_schema), fields, must=must)
+            self._hold(AnswerForm.of(self._request.response_schema, ANTHROPIC), fields, must=must)
         choice: Any = fields.get("tool_choice")
         if choice == {"type": "auto"}:
             del fields["tool_choice"]  # what holds without it
@@ -164,7 +165,7 @@ class _Writing:
             fields["tool_choice"] = {"type": "auto", **_one_at_a_time(choice)}
         self.body.update(fields)
 
-    def _hold(self, answer: Answer, fields: dict[str, Any], *, must: bool) -> None:
+    def _hold(self, answer: AnswerForm, fields: dict[str, Any], *, must: bool) -> None:
         why = self._not_native(answer)
         if why is None:
             self.answer = answer
@@ -180,7 +181,7 @@ class _Writing:
             self._notes.warn("not-strict", "response_schema", said)
         self._by_tool(answer, fields)
 
-    def _not_native(self, answer: Answer) -> str | None:
+    def _not_native(self, answer: AnswerForm) -> str | None:
         """Why the model cannot be held to the answer in its own way; None where it can."""
         if not self._can.structured:
             return "the model has no structured outputs"
@@ -191,15 +192,14 @@ class _Writing:
         over = msgspec.structs.replace(cost, tools=len(strict)).beyond(MOST)
         return None if over is None else f"with it the request would have {over}"
 
-    def _by_tool(self, answer: Answer, fields: dict[str, Any]) -> None:
+    def _by_tool(self, answer: AnswerForm, fields: dict[str, Any]) -> None:
         """A tool for the answer, which must be called where the choice leaves that open."""
         tools: list[Any] = fields.get("tools", [])
         choice: Any = fields.get("tool_choice") or {"type": "auto"}
         if choice["type"] in ("any", "tool"):
             return  # this turn is for another tool
-        taken = {one.get("name") for one in tools}
-        name = next(name for name in (_ANSWER, *(f"{_ANSWER}_{n}" for n in range(2, 999))) if name not in taken)
-        self.answer = answer.by_tool(name)
+        self.answer = answer.by_tool(_ANSWER, {one.get("name") for one in tools})
+        name = self.answer.tool
         ours = {"name": name, "description": _DESCRIBED, "input_schema": self.answer.document}
         fields["tools"] = [*tools, ours]
         open_ = bool(tools) and choice["type"] == "auto"

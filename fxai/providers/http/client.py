@@ -117,9 +117,9 @@ class Client:
         It is tried again only until the first event has come. Whoever stops reading closes the connection.
 
         Fails with:
-            AiError: As the class says; also behind events that came: `NetworkError` for a connection that is cut,
-                `RequestTimeoutError` for one that is silent for longer than `Timeout.read`, `InvalidOutputError` for
-                a stream that ends in the middle of an event or is not one.
+            AiError: As the class says; also behind events that came: `NetworkError` for a stream that is cut, also
+                by an end in the middle of an event, `RequestTimeoutError` for one that is silent for longer than
+                `Timeout.read`, `InvalidOutputError` for what is no stream of events.
         """
         call = Call("POST", path, body, headers, EVENTS, method or f"POST {path}")
         return StreamOf.unwrap(fx.suspend(lambda: self._opened(Reading(self._line, call), call)))

@@ -15,7 +15,7 @@ from typing import Final, final
 
 import msgspec
 
-from fxai.messages.reason import InvalidOutputError
+from fxai.messages.reason import InvalidOutputError, NetworkError
 
 __all__ = ["LARGEST", "Event", "EventReader", "read_events"]
 
@@ -59,10 +59,10 @@ class EventReader:
         self._name = ""
         self._data: list[str] = []
         self._id: str | None = None
-        self._fault: InvalidOutputError | None = None
+        self._fault: InvalidOutputError | NetworkError | None = None
 
     @property
-    def fault(self) -> InvalidOutputError | None:
+    def fault(self) -> InvalidOutputError | NetworkError | None:
         """What broke the stream, if something did: nothing is read after it."""
         return self._fault
 
@@ -85,11 +85,12 @@ class EventReader:
             self._keep(data[start:])
         return events
 
-    def end(self) -> InvalidOutputError | None:
-        """Tells that no bytes follow; gives the fault: one that came before, or an event that has not ended."""
+    def end(self) -> InvalidOutputError | NetworkError | None:
+        """Tells that no bytes follow; gives the fault: one that came before, or an event that was cut off."""
         line = b"".join(self._pieces)
-        if self._data or self._name or (line and not line.startswith(b":")):
-            self._break(f"the stream ends in the middle of an event, after {self._read + len(line)} bytes")
+        if self._fault is None and (self._data or self._name or (line and not line.startswith(b":"))):
+            said = f"the stream ends in the middle of an event, after {self._read + len(line)} bytes"
+            self._fault = NetworkError("TransportError", said)
         return self._fault
 
     def _keep(self, piece: bytes) -> None:
@@ -148,7 +149,7 @@ class EventReader:
 
 def read_events(
     pieces: Iterable[bytes], *, largest: int = LARGEST
-) -> tuple[tuple[Event, ...], InvalidOutputError | None]:
+) -> tuple[tuple[Event, ...], InvalidOutputError | NetworkError | None]:
     """The events of a whole stream, and what broke it, if something did: what came before that is given too."""
     reader = EventReader(largest)
     events = [event for piece in pieces for event in reader.feed(piece)]

@@ -39,7 +39,6 @@ from fxai.providers.openai.embedding import (
     read_embeddings,
 )
 from fxai.providers.openai.failure import ReplyError
-from fxai.providers.openai.format import ResponseFormat, prepare_response_format
 from fxai.providers.openai.handled import (
     apply_patch,
     computer,
@@ -141,7 +140,6 @@ __all__ = [
     "Profile",
     "Ranking",
     "ReplyError",
-    "ResponseFormat",
     "SafetyCheck",
     "Screen",
     "Screenshot",
@@ -176,7 +174,6 @@ __all__ = [
     "prepare_embedding",
     "prepare_prompt",
     "prepare_request",
-    "prepare_response_format",
     "prepare_tools",
     "programmatic_tool_calling",
     "read_embeddings",

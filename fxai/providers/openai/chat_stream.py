@@ -123,7 +123,7 @@ class ChatReader:
         if content or refusal or delta.get("tool_calls"):
             yield from self._thought()
         if isinstance(content, str) and content:
-            if self._sent.format is not None and not self._sent.format.is_plain:
+            if self._sent.format is not None and not self._sent.format.verbatim:
                 yield from self._hold(content)
             else:
                 yield from self._blocks.say(_TEXT, content)
@@ -195,7 +195,7 @@ class ChatReader:
         return self._calls[place]
 
     def _is_answer(self, call: _Call) -> bool:
-        return self._sent.format is not None and call.name == self._sent.format.tool_name
+        return self._sent.format is not None and call.name == self._sent.format.tool
 
     def _called(self, call: _Call) -> Iterable[StreamPart]:
         text, offer = "".join(call.deltas), self._sent.offer
@@ -234,7 +234,7 @@ class ChatReader:
     def _text_end(self, id_: str) -> list[StreamPart]:
         form = self._sent.format
         said = mark(refusal=True) if id_ == _REFUSAL else {}
-        if form is None or form.is_plain or id_ == _REFUSAL:
+        if form is None or form.verbatim or id_ == _REFUSAL:
             return self._blocks.close_text(id_, metadata=said)
         whole = form.text(self._blocks.said(id_))
         self._blocks.close_text(id_)

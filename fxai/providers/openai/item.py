@@ -38,7 +38,7 @@ def item_parts(item: Item, sent: WireRequest) -> list[Part]:
         return _message(item, sent)
     if kind == "reasoning":
         return list(thoughts_of(item))
-    if kind == "function_call" and sent.format is not None and item.get("name") == sent.format.tool_name:
+    if kind == "function_call" and sent.format is not None and item.get("name") == sent.format.tool:
         return [Text(sent.format.text(str(item.get("arguments", ""))))]
     if is_hosted(item, sent.offer):
         return list(hosted_parts(item, sent.offer))

@@ -172,7 +172,7 @@ def _calls(message: Item, sent: WireRequest) -> Iterable[Part]:
         elif is_object(function):
             text, name = function.get("arguments"), str(function.get("name", ""))
             written = text if isinstance(text, str) else msgspec.json.encode(text or {}).decode()
-            if sent.format is not None and name == sent.format.tool_name:
+            if sent.format is not None and name == sent.format.tool:
                 yield Text(sent.format.text(written))
             else:
                 yield sent.offer.call(name, id_, written)

@@ -8,29 +8,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any, Final, final
 
 import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
-from fxai.messages.reason import NetworkError
+from fxai.messages.reason import NetworkError, UnsupportedSchemaError
+from fxai.models.answer_form import AnswerForm
 from fxai.models.preparation import Notes
 from fxai.models.prepared import PreparationError, PreparedTools
 from fxai.models.request import ModelRequest
 from fxai.providers.openai.conversation import ChatRole, write_messages
-from fxai.providers.openai.format import ResponseFormat, prepare_response_format
 from fxai.providers.openai.input import SystemRole, write_input
 from fxai.providers.openai.offer import Offer
 from fxai.providers.openai.option import merge_options, option_fields
 from fxai.providers.openai.prepare import prepare_tools
-from fxai.providers.openai.trait import reasons
+from fxai.providers.openai.trait import reasons, supports_schema
 from fxai.providers.openai.wire import Api
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.strict import OPENAI
 from fxai.tools.naming import NameConflictError
 
 __all__ = ["Profile", "WireRequest", "prepare_prompt", "prepare_request"]
 
+_ANSWER: Final = "final_answer"
+_SAID: Final = "Gives the final answer. Call it once, with the whole answer."
 _NO_TOOLS = Offer(PreparedTools(b"{}", prepare_tools((), model="").naming))
 
 
@@ -62,8 +67,8 @@ class WireRequest(msgspec.Struct, frozen=True):
     """The tools."""
     api: Api = "responses"
     """Which API it is for."""
-    format: ResponseFormat | None = None
-    """The form of the answer; None for free text."""
+    format: AnswerForm | None = None
+    """How the answer is held to a schema; None for free text."""
     warnings: tuple[WarningPart, ...] = ()
     """What was asked for and is not sent."""
 
@@ -110,8 +115,10 @@ def prepare_request(
     fields.update(option_fields(request, model, known.api, notes))
     fields.update(offer.prepared.fields)
     form = _format(request, model, known, notes, offer)
-    if form is not None:
-        _ask_for(form, fields)
+    if form is not None and form.tool is None:
+        fields.update(_formatted(form, request.response_schema, known.api))
+    elif form is not None:
+        _ask_for(form, fields, known.api)
     merged = merge_options(fields, request.provider_options, known.api)
     return WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings))
 
@@ -172,29 +179,45 @@ def _stored(model: str, known: Profile) -> dict[str, Any]:
     return {**store, **kept}
 
 
-def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, offer: Offer) -> ResponseFormat | None:
+def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, offer: Offer) -> AnswerForm | None:
     if request.response_schema is None:
         return None
-    return prepare_response_format(
-        request.response_schema,
-        model=model,
-        notes=notes,
-        api=known.api,
-        strict_json_schema=known.strict_json_schema,
-        supported=known.supports_schema,
-        taken=offer.prepared.names,
-    )
+    form = AnswerForm.of(request.response_schema, OPENAI)
+    if known.strict_json_schema is False:
+        form = form.loosened()
+    elif form.obstacles:
+        _not_strict(form, notes, must=known.strict_json_schema is True)
+    supported = supports_schema(model) if known.supports_schema is None else known.supports_schema
+    return form if supported else form.by_tool(_ANSWER, offer.prepared.names)
 
 
-def _ask_for(form: ResponseFormat, fields: dict[str, Any]) -> None:
-    fields.update(form.fields)
-    if form.tool is None:
-        return
+def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
+    first, why = form.obstacles[0], "; ".join(map(str, form.obstacles))
+    if must:
+        said = f"the answer must be strict, and {OPENAI.name} has no strict form for its schema: {why}"
+        reason = UnsupportedSchemaError(description=said, pointer=first.pointer, keyword=first.keyword)
+        raise PreparationError(reason)
+    notes.warn("not-strict", None, f"the answer's schema is not sent as strict: {OPENAI.name} has no form for {why}")
+
+
+def _formatted(form: AnswerForm, schema: JsonSchema | None, api: Api) -> dict[str, Any]:
+    """The field that says the form of the answer."""
+    title = None if schema is None else schema.get("title")
+    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", title)[:64].strip("_") if isinstance(title, str) else ""
+    about = {"name": name or "answer", "schema": form.document, "strict": not form.loose}
+    if api == "responses":
+        return {"text": {"format": {"type": "json_schema", **about}}}
+    return {"response_format": {"type": "json_schema", "json_schema": about}}
+
+
+def _ask_for(form: AnswerForm, fields: dict[str, Any], api: Api) -> None:
+    """A tool for the answer, which must be called where the choice leaves that open."""
+    named = {"name": form.tool}
+    about = {**named, "description": _SAID, "parameters": form.document}
+    tool = {"function": about} if api == "chat" else {**about, "strict": False}
     among_others = "tools" in fields and fields.get("tool_choice") != "none"
-    fields["tools"] = [*fields.get("tools", []), form.tool]
-    if among_others:
-        if fields.get("tool_choice") in (None, "auto"):
-            fields["tool_choice"] = "required"
-        return
-    named = {"name": form.tool_name}
-    fields["tool_choice"] = {"type": "function", **({"function": named} if "function" in form.tool else named)}
+    fields["tools"] = [*fields.get("tools", []), {"type": "function", **tool}]
+    if not among_others:
+        fields["tool_choice"] = {"type": "function", **({"function": named} if api == "chat" else named)}
+    elif fields.get("tool_choice") in (None, "auto"):
+        fields["tool_choice"] = "required"

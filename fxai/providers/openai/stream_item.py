@@ -60,7 +60,7 @@ class StreamItem:
     @property
     def _held(self) -> bool:
         """Whether texts are shown only when they are whole: they are other ones once they are led back."""
-        return self._sent.format is not None and not self._sent.format.is_plain
+        return self._sent.format is not None and not self._sent.format.verbatim
 
     # -- while it comes
 
@@ -76,7 +76,7 @@ class StreamItem:
     def _begin_call(self, item: Item) -> Iterable[StreamPart]:
         offer, kind = self._sent.offer, str(item["type"])
         form = self._sent.format
-        if form is not None and kind == "function_call" and item.get("name") == form.tool_name:
+        if form is not None and kind == "function_call" and item.get("name") == form.tool:
             return
         hosted = is_hosted(item, offer)
         if hosted:

@@ -84,6 +84,21 @@ def test_blocks_side_by_side_do_not_mix() -> None:
     assert sorted(map(repr, parts)) == sorted(map(repr, expected))
 
 
+def test_a_text_begins_with_its_first_piece() -> None:
+    """A stream that is cut right after the block began has no empty text; a text that is empty and whole is one.
+
+    It stands where its block began all the same.
+    """
+    begun = events_of(message([]))[0]
+    start, *pieces, stop = pieces_of(0, _text("Good"))
+    empty, side_by_side = [start, stop], [start, pieces_of(1, CALL)[0], *pieces]
+
+    assert [part.type for part in told_of([begun, start])] == ["response-metadata"]
+    assert [part.type for part in told_of([begun, start, pieces[0]])[1:]] == ["text-start", "text-delta"]
+    assert [part.type for part in told_of([begun, *empty])[1:]] == ["text-start", "text-end"]
+    assert [part.type for part in told_of([begun, *side_by_side])[1:3]] == ["text-start", "tool-params-start"]
+
+
 def test_two_thousand_pieces_are_one_call() -> None:
     """However finely parameters are cut, the call is theirs."""
     given = {"city": "O" * 2000}

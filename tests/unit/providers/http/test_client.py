@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import logging
+import os
 import socket
 import ssl
 import threading
@@ -55,6 +56,35 @@ def _mocked(respond: Callable[[httpx2.Request], Any], **options: Any) -> Effect[
 
 def _always(given: httpx2.Response) -> Callable[[httpx2.Request], httpx2.Response]:
     return lambda _: given
+
+
+def test_clients_of_a_thread_share_whom_they_trust(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making a context reads every certificate: it is made once, for each thread and each place that it is read from.
+
+    A client whose requests do not go to the network makes none.
+    """
+    made: list[str] = []
+
+    def make() -> ssl.SSLContext:
+        made.append(f"{threading.current_thread().name} {os.environ['SSL_CERT_DIR']}")
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    def open_some() -> None:
+        monkeypatch.setenv("SSL_CERT_DIR", "nowhere")
+        carried = httpx2.MockTransport(_always(httpx2.Response(200)))
+        fx.run(fx.scoped(open_client(base_url="https://x.example", transport=carried)))
+        for place in ("here", "there", "here"):
+            monkeypatch.setenv("SSL_CERT_DIR", place)
+            one = open_client(base_url="https://x.example", retry=None)
+            fx.run(fx.scoped(one.and_then(one)))
+
+    monkeypatch.setattr(httpx2, "create_ssl_context", make)
+    for name in ("a", "b"):
+        thread = threading.Thread(target=open_some, name=name)
+        thread.start()
+        thread.join()
+
+    assert made == ["a here", "a there", "b here", "b there"]
 
 
 def test_a_request_is_sent_with_its_headers_and_its_body(backend: Backend) -> None:

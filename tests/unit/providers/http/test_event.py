@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.messages.reason import InvalidOutputError
+from fxai.messages.reason import InvalidOutputError, NetworkError
 from fxai.providers.http import Event, EventReader, read_events
 
 LINES = st.sampled_from(
@@ -103,7 +103,7 @@ def test_a_cut_stream_keeps_what_came(data: bytes, cut: int) -> None:
     part, fault = read_events([data[: cut % (len(data) + 1)]])
 
     assert part == whole[: len(part)]
-    assert fault is None or isinstance(fault, InvalidOutputError)
+    assert fault is None or isinstance(fault, InvalidOutputError | NetworkError)
 
 
 @given(
@@ -134,6 +134,9 @@ def test_an_end_in_the_middle_of_an_event_is_a_fault(rest: bytes) -> None:
     assert events == (Event("message", "a"),)
     assert fault is not None
     assert "in the middle of an event" in fault.message
+    assert isinstance(fault, NetworkError)
+    assert fault.is_retryable
+    assert "connection" in fault.advice
 
 
 @pytest.mark.parametrize("rest", [b"", b"\n", b": keep", b":\n", b"id: 1\n", b"retry: 1\n"])

@@ -116,11 +116,12 @@ def test_a_cut_stream_is_a_failure_behind_what_came(size: int, end: Step) -> Non
 
 
 def test_a_stream_that_ends_in_an_event_is_a_failure(backend: Backend) -> None:
-    """A clean end of the answer in the middle of an event is invalid output, behind what came."""
+    """A clean end of the answer in the middle of an event is a cut, behind what came: the advice is to try again."""
     with peer(events(b"data: 1\n\ndata: 2\n")) as server:
         came, reason = _failure(fx.run(_kept(_events(server.url)), backend=backend))
 
     assert came == [Event("message", "1")]
+    assert isinstance(reason, NetworkError)
     assert "in the middle of an event" in reason.message
 
 

@@ -1,0 +1,161 @@
+"""Answer forms: how a model is held to a JSON Schema, and the way back from what it wrote to what the schema says.
+
+A provider takes a schema of an object alone, and in its strict form where it has one. A schema of anything else is
+asked for as the one member of an object. A model that cannot be held to a schema is to call a tool whose parameters are
+the answer; those are asked for exactly as the schema says.
+
+>>> from fxai.schema.strict import OPENAI
+>>> form = AnswerForm.of(JsonSchema.of({"type": "array", "items": {"type": "integer"}}), OPENAI)
+>>> form.document["properties"], form.text('{"value": [1, 2]}')
+({'value': {'type': 'array', 'items': {'type': 'integer'}}}, '[1,2]')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any, Final, cast, final
+
+import msgspec
+from returns.result import Success
+
+from fxai.schema.data import is_array, is_object
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.parsing import parse_json
+from fxai.schema.strict import Obstacle, StrictForm, StrictRules, strict_form
+
+__all__ = ["AnswerForm"]
+
+_MEMBER: Final = "value"
+_WHERE: Final = f"/properties/{_MEMBER}"
+_DATA: Final = ("enum", "const", "default", "examples")
+_NAMED: Final = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_HELD: Final = ("$schema", "$defs", "definitions")
+_REFERENCES: Final = ("$ref", "$dynamicRef")
+_KEPT: Final = ("#/$defs/", "#/definitions/")
+
+
+@final
+class AnswerForm(msgspec.Struct, frozen=True):
+    """How an answer is held to a schema: what is asked for, and the way back. Frozen, hashable and picklable.
+
+    Attributes:
+        asked: The schema that is asked for, before it is made strict.
+        rules: What the provider takes in strict mode.
+        wrapped: Whether the answer is the one member of an object.
+        loose: Whether it is asked for exactly as `asked` says, not in its strict form.
+        tool: The tool whose parameters are the answer, by its name on the wire; None where the model needs none.
+        obstacles: Why the schema has no strict form, each with its place in the schema that was given; none where it
+            has one.
+    """
+
+    asked: JsonSchema
+    rules: StrictRules
+    wrapped: bool = False
+    loose: bool = False
+    tool: str | None = None
+    obstacles: tuple[Obstacle, ...] = ()
+
+    @staticmethod
+    def of(schema: JsonSchema, rules: StrictRules) -> AnswerForm:
+        """The form of an answer that is an instance of `schema`: the strict one of these rules where it has one."""
+        found = strict_form(schema, rules)
+        if isinstance(found, Success):
+            return AnswerForm(schema, rules)
+        if _is_of_objects(schema):
+            return AnswerForm(schema, rules, loose=True, obstacles=found.failure())
+        wrapped = _wrapped(schema)
+        again = strict_form(wrapped, rules)
+        if isinstance(again, Success):
+            return AnswerForm(wrapped, rules, wrapped=True)
+        obstacles: tuple[Obstacle, ...] = again.failure()
+        return AnswerForm(wrapped, rules, wrapped=True, loose=True, obstacles=tuple(map(_unwrapped, obstacles)))
+
+    def loosened(self) -> AnswerForm:
+        """The same answer, asked for exactly as the schema says: of an object all the same."""
+        if _is_of_objects(self.asked):
+            return msgspec.structs.replace(self, loose=True)
+        return msgspec.structs.replace(self, asked=_wrapped(self.asked), wrapped=True, loose=True)
+
+    def by_tool(self, name: str, taken: Container[str] = ()) -> AnswerForm:
+        """The same answer as the parameters of a tool, called `name`, or `name_2` and so on where that is taken."""
+        count, free = 1, name
+        while free in taken:
+            count += 1
+            free = f"{name}_{count}"
+        return msgspec.structs.replace(self.loosened(), tool=free)
+
+    @property
+    def form(self) -> StrictForm | None:
+        """The strict form that is sent; None where none is."""
+        return None if self.loose else strict_form(self.asked, self.rules).unwrap()
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The schema as it is sent, a fresh plain copy."""
+        form = self.form
+        return cast("dict[str, Any]", (self.asked if form is None else form.document).to_dict())
+
+    @property
+    def verbatim(self) -> bool:
+        """Whether what the model writes is the answer as it stands, so that it can be shown while it comes."""
+        form = self.form
+        return not self.wrapped and (form is None or form.document == self.asked)
+
+    def value(self, written: Any) -> Any:
+        """What the schema says, of what the model wrote; what is not in that form stays as it is."""
+        form = self.form
+        value = written if form is None else form.back(written)
+        return value[_MEMBER] if self.wrapped and is_object(value) and list(value) == [_MEMBER] else value
+
+    def text(self, written: str) -> str:
+        """The answer's JSON text, of what the model wrote; what is no JSON, or the answer already, stays as it is."""
+        if self.verbatim or not written.strip():
+            return written
+        read = parse_json(written)
+        if not isinstance(read, Success):
+            return written
+        plain = read.unwrap()
+        value = self.value(plain)
+        return written if value == plain else msgspec.json.encode(value).decode()
+
+
+def _is_of_objects(schema: JsonSchema) -> bool:
+    return bool(schema.get("type") == "object")
+
+
+def _unwrapped(obstacle: Obstacle) -> Obstacle:
+    return msgspec.structs.replace(obstacle, pointer=obstacle.pointer.removeprefix(_WHERE))
+
+
+def _wrapped(schema: JsonSchema) -> JsonSchema:
+    """The schema of an object with one member that is an instance of `schema`."""
+    inner: Any = schema.to_dict()
+    held: dict[str, Any] = {}
+    if is_object(inner) and "$id" not in inner:  # with one, its references are to itself wherever it stands
+        held = {key: inner.pop(key) for key in _HELD if key in inner}
+        inner, held = _moved(inner), _moved(held)
+    own = {"type": "object", "properties": {_MEMBER: inner}, "required": [_MEMBER], "additionalProperties": False}
+    return JsonSchema.trusted({**own, **held})
+
+
+def _moved(schema: Any) -> Any:
+    """The schema with its references to the root as references to the member."""
+    if is_array(schema):
+        return [_moved(one) for one in schema]
+    if not is_object(schema) or "$id" in schema:
+        return schema
+    return {key: _moved_at(key, one) for key, one in schema.items()}
+
+
+def _moved_at(key: str, one: Any) -> Any:
+    """What stands at a keyword; under some of them, the names are not keywords."""
+    if key in _NAMED and is_object(one):
+        return {name: _moved(schema) for name, schema in one.items()}
+    return one if key in _DATA else _target(one) if key in _REFERENCES else _moved(one)
+
+
+def _target(reference: Any) -> Any:
+    local = isinstance(reference, str) and (reference == "#" or reference.startswith("#/"))
+    if not local or reference.startswith(_KEPT):
+        return reference
+    return f"#{_WHERE}{reference[1:]}"
