@@ -56,7 +56,8 @@ def gather(parts: Iterable[AnyPart]) -> tuple[Part, ...]:
     """The whole parts that a stream amounts to; parts that are whole already pass through.
 
     Text that was never ended, as when a stream is cut, is kept as far as it came. Parameters whose call never came are
-    kept as a call that cannot be run, with the text in `params_text`. Preliminary results are dropped.
+    kept as a call that cannot be run, with the text in `params_text`. Preliminary results are dropped. A repaired call
+    takes the place of the call that it stands for.
     """
     listed = tuple(parts)
     if _are_whole(listed):
@@ -68,7 +69,12 @@ def gather(parts: Iterable[AnyPart]) -> tuple[Part, ...]:
 
 
 def _are_whole(parts: tuple[AnyPart, ...]) -> TypeIs[tuple[Part, ...]]:
-    return not any(part.__class__ in _FAMILY or (part.type == "tool-result" and part.preliminary) for part in parts)
+    return not any(part.__class__ in _FAMILY or _is_passing(part) for part in parts)
+
+
+def _is_passing(part: AnyPart) -> bool:
+    """Whether it may take another's place, or goes."""
+    return (part.type == "tool-result" and part.preliminary) or (part.type == "tool-call" and part.repaired)
 
 
 def _is_piece(part: AnyPart) -> TypeIs[_Start | _Delta | _End]:
@@ -102,10 +108,11 @@ class _Open:
 
 @final
 class _Gathering:
-    __slots__ = ("_open", "_places")
+    __slots__ = ("_calls", "_open", "_places")
 
     def __init__(self) -> None:
         self._places: list[Part | _Open] = []
+        self._calls: dict[str, int] = {}  # where each call of this turn is
         self._open: dict[tuple[str, str], _Open] = {}
 
     def add(self, part: AnyPart) -> None:
@@ -121,6 +128,8 @@ class _Gathering:
         elif part.type == "tool-call":
             self._call(part)
         elif part.type != "tool-result" or not part.preliminary:
+            if part.type == "finish":
+                self._calls.clear()
             self._places.append(part)
 
     def whole(self) -> tuple[Part, ...]:
@@ -164,9 +173,15 @@ class _Gathering:
 
     def _call(self, part: ToolCall) -> None:
         begun = self._open.pop(("tool-params", part.id), None)
-        if begun is None:
+        if begun is not None:
+            self._calls[part.id] = begun.place
+            if begun.metadata:
+                part = msgspec.structs.replace(part, metadata=merge_metadata(begun.metadata, part.metadata))
+            self._places[begun.place] = part
+        elif part.repaired and part.id in self._calls:
+            place = self._calls[part.id]
+            before = self._places[place]
+            self._places[place] = msgspec.structs.replace(part, metadata=merge_metadata(before.metadata, part.metadata))
+        else:
+            self._calls[part.id] = len(self._places)
             self._places.append(part)
-            return
-        if begun.metadata:
-            part = msgspec.structs.replace(part, metadata=merge_metadata(begun.metadata, part.metadata))
-        self._places[begun.place] = part

@@ -168,6 +168,8 @@ class ToolCall(Carrier, frozen=True, tag_field="type", tag="tool-call"):
         dynamic: Whether the tool is a dynamic one.
         params_text: What the model wrote in place of JSON, or as much of it as came before a stream was cut; None when
             the parameters are JSON. A call with a text here cannot be run.
+        repaired: Whether it stands for a call of the model's that could not be run. In a stream it comes after that
+            call, under the same id, before its result: whoever shows or gathers calls puts it in that call's place.
     """
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
@@ -177,6 +179,7 @@ class ToolCall(Carrier, frozen=True, tag_field="type", tag="tool-call"):
     provider_executed: bool = False
     dynamic: bool = False
     params_text: str | None = None
+    repaired: bool = False
 
 
 @final

@@ -13,6 +13,7 @@ import msgspec
 
 from fxai.messages.prompt import Prompt
 from fxai.models.choice import ToolChoices
+from fxai.schema.data import frozen
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import Tool
 
@@ -54,6 +55,10 @@ class ModelRequest(msgspec.Struct, frozen=True):
     response_schema: JsonSchema | None = None
     """The JSON Schema that the text of the answer must be an instance of; None for free text."""
     provider_options: Mapping[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if self.provider_options:
+            msgspec.structs.force_setattr(self, "provider_options", frozen(self.provider_options))
 
     def __hash__(self) -> int:
         return hash((self.prompt, self.tools, self.tool_choice))

@@ -15,15 +15,15 @@ cancels its siblings nor loses their results: they finish, then the failure is t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias, cast, final
+from typing import Any, TypeAlias, TypeVar, cast, final
 
 import msgspec
 
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import for_each
-from fxai.effects.effect import EffectOf, FailCause, Succeed, Suspend
-from fxai.effects.exit import Exit, Failed, Succeeded
+from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Suspend
 from fxai.messages.gather import gather
+from fxai.messages.metadata import merge_metadata
 from fxai.messages.part import (
     AnyPart,
     ApprovalRequest,
@@ -57,11 +57,16 @@ from fxai.tools.tool import Tool
 __all__ = ["Emit", "Repair", "Resolution", "Turn", "with_response", "with_responses"]
 
 Repair: TypeAlias = Callable[[ToolCall, UnknownTool | InvalidParameters], EffectOf[ToolCall | None, Any, Any]]
-"""Mends a call that is invalid, once: gives another call in its place, or None to let it fail."""
+"""Mends a call that is invalid, once: gives another call in its place, or None to let it fail.
+
+The other call takes the place of the first one in the response and in the history, under its id, marked as `repaired`.
+In a stream it comes as a second call of that id, before its result.
+"""
 
 Emit: TypeAlias = Callable[[StreamPart], EffectOf[None]]
 """Takes a part as soon as it is there."""
 
+_Calling = TypeVar("_Calling", ToolCall, ToolParamsStart)
 _Ended: TypeAlias = Outcome | ApprovalRequest
 _FINISHED: frozenset[FinishReason] = frozenset(("stop", "tool-calls", "pause"))
 
@@ -81,12 +86,11 @@ class Resolution(msgspec.Struct, frozen=True):
     approved: bool = False
     """Whether somebody has approved the calls."""
 
-    def flagged(self, part: Any) -> Any:
-        """The part, marked as dynamic where it is a call of a dynamic tool, or the beginning of one."""
-        if isinstance(part, ToolCall | ToolParamsStart) and not part.dynamic:
-            tool = self.tools.get(part.name)
-            if tool is not None and tool.identity.kind == "dynamic":
-                return msgspec.structs.replace(part, dynamic=True)
+    def flagged(self, part: _Calling) -> _Calling:
+        """A call, or the beginning of one, marked as dynamic where its tool is a dynamic one."""
+        tool = None if part.dynamic else self.tools.get(part.name)
+        if tool is not None and tool.identity.kind == "dynamic":
+            return msgspec.structs.replace(part, dynamic=True)
         return part
 
     def result(self, call: ToolCall, outcome: Outcome) -> ToolResult:
@@ -99,43 +103,76 @@ class Resolution(msgspec.Struct, frozen=True):
             call.id, call.name, outcome.result, encoded, outcome.is_failure, outcome.preliminary, dynamic=call.dynamic
         )
 
-    def run(self, call: ToolCall, emit: Emit | None) -> EffectOf[Outcome | ApprovalRequest, ToolError, Any]:
+    def run(
+        self, call: ToolCall, emit: Emit | None, instead: Callable[[ToolCall], EffectOf[None]]
+    ) -> EffectOf[Outcome | ApprovalRequest, ToolError, Any]:
         """The final outcome of one call, mended once where it is invalid and there is a `repair`.
 
         Of a call that needs approval: the request for it. A mended one is not asked for: nobody could see what it was
         that they approved, so its failure is told, and the model makes the call itself.
+
+        Args:
+            call: the call.
+            emit: is given its preliminary results.
+            instead: is given the call that is run in its place, before that runs.
         """
-        if self.repair is None:
+        repair = self.repair
+        if repair is None:
             return self._run(call, emit, self.on_invalid_call)
 
         def mended(failure: ToolError) -> EffectOf[_Ended, ToolError, Any]:
             if not isinstance(failure, UnknownTool | InvalidParameters):
                 return FailCause(Cause((Fail(failure),)))
             asked = repair(call, failure).catch_all(lambda _: Succeed(None))
-            return asked.flat_map(lambda other: self._again(call, self._mended(call, other), emit))
+            return asked.flat_map(lambda other: self._again(call, self._mended(call, other), emit, instead))
 
-        repair = self.repair
         return self._run(call, emit, "error").catch_all(mended)
 
-    def _again(self, call: ToolCall, other: ToolCall, emit: Emit | None) -> EffectOf[_Ended, ToolError, Any]:
-        ran = self._run(other, emit, self.on_invalid_call)
-        if other is call:
-            return ran
+    def _again(
+        self,
+        call: ToolCall,
+        other: ToolCall | None,
+        emit: Emit | None,
+        instead: Callable[[ToolCall], EffectOf[None]],
+    ) -> EffectOf[_Ended, ToolError, Any]:
         as_it_was = self._run(call, emit, self.on_invalid_call)
-        return ran.flat_map(lambda end: as_it_was if isinstance(end, ApprovalRequest) else Succeed(end))
+        if other is None:
+            return as_it_was
+        made = self._call(other, emit, self.on_invalid_call)
+        return made.needs_approval().flat_map(
+            lambda needed: as_it_was if needed else instead(other).and_then(made.effect)
+        )
 
-    def _mended(self, call: ToolCall, other: ToolCall | None) -> ToolCall:
-        """The call in place of `call`, unless it may not be run either."""
+    def _mended(self, call: ToolCall, other: ToolCall | None) -> ToolCall | None:
+        """The call in place of `call`; None where there is none, or it may not be run either."""
         if other is None or not allowed(self.choice, other.name):
-            return call
+            return None
         tool = self.tools.get(other.name)
-        return call if tool is None or not tool.requires_handler else other
+        if tool is None or not tool.requires_handler:
+            return None
+        return ToolCall(
+            call.id,
+            other.name,
+            other.params,
+            dynamic=tool.identity.kind == "dynamic",
+            params_text=other.params_text,
+            repaired=True,
+            metadata=merge_metadata(call.metadata, other.metadata),
+        )
 
     def _run(
         self, call: ToolCall, emit: Emit | None, on_invalid_call: OnInvalidCall
     ) -> EffectOf[_Ended, ToolError, Any]:
+        made = self._call(call, emit, on_invalid_call)
+        tool = self.tools.get(call.name)
+        if tool is None or tool.needs_approval is False or self.approved:
+            return made.effect
+        request: EffectOf[_Ended] = authority().map(lambda who: who.request(call, tool))
+        return made.needs_approval().flat_map(lambda needed: request if needed else made.effect)
+
+    def _call(self, call: ToolCall, emit: Emit | None, on_invalid_call: OnInvalidCall) -> Call:
         broken = call.params_text is not None
-        made = Call(
+        return Call(
             self.tools,
             call.name,
             call.params_text if broken else call.params,
@@ -147,11 +184,6 @@ class Resolution(msgspec.Struct, frozen=True):
             self.deadline,
             None if emit is None else (lambda outcome: emit(self.result(call, outcome))),
         )
-        tool = self.tools.get(call.name)
-        if tool is None or tool.needs_approval is False or self.approved:
-            return made.effect
-        request: EffectOf[_Ended] = authority().map(lambda who: who.request(call, tool))
-        return made.needs_approval().flat_map(lambda needed: request if needed else made.effect)
 
 
 @final
@@ -231,7 +263,7 @@ class Turn:
             if not finished:
                 cut = f"the model's turn was cut off ({self._reason}), so its calls were not run"
                 self._results[at] = _told(call, Interrupted(call.name, cut))
-            elif not allowed(choice, call.name):
+            elif choice != "auto" and not allowed(choice, call.name):
                 self._results[at] = _told(call, Denied(call.name, refusal(choice)))
             elif (tool := tools.get(call.name)) is not None and not tool.requires_handler:
                 self._pending = True
@@ -239,25 +271,30 @@ class Turn:
                 self._runnable.append(at)
 
     def _one(self, at: int, emit: Emit | None) -> EffectOf[None, Any, Any]:
-        return self._resolution.run(self._calls[at], emit).exit().map(lambda end: self._ended(at, end))
+        ran = self._resolution.run(self._calls[at], emit, lambda other: self._mended(at, other, emit))
+        return Fold(ran, lambda cause: self._broke(at, cause), lambda outcome: self._gave(at, outcome))
 
-    def _ended(self, at: int, end: Exit[_Ended, ToolError]) -> None:
-        call = self._calls[at]
-        if isinstance(end, Succeeded):
-            outcome = end.value
-            if isinstance(outcome, ApprovalRequest):
-                self._results[at] = outcome
-                self._pending = True
-                return
-            try:
-                self._results[at] = self._resolution.result(call, outcome)
-            except Exception as bug:  # of `to_model_output`: a defect of this call alone
-                end = Failed(Cause((Die(bug),)))
-            else:
-                return
+    def _mended(self, at: int, other: ToolCall, emit: Emit | None) -> EffectOf[None]:
+        """The call that is run in place of one, put there."""
+        place = next(place for place, part in enumerate(self._parts) if part is self._calls[at])
+        self._calls[at] = self._parts[place] = other
+        return _NOTHING if emit is None else emit(other)
 
-        self.failed = end.cause if self.failed is None else self.failed.combine(end.cause)
-        self._results[at] = self._failure(call, end.cause)
+    def _gave(self, at: int, outcome: _Ended) -> EffectOf[None]:
+        if isinstance(outcome, ApprovalRequest):
+            self._results[at] = outcome
+            self._pending = True
+            return _NOTHING
+        try:
+            self._results[at] = self._resolution.result(self._calls[at], outcome)
+        except Exception as bug:  # of `to_model_output`: a defect of this call alone
+            return self._broke(at, Cause((Die(bug),)))
+        return _NOTHING
+
+    def _broke(self, at: int, cause: Cause[Any]) -> EffectOf[None]:
+        self.failed = cause if self.failed is None else self.failed.combine(cause)
+        self._results[at] = self._failure(self._calls[at], cause)
+        return _NOTHING
 
     def _failure(self, call: ToolCall, cause: Cause[ToolError]) -> ToolResult:
         error = next(iter(cause.failures), None)
@@ -290,7 +327,8 @@ class Turn:
         """How a streamed turn finished; or what failed in handlers, told with the response of all that was said."""
         if self.failed is None:
             return Succeed(self.finish())
-        parts = [part for part in gather(said) if part.type != "finish"]
+        mended = [call for call in self._calls if call.repaired]
+        parts = gather([*(part for part in said if part.type != "finish"), *mended])
         results = [result for result in self._results if result is not None]
         return FailCause(with_responses(self.failed, Response((*parts, *results, *self.finish()))))
 

@@ -31,9 +31,9 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar
 
-from fxai.schema.compiled import Compiled
+from fxai.schema.compiled import Compiled, raised
 from fxai.schema.derived import derive
-from fxai.schema.fault import DecodeError, DecodeFailure
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import LIMITS, Limits
 from fxai.schema.wire import (
@@ -222,6 +222,20 @@ class Schema(Generic[_A]):
         Raises:
             DecodeError: where `decode_json` gives a failure.
         """
+        return self.decode_json_or(text, raised, limits)
+
+    def decode_or(self, value: object, refused: Callable[[tuple[Fault, ...]], _B]) -> _A | _B:
+        """The value that plain JSON data says, or what `refused` makes of every fault of the data.
+
+        For those who go on with faults: nothing is raised on the way to most of them.
+        """
+        decoded: _A | _B = (self._compiled or self._ready()).decode_data(value, refused=refused)
+        return decoded
+
+    def decode_json_or(
+        self, text: bytes | str, refused: Callable[[tuple[Fault, ...]], _B], limits: Limits = LIMITS
+    ) -> _A | _B:
+        """The value that JSON text says, or what `refused` makes of every fault of the text; as `decode_or`."""
         ready = self._compiled or self._ready()
         if ready.direct and limits is LIMITS and len(text) <= 128 and (type(text) is str or text.isascii()):
             try:
@@ -229,9 +243,9 @@ class Schema(Generic[_A]):
                 return read
             except (msgspec.MsgspecError, UnicodeError, RecursionError):
                 pass  # the second look finds out why
-            mended: _A = ready.mend_text(text, limits)
+            mended: _A | _B = ready.mend_text(text, limits, refused)
             return mended
-        decoded: _A = ready.decode_text(text, limits)
+        decoded: _A | _B = ready.decode_text(text, limits, refused)
         return decoded
 
     # ---- encoding

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, Never, NoReturn, final
+from typing import Any, Final, Never, NoReturn, TypeAlias, final
 
 import msgspec
 
@@ -27,13 +27,21 @@ from fxai.schema.parsing import Limits, parse_whole, read_text, too_deep
 from fxai.schema.plain import MAX_LEVELS, builtin, is_plain, plain_faults, written
 from fxai.schema.plan import plan_of
 
-__all__ = ["Compiled"]
+__all__ = ["Compiled", "Refused", "raised"]
+
+Refused: TypeAlias = Callable[[tuple[Fault, ...]], Any]
+"""Takes the faults of data that is no value of the type, and gives what is to be given in its place, or raises."""
 
 _DECODE: Final = msgspec.json.Decoder().decode
 _ROOTS: Final = frozenset((dict, list, str, int, float, bool, type(None)))
 _REFUSED = (msgspec.ValidationError, TypeError, ValueError, OverflowError)
 _LARGE: Final = 2048
 _TOO_DEEP: Final = too_deep(MAX_LEVELS)
+
+
+def raised(faults: tuple[Fault, ...]) -> NoReturn:
+    """Raises the faults as a `DecodeError`."""
+    raise DecodeError(DecodeFailure(faults)) from None
 
 
 @final
@@ -111,73 +119,82 @@ class Compiled:
             self._judge = judge_of(self.node)
         return self._judge
 
-    # ---- decoding
+    # ---- decoding: `refused` says what becomes of faults, which is to raise them as a `DecodeError`
 
-    def decode_text(self, text: bytes | str, limits: Limits) -> Any:
-        """The value that JSON text says. Raises `DecodeError`."""
+    def decode_text(self, text: bytes | str, limits: Limits, refused: Refused = raised) -> Any:
+        """The value that JSON text says."""
         try:
             wire = read_text(self.read, text, limits, bounded=not self.open_ended)
         except msgspec.ValidationError:
-            wire = self.mend_text(text, limits)
-        return wire if self.direct else self._inward(wire)
+            return self.mend_text(text, limits, refused)
+        except DecodeError as error:
+            return refused(error.failure.faults)
+        return wire if self.direct else self._inward(wire, refused)
 
-    def mend_text(self, text: bytes | str, limits: Limits) -> Any:
-        """The wire value of text that the decoder refused: blank, or with `3.0` for `3`. Raises `DecodeError`."""
-        data = parse_whole(text, limits)
-        return self._mended(data) if text.strip() else self.decode_data(data, plain=True)
+    def mend_text(self, text: bytes | str, limits: Limits, refused: Refused = raised) -> Any:
+        """The value of text that the decoder refused: blank, or with `3.0` for `3`."""
+        try:
+            data = parse_whole(text, limits)
+        except DecodeError as error:
+            return refused(error.failure.faults)
+        if data or text.strip():
+            return self._mended(data, refused)
+        return self.decode_data(data, plain=True, refused=refused)
 
-    def decode_data(self, data: object, *, plain: bool = False) -> Any:
-        """The value that plain JSON data says; `plain` where it is known to be that. Raises `DecodeError`."""
-        if not plain and (self.loose or type(data) not in _ROOTS):
-            self._hold_plain(data)
+    def decode_data(self, data: object, *, plain: bool = False, refused: Refused = raised) -> Any:
+        """The value that plain JSON data says; `plain` where it is known to be that."""
+        if not plain and (self.loose or type(data) not in _ROOTS) and (faults := self._unsound(data)):
+            return refused(faults)
         try:
             wire = self.take(data)
         except msgspec.ValidationError:
-            if faults := plain_faults(data):
-                raise DecodeError(DecodeFailure(faults)) from None
-            wire = self._mended(data)
+            faults = plain_faults(data)
+            return refused(faults) if faults else self._mended(data, refused)
         except RecursionError:
-            raise DecodeError(_TOO_DEEP) from None
-        return wire if self.direct else self._inward(wire)
+            return refused(_TOO_DEEP.faults)
+        return wire if self.direct else self._inward(wire, refused)
 
-    def _hold_plain(self, data: object) -> None:
-        """Refuse what JSON cannot carry, where the type would take it: NaN among numbers, anything where it is open."""
+    def _unsound(self, data: object) -> tuple[Fault, ...]:
+        """What JSON cannot carry, where the type would take it: NaN among numbers, anything where it is open."""
         sound = type(data) in _ROOTS and (is_plain(data) if self.open_ended else _is_written(data))
-        if not sound and (faults := plain_faults(data)):
-            raise DecodeError(DecodeFailure(faults))
+        return () if sound else plain_faults(data)
 
-    def _mended(self, data: object) -> Any:
-        """The value of data with `3.0` read as the integer it is, where that was all; else every fault is raised."""
+    def _mended(self, data: object, refused: Refused) -> Any:
+        """The value of data with `3.0` read as the integer it is, where that was all that is wrong."""
         if self.wire is Never:
-            raise DecodeError(DecodeFailure((_no_value(data),))) from None
+            return refused((_no_value(data),))
         try:
             faults = self._faults(data)
-            if not faults:
-                try:
-                    return self.take(whole_integers(self.node, data))
-                except msgspec.ValidationError as again:
-                    faults = (retold(str(again), data),)
+            if faults:
+                return refused(faults)
+            try:
+                wire = self.take(whole_integers(self.node, data))
+            except msgspec.ValidationError as again:
+                return refused((retold(str(again), data),))
         except RecursionError:
-            raise DecodeError(_TOO_DEEP) from None
-        raise DecodeError(DecodeFailure(faults)) from None
+            return refused(_TOO_DEEP.faults)
+        return wire if self.direct else self._inward(wire, refused)
 
     def _faults(self, data: object) -> tuple[Fault, ...]:
-        faults = faults_of(self.judge, data)
-        if self.plan.step is not None:
+        faults: list[Fault] = []
+        (self._judge or self.judge)(data, "", faults)
+        if not self.direct and self.plan.step is not None:
             faults += self.plan.step.data_faults(data, "")
         return in_order(faults, data) if len(faults) > 1 else tuple(faults)
 
-    def _inward(self, wire: Any) -> Any:
+    def _inward(self, wire: Any, refused: Refused) -> Any:
         step = self.plan.step
         assert step is not None
         try:
             try:
                 return step.inward(wire)
             except Unfit as error:
-                faults = tuple(step.inward_faults(wire, ""))
-                raise DecodeError(DecodeFailure(faults or (_unplaced(error, wire),))) from error
+                faults = tuple(step.inward_faults(wire, "")) or (_unplaced(error, wire),)
+                if refused is raised:
+                    raise DecodeError(DecodeFailure(faults)) from error
+                return refused(faults)
         except RecursionError:
-            raise DecodeError(_TOO_DEEP) from None
+            return refused(_TOO_DEEP.faults)
 
     # ---- encoding
 

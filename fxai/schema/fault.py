@@ -54,8 +54,9 @@ class Fault(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         """One line: where, what was expected, what was found."""
-        place = f"{self.pointer}: " if self.pointer else ""
-        return f"{place}expected {self.expected}, found {self.found}"
+        if not self.pointer:
+            return f"expected {self.expected}, found {self.found}"
+        return f"{self.pointer}: expected {self.expected}, found {self.found}"
 
 
 @final
@@ -164,7 +165,8 @@ def found_in(value: object) -> str:
     """
     kind = type(value)
     if kind is str:
-        return f"string {_short(cast('str', value))!r}"
+        text: Any = value
+        return f"string {text!r}" if len(text) <= _SHORTEST else f"string {_short(text)!r}"
     if value is None:
         return "null"
     if isinstance(value, bool):

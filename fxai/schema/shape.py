@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import types
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from typing import (
     Annotated,
     Any,
@@ -32,6 +32,7 @@ from typing import (
     get_args,
     get_origin,
 )
+from weakref import WeakKeyDictionary
 
 import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
@@ -90,6 +91,7 @@ class Survey:
         sets: a place is a set.
         objects: a place is declared `object`: anything that JSON can carry.
         tags: by struct that has one, the name of its tag field.
+        partial: a class was met that holds itself, so that this need not be all that lies inside of one in between.
     """
 
     coded: bool = False
@@ -100,6 +102,22 @@ class Survey:
     sets: bool = False
     objects: bool = False
     tags: dict[Any, str] = dataclasses.field(default_factory=dict[Any, str])
+    partial: bool = False
+
+    def take(self, other: Survey) -> None:
+        """Adds what another walk found."""
+        self.coded |= other.coded
+        self.open_ended |= other.open_ended
+        self.floats |= other.floats
+        self.listed |= other.listed
+        self.blurred |= other.blurred
+        self.sets |= other.sets
+        self.objects |= other.objects
+        self.tags.update(other.tags)
+        self.partial |= other.partial
+
+
+_KNOWN_STRUCTS: Final[WeakKeyDictionary[type[Any], Survey]] = WeakKeyDictionary()
 
 
 def plain_type(tp: Any) -> Any:
@@ -298,21 +316,35 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
 
 
 def _visit_members(tp: Any, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:
+    if is_class(tp) and (known := _KNOWN_STRUCTS.get(tp)) is not None:
+        found.take(known)
+        return
     if tp in inside:
         found.open_ended = True
     if tp in done:
+        found.partial = True
         return
     done.add(tp)
+    own = Survey()
     config = getattr(get_origin(tp) or tp, "__struct_config__", None)
-    found.listed |= kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
+    own.listed |= kind_of(tp) == "named-tuple" or (config is not None and config.array_like)
     if config is not None and config.tag_field is not None and not config.array_like:
-        found.tags[tp] = config.tag_field
-    trail = (*inside, tp)
-    for name, hint in _quick_hints(tp) or ((member.name, member.type) for member in members_of(tp) or ()):
+        own.tags[tp] = config.tag_field
+    hints = _quick_hints(tp)
+    _visit_hints(tp, hints or ((member.name, member.type) for member in members_of(tp) or ()), own, (*inside, tp), done)
+    found.take(own)
+    if hints is not None and not own.partial and not own.tags:  # tags name the class, which would hold it here
+        _KNOWN_STRUCTS[tp] = own
+
+
+def _visit_hints(
+    tp: Any, hints: Iterable[tuple[str, Any]], own: Survey, inside: tuple[Any, ...], done: set[Any]
+) -> None:
+    for name, hint in hints:
         if hint is float:
-            found.floats = True
+            own.floats = True
         elif hint is not str and hint is not int and hint is not bool:
-            _visit(hint, f"{_name(tp)}.{name}", found, trail, done)
+            _visit(hint, f"{_name(tp)}.{name}", own, inside, done)
 
 
 def _quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
@@ -321,7 +353,8 @@ def _quick_hints(tp: Any) -> Iterator[tuple[str, Any]] | None:
         return None
     hints: dict[str, Any] = {}
     for cls in reversed(tp.__mro__):
-        hints.update(inspect.get_annotations(cls))
+        if cls is not msgspec.Struct and issubclass(cls, msgspec.Struct):
+            hints.update(inspect.get_annotations(cls))
     known = len(hints) == len(tp.__struct_fields__) and not any(isinstance(hint, str) for hint in hints.values())
     return iter(hints.items()) if known else None
 

@@ -12,13 +12,13 @@ True
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeAlias, cast, final
 
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import copied as copied  # noqa: PLC0414  # others name it here
+from fxai.schema.data import frozen, is_array
 from fxai.schema.json_schema import JsonSchema
 
 __all__ = [
@@ -45,21 +45,8 @@ __all__ = [
 _K = TypeVar("_K")
 
 
-def _thawed(value: Any) -> Any:
-    return dict(cast(Any, value)) if isinstance(value, MappingProxyType) else value  # a proxy cannot be pickled
-
-
 def _frozen(value: Any) -> Any:
-    if isinstance(value, dict):
-        return MappingProxyType(copied(value))
-    return tuple(copied(value)) if isinstance(value, list) else value
-
-
-def copied(value: Any) -> Any:
-    """Plain data as a copy of its own: what the giver does to it later does not show."""
-    if is_object(value):
-        return {k: copied(v) for k, v in value.items()}
-    return [copied(v) for v in value] if is_array(value) else value
+    return tuple(frozen(value)) if is_array(value) else frozen(value)
 
 
 @final
@@ -95,7 +82,7 @@ class Annotation(Generic[_K]):
         return f"Annotation({self._name!r}, default={self._default!r})"
 
     def __reduce__(self) -> tuple[type[Annotation[Any]], tuple[str, _K]]:
-        return (Annotation, (self._name, _thawed(self._default)))
+        return (Annotation, (self._name, self._default))
 
 
 Title: Annotation[str | None] = Annotation("title", None)
@@ -116,7 +103,7 @@ OpenWorld: Annotation[bool] = Annotation("open_world", default=True)
 Strict: Annotation[bool | None] = Annotation("strict", None)
 """Strict mode: True or False for this tool; None leaves it to the configuration, then to the provider."""
 
-Meta: Annotation[Mapping[str, Any]] = Annotation("meta", MappingProxyType({}))
+Meta: Annotation[Mapping[str, Any]] = Annotation("meta", {})
 """Anything else, such as the `_meta` of an MCP server's tool."""
 
 # -- what some providers do with a tool; where one does not, its `prepare_tools` warns
@@ -198,4 +185,4 @@ class Annotations:
         return f"Annotations({', '.join(f'{k.name}={v!r}' for k, v in self._values.items())})"
 
     def __reduce__(self) -> tuple[type[Annotations], tuple[dict[Annotation[Any], Any]]]:
-        return (Annotations, ({k: _thawed(v) for k, v in self._values.items()},))
+        return (Annotations, (dict(self._values),))

@@ -14,7 +14,7 @@ b'"pong"'
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Failure, Success
@@ -24,7 +24,7 @@ from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Suspend, Within
 from fxai.schema.codec import Schema
-from fxai.schema.fault import DecodeError, DecodeFailure
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import LIMITS, Limits, parse_json_unsafe
 from fxai.tools.approval import needs_asking
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from fxai.tools.tool import Tool
 
 __all__ = ["Call", "OnInvalidCall", "Outcome"]
+
+_ENCODE: Final = msgspec.json.Encoder().encode
 
 OnInvalidCall: TypeAlias = Literal["return", "error"]
 """Where the model's mistakes go: to the model as a failed outcome (the default), or into the error channel."""
@@ -58,11 +60,17 @@ class Outcome(msgspec.Struct, frozen=True):
     @property
     def encoded_json(self) -> bytes:
         """`encoded_result` as JSON text."""
-        return msgspec.json.encode(self.encoded_result)
+        return _ENCODE(self.encoded_result)
 
     @override
     def __hash__(self) -> int:
         return hash((self.is_failure, self.preliminary))
+
+
+class _Refused(msgspec.Struct, eq=False):
+    """Parameters that do not fit: what is wrong with them."""
+
+    faults: tuple[Fault, ...]
 
 
 @final
@@ -104,19 +112,18 @@ class Call(msgspec.Struct, eq=False):
         tool = self.tools.get(self.name)
         if tool is None or tool.needs_approval is False:
             return Succeed(False)
-        try:
-            return needs_asking(tool, self._decoded(tool), context or self.context(tool))
-        except DecodeError:
+        params = self._decoded(tool)
+        if params.__class__ is _Refused:
             return Succeed(False)
+        return needs_asking(tool, params, context or self.context(tool))
 
     def _start(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
         tool = self.tools.get(self.name)
         if tool is None:
             return self._mistake(UnknownTool(self.name, tuple(self.tools)))
-        try:
-            params = self._decoded(tool)
-        except DecodeError as error:
-            return self._mistake(InvalidParameters(self.name, error.failure.faults))
+        params = self._decoded(tool)
+        if params.__class__ is _Refused:
+            return self._mistake(InvalidParameters(self.name, params.faults))
         handler: Answering | None = services.services.get(tool.identity)
         if handler is None:
             raise missing_handler(tool)
@@ -130,13 +137,17 @@ class Call(msgspec.Struct, eq=False):
         return Fold(answer, lambda cause: _caught(tool, cause), lambda value: _succeeded(tool, value))
 
     def _decoded(self, tool: Tool[Any, Any, Any]) -> Any:
+        """The parameters as the handler takes them, or `_Refused`."""
         parameters = tool.parameters
         if parameters.__class__ is Schema:
             schema = cast(Any, parameters)
-            return (
-                schema.decode_json_unsafe(self.given, self.limits) if self.is_text else schema.decode_unsafe(self.given)
-            )
-        return _raw(tool, parse_json_unsafe(self.given, self.limits) if self.is_text else self.given)
+            if self.is_text:
+                return schema.decode_json_or(self.given, _Refused, self.limits)
+            return schema.decode_or(self.given, _Refused)
+        try:
+            return _raw(tool, parse_json_unsafe(self.given, self.limits) if self.is_text else self.given)
+        except DecodeError as error:
+            return _Refused(error.failure.faults)
 
     def _mistake(self, failure: UnknownTool | InvalidParameters) -> EffectOf[Outcome, ToolError]:
         if self.on_invalid_call == "error":

@@ -72,7 +72,7 @@ class InvalidParameters(CallFailure, frozen=True, tag="invalid-parameters"):
 
     @override
     def __str__(self) -> str:
-        faults = "; ".join([str(fault) for fault in self.faults])
+        faults = "; ".join([fault.__str__() for fault in self.faults])
         return f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again"
 
 
@@ -134,7 +134,7 @@ def encode_failure(failure: UnknownTool | InvalidParameters | Denied | Interrupt
     """What a model reads of a failure that has no schema of the tool's own: its `type`, its data and its message."""
     if isinstance(failure, InvalidParameters):
         faults = [{"pointer": f.pointer, "expected": f.expected, "found": f.found} for f in failure.faults]
-        return {"type": "invalid-parameters", "name": failure.name, "faults": faults, "message": str(failure)}
+        return {"type": "invalid-parameters", "name": failure.name, "faults": faults, "message": failure.__str__()}
     if isinstance(failure, UnknownTool):
         known = list(failure.known)
         return {"type": "unknown-tool", "name": failure.name, "known": known, "message": str(failure)}

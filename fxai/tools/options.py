@@ -8,14 +8,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Final, Literal, TypeAlias, TypedDict
 
 from returns.result import Result
 
 from fxai.effects.effect import EffectOf
+from fxai.schema.data import frozen
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
-from fxai.tools.annotations import Annotation, Annotations, copied
+from fxai.tools.annotations import Annotation, Annotations
 from fxai.tools.example import Example
 from fxai.tools.identity import FailureMode
 
@@ -54,13 +54,17 @@ class ToolOptions(TypedDict, total=False):
     """Keys of the services that its handler will need: told, not checked."""
 
 
+_KNOWN: Final = frozenset(ToolOptions.__annotations__)
+_NONE: Final = Annotations()
+
+
 def taken(options: ToolOptions) -> dict[str, Any]:
     """The options as fields of a tool, each immutable.
 
     Raises:
         SchemaError: an option has no meaning, or a value that it cannot have.
     """
-    unknown = set(options) - set(ToolOptions.__annotations__)
+    unknown = set(options) - _KNOWN
     if unknown:
         known = ", ".join(ToolOptions.__annotations__)
         raise SchemaError(f"tools have no option {', '.join(sorted(map(repr, unknown)))}: there are {known}")
@@ -68,7 +72,7 @@ def taken(options: ToolOptions) -> dict[str, Any]:
     if mode not in ("error", "return"):
         raise SchemaError(f"failure_mode is {mode!r}: it is 'error' or 'return'")
     _hold_callable(options)
-    annotations = options.get("annotations", Annotations())
+    annotations = options.get("annotations", _NONE)
     examples = tuple(_example(given) for given in options.get("input_examples", ()))
     return {
         "given_description": options.get("description"),
@@ -76,7 +80,7 @@ def taken(options: ToolOptions) -> dict[str, Any]:
         "needs_approval": options.get("needs_approval", False),
         "input_examples": examples,
         "to_model_output": options.get("to_model_output"),
-        "provider_options": MappingProxyType(copied(dict(options.get("provider_options", {})))),
+        "provider_options": frozen(dict(options.get("provider_options", {}))),
         "dependencies": tuple(options.get("dependencies", ())),
     }
 
@@ -92,8 +96,8 @@ def _hold_callable(options: ToolOptions) -> None:
 
 def _example(given: Any) -> Example:
     if isinstance(given, Example):
-        return Example(given.request, copied(given.parameters))
-    return Example(None, copied(given))
+        return Example(given.request, frozen(given.parameters))
+    return Example(None, frozen(given))
 
 
 def described(error: Any) -> DecodeFailure:

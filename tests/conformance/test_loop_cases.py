@@ -13,9 +13,11 @@ from typing import Any
 import anyio
 import httpx2
 import msgspec
+import pytest
 from returns.result import Failure, Success
 
-from fxai.agents import Agent, Answer, Budget, BudgetExceeded
+from fxai.agents import Agent, Answer, Budget, BudgetExceeded, Step, Steps, StepSetup, has_tool_call, step_count_is
+from fxai.agents.stop import StopCondition
 from fxai.effects import Gen, fx
 from fxai.effects.runtime import Backend
 from fxai.effects.stream import StreamOf
@@ -349,11 +351,8 @@ def test_what_a_generator_returns_is_the_result(case: Case, backend: Backend) ->
 
 @case("VE-107", "VE-108")
 def test_a_mended_call_runs_in_place_of_the_broken_one(case: Case, backend: Backend) -> None:
-    """Its arguments or its name. The response has the call as the model made it, which a stream told at once.
-
-    Theirs has the mended one in its place. In both, the result has the id of the call that the model made.
-    """
-    bench = Bench(case)
+    """Its arguments or its name. Whole and streamed, the response has it there, under the id of the model's own."""
+    bench, streamed = Bench(case), Bench(case)
 
     def repair(call: ToolCall, _: object) -> Any:
         mended = {**case.given["model"][0]["content"][0]["tool_call"], **case.given["repair"]}
@@ -361,11 +360,14 @@ def test_a_mended_call_runs_in_place_of_the_broken_one(case: Case, backend: Back
 
     response = bench.round(backend, repair=repair)
     first = case.expect["content_first"]
+    stream: Any = LanguageModel.stream_text("go", toolkit=streamed.kit, repair=repair)
+    told = Response.from_stream(fx.run(streamed.served(stream.collect()), backend=backend))
 
-    assert bench.executed == [first["name"]]
+    assert bench.executed == streamed.executed == [first["name"]]
     assert bench.inputs == [first["input"]]
     assert [(r.id, r.result, r.is_failure) for r in response.tool_results] == [(first["id"], first["input"], False)]
-    assert response.tool_calls == (_call(case.given["model"][0]["content"][0]["tool_call"]),)
+    assert _facts(response.tool_calls[0]) == first
+    assert told.content == response.content
 
 
 @case("VE-109")
@@ -599,7 +601,7 @@ def test_own_calls_run_before_a_run_ends_so(case: Case, backend: Backend) -> Non
 def test_a_turn_that_was_cut_has_its_calls_answered(case: Case, backend: Backend) -> None:
     """Nothing runs, as there. By our semantics each call is answered as interrupted, so that the history stays valid.
 
-    Theirs stops with a call that has no result. Ours tells the model, as after any turn with calls.
+    A run ends there, in both.
     """
     bench = Bench(case)
     response = bench.round(backend)
@@ -613,11 +615,94 @@ def test_a_turn_that_was_cut_has_its_calls_answered(case: Case, backend: Backend
     assert answered["content"][0]["output"]["value"]["type"] == "execution-interrupted"
 
     again = Bench(case)
-    again.model = ScriptedModel.make([*[_turn(turn) for turn in case.given["model"]], "done"])
     answer = again.run(backend)
 
-    assert [step.response.finish_reason for step in answer.steps] == [case.expect["finish"], "stop"]
-    assert (again.executed, answer.text) == (case.expect["executed"], "done")
+    assert [step.finish_reason for step in answer.steps] == [case.expect["finish"]]
+    assert (again.executed, len(again.model.requests)) == (case.expect["executed"], case.expect["model_calls"])
+
+
+def _condition(stop: Mapping[str, Any]) -> StopCondition:
+    """A stop condition as a case writes it."""
+    if "steps" in stop:
+        return step_count_is(stop["steps"])
+    return has_tool_call(stop["tool"]) if "tool" in stop else lambda _: not stop["never"]
+
+
+def _stopping(case: Case) -> tuple[StopCondition, ...]:
+    several: Any = case.given["stop"]
+    if not hasattr(several, "append"):
+        several = [several]
+    return tuple([_condition(one) for one in several])
+
+
+@case("VE-100", "VE-101", "VE-102")
+def test_a_stop_condition_ends_a_run(case: Case, backend: Backend) -> None:
+    """After a number of steps, after a call of a tool, which is run, or whichever of several is first."""
+    bench = Bench(case)
+    answer = bench.run(backend, stop_when=_stopping(case))
+
+    assert answer.ended == "stopped"
+    assert len(bench.model.requests) == len(answer.steps) == case.expect["model_calls"]
+    assert bench.executed == case.expect.get("executed", ["weather"])
+    assert answer.finish_reason == case.expect.get("finish", "tool-calls")
+
+
+@case("VE-103")
+def test_a_run_that_is_done_asks_no_condition(case: Case, backend: Backend) -> None:
+    """One that is always true is not asked either: the run has not stopped, it is done."""
+    asked: list[int] = []
+
+    def always(steps: Steps) -> bool:
+        asked.append(len(steps))
+        return True
+
+    bench = Bench(case)
+    answer = bench.run(backend, stop_when=(*_stopping(case), always))
+
+    assert (answer.ended, asked) == ("done", [])
+    assert (len(bench.model.requests), answer.text) == (case.expect["model_calls"], case.expect["text"])
+
+
+@case("VE-115")
+def test_a_step_may_put_its_tools_in_order(case: Case, backend: Backend) -> None:
+    """There is no option for it: tools are sent in the order of the toolkit, which a step may have its own of."""
+    first: list[str] = case.given["order"]
+
+    def ordered(setup: StepSetup) -> StepSetup:
+        tools: list[Tool[Any, Any, Any]] = sorted(setup.toolkit, key=lambda tool: (tool.name not in first, tool.name))
+        return setup.with_tools(Toolkit.of(tools))
+
+    bench = Bench(case)
+    bench.run(backend, prepare_step=ordered)
+
+    assert [[tool.name for tool in request.tools] for request in bench.model.requests] == case.expect["tools_sent"]
+
+
+@case("VE-124")
+def test_each_step_is_told_once(case: Case, backend: Backend) -> None:
+    """With its number, which begins at 1 here and at 0 there."""
+    told: list[Step] = []
+    answer = Bench(case).run(backend, on_step=told.append)
+
+    assert [step.number - 1 for step in told] == case.expect["step_callbacks"]
+    assert tuple(told) == answer.steps
+
+
+@case("VE-125")
+def test_a_listener_that_raises_does_not_break_a_run(
+    case: Case, backend: Backend, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What it raised is logged here, where it is lost there."""
+
+    def broken(_: Step) -> None:
+        raise RuntimeError("boom")
+
+    bench = Bench(case)
+    with caplog.at_level("ERROR", logger="fxai.agents"):
+        answer = bench.run(backend, on_step=broken)
+
+    assert (answer.text, len(bench.model.requests)) == (case.expect["text"], case.expect["model_calls"])
+    assert ["boom" in record.message for record in caplog.records] == [True, True]
 
 
 @case("VE-120")

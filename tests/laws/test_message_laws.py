@@ -306,6 +306,25 @@ def test_gathering_changes_nothing_that_is_whole(parts: list[Part]) -> None:
 
 
 @LAW
+@given(_split(), CALLS)
+def test_a_repaired_call_takes_one_place(split: tuple[list[Part], list[StreamPart]], call: ToolCall) -> None:
+    """Behind however a turn was told, it changes the call of its id and nothing else."""
+    whole, stream = split
+    spoken = [part for part in stream if part.type != "finish"]
+    said = next((part for part in whole if part.type == "tool-call"), None)
+    parts = [part for part in whole if part.type != "finish"]
+    mended = msgspec.structs.replace(call, id="none" if said is None else said.id, repaired=True, metadata={})
+    gathered = list(Response.from_stream([*spoken, mended]).content)
+
+    if said is None:
+        assert gathered == [*parts, mended]
+    else:
+        kept = msgspec.structs.replace(mended, metadata=said.metadata)
+        assert gathered == [kept if part is said else part for part in parts]
+        assert part_from_data(part_to_data(kept)).unwrap() == kept
+
+
+@LAW
 @given(_split(), st.integers(0, 40))
 def test_a_cut_stream_is_a_beginning(split: tuple[list[Part], list[StreamPart]], cut: int) -> None:
     """A stream that breaks off gives no more and no other text than the whole one, and as many parts as had started."""

@@ -16,11 +16,11 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from returns.result import Failure, Success
+from returns.result import Failure, Result, Success
 
 from fxai.schema import Engine, JsonSchema, Limits, Schema, SchemaError, parse_json
 from fxai.schema.data import is_array, is_object
-from fxai.schema.fault import pointer_of, pointer_tokens
+from fxai.schema.fault import DecodeFailure, Fault, pointer_of, pointer_tokens
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:
@@ -141,6 +141,16 @@ def test_decoding_undoes_encoding(typed: Typed, draw: st.DataObject) -> None:
     assert parse_json(msgspec.json.encode(encoded.unwrap())) == encoded
 
 
+class _Faults(tuple[Fault, ...]):
+    """What is wrong, told from any value."""
+
+    __slots__ = ()
+
+
+def _or(given: Any) -> Result[Any, DecodeFailure]:
+    return Failure(DecodeFailure(tuple(given))) if type(given) is _Faults else Success(given)
+
+
 @laws
 @given(types, data)
 def test_data_and_text_of_it_decode_alike(typed: Typed, value: Any) -> None:
@@ -149,6 +159,8 @@ def test_data_and_text_of_it_decode_alike(typed: Typed, value: Any) -> None:
 
     assert schema.decode(value) == schema.decode_json(msgspec.json.encode(value))
     assert schema.decode(value, plain=True) == schema.decode(value)
+    assert _or(schema.decode_or(value, _Faults)) == _or(schema.decode_json_or(msgspec.json.encode(value), _Faults))
+    assert _or(schema.decode_or(value, _Faults)) == schema.decode(value)
 
 
 @laws
@@ -231,8 +243,10 @@ def test_text_reads_as_what_was_written(value: Any) -> None:
 @given(st.text(max_size=30) | st.binary(max_size=30))
 def test_any_text_is_a_value_or_a_failure(text_: str | bytes) -> None:
     """Nothing else happens, of any type."""
-    for result in (parse_json(text_), Schema.of(dict[str, int]).decode_json(text_)):
+    schema = Schema.of(dict[str, int])
+    for result in (parse_json(text_), schema.decode_json(text_)):
         assert isinstance(result, (Success, Failure))
+    assert _or(schema.decode_json_or(text_, _Faults)) == schema.decode_json(text_)
 
 
 @laws

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from fxai.messages.errors import AiError, InternalProviderError
@@ -34,6 +35,7 @@ from fxai.messages.response import (
     ToolResult,
     Usage,
     WarningPart,
+    stream_of,
 )
 from fxai.messages.wire import part_to_data
 
@@ -171,6 +173,19 @@ def test_a_stream_that_was_cut_keeps_what_came() -> None:
         Text("par"),
         ToolCall("x", "t", None, params_text='{"n": ', metadata={"acme": {"id": "i"}}),
     )
+
+
+def test_a_repaired_call_takes_the_place_of_the_one_it_stands_for() -> None:
+    """Whole or in pieces, and that of its own turn alone: ids are counted anew in every turn."""
+    call, mended = ToolCall("0", "t", 1, metadata={"acme": {"id": "i"}}), ToolCall("0", "u", 2, repaired=True)
+    turn: list[AnyPart] = [call, Text("a"), Finish("tool-calls")]
+    pieces: list[AnyPart] = [*stream_of([call]), Text("a"), mended, Finish("tool-calls")]
+    kept = msgspec.structs.replace(mended, metadata=call.metadata)
+
+    assert Response.from_stream([*turn, *turn[:2], mended]).content == (*turn, kept, Text("a"))
+    assert Response.from_stream(pieces).content == (kept, *turn[1:])
+    assert Response.from_stream([*turn, mended]).content == (*turn, mended)
+    assert Response.from_stream([kept, Text("a")]).content == (kept, Text("a"))
 
 
 def test_metadata_of_pieces_is_joined() -> None:

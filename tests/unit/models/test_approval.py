@@ -251,9 +251,11 @@ def test_a_history_goes_on_after_json(backend: Backend) -> None:
     """Written, read and answered: nothing that an approval is bound to is lost, nor changed by `1.0` for `1`."""
     office = Office(Tool.dynamic("wipe", parameters={"type": "object"}, success=str, needs_approval=True))
     history = office.asked(call("wipe", {"weight": 1.0, "ü": [1, {"deep": None}]}, id="c1"))
-    read = Prompt.from_json(history.to_json().replace("1.0", "1")).unwrap()
+    written = history.to_json()
+    read = Prompt.from_json(written.replace('"weight":1.0', '"weight":1')).unwrap()
     ended = office.exit("execute", answered(read), [text("Done.")], backend)
 
+    assert '"weight":1.0' in written
     assert ended.value.text == "Done."
     assert office.ran == [{"weight": 1, "ü": [1, {"deep": None}]}]
 

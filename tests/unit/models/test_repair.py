@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from returns.result import Success
 
 from fxai.effects import Effect, fx
 from fxai.effects.runtime import Backend
+from fxai.messages import Prompt, Response
 from fxai.messages.part import ToolCall
 from fxai.models import LanguageModel, ToolChoice, repair_by_model
-from fxai.testing import ScriptedModel, call
-from fxai.tools import Denied, HandlerFailed, InvalidParameters, Toolkit, UnknownTool
-from tests.unit.models.rounds import Desk, asked, exit_of
+from fxai.testing import ScriptedModel, call, text
+from fxai.tools import Denied, HandlerFailed, InvalidParameters, Tool, Toolkit, UnknownTool
+from tests.unit.models.rounds import Desk, asked, exit_of, streamed
 from tests.unit.tools.samples import TooBig, add, on_add
 
 ONE = {"a": 1, "b": 2}
@@ -30,12 +32,61 @@ def _mending(*mended: ToolCall | None) -> tuple[Any, list[Any]]:
 
 
 def test_a_function_mends_a_call(backend: Backend) -> None:
-    """The mended call runs in its place; the result is the first call's."""
+    """The mended call runs in its place, and stands there in response and history, under the first call's id."""
     repair, seen = _mending(call("add", ONE, id="other"))
-    response = asked(Desk(), [call("add", {"a": "x"}, id="c"), call("add", ONE, id="d")], backend, repair=repair)
+    broken = ToolCall("c", "add", {"a": "x"}, metadata={"acme": {"item": 1}})
+    response = asked(Desk(), [broken, call("add", ONE, id="d")], backend, repair=repair)
+    said: Any = Prompt.from_parts(response.content)[0].content
 
     assert [(r.id, r.result) for r in response.tool_results] == [("c", 3), ("d", 3)]
     assert seen == [("c", InvalidParameters)]
+    assert response.tool_calls == (
+        ToolCall("c", "add", ONE, repaired=True, metadata={"acme": {"item": 1}}),
+        ToolCall("d", "add", ONE),
+    )
+    assert [(part.id, part.params) for part in said] == [("c", ONE), ("d", ONE)]
+
+
+def test_a_stream_tells_the_mended_call_before_it_runs(backend: Backend) -> None:
+    """A second call of the same id, marked, behind the model's own and before the result; gathered, it is the only one.
+
+    The turn stands as where it is not streamed.
+    """
+    scripted = [text("I add."), call("ad", {"a": "x"}, id="c"), call("add", ONE, id="d")]
+    parts, _ = streamed(Desk(), scripted, backend, repair=_mending(call("add", ONE))[0], concurrency=1)
+    whole = asked(Desk(), scripted, backend, repair=_mending(call("add", ONE))[0])
+    kinds = [(part.type, part.id) for part in parts if part.type in ("tool-call", "tool-result")]
+
+    assert kinds == [
+        ("tool-call", "c"),
+        ("tool-call", "d"),
+        ("tool-call", "c"),
+        ("tool-result", "c"),
+        ("tool-result", "d"),
+    ]
+    assert [part.repaired for part in parts if part.type == "tool-call"] == [False, False, True]
+    assert Response.from_stream(parts) == whole
+    assert Response.from_json(whole.to_json()).unwrap().tool_calls == whole.tool_calls
+
+
+def test_a_failing_stream_tells_the_mended_call(backend: Backend) -> None:
+    """The response that a failure holds has it in the broken one's place."""
+    _, ended = streamed(Desk(), [call("duoble", ONE, id="c")], backend, repair=_mending(call("double", ONE))[0])
+    failure: Any = ended.cause.failures[0]
+
+    assert [(made.name, made.repaired) for made in failure.response.tool_calls] == [("double", True)]
+    assert [(told.name, told.is_failure) for told in failure.response.tool_results] == [("double", True)]
+
+
+def test_the_model_is_shown_the_result_as_the_mended_tool_says(backend: Backend) -> None:
+    """`to_model_output` is that of the tool that ran; the call is dynamic where that tool is."""
+    shown = Tool.dynamic("shown", success=str, to_model_output=lambda value: f"<{value}>")
+    made = LanguageModel.generate_text("go", toolkit=Toolkit.make(shown), repair=_mending(call("shown", {}))[0])
+    model = ScriptedModel.make([call("show", {}, id="c")])
+    response = fx.run(made.provide(shown.handler(lambda _: Success("a"))).provide(model.layer), backend=backend)
+
+    assert [(r.name, r.encoded_result, r.dynamic) for r in response.tool_results] == [("shown", "<a>", True)]
+    assert [(one.name, one.dynamic) for one in response.tool_calls] == [("shown", True)]
 
 
 def test_a_function_may_give_up(backend: Backend) -> None:
@@ -44,6 +95,7 @@ def test_a_function_may_give_up(backend: Backend) -> None:
     response = asked(Desk(), [call("nope", {}, id="c")], backend, repair=repair)
 
     assert isinstance(response.tool_results[0].result, UnknownTool)
+    assert response.tool_calls == (call("nope", {}, id="c"),)
     assert seen == [("c", UnknownTool)]
 
 
@@ -54,6 +106,7 @@ def test_a_call_is_mended_once(backend: Backend) -> None:
 
     assert isinstance(response.tool_results[0].result, InvalidParameters)
     assert len(seen) == 1
+    assert response.tool_calls[0].params == {"b": 1}  # what the failure is about
 
 
 def test_a_mended_name_runs_that_tool(backend: Backend) -> None:

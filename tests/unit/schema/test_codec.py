@@ -18,7 +18,7 @@ from msgspec import Meta
 from returns.result import Failure, Success
 from typing_extensions import TypeAliasType, TypeVar
 
-from fxai.schema import DecodeError, Empty, Limits, Schema, SchemaError, parse_json
+from fxai.schema import DecodeError, Empty, Fault, Limits, Schema, SchemaError, parse_json
 
 _T = TypeVar("_T")
 
@@ -462,6 +462,49 @@ def test_the_unsafe_twins_raise_what_the_others_return() -> None:
     with pytest.raises(DecodeError) as raised:
         schema.decode_json_unsafe('{"a": "x"}')
     assert raised.value.failure == schema.decode({"a": "x"}).failure()
+
+
+def test_faults_may_become_anything_and_nothing_is_raised() -> None:
+    """The value, or what a function makes of the faults, of data and of text, of any length and with codecs too."""
+    schema, stamped, long = Schema.of(Sum), Schema.of(dict[str, Schema.EpochMillis]), " " * 200
+    wrong = [fault.pointer for fault in schema.decode({"a": "x"}).failure().faults]
+
+    def places(faults: tuple[Fault, ...]) -> list[str]:
+        return [fault.pointer for fault in faults]
+
+    assert schema.decode_or({"a": 1, "b": 2.0}, places) == schema.decode_json_or('{"a":1,"b":2.0}', places) == Sum(1, 2)
+    assert schema.decode_or({"a": "x"}, places) == wrong == ["/a", "/b"]
+    assert schema.decode_json_or('{"a":"x"}', places) == schema.decode_json_or('{"a":"x"}' + long, places) == wrong
+    assert schema.decode_json_or("", places) == schema.decode_json_or(long, places) == wrong
+    assert schema.decode_json_or("{", places) == schema.decode_json_or("{" + long, places) == [""]
+    assert schema.decode_or(float("nan"), places) == [""]
+    assert stamped.decode_or({"t": 10**30}, places) == stamped.decode_json_or(f'{{"t": {10**30}}}', places) == ["/t"]
+
+
+def test_structs_are_looked_at_once_and_those_that_hold_themselves_in_each_type() -> None:
+    """What lies inside a struct is known when it lies inside another: with codecs, and without an end."""
+    listed: Any = list
+    inner: Any = msgspec.defstruct("Inner", [("at", Schema.EpochMillis)])
+    outer: Any = msgspec.defstruct("Outer", [("inner", inner), ("again", listed[inner])])
+    third: Any = msgspec.defstruct("Third", [("outer", outer)])
+    stamped = inner(datetime(1970, 1, 1, tzinfo=UTC))
+
+    for type_ in (inner, outer, listed[outer], third):
+        assert "integer" in str(Schema.of(type_).json_schema())
+    assert Schema.of(third).encode(third(outer(stamped, [stamped]))) == Success(
+        {"outer": {"inner": {"at": 0}, "again": [{"at": 0}]}}
+    )
+    for type_, first in ((Wrapped, "node"), (Knot, "inside"), (Wrapped, "node")):
+        data: Any = {}
+        for level in range(9999):
+            data = {"node" if (level % 2 == 0) == (first == "node") else "inside": data}
+        assert "levels of nesting" in str(Schema.of(type_).decode(data).failure())
+        assert Schema.of(type_).decode_json(msgspec.json.encode({first: {}})).unwrap() is not None
+
+
+# Holds itself by way of another, which is not there yet: a name stands for it.
+Knot: Any = msgspec.defstruct("Knot", [("inside", "Wrapped | None", None)], module=__name__)
+Wrapped: Any = msgspec.defstruct("Wrapped", [("node", Knot, msgspec.field(default_factory=Knot))])
 
 
 class NoForm:
