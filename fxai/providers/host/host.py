@@ -1,0 +1,294 @@
+r"""Hosts: a program that answers requests, started when it is needed, ended with its scope.
+
+>>> from fxai.effects import fx
+>>> from fxai.providers.host.program import Program
+>>> def asked(host: Host) -> fx.Effect[str | None, HostFailure]:
+...     return host.exchange(lambda number, takes: b"Hello\n", lambda message: fx.succeed(None)).map(lambda r: r.text)
+>>> fx.run(fx.scoped(Host.open(Program(("cat",), format="text")).flat_map(asked)))
+'Hello'
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final, Never, TypeAlias, final
+
+from fxai.effects import fx
+from fxai.effects.clock import Clock
+from fxai.effects.effect import Effect, EffectOf, Gen, Local
+from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.scope import NOTHING, Scope
+from fxai.models.turnstile import Turnstile
+from fxai.providers.host.failure import HostFailure, HostProblem
+from fxai.providers.host.message import (
+    VERSION,
+    Acknowledged,
+    Delta,
+    Message,
+    Reported,
+    Result,
+    Unreadable,
+    read,
+    read_text,
+    written,
+)
+from fxai.providers.host.process import Process, TooMuch
+from fxai.providers.host.program import Program
+
+__all__ = ["Compose", "Hear", "Host"]
+
+Compose: TypeAlias = Callable[[int, frozenset[str]], bytes]
+"""The line of a request, of its number and of what the host takes beside messages."""
+
+Hear: TypeAlias = Callable[[Message], EffectOf[None, HostFailure, None]]
+"""What is done with a message that comes before the answer is complete."""
+
+_DONE: Final = Result()
+
+
+@final
+class Host:
+    """A program that answers one request after another, or, with a process for each, many at once."""
+
+    __slots__ = ("_door", "_held", "_number", "_program", "_scope")
+
+    def __init__(self, program: Program, scope: Scope) -> None:
+        """Keep both; use `Host.open`."""
+        self._program = program
+        self._scope = scope
+        self._door = Turnstile()
+        self._held: tuple[Process, Scope, object] | None = None
+        self._number = 0
+
+    @staticmethod
+    def open(program: Program) -> Effect[Host, HostFailure, Scope]:
+        """The host of a program, which runs when this succeeds and is ended when the scope closes.
+
+        With a process for each request none is started yet.
+
+        Fails with:
+            HostFailure: The program cannot be started, or refuses its `params`.
+        """
+
+        @fx.gen
+        def opened() -> Gen[Host, HostFailure, Scope]:
+            host = Host(program, (yield from fx.service(Scope)))
+            if program.lifetime == "scope":
+                yield from host._lasting()
+            return host
+
+        return opened()
+
+    def exchange(self, compose: Compose, hear: Hear) -> Effect[Result, HostFailure]:
+        """The answer to a request: `hear` is told what comes before it, and waited for.
+
+        Whoever stops waiting in the middle of an answer ends the process; the next request starts another.
+
+        Fails with:
+            HostFailure: The program cannot be started, ended, was silent too long, said what is no protocol or too
+                much, or reported an error.
+        """
+
+        @fx.gen
+        def talk() -> Gen[Result, HostFailure, Scope]:
+            if self._program.lifetime == "request":
+                process = yield from self._started()
+            else:
+                yield from self._door.enter()
+                process = yield from self._lasting()
+            answered = self._answered(process, compose, hear)
+            return (yield from answered.on_exit(lambda exit_: NOTHING if process.usable else self._dropped(exit_)))
+
+        return fx.scoped(talk())
+
+    # -- the process
+
+    @fx.gen
+    def _lasting(self) -> Gen[Process, HostFailure]:
+        """The process that is there; a new one where there is none that can be asked."""
+        if self._held is not None and self._held[0].usable:
+            return self._held[0]
+        yield from self._dropped(Succeeded(None))
+        own = Scope()
+        token = self._scope.add(own.close)
+
+        def kept(exit_: Exit[Process, HostFailure]) -> EffectOf[None]:
+            if isinstance(exit_, Succeeded):
+                self._held = (exit_.value, own, token)
+                return NOTHING
+            self._scope.remove(token)
+            return own.close(exit_)
+
+        started = Local(self._started(), lambda context: context.put(Scope, own))
+        process: Process = yield from started.on_exit(kept)
+        return process
+
+    def _dropped(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
+        """Ends the process that is held, if one is."""
+        if self._held is None:
+            return NOTHING
+        _, own, token = self._held
+        self._held = None
+        self._scope.remove(token)
+        return own.close(exit_)
+
+    @fx.gen
+    def _started(self) -> Gen[Process, HostFailure, Scope]:
+        program = self._program
+
+        def told(error: Exception) -> HostFailure | None:
+            return HostFailure(program.name, "not-found", str(error)) if isinstance(error, OSError) else None
+
+        starting = fx.attempt_async(lambda: Process.start(program), told)
+        process = yield from fx.acquire_release(starting, lambda one: fx.wait(one.end))
+        yield from fx.fork(fx.wait(process.listen))
+        process.takes = program.takes
+        if program.params is not None:
+            yield from self._introduced(process, program.params)
+        return process
+
+    @fx.gen
+    def _introduced(self, process: Process, params: str) -> Gen[Process, HostFailure, Scope]:
+        process.begin()
+        said = written({"type": "init", "version": VERSION, "params": json.loads(params)})
+        yield from fx.fork(fx.wait(lambda: process.send(said, last=False)))
+        deadline = yield from self._deadline()
+        line = yield from self._line(process, deadline)
+        if line is None:
+            return (yield from self._ended(process, "before it acknowledged `init`"))
+        message = read(line)
+        if isinstance(message, Reported):
+            return (yield from self._fails(process, "refused", message.message))
+        if not isinstance(message, Acknowledged):
+            expected = 'it answers `init` by {"type": "init_ack"} or {"type": "error", "message": …}'
+            return (yield from self._fails(process, "invalid-output", f"{expected}, and said {_shown(line)}"))
+        process.takes |= frozenset(message.takes)
+        process.finish()
+        return process
+
+    # -- one answer
+
+    @fx.gen
+    def _answered(self, process: Process, compose: Compose, hear: Hear) -> Gen[Result, HostFailure, Scope]:
+        self._number += 1
+        number, process.busy = self._number, True
+        if process.left_over:
+            said = f"it said more than its answer: {_shown(process.left_over)}"
+            return (yield from self._fails(process, "invalid-output", said))
+        process.begin()
+        line, last = compose(number, process.takes), self._program.lifetime == "request"
+        yield from fx.fork(fx.wait(lambda: process.send(line, last=last)))
+        deadline = yield from self._deadline()
+        if self._program.whole:
+            return (yield from self._all(process, hear, deadline))
+        while True:
+            message = yield from self._message(process, number, deadline)
+            if isinstance(message, Result):
+                process.finish()
+                return message
+            if isinstance(message, Reported):
+                process.finish()
+                return (yield from self._reported(process, message))
+            yield from hear(message)
+
+    @fx.gen
+    def _all(self, process: Process, hear: Hear, deadline: float | None) -> Gen[Result, HostFailure]:
+        """All that the process writes, line by line, until it ends well."""
+        between = ""
+        while (line := (yield from self._line(process, deadline))) is not None:
+            message = read_text(line)
+            if isinstance(message, Unreadable):
+                return (yield from self._fails(process, "invalid-output", message.description))
+            yield from hear(Delta(text=f"{between}{message.text}"))
+            between = "\n"
+        yield from fx.wait(process.settle)
+        if process.exit_code:
+            return (yield from self._fails(process, "ended", ""))
+        return _DONE
+
+    @fx.gen
+    def _message(self, process: Process, number: int, deadline: float | None) -> Gen[Message, HostFailure]:
+        """The next message of the answer `number`."""
+        while True:
+            line = yield from self._line(process, deadline)
+            if line is None:
+                return (yield from self._ended(process, "before its answer was complete"))
+            message = read_text(line) if self._program.format == "text" else read(line)
+            if message is None:
+                continue
+            if process.at_end:
+                yield from self._cut(process, message)
+            if isinstance(message, Unreadable):
+                return (yield from self._fails(process, "invalid-output", message.description))
+            if message.id not in (None, number):
+                said = f"it answers the request {message.id}, and {number} was asked"
+                return (yield from self._fails(process, "invalid-output", said))
+            return message
+
+    @fx.gen
+    def _cut(self, process: Process, message: Message | Unreadable) -> Gen[None, HostFailure]:
+        """Fails where the last line is not whole: its end is missing, and it is no message, or it ended badly."""
+        yield from fx.wait(process.settle)
+        if isinstance(message, Unreadable) or process.exit_code:
+            yield from self._fails(process, "ended", "in the middle of a line")
+
+    # -- lines and failures
+
+    @fx.gen
+    def _deadline(self) -> Gen[float | None]:
+        clock = yield from fx.reference(Clock)
+        seconds = self._program.timeout
+        return None if seconds is None else clock.monotonic() + seconds
+
+    @fx.gen
+    def _line(self, process: Process, deadline: float | None) -> Gen[bytes | None, HostFailure]:
+        """The next line, in time."""
+        name, silence = self._program.name, self._program.silence
+
+        def too_much(error: Exception) -> HostFailure | None:
+            return HostFailure(name, "too-much", str(error)) if isinstance(error, TooMuch) else None
+
+        reading = fx.attempt_async(process.line, too_much)
+        clock = yield from fx.reference(Clock)
+        left = None if deadline is None else max(deadline - clock.monotonic(), 0.0)
+        if silence is None and left is None:
+            return (yield from reading)
+        whole = left is not None and (silence is None or left < silence)
+        seconds = left if whole or silence is None else silence
+
+        def told(error: object) -> HostFailure:
+            if isinstance(error, HostFailure):
+                return error
+            waited, by = (self._program.timeout, "timeout") if whole else (silence, "silence")
+            return HostFailure(name, "timeout", f"by `{by}`", seconds=waited, stderr=process.stderr)
+
+        return (yield from reading.timeout(seconds or 0.0).map_error(told))
+
+    def _ended(self, process: Process, when: str) -> Effect[Never, HostFailure]:
+        def told(_: None) -> Effect[Never, HostFailure]:
+            return self._fails(
+                process, "ended", when if process.exit_code is not None else f"it closed its output {when}"
+            )
+
+        return fx.wait(process.settle).flat_map(told)
+
+    def _fails(self, process: Process, problem: HostProblem, said: str) -> Effect[Never, HostFailure]:
+        code = process.exit_code if problem == "ended" else None
+        return fx.fail(HostFailure(self._program.name, problem, said, exit_code=code, stderr=process.stderr))
+
+    def _reported(self, process: Process, error: Reported) -> Effect[Never, HostFailure]:
+        retryable = error.retryable or error.retry_after is not None
+        failure = HostFailure(
+            self._program.name,
+            "reported",
+            error.message,
+            stderr=process.stderr,
+            retryable=retryable,
+            retry_after=error.retry_after,
+        )
+        return fx.fail(failure)
+
+
+def _shown(line: bytes) -> str:
+    return repr(line[:80].decode("utf-8", "replace"))

@@ -1,0 +1,230 @@
+"""Processes: a program that runs, its lines, and its end.
+
+>>> import anyio
+>>> from fxai.providers.host.program import Program
+>>> async def first_line() -> bytes | None:
+...     process = await Process.start(Program(("echo", "hello")))
+...     try:
+...         return await process.line()
+...     finally:
+...         await process.end()
+>>> anyio.run(first_line)
+b'hello'
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final, final
+
+import anyio
+from anyio.abc import ByteReceiveStream, ByteSendStream
+from anyio.abc import Process as AnyProcess
+
+from fxai.providers.host.program import Program
+
+__all__ = ["Process", "TooMuch"]
+
+_CHUNK: Final = 65536
+_TAIL: Final = 4000
+_LAST: Final[signal.Signals] = getattr(signal, "SIGKILL", signal.SIGTERM)
+_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
+
+
+class TooMuch(Exception):
+    """A line, or all lines of an answer, are longer than is read."""
+
+
+@final
+class Process:
+    """A program that runs in a session of its own, so that its children end with it."""
+
+    __slots__ = (
+        "_buffer",
+        "_drained",
+        "_heard",
+        "_program",
+        "_raw",
+        "_searched",
+        "_sent",
+        "_stderr",
+        "_tail",
+        "at_end",
+        "busy",
+        "takes",
+    )
+
+    at_end: bool
+    """Whether its output has ended."""
+    busy: bool
+    """Whether it is in the middle of an answer: then it can be asked nothing more."""
+    takes: frozenset[str]
+    """What it says that it takes beside messages."""
+
+    def __init__(self, raw: AnyProcess, program: Program) -> None:
+        self._raw = raw
+        self._program = program
+        self._buffer = bytearray()
+        self._searched = 0
+        self._heard = 0
+        self._sent = True
+        self._tail = b""
+        self._drained = anyio.Event()
+        self.at_end = False
+        self.busy = False
+        self.takes = frozenset()
+
+    @staticmethod
+    async def start(program: Program) -> Process:
+        """The process of a program, started.
+
+        Raises:
+            OSError: It is not there, may not be run, or the directory is not there.
+        """
+        raw = await anyio.open_process(
+            list(program.command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd=program.cwd,
+            env={**os.environ, **dict(program.env)},
+            start_new_session=True,
+        )
+        return Process(raw, program)
+
+    @property
+    def exit_code(self) -> int | None:
+        """What it ended with; None while it runs."""
+        return self._raw.returncode
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be asked."""
+        return not (self.busy or self.at_end or self.exit_code is not None)
+
+    @property
+    def left_over(self) -> bytes:
+        """What it wrote behind its last answer."""
+        return bytes(self._buffer[:80])
+
+    @property
+    def stderr(self) -> str:
+        """The last that it wrote to stderr."""
+        return self._tail.decode("utf-8", "replace")
+
+    # -- speaking
+
+    def begin(self) -> None:
+        """A request begins."""
+        self.busy, self._sent, self._heard = True, False, 0
+
+    def finish(self) -> None:
+        """The answer is complete; one that came before all of the request was read leaves it unusable."""
+        self.busy = not self._sent
+
+    async def send(self, line: bytes, *, last: bool) -> None:
+        """Writes a line, and ends its input if it is the `last`. One that reads nothing is no failure here."""
+        stdin: ByteSendStream | None = self._raw.stdin
+        assert stdin is not None
+        with suppress(*_GONE):  # what it has written before can still be read
+            await stdin.send(line)
+        if last:
+            await _quietly(stdin.aclose)
+        self._sent = True
+
+    # -- hearing
+
+    async def line(self) -> bytes | None:
+        """Its next line without the line's end, also one that its end cut short; None when its output has ended.
+
+        Raises:
+            TooMuch: The line, or the answer, is longer than is read.
+        """
+        while (at := self._buffer.find(b"\n", self._searched)) < 0:
+            self._searched = len(self._buffer)
+            self._within(self._searched, self._program.max_line, "line")
+            chunk = await _received(self._raw.stdout)
+            if not chunk:
+                self.at_end = True
+                return self._taken(len(self._buffer)) if self._buffer else None
+            self._buffer += chunk
+        return self._taken(at)
+
+    def _taken(self, at: int) -> bytes:
+        self._within(at, self._program.max_line, "line")
+        line = bytes(self._buffer[:at]).removesuffix(b"\r")
+        del self._buffer[: at + 1]
+        self._searched = 0
+        self._heard += at + 1
+        self._within(self._heard, self._program.max_answer, "answer")
+        return line
+
+    def _within(self, size: int, most: int, what: str) -> None:
+        if size > most:
+            raise TooMuch(f"its {what} is longer than {most} bytes (`max_{what}`)")
+
+    async def listen(self) -> None:
+        """Reads stderr to its end and keeps the last of it, so that a program that writes much is not held up."""
+        try:
+            while chunk := await _received(self._raw.stderr):
+                self._tail = (self._tail + chunk)[-_TAIL:]
+        finally:
+            self._drained.set()
+
+    async def settle(self) -> None:
+        """Waits until it has ended and all of its stderr is read; not longer than its grace."""
+        with anyio.move_on_after(self._program.grace):
+            await self._raw.wait()
+            await self._drained.wait()
+
+    # -- the end
+
+    async def end(self) -> None:
+        """Ends it: its input, then a signal to it and its children, then the one that nobody can ignore.
+
+        One that is in the middle of an answer is not waited for until its second.
+        """
+        if self._raw.stdin is not None:
+            await _quietly(self._raw.stdin.aclose)
+        if not self.busy:
+            await self._exited()
+        if self.exit_code is None:
+            self._signal(signal.SIGTERM)
+            await self._exited()
+        self._signal(_LAST)  # also for children that it left behind
+        with anyio.move_on_after(max(self._program.grace, 1.0), shield=True):
+            for stream in (self._raw.stdout, self._raw.stderr):
+                while await _received(stream):
+                    pass  # asyncio keeps a pipe open until its end was read
+            await _quietly(self._raw.aclose)
+
+    async def _exited(self) -> None:
+        with anyio.move_on_after(self._program.grace, shield=True):
+            await self._raw.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        try:
+            if hasattr(os, "killpg"):
+                os.killpg(self._raw.pid, number)
+            else:
+                self._raw.send_signal(number)
+        except (ProcessLookupError, PermissionError):
+            return  # nobody is left
+
+
+async def _received(stream: ByteReceiveStream | None) -> bytes:
+    """What comes next; empty at the end."""
+    assert stream is not None
+    try:
+        return await stream.receive(_CHUNK)
+    except _GONE:
+        return b""
+
+
+async def _quietly(close: Callable[[], Awaitable[None]]) -> None:
+    with suppress(*_GONE):
+        await close()
