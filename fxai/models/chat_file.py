@@ -10,7 +10,6 @@ A chat is held by a lock of the operating system, which is free again when its p
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Literal, Never, TypeVar, final
@@ -27,6 +26,7 @@ from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
 from fxai.messages.prompt import Prompt
 from fxai.models.chat_store import ChatStore, ChatStoreError
+from fxai.models.safe_file import open_lock, replace_file, take_lock
 
 __all__ = ["Files", "Sqlite", "file_name"]
 
@@ -72,7 +72,7 @@ class Files(ChatStore):
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
         def saved(_: float) -> None:
             kept = _Kept(chat_id, expires, msgspec.Raw(history.to_json().encode()))
-            _replace(self._path(chat_id), msgspec.json.encode(kept))
+            replace_file(self._path(chat_id), msgspec.json.encode(kept))
 
         return _timed(chat_id, "save", saved)
 
@@ -160,25 +160,6 @@ def _is_over(expires: float | None, now: float) -> bool:
     return expires is not None and expires <= now
 
 
-def _replace(path: Path, text: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    written = path.with_name(f"{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
-    try:
-        with written.open("xb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        written.replace(path)
-    finally:
-        written.unlink(missing_ok=True)
-    if sys.platform != "win32":  # where a folder can be opened: its entry is to survive a power cut as well
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-
-
 def _timed(
     chat_id: str, doing: Literal["load", "save", "delete"], work: Callable[[float], _A]
 ) -> EffectOf[_A, ChatStoreError]:
@@ -208,10 +189,10 @@ def _held(chat_id: str, folder: Path) -> EffectOf[None, ChatStoreError, Scope]:
 
 
 async def _lock(folder: Path, name: str, scope: Scope) -> None:
-    file = await anyio.to_thread.run_sync(lambda: _opened(folder, name))
+    file = await anyio.to_thread.run_sync(lambda: open_lock(folder / f"{name}.lock"))
     pause = _FIRST_PAUSE
     try:
-        while not _taken(file):
+        while not take_lock(file):
             await anyio.sleep(pause)  # no matter of the `Clock`: another process lives in real time
             pause = min(2 * pause, _LAST_PAUSE)
     except BaseException:
@@ -223,28 +204,3 @@ async def _lock(folder: Path, name: str, scope: Scope) -> None:
         return NOTHING
 
     scope.add(released)
-
-
-def _opened(folder: Path, name: str) -> int:
-    folder.mkdir(parents=True, exist_ok=True)
-    return os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-
-
-def _taken(file: int) -> bool:
-    """Whether the lock was free, and is ours now."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        try:
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-    import fcntl
-
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

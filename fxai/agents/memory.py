@@ -1,0 +1,221 @@
+"""Memories: what was said in earlier runs of an agent, as a service.
+
+A memory keeps turns: the messages of one run, from what the user said to the last answer. A run is given the turns in
+the memory's window, and what it said is committed whole when it has succeeded. Many runs may use one memory at once.
+
+>>> from fxai.effects import fx
+>>> memory = Memory.in_process()
+>>> fx.run_sync(memory.commit(Prompt.make("I am Ann.")))
+>>> fx.run_sync(memory.load())[0].text
+'I am Ann.'
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Iterable
+from typing import Literal, Never, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.agents.turn import NotAwaitedError, owner, said
+from fxai.agents.window import Window
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.context import Service
+from fxai.effects.effect import Effect, FailCause, Succeed, Suspend, Sync
+from fxai.effects.layer import LayerOf
+from fxai.messages.prompt import Prompt
+
+__all__ = ["Memory", "MemoryFailure", "joined"]
+
+
+@final
+class MemoryFailure(msgspec.Struct, frozen=True):
+    """A memory could not be loaded, committed to, read or cleared: which, and why."""
+
+    memory: str
+    """Where it is: a file, a conversation in a database, or "this process"."""
+    doing: Literal["load", "commit", "turns", "clear"]
+    description: str
+    history: Prompt | None = None
+    """The whole conversation, where a run was done and could not be committed: it can go on from it."""
+
+    @override
+    def __str__(self) -> str:
+        return f"the memory in {self.memory} could not be {_DONE[self.doing]}: {self.description}"
+
+
+_DONE = {"load": "loaded", "commit": "committed to", "turns": "read", "clear": "cleared"}
+
+
+class Memory(Service):
+    """Keeps the turns of runs. A memory is a value, usable at once; `memory.layer` makes it the service `Memory`."""
+
+    @abstractmethod
+    def load(self) -> Effect[Prompt, MemoryFailure]:
+        """What a run is given: the messages of the turns in the window, in order; never half of a turn.
+
+        Fails with:
+            MemoryFailure: It cannot be read, or what stands there are no turns.
+        """
+
+    @abstractmethod
+    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
+        """Appends the messages of one run as a turn: all of them, or, where it fails, none.
+
+        System messages are left out; where there is nothing else, nothing happens. What begins with a tool message
+        (approvals, results of others) goes on with the turn that waits for it, and what begins with the model's words
+        with the newest one that waits for nothing.
+
+        Fails with:
+            MemoryFailure: It cannot be written, or there is no turn that it could go on with.
+        """
+
+    @abstractmethod
+    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
+        """All turns that are kept, the oldest first, whatever the window.
+
+        Fails with:
+            MemoryFailure: As `load`.
+        """
+
+    @abstractmethod
+    def clear(self) -> Effect[None, MemoryFailure]:
+        """Forgets all turns.
+
+        Fails with:
+            MemoryFailure: It cannot be written.
+        """
+
+    @property
+    def layer(self) -> LayerOf[Memory, Never, None]:
+        """The layer that gives this memory as the service `Memory`."""
+        return LayerOf.succeed(Memory, self)
+
+    # -- constructors
+
+    @staticmethod
+    def in_process(window: Window | None = None, *, keep: int | None = None) -> Memory:
+        """A new memory that is gone with the process.
+
+        Args:
+            window: how much of it a run is given; None: everything.
+            keep: how many turns are kept at most, the newest; None: all.
+
+        Raises:
+            ValueError: `keep` is less than 1.
+        """
+        return _InProcess(window, checked(keep))
+
+    @staticmethod
+    def file(path: str | os.PathLike[str], window: Window | None = None, *, keep: int | None = None) -> Memory:
+        """The memory in a file of JSON lines, which is made at the first commit; for all processes of this machine.
+
+        A commit is on the disk when it has succeeded, however the process ends. See `FileMemory`.
+
+        Args:
+            path: the file; beside it a file `.lock` is made.
+            window: how much of it a run is given; None: everything.
+            keep: how many turns are kept at most, the newest; None: all. Older ones are dropped from the file in bulk.
+
+        Raises:
+            ValueError: `keep` is less than 1.
+        """
+        from fxai.agents.memory_file import FileMemory
+
+        return FileMemory(path, window, checked(keep))
+
+    @staticmethod
+    def sqlite(
+        path: str | os.PathLike[str],
+        window: Window | None = None,
+        *,
+        conversation: str = "default",
+        keep: int | None = None,
+    ) -> Memory:
+        """The memory of one conversation in a SQLite database, which is made at the first use.
+
+        A commit is on the disk when it has succeeded, however the process ends. See `SqliteMemory`.
+
+        Args:
+            path: the database, in WAL mode; it may hold other things as well.
+            window: how much of it a run is given; None: everything.
+            conversation: which of the conversations in the database.
+            keep: how many turns are kept at most, the newest; None: all.
+
+        Raises:
+            ValueError: `keep` is less than 1.
+        """
+        from fxai.agents.memory_sqlite import SqliteMemory
+
+        return SqliteMemory(path, window, conversation, checked(keep))
+
+
+def checked(keep: int | None) -> int | None:
+    """How many turns to keep, where that can be.
+
+    Raises:
+        ValueError: it is less than 1.
+    """
+    if keep is not None and keep < 1:
+        raise ValueError(f"a memory that keeps {keep} turns forgets everything: keep at least 1, or None for all")
+    return keep
+
+
+def joined(window: Window | None, newest_first: Iterable[Prompt]) -> Prompt:
+    """The messages of the turns in a window, the oldest first."""
+    turns = tuple(newest_first)[::-1] if window is None else window.newest(newest_first)
+    return Prompt(message for turn in turns for message in turn)
+
+
+@final
+class _InProcess(Memory):
+    def __init__(self, window: Window | None, keep: int | None) -> None:
+        self._window = window
+        self._turns: deque[Prompt] = deque(maxlen=keep)
+        self._lock = threading.Lock()
+
+    @override
+    def load(self) -> Effect[Prompt, MemoryFailure]:
+        return Sync(lambda: joined(self._window, reversed(self._kept())))
+
+    @override
+    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
+        def committed() -> Effect[None, MemoryFailure]:
+            try:
+                self._append(said(messages))
+            except NotAwaitedError as error:
+                return FailCause(Cause((Fail(MemoryFailure("this process", "commit", str(error))),)))
+            return Succeed(None)
+
+        return Suspend(committed)
+
+    def _append(self, messages: Prompt) -> None:
+        if not len(messages):
+            return
+        with self._lock:
+            place = owner(messages, reversed(self._turns))
+            if place is None:
+                self._turns.append(messages)
+            else:
+                self._turns[-1 - place] += messages
+
+    @override
+    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
+        return Sync(self._kept)
+
+    def _kept(self) -> tuple[Prompt, ...]:
+        with self._lock:
+            return tuple(self._turns)
+
+    @override
+    def clear(self) -> Effect[None, MemoryFailure]:
+        def cleared() -> None:
+            with self._lock:
+                self._turns.clear()
+
+        return Sync(cleared)

@@ -1,0 +1,75 @@
+"""Stored turns: the work of a thread as an effect of a memory, and turns as text that can be read again.
+
+>>> read_turn([kept_text(Prompt.make("Hello"))]) == Prompt.make("Hello")
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Literal, TypeVar
+
+from returns.result import Success
+
+from fxai.agents.memory import MemoryFailure
+from fxai.agents.turn import NotAwaitedError
+from fxai.effects.constructor import attempt_async
+from fxai.effects.effect import EffectOf
+from fxai.messages.message import Message
+from fxai.messages.prompt import MessageError, Prompt
+from fxai.schema.fault import DecodeFailure
+
+__all__ = ["kept_text", "read_turn", "worked"]
+
+_A = TypeVar("_A")
+
+
+def worked(
+    memory: str, doing: Literal["load", "commit", "turns", "clear"], work: Callable[[], _A]
+) -> EffectOf[_A, MemoryFailure]:
+    """What a thread does, to its end even when the run is cancelled.
+
+    Fails with:
+        MemoryFailure: The system or the database refused, what stands there is no memory, or what is to be kept cannot
+            be.
+    """
+
+    def failed(error: Exception) -> MemoryFailure | None:
+        known = isinstance(error, OSError | MessageError | NotAwaitedError)
+        return MemoryFailure(memory, doing, str(error)) if known else None
+
+    def begun() -> Awaitable[_A]:
+        import anyio.to_thread  # only where it is asked for
+
+        return anyio.to_thread.run_sync(work)
+
+    return attempt_async(begun, failed)
+
+
+def kept_text(messages: Prompt) -> str:
+    """The messages as JSON text, of which it is sure that it can be read again.
+
+    Raises:
+        MessageError: a payload is no JSON data, or too deep.
+    """
+    text = messages.to_json()
+    read = Prompt.from_json(text)
+    if not isinstance(read, Success):
+        raise MessageError(f"it could be written and never read again: {read.failure()}")
+    return text
+
+
+def read_turn(texts: Iterable[str | bytes]) -> Prompt:
+    """The messages of a turn, of the texts of its commits.
+
+    Raises:
+        OSError: one of them holds no messages; it says what is wrong, and not where.
+    """
+    messages: list[Message] = []
+    for text in texts:
+        messages.extend(Prompt.from_json(text).alt(_refuse).unwrap())
+    return Prompt(messages)
+
+
+def _refuse(failure: DecodeFailure) -> OSError:
+    raise OSError(f"it holds no messages ({failure})")

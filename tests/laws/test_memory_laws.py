@@ -1,0 +1,174 @@
+"""What holds for every memory and every window."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fxai.agents.memory import Memory
+from fxai.agents.recall import recalled
+from fxai.agents.window import Window
+from fxai.effects import fx
+from fxai.messages.message import AssistantMessage
+from fxai.messages.prompt import Prompt
+from tests.unit.agents.remembering import approved, asked, chat, commit_all, looked_up
+
+WORDS = st.text(max_size=6)
+MORE = Prompt([AssistantMessage.make("And more.")])
+
+
+@st.composite
+def _commits(draw: st.DrawFn) -> list[Prompt]:
+    """What runs said, one after another: words, calls with results, approvals asked for and, later, given."""
+    said: list[Prompt] = []
+    waiting: list[int] = []
+    closed = 0
+    for number in range(draw(st.integers(0, 12))):
+        kinds = ["chat", "call", "ask", *["more"] * (closed > 0 or not said), *["approve"] * bool(waiting)]
+        kind = draw(st.sampled_from(kinds))
+        closed += kind != "ask"
+        match kind:
+            case "chat":
+                said.append(chat(draw(WORDS)))
+            case "call":
+                said.append(looked_up(draw(WORDS)))
+            case "ask":
+                waiting.append(number)
+                said.append(asked(draw(WORDS), f"w{number}", f"a{number}"))
+            case "more":
+                said.append(MORE)
+            case _:
+                one = waiting.pop(draw(st.integers(0, len(waiting) - 1)))
+                said.append(approved(f"w{one}", f"a{one}"))
+    return said
+
+
+def _one(_: Prompt) -> int:
+    return 1
+
+
+WINDOWS = st.builds(Window, st.none() | st.integers(1, 6), st.none() | st.integers(1, 20), st.sampled_from([len, _one]))
+
+
+def _turns(commits: list[Prompt], window: Window | None = None) -> tuple[tuple[Prompt, ...], Prompt]:
+    memory = Memory.in_process(window)
+    program: Any = commit_all(memory, commits).and_then(fx.all_(memory.turns(), memory.load()))
+    kept: tuple[tuple[Prompt, ...], Prompt] = fx.run_sync(program)
+    return kept
+
+
+def _calls(prompt: Prompt, kind: str) -> set[str]:
+    return {
+        part.id
+        for message in prompt
+        if message.role != "system"
+        for part in message.content
+        if (part.type == "tool-call" or part.type == "tool-result") and part.type == kind
+    }
+
+
+def _is_answered(prompt: Prompt, at: int) -> bool:
+    """Whether the calls of a message have their results in the messages right behind it."""
+    behind = list(prompt)[at + 1 :]
+    results = Prompt(behind[: next((n for n, one in enumerate(behind) if one.role != "tool"), len(behind))])
+    return _calls(Prompt([prompt[at]]), "tool-call") <= _calls(results, "tool-result")
+
+
+@given(_commits())
+def test_nothing_is_lost_and_nothing_is_added(commits: list[Prompt]) -> None:
+    """The messages of all turns are the messages of all commits."""
+    turns, said = _turns(commits)
+
+    assert said == sum(turns, Prompt.empty)
+    assert sorted(map(str, said)) == sorted(str(message) for one in commits for message in one)
+
+
+@given(_commits())
+def test_turns_begin_with_the_user_and_keep_what_belongs_together(commits: list[Prompt]) -> None:
+    """A call and its result are in one turn, an approval and what it answers too; only the first may be a greeting."""
+    turns, _ = _turns(commits)
+    results = [(_calls(turn, "tool-call"), _calls(turn, "tool-result")) for turn in turns]
+
+    assert all(turn[0].role == "user" for turn in turns[1:])
+    assert all(answers <= calls for calls, answers in results)
+    assert all(not turn.pending or turn.pending[0].approval_id for turn in turns)
+
+
+@given(_commits(), WINDOWS)
+def test_a_window_gives_the_newest_turns_whole(commits: list[Prompt], window: Window) -> None:
+    """What is loaded are the last turns, as many as fit, and at least one where there is any."""
+    turns, said = _turns(commits, window)
+    fits = [n for n in range(len(turns) + 1) if said == sum(turns[len(turns) - n :], Prompt.empty)]
+
+    assert len(fits) == 1
+    given_ = fits[0]
+    sizes = [window.count(turn) for turn in turns]
+
+    def fit(n: int) -> bool:
+        few = window.most_turns is None or n <= window.most_turns
+        return few and (n <= 1 or window.most_tokens is None or sum(sizes[len(sizes) - n :]) <= window.most_tokens)
+
+    assert given_ == max(n for n in range(len(turns) + 1) if all(map(fit, range(n + 1))))
+
+
+@given(_commits(), WINDOWS, WINDOWS)
+def test_a_wider_window_gives_no_less(commits: list[Prompt], one: Window, other: Window) -> None:
+    """Of two windows that count alike, the wider one's turns end with the narrower one's."""
+    turns, _ = _turns(commits)
+    both = Window(one.most_turns, other.most_tokens, other.count)
+    narrow = both.newest(reversed(turns))
+    wide = Window(None, other.most_tokens, other.count).newest(reversed(turns))
+
+    assert wide[len(wide) - len(narrow) :] == narrow
+    assert narrow == wide[-one.most_turns :] if one.most_turns else narrow == wide
+
+
+@settings(max_examples=50)
+@given(_commits(), WINDOWS)
+def test_a_run_is_told_a_history_without_open_calls(commits: list[Prompt], window: Window) -> None:
+    """Each call has its result right behind it; only what the run answers is open, and then it comes last."""
+    turns, said = _turns(commits, window)
+    told = recalled(said, chat("new"))
+    waiting = [one for turn in window.newest(reversed(turns)) for one in turn.pending]
+
+    assert told.pending == ()
+    assert all(_is_answered(told, at) for at in range(len(told)))
+    for one in waiting:
+        answer = approved(one.id, str(one.approval_id))
+        mine = recalled(said, answer)
+
+        assert [open_.id for open_ in mine.pending] == [one.id]
+        assert all(_is_answered(mine, at) for at in range(len(mine) - 1))
+        assert len(mine) == len(said) + len(waiting) - 1
+
+
+@settings(max_examples=15)
+@given(st.lists(_commits(), min_size=1, max_size=3), WINDOWS, st.none() | st.integers(1, 4))
+def test_memories_of_every_kind_are_one(runs: list[list[Prompt]], window: Window, keep: int | None) -> None:
+    """In process, in a file and in SQLite: the same turns, the same window, the same refusals, cleared alike."""
+    with TemporaryDirectory() as folder:
+        memories = [
+            Memory.in_process(window, keep=keep),
+            Memory.file(Path(folder) / "memory.jsonl", window, keep=keep),
+            Memory.sqlite(Path(folder) / "memory.db", window, keep=keep),
+        ]
+
+        @fx.gen
+        def seen(memory: Memory) -> Any:
+            shown: list[Any] = []
+            for commits in runs:
+                for one in commits:
+                    ended = yield from memory.commit(one).result()
+                    shown.append(ended.alt(lambda failure: failure.description))
+                shown.append((yield from memory.turns()))
+                shown.append((yield from memory.load()))
+                yield from memory.clear()
+            return shown
+
+        first, second, third = [fx.run(seen(memory)) for memory in memories]
+
+    assert first == second == third

@@ -1,0 +1,326 @@
+"""Memories in files: what stands in them, and what is done about a file that is damaged."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fxai.agents.memory import Memory, MemoryFailure
+from fxai.agents.window import Window
+from fxai.effects import fx
+from fxai.messages.prompt import Prompt
+from tests.unit.agents.remembering import approved, asked, chat, commit_all, looked_up
+
+ONE, TWO, THREE = chat("one"), looked_up("two"), chat("three")
+HEAD = b'{"format":"fxai memory","version":1}\n'
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with three turns."""
+    file = tmp_path / "memory.jsonl"
+    fx.run(commit_all(Memory.file(file), [ONE, TWO, THREE]))
+    return file
+
+
+def _turns(path: Path) -> Any:
+    return fx.run(Memory.file(path).turns())
+
+
+def _refused(effect: Any) -> MemoryFailure:
+    failure: MemoryFailure = fx.run_result(effect).failure()
+    return failure
+
+
+def test_a_file_is_lines_of_json(path: Path) -> None:
+    """The first says what it is; each other one is a commit, with its turn."""
+    fx.run(commit_all(Memory.file(path), [asked("a"), ONE, approved()]))
+    first, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+    assert first == {"format": "fxai memory", "version": 1}
+    assert [(one["turn"], one["part"], one["newest"]) for one in lines] == [
+        *((1, 0, 1), (2, 0, 2), (3, 0, 3), (4, 0, 4), (5, 0, 5), (4, 1, 5)),
+    ]
+    assert [Prompt.from_data(one["messages"]).unwrap() for one in lines] == [
+        *(ONE, TWO, THREE, asked("a"), ONE, approved()),
+    ]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such rights")
+def test_a_file_is_its_owners_alone(path: Path) -> None:
+    """Nobody else may read what was said."""
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_reading_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither a file nor a lock is made before the first commit."""
+    memory = Memory.file(tmp_path / "a" / "memory.jsonl")
+
+    assert (fx.run(memory.load()), list(tmp_path.iterdir())) == (Prompt.empty, [])
+
+
+# -- a process that ended while it wrote
+
+
+def test_a_line_cut_anywhere_was_never_acknowledged(path: Path) -> None:
+    """Wherever its last line ends, the others are read; the next commit stands in its place."""
+    whole = path.read_bytes()
+    begin = whole.rindex(b"\n", 0, len(whole) - 1) + 1
+    seen: list[bool] = []
+    for cut in [
+        *range(begin, begin + 12),
+        *range(begin + 12, len(whole) - 4, 13),
+        *range(len(whole) - 4, len(whole) - 1),
+    ]:
+        path.write_bytes(whole[:cut])
+        before = _turns(path)
+        fx.run(Memory.file(path).commit(ONE))
+        seen.append(before == (ONE, TWO) and _turns(path) == (ONE, TWO, ONE))
+
+    assert len(seen) > 20
+    assert all(seen)
+
+
+def test_a_line_that_lacks_only_its_end_counts(path: Path) -> None:
+    """An editor may have taken it away: nothing that was acknowledged is lost."""
+    path.write_bytes(path.read_bytes()[:-1])
+    before = _turns(path)
+    fx.run(Memory.file(path).commit(ONE))
+
+    assert before == (ONE, TWO, THREE)
+    assert _turns(path) == (ONE, TWO, THREE, ONE)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 20, len(HEAD) - 1, len(HEAD)])
+def test_a_first_line_that_was_cut_is_written_anew(cut: int, tmp_path: Path) -> None:
+    """Nothing was acknowledged yet."""
+    path = tmp_path / "memory.jsonl"
+    path.write_bytes(HEAD[:cut])
+    before = _turns(path)
+    fx.run(Memory.file(path).commit(ONE))
+
+    assert (before, _turns(path)) == ((), (ONE,))
+    assert path.read_bytes().startswith(HEAD)
+
+
+def test_zeros_at_the_end_are_what_a_power_cut_leaves(path: Path) -> None:
+    """Some file systems make a file longer before its bytes are there."""
+    path.write_bytes(path.read_bytes() + b"\0" * 100)
+    fx.run(Memory.file(path).commit(ONE))
+
+    assert _turns(path) == (ONE, TWO, THREE, ONE)
+
+
+@pytest.mark.parametrize("doing", ["write", "fsync"])
+def test_a_disk_that_is_full_leaves_the_file_as_it_was(doing: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of a line is taken back, and the failure says why."""
+    before = path.read_bytes()
+    write = os.write
+
+    def half(file: int, data: Any) -> int:
+        write(file, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def unsynced(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, doing, half if doing == "write" else unsynced)
+        failure = _refused(Memory.file(path).commit(ONE))
+
+    assert "No space left on device" in str(failure)
+    assert path.read_bytes() == before
+
+
+def test_short_writes_are_finished(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system may take fewer bytes than it was given."""
+    write = os.write
+
+    def few(file: int, data: Any) -> int:
+        return write(file, data[:7])
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", few)
+        fx.run(Memory.file(path).commit(ONE))
+
+    assert _turns(path) == (ONE, TWO, THREE, ONE)
+
+
+# -- a file that is damaged
+
+
+def _damaged(path: Path, number: int, line: bytes | None) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[number - 1 : number] = [] if line is None else [line]
+    path.write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b'{"turn":2,"part":0,"newe\n', "it is no commit of a memory"),
+        (b"\xff\xfe\n", "it is no commit of a memory"),
+        (b'{"turn":2,"part":0,"newest":2,"messages":[{"role":"nobody"}]}\n', "it holds no messages (/0/role"),
+        (b'{"turn":2,"part":1,"newest":2,"messages":[]}\n', "it goes on with a turn that is not there any more"),
+        (b'{"turn":3,"part":0,"newest":3,"messages":[]}\n', "turn 3 stands behind it already"),
+        (b'{"turn":2,"part":0,"newest":2,"messages":[]}\n' * 2, "turn 2 stands behind it already"),
+    ],
+)
+def test_a_damaged_line_is_named(line: bytes, said: str, path: Path) -> None:
+    """It says the file, the line, what is wrong and what to do; nothing is changed."""
+    _damaged(path, 3, line)
+    before = path.read_bytes()
+    failure = _refused(Memory.file(path).load())
+
+    assert (failure.doing, failure.memory) == ("load", str(path))
+    assert "line 3 of" in failure.description or "line 4 of" in failure.description
+    assert said in failure.description
+    assert "put the file back from a copy, or take that line out" in failure.description
+    assert path.read_bytes() == before
+
+
+def test_a_part_that_is_missing_is_noticed(path: Path) -> None:
+    """A turn of three commits without its second one is not given as if it were whole."""
+    both = asked("a") + Prompt(asked("b", "c2", "a2").messages[1:])
+    fx.run(commit_all(Memory.file(path), [both, approved("c2", "a2"), approved()]))
+    _damaged(path, 6, None)
+    failure = _refused(Memory.file(path).load())
+
+    assert "line 6 of" in failure.description
+    assert "what stands before it of its turn is missing" in failure.description
+
+
+def test_the_remedy_helps(path: Path) -> None:
+    """Without the damaged line the others are read, and go on."""
+    _damaged(path, 3, None)
+    fx.run(Memory.file(path).commit(ONE))
+
+    assert _turns(path) == (ONE, THREE, ONE)
+
+
+def test_a_damaged_line_matters_to_whoever_needs_it(path: Path) -> None:
+    """A window that ends before it is loaded, and turns are appended."""
+    _damaged(path, 3, b"rubbish\n")
+    memory = Memory.file(path, Window.turns(2))
+    fx.run(memory.commit(ONE))
+
+    assert fx.run(memory.load()) == THREE + ONE
+    assert "line 3" in str(_refused(memory.turns()))
+
+
+def test_rubbish_at_the_end_is_not_taken_for_a_cut_line(path: Path) -> None:
+    """What no commit begins with was not left by one: it is refused, and nothing is removed."""
+    path.write_bytes(path.read_bytes() + b"notes of mine")
+    before = path.read_bytes()
+    failures = [_refused(one) for one in (Memory.file(path).load(), Memory.file(path).commit(ONE))]
+
+    assert all("line 5 of" in one.description for one in failures)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("doing", ["load", "commit", "turns", "clear"])
+@pytest.mark.parametrize("text", [b"my diary", b'{"format":"fxai memory","version":2}\n', b"\n"])
+def test_a_file_of_somebody_else_is_left_alone(doing: str, text: bytes, tmp_path: Path) -> None:
+    """A path given by mistake costs nobody his file."""
+    path = tmp_path / "diary.txt"
+    path.write_bytes(text)
+    memory = Memory.file(path)
+    effects: dict[str, Any] = {"load": memory.load(), "commit": memory.commit(ONE)}
+    failure = _refused({**effects, "turns": memory.turns(), "clear": memory.clear()}[doing])
+
+    assert failure.doing == doing
+    assert "no memory of this version of fxai; give another path, or move it away" in failure.description
+    assert path.read_bytes() == text
+
+
+def test_blank_lines_and_other_line_ends_do_no_harm(path: Path) -> None:
+    """As editors leave them behind the first line."""
+    first, *lines = path.read_bytes().splitlines()
+    path.write_bytes(first + b"\n" + b"\r\n\r\n".join(lines) + b"\r\n\r\n")
+    fx.run(Memory.file(path).commit(ONE))
+
+    assert _turns(path) == (ONE, TWO, THREE, ONE)
+
+
+# -- long files
+
+
+def test_lines_longer_than_what_is_read_at_once(tmp_path: Path) -> None:
+    """Turns of hundreds of kilobytes, and short ones between them."""
+    path = tmp_path / "memory.jsonl"
+    turns = [chat("x" * size) for size in (200_000, 1, 65_000, 65_536, 131_072, 0, 70_000)]
+    fx.run(commit_all(Memory.file(path), turns))
+
+    assert _turns(path) == tuple(turns)
+
+
+def test_a_window_reads_the_end_of_a_file_alone(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many turns, two are decoded."""
+    fx.run(commit_all(Memory.file(path), [chat(str(n)) for n in range(100)]))
+    read: list[object] = []
+    from_json = Prompt.from_json
+
+    def counted(text: str | bytes) -> Any:
+        read.append(text)
+        return from_json(text)
+
+    monkeypatch.setattr(Prompt, "from_json", staticmethod(counted))
+    said = fx.run(Memory.file(path, Window.turns(2)).load())
+
+    assert (said, len(read)) == (chat("98") + chat("99"), 2)
+
+
+def test_dropping_old_turns_keeps_the_file_short(tmp_path: Path) -> None:
+    """It holds less than twice the turns that are kept; answers are put where they belong before."""
+    path = tmp_path / "memory.jsonl"
+    memory = Memory.file(path, keep=3)
+    lengths: list[int] = []
+    for n in range(20):
+        fx.run(memory.commit(chat(str(n))))
+        lengths.append(path.read_bytes().count(b"\n") - 1)
+    fx.run(commit_all(memory, [THREE, asked("a"), ONE, approved(), TWO]))
+
+    assert max(lengths) == 5
+    assert _turns(path) == (asked("a") + approved(), ONE, TWO)
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["memory.jsonl", "memory.jsonl.lock"]
+
+
+def test_a_file_that_cannot_be_written_anew_loses_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The turn is kept and the file stays long; the next commit tries again."""
+    memory = Memory.file(tmp_path / "memory.jsonl", keep=1)
+    fx.run(commit_all(memory, [ONE]))
+    with monkeypatch.context() as patched:
+        patched.setattr("fxai.agents.memory_file.replace_file", _full)
+        fx.run(memory.commit(TWO))
+        kept = fx.run(memory.turns())
+        long = len(_turns(tmp_path / "memory.jsonl"))
+    fx.run(memory.commit(THREE))
+
+    assert (kept, long) == ((TWO,), 2)
+    assert _turns(tmp_path / "memory.jsonl") == (THREE,)
+
+
+def _full(_: object, __: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def _never(_: int) -> bool:
+    return False
+
+
+def test_a_lock_that_nobody_lets_go_is_a_failure(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process hangs: it says which lock, and what to do, and the file is as it was."""
+    before = path.read_bytes()
+    monkeypatch.setattr("fxai.models.safe_file.take_lock", _never)
+    monkeypatch.setattr("fxai.models.safe_file.time.monotonic", iter(range(0, 1000, 20)).__next__)
+    failure = _refused(Memory.file(path).commit(ONE))
+
+    assert "memory.jsonl.lock for 30 s; end the process that hangs" in failure.description
+    assert path.read_bytes() == before

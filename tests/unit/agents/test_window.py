@@ -1,0 +1,98 @@
+"""Windows: how many turns fit."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+
+import pytest
+
+from fxai.agents.window import Window, estimated_tokens
+from fxai.messages.content import FilePart, ReasoningPart, ToolCallPart, ToolResultPart
+from fxai.messages.message import AssistantMessage, SystemMessage, ToolMessage, UserMessage
+from fxai.messages.prompt import Prompt
+from tests.unit.agents.remembering import asked, chat, looked_up
+
+TURNS = (looked_up("one"), chat("two"), looked_up("three"), chat("four"))  # of 4, 2, 4 and 2 messages
+
+
+def _sizes(window: Window) -> list[int]:
+    return [len(turn) for turn in window.newest(reversed(TURNS))]
+
+
+def test_a_window_of_turns() -> None:
+    """The newest, as many as it says, or all that there are."""
+    assert [_sizes(Window.turns(n)) for n in (1, 2, 4, 9)] == [[2], [4, 2], [4, 2, 4, 2], [4, 2, 4, 2]]
+
+
+def test_a_window_of_tokens() -> None:
+    """The newest that fit together; behind one that does not fit, none, though an older one would."""
+    assert [_sizes(Window.tokens(n, count=len)) for n in (2, 5, 6, 7, 8, 12)] == [
+        *([2], [2], [4, 2], [4, 2], [2, 4, 2], [4, 2, 4, 2]),
+    ]
+
+
+def test_the_newest_turn_is_always_given() -> None:
+    """Though it alone takes more: what is open in it could not be answered otherwise."""
+    assert _sizes(Window.tokens(1, count=len)) == [2]
+    assert Window.tokens(1).newest([asked("a")]) == (asked("a"),)
+
+
+def test_both_bounds_hold() -> None:
+    """The one that is reached first ends it."""
+    assert _sizes(Window(2, 100, len)) == [4, 2]
+    assert _sizes(Window(3, 6, len)) == [4, 2]
+    assert _sizes(Window()) == [4, 2, 4, 2]
+
+
+def test_no_more_turns_are_asked_for_than_needed() -> None:
+    """So a long memory is not read to its beginning."""
+    asked_for: list[int] = []
+
+    def turns() -> Iterator[Prompt]:
+        for place, turn in enumerate(reversed(TURNS)):
+            asked_for.append(place)
+            yield turn
+
+    Window.turns(2).newest(turns())
+    seen = list(asked_for)
+    asked_for.clear()
+    Window.tokens(4, count=len).newest(turns())
+
+    assert (seen, asked_for) == ([0, 1], [0, 1])
+
+
+@pytest.mark.parametrize("most", [0, -1])
+def test_a_window_that_shows_nothing_is_refused(most: int) -> None:
+    """A count below 1 is a mistake, never everything."""
+    with pytest.raises(ValueError, match=f"a window of {most} turns shows nothing: give at least 1, or None"):
+        Window.turns(most)
+    with pytest.raises(ValueError, match=f"a window of {most} tokens shows nothing"):
+        Window.tokens(most)
+
+
+def test_a_window_is_a_value() -> None:
+    """Equal when its bounds are, hashable, and it can be sent."""
+    window = Window.tokens(100)
+
+    assert window == Window(most_tokens=100) != Window.turns(100)
+    assert pickle.loads(pickle.dumps(window)) == window
+    assert len({window, Window.tokens(100), Window.turns(1)}) == 2
+
+
+def test_the_estimate_counts_everything_that_is_sent() -> None:
+    """Texts, names, parameters, results and files; more of one is never fewer tokens."""
+    prompts = [
+        Prompt([UserMessage.make("a" * 400)]),
+        Prompt([AssistantMessage.make(ReasoningPart("a" * 400))]),
+        Prompt([AssistantMessage.make(ToolCallPart("c", "add", {"a": "a" * 400}))]),
+        Prompt([ToolMessage.make(ToolResultPart("c", "add", ["a" * 400]))]),
+        Prompt([UserMessage.make(FilePart("text/plain", b"a" * 400))]),
+    ]
+
+    assert [estimated_tokens(one) for one in prompts] == [104, 104, 108, 107, 104]
+    assert estimated_tokens(Prompt([UserMessage.make(FilePart("image/png", b"a" * 400))])) == 1504
+    assert estimated_tokens(Prompt([UserMessage.make(FilePart.of_url("a/b", "https://a.example"))])) == 1504
+    assert estimated_tokens(asked("a")) == estimated_tokens(Prompt(asked("a").messages[:1])) + 14
+    assert estimated_tokens(Prompt([SystemMessage("Be brief.")])) == 4
+    assert estimated_tokens(Prompt.empty) == 0
