@@ -39,6 +39,7 @@ from fxai.tools.failure import HandlerFailed
 from fxai.tools.handler import CallContext, Given, HandlerOf, context_of
 from fxai.tools.options import NeedsApproval, ToolOptions
 from fxai.tools.relocation import relocated
+from fxai.tools.source import BoundToolkit, Gives, ToolSource
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import HandlerError, Toolkit
 
@@ -129,6 +130,18 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
         see, a missing one among tools of one type, is a `HandlerError` then.
         """
         return LayerOf(lambda _, __: Ask(self._served), shared=False)
+
+    def __fx_gives__(self) -> Gives[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
+        """For checkers: what it gives."""
+        raise NotImplementedError
+
+    def __fx_bound__(self) -> BoundToolkit[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
+        """The toolkit of this tool alone, with its layer."""
+        return BoundToolkit.of(Toolkit.make(self.tool), self.layer, origin=self)
+
+    def __fx_source__(self) -> ToolSource[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
+        """The source that it is."""
+        return self.__fx_bound__().source
 
     def _served(self, context: ContextOf[Any]) -> ContextOf[Any]:
         missing = [tool.name for tool in self.toolkit if context.find(tool.identity) is None]

@@ -34,6 +34,7 @@ from fxai.effects.memo import MemoMap
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.stream import StreamOf
 from fxai.tools.handler import Given
+from fxai.tools.renewal import Bounds, Make, merged_again, renewed
 from fxai.tools.toolkit import HandlerError, OnConflict, Toolkit
 
 __all__ = ["BoundToolkit", "Gives", "Sourced", "ToolSource"]
@@ -93,26 +94,43 @@ class _Bound(Protocol[_T_co, _R_co]):
 class BoundToolkit(Generic[_T, _E_co, _R_co]):
     """A toolkit with the layer of its handlers: an immutable value, equal to one of the same tools and handlers.
 
-    `T` is the union of the handlers, `E` what building them fails with, `R` what they need.
+    `T` is the union of the handlers, `E` what building them fails with, `R` what they need. One that is live comes
+    from where tools come and go, such as a server: `now` gives it as it is then.
     """
 
-    __slots__ = ("_parts", "_toolkit")
+    __slots__ = ("_now", "_parts", "_toolkit")
 
-    def __init__(self, toolkit: Toolkit[_T], parts: tuple[tuple[object, LayerOf[Any, Any, Any]], ...]) -> None:
-        """Keep both; use `BoundToolkit.of` or `BoundToolkit.make`. A part is where a layer is from, and the layer."""
+    def __init__(
+        self,
+        toolkit: Toolkit[_T],
+        parts: tuple[tuple[object, LayerOf[Any, Any, Any]], ...],
+        now: EffectOf[Any] | None = None,
+    ) -> None:
+        """Keep all; use `BoundToolkit.of` or `BoundToolkit.make`. A part is where a layer is from, and the layer."""
         self._toolkit = toolkit
         self._parts = parts
+        self._now = now
 
     # -- constructors
 
     @staticmethod
-    def of(toolkit: Toolkit[_T2], layer: LayerOf[_T2, _E, _R], *, origin: object = None) -> BoundToolkit[_T2, _E, _R]:
+    def of(
+        toolkit: Toolkit[_T2],
+        layer: LayerOf[_T2, _E, _R],
+        *,
+        origin: object = None,
+        now: EffectOf[BoundToolkit[_T2, _E, _R]] | None = None,
+    ) -> BoundToolkit[_T2, _E, _R]:
         """A toolkit with its layer, such as `toolkit.to_layer(…)` gives.
 
-        `origin` is where the handlers are from: bound toolkits of one origin are not merged twice. By default it is
-        the layer itself.
+        Args:
+            toolkit: the tools.
+            layer: the layer of their handlers.
+            origin: where the handlers are from: bound toolkits of one origin are not merged twice. By default it is
+                the layer itself.
+            now: gives the bound toolkit as it is when it is asked, where its tools may change; by default they do not.
         """
-        return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),))
+        return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),), now)
 
     @overload
     @staticmethod
@@ -197,6 +215,16 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
         return LayerOf(build, shared=False)
 
     @property
+    def is_live(self) -> bool:
+        """True where its tools may change while it is open."""
+        return self._now is not None
+
+    @property
+    def now(self) -> EffectOf[BoundToolkit[_T, _E_co, _R_co]]:
+        """The bound toolkit as it is when the effect runs: itself, unless it is live."""
+        return Succeed(self) if self._now is None else self._now
+
+    @property
     def source(self) -> ToolSource[_T, _E_co, _R_co]:
         """The source of these tools, with nothing to open."""
         return ToolSource(Succeed(self))
@@ -220,20 +248,41 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
     ) -> BoundToolkit[_T | _T2, _E_co | _E2, _R_co | _R2]:
         """The tools of both, these first, with the handlers of both; handlers of one origin are taken once.
 
+        Where one is live and gets a tool whose name another one has, the newcomer is left out and that is logged.
+
         Raises:
             ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
         """
         kept = [origin for origin, _ in self._parts]
         parts = (*self._parts, *(part for part in other._parts if part[0] not in kept))
-        return BoundToolkit(self._toolkit.merge(other._toolkit, on_conflict=on_conflict), parts)
+        toolkit = self._toolkit.merge(other._toolkit, on_conflict=on_conflict)
+        made: BoundToolkit[Any, Any, Any] = BoundToolkit(toolkit, parts)
+        return made._following((self, other), lambda now, was, made: _merged(now, was, made, on_conflict))
+
+    def without_handlers_of(self, other: BoundToolkit[Any, Any, Any]) -> Self:
+        """The same tools, with those handlers whose origin is none of `other`'s; a live one is itself."""
+        theirs = [origin for origin, _ in other._parts]
+        parts = tuple(part for part in self._parts if part[0] not in theirs)
+        return self if self.is_live else type(self)(self._toolkit, parts)
 
     def with_toolkit(self, f: Callable[[Toolkit[_T]], Toolkit[_T]]) -> Self:
-        """The same handlers, with what `f` makes of the tools: `lambda kit: kit.omit("reset").prefix("calc.")`."""
-        return type(self)(f(self._toolkit), self._parts)
+        """The same handlers, with what `f` makes of the tools: `lambda kit: kit.omit("reset").prefix("calc.")`.
+
+        Of live ones it is asked again when they have changed. Where it raises then, they stay as they were, and that is
+        logged.
+        """
+        made = type(self)(f(self._toolkit), self._parts)
+        return made._following((self,), lambda now, *_: now[0].with_toolkit(f))
 
     def prefix(self, prefix: str) -> Self:
         """The same, with `prefix` before the tools' names."""
         return self.with_toolkit(lambda kit: kit.prefix(prefix))
+
+    def _following(self, of: Bounds, make: Make) -> Self:
+        """This, just made of others, which is made anew when those have changed; see `renewed`."""
+        if any(bound.is_live for bound in of):
+            self._now = renewed(self, of, make)
+        return self
 
     # -- as a value
 
@@ -251,6 +300,13 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
     @override
     def __repr__(self) -> str:
         return f"BoundToolkit({', '.join(self._toolkit.tools)})"
+
+
+def _merged(now: Bounds, before: Bounds, made: Any, on_conflict: OnConflict) -> BoundToolkit[Any, Any, Any]:
+    """A merge that is made anew: where the names of others clash in the middle of a run, nothing raises."""
+    if on_conflict == "error":
+        return merged_again(now, before, made)
+    return now[0].merge(now[1], on_conflict=on_conflict)
 
 
 def _checked(context: ContextOf[Any]) -> ContextOf[Any]:

@@ -18,7 +18,6 @@ holds the code that runs: handlers join it later, through a layer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, TypeGuard, cast, overload
 
 import msgspec
@@ -39,6 +38,7 @@ from fxai.tools.provider_tool import ProviderTool
 
 if TYPE_CHECKING:
     from fxai.tools.function import ToolDecorator
+    from fxai.tools.source import Gives
 
 __all__ = ["ExternalTool", "Tool"]
 
@@ -386,9 +386,13 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         """For checkers: what a toolkit with this tool needs."""
         raise NotImplementedError
 
+    def __fx_gives__(self) -> Gives[Never, Never, HandlerOf[_P, _S, _F]]:
+        """For checkers: it gives no handler, and needs its own."""
+        raise NotImplementedError
+
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        return (_remade, (type(self), fields, dict(fields.pop("provider_options"))))
+        return (_remade, (type(self), fields))
 
     @override
     def __hash__(self) -> int:
@@ -409,6 +413,10 @@ class ExternalTool(Tool[_P, _S, _F], frozen=True):
         raise NotImplementedError
 
     @override
+    def __fx_gives__(self) -> Gives[Never, Never, Never]:
+        raise NotImplementedError
+
+    @override
     def __hash__(self) -> int:
         return hash((self.identity, self.name, "external"))
 
@@ -418,8 +426,8 @@ def _kind_of(x: object) -> Kind | None:
     return cast("Tool[Any, Any, Any]", x).identity.kind if issubclass(type(x), Tool) else None
 
 
-def _remade(cls: Callable[..., Any], fields: dict[str, Any], provider_options: dict[str, Any]) -> Any:
-    return cls(**fields, provider_options=MappingProxyType(provider_options))
+def _remade(cls: Callable[..., Any], fields: dict[str, Any]) -> Any:
+    return cls(**fields)
 
 
 def _checked(name: str) -> str:
@@ -429,7 +437,7 @@ def _checked(name: str) -> str:
 
 
 def _schema(type_: object) -> Schema[Any]:
-    return Schema[Any].of(type_)
+    return Schema.of(type_)
 
 
 def _made(

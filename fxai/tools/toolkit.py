@@ -41,7 +41,7 @@ from fxai.tools.tool import Tool
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite
     from fxai.tools.method import MethodsOf
-    from fxai.tools.source import BoundToolkit
+    from fxai.tools.source import BoundToolkit, Gives
 
 __all__ = ["HandlerError", "OnConflict", "ToolConflictError", "Toolkit"]
 
@@ -231,6 +231,10 @@ class Toolkit(Generic[_T_co]):
     @override
     def __repr__(self) -> str:
         return f"Toolkit({', '.join(self._tools)})"
+
+    def __fx_gives__(self) -> Gives[Never, Never, _T_co]:
+        """For checkers: it gives no handlers, and needs those of its tools."""
+        raise NotImplementedError
 
     # -- toolkits from toolkits
 

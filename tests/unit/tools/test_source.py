@@ -131,6 +131,18 @@ def test_the_tools_can_be_changed_and_keep_their_handlers() -> None:
 # -- sources
 
 
+def test_handlers_of_another_bound_toolkit_can_be_left_out() -> None:
+    """The tools stay; a live one stays itself."""
+    both: Any = BoundToolkit.make(add, double)
+    rest = both.without_handlers_of(BoundToolkit.make(double))
+    live: Any = BoundToolkit.of(both.toolkit, both.layer, now=fx.succeed(both))
+
+    assert list(rest.toolkit.tools) == ["add", "double"]
+    assert rest == BoundToolkit.make(add).with_toolkit(lambda _: both.toolkit)
+    assert both.without_handlers_of(both) == both.without_handlers_of(both).without_handlers_of(both) != both
+    assert live.without_handlers_of(live) is live
+
+
 def test_a_source_is_opened_for_one_program_and_closed_after_it(backend: Backend) -> None:
     """What it opened is released when the program ends, and only then."""
     log: list[str] = []
