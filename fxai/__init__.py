@@ -14,7 +14,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fxai.agents import Agent, Answer, Budget, BudgetExceeded, RunError, Step
 from fxai.effects import (
     Cause,
     ClassKey,
@@ -90,6 +89,15 @@ from fxai.tools import (
 )
 
 if TYPE_CHECKING:
+    from fxai.agents.agent import Agent
+    from fxai.agents.answer import Answer
+    from fxai.agents.budget import Budget, BudgetExceeded
+    from fxai.agents.builder import AgentBuilder
+    from fxai.agents.failure import RunError
+    from fxai.agents.memory import Memory, MemoryFailure
+    from fxai.agents.step import Step
+    from fxai.agents.sub_agent import SubAgent, SubAgentFailed
+    from fxai.agents.window import Window
     from fxai.models.approval_key import ApprovalKey
     from fxai.models.chat import Chat
     from fxai.models.chat_store import ChatStore
@@ -102,6 +110,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Agent",
+    "AgentBuilder",
     "AiError",
     "AllowedCallers",
     "Annotation",
@@ -158,6 +167,8 @@ __all__ = [
     "Layer",
     "LayerOf",
     "Limits",
+    "Memory",
+    "MemoryFailure",
     "Meta",
     "MissingServiceError",
     "ModelRequest",
@@ -186,6 +197,8 @@ __all__ = [
     "Stream",
     "StreamOf",
     "Strict",
+    "SubAgent",
+    "SubAgentFailed",
     "Succeeded",
     "Tag",
     "Timeout",
@@ -198,6 +211,7 @@ __all__ = [
     "Toolkit",
     "UnknownTool",
     "Usage",
+    "Window",
     "fx",
     "repair_by_model",
     "runtime",
@@ -206,18 +220,30 @@ __all__ = [
 
 # What not every program needs is imported when it is first named.
 _LATER = {
+    "Agent": "fxai.agents.agent",
+    "AgentBuilder": "fxai.agents.builder",
+    "Answer": "fxai.agents.answer",
     "ApprovalKey": "fxai.models.approval_key",
     "Aspect": "fxai.tools.aspects",
     "BoundToolkit": "fxai.tools.source",
+    "Budget": "fxai.agents.budget",
+    "BudgetExceeded": "fxai.agents.budget",
     "Chat": "fxai.models.chat",
     "ChatStore": "fxai.models.chat_store",
     "Composite": "fxai.tools.composite",
     "EmbeddingModel": "fxai.models.embedding",
     "FunctionTool": "fxai.tools.function",
     "Invocation": "fxai.tools.aspects",
+    "Memory": "fxai.agents.memory",
+    "MemoryFailure": "fxai.agents.memory",
     "PreparedTools": "fxai.models.prepared",
     "Return": "fxai.tools.aspects",
+    "RunError": "fxai.agents.failure",
+    "Step": "fxai.agents.step",
+    "SubAgent": "fxai.agents.sub_agent",
+    "SubAgentFailed": "fxai.agents.sub_agent",
     "ToolSource": "fxai.tools.source",
+    "Window": "fxai.agents.window",
     "tool": "fxai.tools.function",
 }
 

@@ -3,8 +3,43 @@
 from __future__ import annotations
 
 from fxai.agents.agent import Agent
-from fxai.agents.answer import Answer, Step
+from fxai.agents.answer import Answer
+from fxai.agents.binding import Binding, Offer, Offered
 from fxai.agents.budget import Budget, BudgetExceeded
-from fxai.agents.loop import RunError
+from fxai.agents.builder import AgentBuilder, Bindable, Hooks
+from fxai.agents.failure import RunError, RunFailed
+from fxai.agents.memory import Memory, MemoryFailure
+from fxai.agents.options import AgentOptions, Options
+from fxai.agents.setup import StepSetup
+from fxai.agents.step import Step, Steps
+from fxai.agents.stop import has_tool_call, step_count_is
+from fxai.agents.sub_agent import SubAgent, SubAgentFailed, SubAgentRequest
+from fxai.agents.window import Window
 
-__all__ = ["Agent", "Answer", "Budget", "BudgetExceeded", "RunError", "Step"]
+__all__ = [
+    "Agent",
+    "AgentBuilder",
+    "AgentOptions",
+    "Answer",
+    "Bindable",
+    "Binding",
+    "Budget",
+    "BudgetExceeded",
+    "Hooks",
+    "Memory",
+    "MemoryFailure",
+    "Offer",
+    "Offered",
+    "Options",
+    "RunError",
+    "RunFailed",
+    "Step",
+    "StepSetup",
+    "Steps",
+    "SubAgent",
+    "SubAgentFailed",
+    "SubAgentRequest",
+    "Window",
+    "has_tool_call",
+    "step_count_is",
+]

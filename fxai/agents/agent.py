@@ -8,89 +8,174 @@
 'Good day.'
 """
 
+# The type variables of `make` have defaults: those of the arguments that they stand for.
+# pyright: reportInvalidTypeVarUse=false
+
 from __future__ import annotations
 
-from typing import Any, Generic, Never, final
+from collections.abc import Sequence
+from typing import Any, Generic, Never, TypeGuard, cast, final, get_args, overload
 
-import msgspec
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.agents.answer import Answer
-from fxai.agents.budget import Budget
-from fxai.agents.loop import RunError, run_loop, stream_loop
-from fxai.effects.effect import EffectOf
-from fxai.effects.stream import StreamOf
-from fxai.messages.message import SystemMessage
-from fxai.messages.part import StreamPart
-from fxai.messages.prompt import Prompt, PromptInput
-from fxai.models.language_model import LanguageModel, RoundOptions
+from fxai.agents.binding import Binding, Offered
+from fxai.agents.budget import AtLimit, Budget
+from fxai.agents.builder import AgentBuilder, Bindable, Hooks
+from fxai.agents.failure import RunError
+from fxai.agents.options import AgentOptions, Options
+from fxai.agents.plan import OUTPUT_RETRIES
+from fxai.effects.layer import LayerOf
+from fxai.models.language_model import LanguageModel
+from fxai.schema.codec import Schema
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Agent"]
 
 _T = TypeVar("_T", default=Never)
+_O = TypeVar("_O", default=str)
+_E = TypeVar("_E", default=Never)
+_E2 = TypeVar("_E2", default=Never)
+_R2 = TypeVar("_R2", default=None)
 _T_co = TypeVar("_T_co", covariant=True, default=Never)
+_O_co = TypeVar("_O_co", covariant=True, default=str)
+_E_co = TypeVar("_E_co", covariant=True, default=RunError)
+_R_co = TypeVar("_R_co", covariant=True, default=LanguageModel | None)
 
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
 
 @final
-class Agent(msgspec.Struct, Generic[_T_co], frozen=True):
-    """A model with instructions and tools, as a value: it never changes, and one agent may run many times at once."""
+class Agent(Bindable[_T_co, _O_co, _E_co, _R_co], Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
+    """A model with instructions and tools, as a value: it never changes, and one agent may run many times at once.
+
+    `T` is the union of the handlers that its tools need, `O` its output, `E` what a run fails with, and `R` what else a
+    run needs: a `LanguageModel`, unless it has a model of its own.
+    """
 
     name: str
-    instructions: str | None
+    instructions: str | None = None
     """What it is told before everything else, as the system prompt."""
-    toolkit: Toolkit[Any]
-    """The tools that it may call."""
-    budget: Budget
-    options: RoundOptions
+    binding: Binding = Binding()
+    """The tools that it may call, with what comes along."""
+    model: LayerOf[Any, Any, Any] | None = None
+    """The model that it asks; None for the one around."""
+    output: Schema[Any] | None = None
+    """What its answer is; None for text."""
+    budget: Budget = Budget()
+    at_limit: AtLimit = "fail"
+    hooks: Hooks = Hooks()
+    output_retries: int = OUTPUT_RETRIES
+    options: Options = Options({})
     """How each round is asked."""
 
+    @overload
+    @staticmethod
+    def make(
+        name: str, *, toolkit: Offered[_E, _T] = ..., **options: Unpack[AgentOptions]
+    ) -> Agent[_T, str, RunError | _E]: ...
+    @overload
+    @staticmethod
+    def make(
+        name: str, *, toolkit: Offered[_E, _T] = ..., output: type[_O] | Schema[_O], **options: Unpack[AgentOptions]
+    ) -> Agent[_T, _O, RunError | _E]: ...
+    @overload
     @staticmethod
     def make(
         name: str,
         *,
-        instructions: str | None = None,
-        toolkit: Toolkit[_T] = _NO_TOOLS,
-        budget: Budget = Budget(),  # noqa: B008  # a frozen value
-        **options: Unpack[RoundOptions],
-    ) -> Agent[_T]:
+        toolkit: Offered[_E, _T] = ...,
+        model: LayerOf[LanguageModel, _E2, _R2],
+        **options: Unpack[AgentOptions],
+    ) -> Agent[_T, str, RunError | _E | _E2, _R2]: ...
+    @overload
+    @staticmethod
+    def make(
+        name: str,
+        *,
+        toolkit: Offered[_E, _T] = ...,
+        model: LayerOf[LanguageModel, _E2, _R2],
+        output: type[_O] | Schema[_O],
+        **options: Unpack[AgentOptions],
+    ) -> Agent[_T, _O, RunError | _E | _E2, _R2]: ...
+    @staticmethod
+    def make(name: str, *, toolkit: Any = _NO_TOOLS, model: Any = None, output: Any = None, **options: Any) -> Any:
         """An agent.
 
         Args:
             name: what it is called.
-            instructions: the system prompt; by default none.
-            toolkit: its tools; by default none.
-            budget: how much one run may take; by default 10 rounds.
-            options: how each round is asked, see `RoundOptions`. A `tool_choice` that demands a call holds for the
-                first round.
+            toolkit: its tools: a toolkit, which needs its handlers, or what brings them: a bound toolkit, a tool
+                source, an MCP server; by default none.
+            model: the layer of the model that it asks, built when it is first asked in a run and released with the run;
+                by default the one around. Handlers keep the one around.
+            output: the type of its answer, `answer.output`; by default text.
+            options: see `AgentOptions` and `RoundOptions`. A `tool_choice` that demands a call holds for the first
+                round.
+
+        Raises:
+            TypeError: there is no such option, or a value is none of these; the message says what to give.
+            ValueError: there is no such `at_limit`.
         """
-        return Agent(name, instructions, toolkit, budget, options)
+        hooks = Hooks(*(_several(name, options.pop(name, ())) for name in Hooks.__struct_fields__))
+        return Agent(
+            name,
+            options.pop("instructions", None),
+            Binding.of((toolkit,)),
+            _layer(model),
+            None if output is None or output is str else Schema[Any].of(output),
+            _budget(options.pop("budget", Budget())),
+            _mode(options.pop("at_limit", "fail")),
+            hooks,
+            options.pop("output_retries", OUTPUT_RETRIES),
+            Options(options),
+        )
 
-    def execute(self, prompt: PromptInput) -> EffectOf[Answer, RunError, _T_co | LanguageModel | None]:
-        """The answer to `prompt`: the model is asked until a turn calls no tool.
+    @property
+    @override
+    def builder(self) -> AgentBuilder[_T_co, _O_co, _E_co, _R_co]:
+        """The builder that binds nothing: it runs as the agent does."""
+        return AgentBuilder(self)
 
-        Fails with `BudgetExceeded` when the budget is spent first, with `AiError` when the model cannot be asked or
-        understood, and with a `ToolError` when a handler failed in failure mode `"error"`. The first and the last hold
-        the history.
-        """
-        return run_loop(self._said(prompt), self.toolkit, self.budget, self.options)
-
-    def stream(self, prompt: PromptInput) -> StreamOf[StreamPart, RunError, _T_co | LanguageModel | None]:
-        """The parts of the answer to `prompt` as they come; each round ends with its `finish`.
-
-        Leaving the stream early stops the model and the handlers. Fails as `execute`.
-        """
-        return stream_loop(self._said(prompt), self.toolkit, self.budget, self.options)
-
-    def _said(self, prompt: PromptInput) -> Prompt:
-        said = Prompt.make(prompt)
-        if self.instructions is None:
-            return said
-        told = SystemMessage(self.instructions)
-        return said if len(said) and said[0] == told else Prompt((told,)) + said  # a history of its own has them
+    @property
+    def toolkit(self) -> Toolkit[Any]:
+        """Its own tools; those of a source are known only once it is open, and not among them."""
+        return self.binding.toolkit
 
     @override
-    def __hash__(self) -> int:
-        return hash((self.name, self.instructions, self.toolkit))
+    def __repr__(self) -> str:
+        tools = f", tools=[{self.binding}]" if self.binding.offers else ""
+        return f"Agent({self.name!r}{tools})"
+
+
+def _is_layer(x: Any) -> TypeGuard[LayerOf[Any, Any, Any]]:
+    return isinstance(x, LayerOf)
+
+
+def _layer(model: Any) -> LayerOf[Any, Any, Any] | None:
+    if model is None or _is_layer(model):
+        return model
+    if isinstance(model, str):
+        said = f"from_name({model!r}) of fxai.providers gives that of a model by its name"
+    else:
+        said = "it has one, its `.layer`" if hasattr(model, "layer") else "such as fxai.providers gives"
+    raise TypeError(f"model={model!r} is no layer of a model: {said}")
+
+
+def _budget(given: Any) -> Budget:
+    if not isinstance(given, Budget):
+        raise TypeError(f"budget={given!r} is no Budget: say Budget(rounds=…), with tokens, seconds or calls")
+    return given
+
+
+def _mode(given: Any) -> AtLimit:
+    modes = get_args(AtLimit)
+    if given not in modes:
+        raise ValueError(f"at_limit is {given!r}: it is {', '.join(map(repr, modes))}")
+    return cast(AtLimit, given)
+
+
+def _several(name: str, given: Any) -> tuple[Any, ...]:
+    hooks: tuple[Any, ...] = (given,) if callable(given) else tuple(cast("Sequence[Any]", given))
+    for one in hooks:
+        if not callable(one):
+            raise TypeError(f"{name} takes functions, not {one!r}")
+    return hooks

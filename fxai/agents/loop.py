@@ -1,12 +1,16 @@
 """The loop: a model asked again and again, its calls run in between, until it is done.
 
 Ask, run the calls, append the results, ask again: until a turn calls no tool, or leaves calls open that wait for an
-approval or for somebody else, or the budget is spent. A turn that the provider paused is asked to go on. Approvals that
-the history answers are settled before the first turn.
+approval or for somebody else, or was cut; or a stop condition holds, or the budget is spent. A turn that the provider
+paused is asked to go on. Approvals that the history answers are settled before the first turn.
 
->>> from fxai.messages.part import Finish, Text
->>> is_done(Response((Text("Good day."), Finish("stop")))), is_done(Response((Finish("pause"),)))
-(True, False)
+>>> from fxai.agents.plan import RunPlan
+>>> from fxai.effects import fx
+>>> from fxai.testing import ScriptedModel, text
+>>> from fxai.tools.toolkit import Toolkit
+>>> run = run_loop(Prompt.make("Hello"), RunPlan(Toolkit.empty(), {}))
+>>> fx.run(run.provide(ScriptedModel.make([text("Good day.")]).layer)).text
+'Good day.'
 """
 
 from __future__ import annotations
@@ -14,163 +18,90 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias
 
-import msgspec
-
-from fxai.agents.answer import Answer, Step
-from fxai.agents.budget import Budget, BudgetExceeded
+from fxai.agents.answer import Answer
+from fxai.agents.beginning import begun, explaining, settling
+from fxai.agents.cut import LATE, TIME_IS_UP, closed
+from fxai.agents.failure import RunError
+from fxai.agents.plan import RunPlan
+from fxai.agents.question import Question, question
+from fxai.agents.run import Run
+from fxai.agents.streamed import OnAnswer, StreamedRun
+from fxai.agents.verdict import finished
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.channel import END
-from fxai.effects.effect import EffectOf, FailCause, FlatMap, Generate, Succeed, Suspend
+from fxai.effects.effect import EffectOf, FailCause, Fetch, Generate, Suspend
+from fxai.effects.scope import Scope
 from fxai.effects.stream import StreamOf
-from fxai.messages.errors import AiError
-from fxai.messages.fold import fold
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
-from fxai.messages.response import Response
-from fxai.models.answered import shown
-from fxai.models.choice import ToolChoice, ToolChoices
-from fxai.models.language_model import LanguageModel, RoundOptions, stream_round, text_round
-from fxai.tools.failure import CallFailure, ToolError
-from fxai.tools.toolkit import Toolkit
+from fxai.models.answered import concerns
+from fxai.models.language_model import LanguageModel
+from fxai.models.resolve import Turn, with_responses
 
-__all__ = ["RunError", "run_loop", "stream_loop"]
+__all__ = ["run_loop", "stream_loop"]
 
-RunError: TypeAlias = AiError | ToolError | BudgetExceeded
-"""What can go wrong in a run."""
+_Steps: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
 
 
-def run_loop(
-    prompt: Prompt, toolkit: Toolkit[Any], budget: Budget, options: RoundOptions
-) -> EffectOf[Answer, RunError, Any]:
-    """The answer of a run that starts from `prompt`."""
+def run_loop(prompt: Prompt, plan: RunPlan) -> EffectOf[Answer[Any], RunError, Any]:
+    """The answer of a run that starts from `prompt` and goes as `plan` says."""
 
-    def loop() -> Generator[EffectOf[Any, Any, Any], Any, Answer]:
-        response: Response = yield _remembering(LanguageModel.generate_text(prompt, toolkit=toolkit, **options), prompt)
-        history, steps, asked = prompt.with_response(response.content), [Step(1, response)], options
-        told = shown(history)  # to the model: the same one, unless approvals are settled in it
-        while not is_done(response):
-            if len(steps) >= budget.rounds:
-                yield _exceeded(budget, history)
-            asked = later(asked)
-            response = yield _remembering(text_round(told, toolkit, asked, settling=False), history)
-            steps.append(Step(len(steps) + 1, response))
-            history, told = _grown(history, told, response)
-        return Answer(tuple(steps), history)
+    def start() -> EffectOf[Any, Any, Any]:
+        run = Run(prompt, plan)
+        looped = explaining(run, Generate(_loop, (run,), {}))
+        if not plan.prepare_step:
+            return looped
+        run.scope = Scope()
+        return looped.on_exit(run.scope.close)
 
-    return Generate(loop, (), {})
-
-
-def _grown(history: Prompt, told: Prompt, response: Response) -> tuple[Prompt, Prompt]:
-    """What was said, and what the model is told of it, with a turn more."""
-    messages = fold(response.content)
-    grown = history.extend(messages)
-    return grown, grown if told is history else told.extend(messages)
-
-
-def is_done(response: Response) -> bool:
-    """Whether it is not the model's turn: a call is open, which somebody else answers; or it called none and ended."""
-    reason, ours, answered = "unknown", list[str](), set[str]()
-    for part in response.content:
-        if part.type == "tool-call":
-            if not part.provider_executed:
-                ours.append(part.id)
-        elif part.type == "tool-result":
-            answered.add(part.id)
-        elif part.type == "finish":
-            reason = part.reason
-
-    if not ours:
-        return reason != "pause"
-    return reason == "pending" or not answered.issuperset(ours)
-
-
-def later(options: RoundOptions) -> RoundOptions:
-    """The options after the first round: a call that was demanded has been made."""
-    choice = options.get("tool_choice", "auto")
-    if choice == "auto":
-        return options
-    if isinstance(choice, ToolChoice):
-        narrowed = ToolChoice(choice.names)
-        following: ToolChoices = "auto" if choice.mode == "tool" else narrowed
-    else:
-        following = "auto" if choice == "required" else choice
-    return options if following == choice else {**options, "tool_choice": following}
-
-
-def _exceeded(budget: Budget, history: Prompt) -> EffectOf[Any, BudgetExceeded]:
-    return FailCause(Cause((Fail(BudgetExceeded("rounds", budget.rounds, history)),)))
-
-
-def _remembering(turn: EffectOf[Any, Any, Any], history: Prompt) -> EffectOf[Any, Any, Any]:
-    return turn.map_error(lambda error: _with_history(error, history))
-
-
-def _with_history(error: Any, history: Prompt) -> Any:
-    if not isinstance(error, CallFailure):
-        return error
-    said = () if error.response is None else error.response.content
-    return msgspec.structs.replace(error, history=history.with_response(said))
+    return Suspend(start)
 
 
 def stream_loop(
-    prompt: Prompt, toolkit: Toolkit[Any], budget: Budget, options: RoundOptions
+    prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None = None
 ) -> StreamOf[StreamPart, RunError, Any]:
-    """The parts of a run that starts from `prompt`, as they come; each round ends with its `finish`."""
-    return StreamOf(Suspend(lambda: Succeed(_Streamed(prompt, toolkit, budget, options).pull)))
+    """The parts of a run that starts from `prompt` and goes as `plan` says; each round ends with its `finish`.
+
+    Args:
+        prompt: what was said before.
+        plan: how it goes.
+        on_answer: is told the answer, before the last `finish` is given; what it fails with fails the stream. A run
+            that fails, or whose reader leaves before, has none.
+    """
+    return StreamOf(Suspend(lambda: StreamedRun(Run(prompt, plan), on_answer).open()))
 
 
-class _Streamed:
-    """One streamed run: the round that is read, and how it goes on from there."""
-
-    __slots__ = ("_budget", "_done", "_history", "_options", "_parts", "_round", "_rounds", "_told", "_toolkit", "pull")
-
-    def __init__(self, prompt: Prompt, toolkit: Toolkit[Any], budget: Budget, options: RoundOptions) -> None:
-        self._history = self._told = prompt
-        self._toolkit = toolkit
-        self._budget = budget
-        self._options = options
-        self._parts: list[StreamPart] = []
-        self._round: EffectOf[Any, Any, Any] | None = None
-        self._rounds = 0
-        self._done = False
-        self.pull: EffectOf[Any, Any, Any] = Suspend(self._following)
-
-    def _following(self) -> EffectOf[Any, Any, Any]:
-        if self._done:
-            return Succeed(END)
-        if self._round is None:
-            return self._open()
-        return FlatMap(_remembering(self._round, self._history), self._seen)
-
-    def _open(self) -> EffectOf[Any, Any, Any]:
-        if self._rounds:
-            stream = stream_round(self._told, self._toolkit, self._options, settling=False)
+def _loop(run: Run) -> _Steps:
+    yield from begun(run)
+    if concerns(run.history):
+        yield from settling(run, None)
+    while run.goes_on:
+        asked = question(run)
+        if not isinstance(asked, Question):
+            asked = yield asked
+        response = None if asked is LATE else (yield from _round(run, asked))
+        if response is None:
+            run.exceed("seconds")
         else:
-            stream = LanguageModel.stream_text(self._history, toolkit=self._toolkit, **self._options)
+            yield from finished(run, response)
+    if run.failure is not None:
+        yield FailCause(Cause((Fail(run.failure),)))
+    return run.answer
 
-        def opened(pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-            self._round = pull
-            self._rounds += 1
-            self._parts = []
-            return self.pull
 
-        return FlatMap(_remembering(stream.pull(), self._history), opened)
-
-    def _seen(self, part: Any) -> EffectOf[Any, Any, Any]:
-        if part is not END:
-            self._parts.append(part)
-            return Succeed(part)
-
-        response = Response.from_stream(self._parts)
-        if self._rounds == 1:
-            self._history = self._history.with_response(response.content)
-            self._told = shown(self._history)
-        else:
-            self._history, self._told = _grown(self._history, self._told, response)
-        self._round = None
-        self._options = later(self._options)
-        if is_done(response):
-            self._done = True
-        elif self._rounds >= self._budget.rounds:
-            return _exceeded(self._budget, self._history)
-        return self.pull
+def _round(run: Run, asked: Question) -> _Steps:
+    """One round: the model's turn and the results of its calls; None where the time was up before the turn was."""
+    model = asked.model or run.model or (yield Fetch(LanguageModel))
+    parts = yield run.cut(model.ask(asked.request))
+    if parts is LATE:
+        return None
+    if not asked.resolves:
+        return Turn(parts, asked.resolution).response()
+    turn = Turn(run.limited(parts, asked.resolution), asked.resolution)
+    running = turn.resolve()
+    late = yield run.cut(running if asked.layer is None else running.provide(asked.layer))
+    response = run.ordered(turn.response())
+    if late is LATE:
+        response = closed(response, TIME_IS_UP, asked.resolution)
+    if turn.failed is not None:
+        yield FailCause(with_responses(turn.failed, response))
+    return response

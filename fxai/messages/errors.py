@@ -33,7 +33,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, final
+from typing import Any
 
 import msgspec
 from returns.result import Result
@@ -93,9 +93,8 @@ __all__ = [
 ]
 
 
-@final
 class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forbid_unknown_fields=True):
-    """What went wrong with a model or on the way to it.
+    """What went wrong with a model or on the way to it. A run of an agent fails with one that holds its history.
 
     Attributes:
         module: Who reports it: the provider or the service, such as "OpenAI".

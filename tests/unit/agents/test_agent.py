@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pickle
 import tracemalloc
 from typing import Any
 
@@ -15,7 +16,7 @@ from fxai.messages import AiError, Prompt, Response
 from fxai.messages.errors import NetworkError
 from fxai.messages.part import ToolCall, ToolParamsDelta, ToolParamsStart, ToolResult
 from fxai.messages.usage import Usage
-from fxai.models import ToolChoice
+from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, call, fails, finish, text
 from fxai.tools import HandlerFailed, Tool, Toolkit, UnknownTool
 from tests.unit.models.rounds import Desk
@@ -203,12 +204,13 @@ def test_a_paused_turn_is_asked_to_go_on(backend: Backend) -> None:
     assert [m.role for m in model.requests[1].prompt] == ["user", "assistant"]
 
 
-def test_a_turn_that_was_cut_after_calls_is_asked_again(backend: Backend) -> None:
-    """Its calls are answered as interrupted, so the model can make them again."""
-    ended, model = _run([[call("add", ONE), finish("length")], text("ok")], backend)
+def test_a_turn_that_was_cut_ends_the_run(backend: Backend) -> None:
+    """Its calls are answered as interrupted; to ask again would come to the same."""
+    ended, model = _run([[call("add", ONE), finish("length")], text("never")], backend)
 
-    assert ended.value.text == "ok"
-    assert "execution-interrupted" in model.requests[1].prompt.to_json()
+    assert (ended.value.finish_reason, ended.value.ended) == ("length", "done")
+    assert "execution-interrupted" in ended.value.history.to_json()
+    assert len(model.requests) == 1
 
 
 def test_provider_executed_calls_need_no_other_round() -> None:
@@ -317,14 +319,101 @@ def test_a_stream_has_a_budget_too(backend: Backend) -> None:
 
 
 def test_an_agent_is_a_value() -> None:
-    """It compares and hashes, refuses changes, and two of the same are one."""
+    """It compares and hashes, refuses changes, can be pickled, and two of the same are one."""
     kit = Toolkit.make(add)
-    agent: Any = Agent.make("a", instructions="x", toolkit=kit, temperature=0.1)
+    agent: Any = Agent.make("a", instructions="x", toolkit=kit, temperature=0.1, output=int)
 
-    assert agent == Agent.make("a", instructions="x", toolkit=kit, temperature=0.1)
-    assert hash(agent) == hash(Agent.make("a", instructions="x", toolkit=kit))
+    assert agent == Agent.make("a", instructions="x", toolkit=kit, temperature=0.1, output=int)
+    assert hash(agent) == hash(Agent.make("a", instructions="x", toolkit=kit, temperature=0.1, output=int))
+    assert pickle.loads(pickle.dumps(agent)) == agent
+    assert agent != Agent.make("a", instructions="x", toolkit=kit, temperature=0.2, output=int)
+    assert repr(agent) == "Agent('a', tools=[add])"
     with pytest.raises(AttributeError):
         agent.name = "b"
+
+
+def test_options_are_frozen() -> None:
+    """What was given can be changed later, and nothing that the agent shows can."""
+    given: dict[str, Any] = {"acme": {"tags": ["a"]}}
+    agent = Agent.make("a", provider_options=given)
+    given["acme"]["tags"].append("b")
+    shown: Any = agent.options
+
+    assert dict(agent.options) == {"provider_options": {"acme": {"tags": ["a"]}}}
+    with pytest.raises(TypeError):
+        shown["temperature"] = 1
+    with pytest.raises(TypeError):
+        shown["provider_options"]["acme"]["more"] = 1
+    with pytest.raises((TypeError, AttributeError)):
+        shown["provider_options"]["acme"]["tags"].append("c")
+
+
+def test_an_option_that_there_is_not_is_refused() -> None:
+    """The message says which there are."""
+    make: Any = Agent.make
+
+    with pytest.raises(TypeError, match=r"no option 'temprature': there are .*temperature"):
+        make("a", temprature=1)
+    with pytest.raises(TypeError, match="on_step takes functions, not 3"):
+        make("a", on_step=[3])
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"model": "openai:gpt-5"}, r"from_name\('openai:gpt-5'\) of fxai.providers"),
+        ({"model": ScriptedModel.make([])}, r"it has one, its `\.layer`"),
+        ({"model": 3}, r"such as fxai\.providers gives"),
+        ({"budget": 3}, r"say Budget\(rounds=…\)"),
+        ({"toolkit": "search"}, "give the tool itself, not its name"),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(option: dict[str, Any], said: str) -> None:
+    """The message says what to give."""
+    make: Any = Agent.make
+
+    with pytest.raises(TypeError, match=said):
+        make("a", **option)
+    with pytest.raises(ValueError, match="at_limit is 'stop': it is 'fail', 'answer', 'last_text'"):
+        make("a", at_limit="stop")
+
+
+def test_an_output_type_makes_the_answer_typed(backend: Backend) -> None:
+    """The model is shown its schema; `str` is text."""
+    agent = Agent.make("a", output=list[int])
+    model = ScriptedModel.make([text("[1, 2]")])
+    answer = fx.run(agent.execute("?").provide(model.layer), backend=backend)
+
+    assert answer.output == [1, 2]
+    assert model.requests[0].response_schema is not None
+    assert Agent.make("a", output=str) == Agent.make("a")
+
+
+def test_an_agent_has_a_model_of_its_own(backend: Backend) -> None:
+    """Without one around it is asked, streamed or not, and released with the run."""
+    model = ScriptedModel.make([text("one"), text("two")])
+    agent = Agent.make("a", model=model.layer)
+    answer = fx.run(agent.execute("?"), backend=backend)
+    parts = fx.run(agent.stream("?").collect(), backend=backend)
+
+    assert answer.text == "one"
+    assert Response.from_stream(parts).text == "two"
+
+
+def test_an_agents_own_model_is_asked_and_the_one_around_is_the_handlers(backend: Backend) -> None:
+    """What a handler asks of a `LanguageModel` is asked of the one that the program was given."""
+    own = ScriptedModel.make([call("ask", {}), text("done")] * 2)
+    around = ScriptedModel.make([text("from around")] * 2)
+    ask = Tool.make("ask", success=str)
+    heard = ask.handler(lambda _: LanguageModel.generate_text("?").map(lambda said: said.text).or_die())
+    agent = Agent.make("a", toolkit=Toolkit.make(ask), model=own.layer)
+    program = agent.execute("go").provide(heard).provide(around.layer)
+    streamed = agent.stream("go").provide(heard).provide(around.layer)
+    answer = fx.run(program, backend=backend)
+    fx.run(streamed.drain(), backend=backend)
+
+    assert answer.steps[0].results[0].result == "from around"
+    assert (len(own.requests), len(around.requests)) == (4, 2)
 
 
 def test_runs_of_one_agent_do_not_mix(backend: Backend) -> None:

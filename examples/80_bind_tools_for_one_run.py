@@ -1,0 +1,89 @@
+"""Tools for one run: an agent with more tools, with other tools, with a source that is open for the run, and with none.
+
+What is bound is a value, the agent stays as it is, and handlers come along where they can.
+Run it: `python examples/80_bind_tools_for_one_run.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Never
+
+import msgspec
+from returns.result import Result, Success
+
+from fxai import Agent, AgentBuilder, BoundToolkit, Gen, Scope, Tool, Toolkit, ToolSource, fx, tool
+from fxai.testing import ScriptedModel, call, text
+from fxai.tools.method import MethodsOf
+
+
+class Sum(msgspec.Struct, frozen=True):
+    """Two numbers."""
+
+    a: int
+    b: int
+
+
+add = Tool.make("add", description="Adds two integers.", parameters=Sum, success=int)
+
+
+def on_add(given: Sum) -> Result[int, Never]:
+    """The sum."""
+    return Success(given.a + given.b)
+
+
+@tool
+def double(n: int) -> int:
+    """Doubles a number."""
+    return 2 * n
+
+
+class Shelf:
+    """A shelf of books."""
+
+    def __init__(self, books: dict[str, str]) -> None:
+        self.books = books
+
+    def author(self, title: str) -> str:
+        """Says who wrote a book."""
+        return self.books.get(title, "nobody that I know")
+
+
+@fx.gen
+def library() -> Gen[BoundToolkit[MethodsOf[Shelf]], Never, Scope]:
+    """A source: the shelf is there while the run goes on."""
+    books = {"Emma": "Jane Austen"}
+    opened = fx.sync(lambda: print("  the library opens"))
+    yield from fx.acquire_release(opened, lambda _: fx.sync(lambda: print("  the library closes")))
+    return Toolkit.from_object(Shelf(books))
+
+
+agent = Agent.make("clerk", instructions="You help.", toolkit=Toolkit.make(add))
+adds = add.handler(on_add)
+
+
+def show(title: str, bound: AgentBuilder[Never, str], model: ScriptedModel) -> None:
+    """Runs it once, and shows which tools the model had and what came of it."""
+    print(f"{title}: {bound!r}")
+    answer = fx.run(bound.execute("?").provide(model.layer))
+    for result in (result for step in answer.steps for result in step.results):
+        print(f"  {result.name} gave {result.result!r}")
+    print(f"  the model had {[one.name for one in model.requests[0].tools]} and said: {answer.text}")
+
+
+def main() -> None:
+    """One agent, four runs."""
+    own = ScriptedModel.make([call("add", {"a": 2, "b": 3}), call("double", {"n": 5}), text("10.")])
+    both = fx.run(agent.with_tools(double).execute("Twice 2 + 3?").provide(adds).provide(own.layer))
+    print(f"with one more: {[one.name for one in own.requests[0].tools]}, and the answer is {both.text}")
+
+    bare = agent.without_tools()
+    show("without its own", bare, ScriptedModel.make([text("Good day.")]))
+    show("with another", bare.with_tools(double), ScriptedModel.make([call("double", {"n": 21}), text("42.")]))
+    source = ToolSource(library())
+    asked = [call("Shelf.author", {"title": "Emma"}), text("Jane Austen wrote it.")]
+    show("with a source", bare.with_tools(source), ScriptedModel.make(asked))
+    print(f"and the agent has {[one.name for one in agent.tools]}, as before")
+
+
+if __name__ == "__main__":
+    main()

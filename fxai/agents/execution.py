@@ -1,0 +1,214 @@
+"""Executions: one run of an agent, from its tools being opened to its turn being committed.
+
+A run is told the instructions, what its memory holds and what is said, in this order. Sources of tools are opened for
+it and closed after it, however it ended. What it said is committed to the memory when it has succeeded.
+
+>>> from fxai.effects import fx
+>>> from fxai.testing import ScriptedModel, text
+>>> from fxai.tools.toolkit import Toolkit
+>>> brief = Execution(RunPlan(Toolkit.empty(), {}), Binding(), instructions="Be brief.")
+>>> fx.run(brief.answer("Hello").provide(ScriptedModel.make([text("Good day.")]).layer)).history.system()
+'Be brief.'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from itertools import islice, takewhile
+from typing import Any, Self, TypeAlias, final
+
+import msgspec
+
+from fxai.agents.answer import Answer
+from fxai.agents.binding import Binding
+from fxai.agents.loop import run_loop, stream_loop
+from fxai.agents.memory import Memory
+from fxai.agents.plan import RunPlan
+from fxai.agents.recall import recalled
+from fxai.agents.setup import StepSetup
+from fxai.effects.context import ContextOf, Key
+from fxai.effects.effect import Ask, EffectOf, Fetch, Generate, Succeed, Within
+from fxai.effects.layer import LayerOf
+from fxai.effects.scope import scoped
+from fxai.effects.stream import StreamOf
+from fxai.messages.content import ToolResultPart
+from fxai.messages.fold import fold
+from fxai.messages.message import SystemMessage
+from fxai.messages.part import StreamPart
+from fxai.messages.placement import placed
+from fxai.messages.prompt import Prompt, PromptInput
+from fxai.models.language_model import LanguageModel
+from fxai.tools.source import BoundToolkit
+
+__all__ = ["Execution", "Remembering"]
+
+_Commit: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
+
+
+@final
+class Remembering(msgspec.Struct, frozen=True):
+    """Which memory a run has, and whether it adds to it."""
+
+    memory: Memory | Key[Any, Memory]
+    """A memory, or the key of the service that is one."""
+    auto_append: bool = True
+
+    def opened(self) -> EffectOf[Memory, Any, Any]:
+        """The memory."""
+        return Succeed(self.memory) if isinstance(self.memory, Memory) else Fetch(self.memory.__fx_key__())
+
+
+@final
+class Execution(msgspec.Struct, frozen=True):
+    """One run to be: its plan, its tools, and what it is told before it is asked."""
+
+    plan: RunPlan
+    binding: Binding
+    instructions: str | None = None
+    model: LayerOf[Any, Any, Any] | None = None
+    """The model that the steps are asked of; None for the one around. Handlers keep the one around, if there is one."""
+    remembering: Remembering | None = None
+
+    def answer(self, prompt: PromptInput) -> EffectOf[Answer[Any], Any, Any]:
+        """The answer to `prompt`."""
+        said, model = Prompt.make(prompt), self.model
+        if model is None:
+            return self._whole(said)
+
+        def asking(around: ContextOf[Any]) -> EffectOf[Answer[Any], Any, Any]:
+            return self._whole(said).provide(model) if _is_alone(around) else self._asking(model)._whole(said)
+
+        return Within(asking)
+
+    def parts(self, prompt: PromptInput) -> StreamOf[StreamPart, Any, Any]:
+        """The parts of the answer to `prompt`, as they come."""
+        said, model = Prompt.make(prompt), self.model
+        if model is None:
+            return self._streamed(said)
+
+        def asking(around: ContextOf[Any]) -> StreamOf[StreamPart, Any, Any]:
+            return self._streamed(said).provide(model) if _is_alone(around) else self._asking(model)._streamed(said)
+
+        return StreamOf.unwrap(Ask(asking))
+
+    def _asking(self, model: LayerOf[Any, Any, Any]) -> Self:
+        """The same, each step asked of the model. Handlers keep the one around, which sub-agents may need."""
+        plan = msgspec.structs.replace(self.plan, prepare_step=(_Asking(model), *self.plan.prepare_step))
+        return msgspec.structs.replace(self, plan=plan)
+
+    # -- what it may do
+
+    def _whole(self, said: Prompt) -> EffectOf[Answer[Any], Any, Any]:
+        if self.binding.is_plain:
+            return self._answer(said, self._plan(None))
+
+        def run(opened: BoundToolkit[Any, Any, Any]) -> EffectOf[Answer[Any], Any, Any]:
+            return self._answer(said, self._plan(opened)).provide(opened.layer)
+
+        return scoped(self.binding.open().flat_map(run))
+
+    def _streamed(self, said: Prompt) -> StreamOf[StreamPart, Any, Any]:
+        if self.binding.is_plain:
+            return self._parts(said, self._plan(None))
+
+        def run(opened: BoundToolkit[Any, Any, Any]) -> StreamOf[StreamPart, Any, Any]:
+            return self._parts(said, self._plan(opened)).provide(opened.layer)
+
+        return StreamOf.unwrap(self.binding.open().map(run))
+
+    def _plan(self, opened: BoundToolkit[Any, Any, Any] | None) -> RunPlan:
+        if opened is None:
+            return msgspec.structs.replace(self.plan, toolkit=self.binding.toolkit)
+        now = opened.now if opened.is_live else None
+        return msgspec.structs.replace(self.plan, toolkit=opened.toolkit, tools_now=now)
+
+    # -- what it is told, and what is kept of it
+
+    def _answer(self, said: Prompt, plan: RunPlan) -> EffectOf[Answer[Any], Any, Any]:
+        if self.remembering is None:
+            return run_loop(_told(self.instructions, said), plan)
+
+        def run(begun: tuple[Prompt, _Commit]) -> EffectOf[Answer[Any], Any, Any]:
+            prompt, commit = begun
+            return run_loop(prompt, plan).tap(commit)
+
+        return self._begun(said, self.remembering).flat_map(run)
+
+    def _parts(self, said: Prompt, plan: RunPlan) -> StreamOf[StreamPart, Any, Any]:
+        if self.remembering is None:
+            return stream_loop(_told(self.instructions, said), plan)
+
+        def run(begun: tuple[Prompt, _Commit]) -> StreamOf[StreamPart, Any, Any]:
+            prompt, commit = begun
+            return stream_loop(prompt, plan, on_answer=commit)
+
+        return StreamOf.unwrap(self._begun(said, self.remembering).map(run))
+
+    def _begun(self, said: Prompt, remembering: Remembering) -> EffectOf[tuple[Prompt, _Commit], Any, Any]:
+        """What the run is told, and what commits its answer."""
+
+        def begin() -> Generator[EffectOf[Any, Any, Any], Any, tuple[Prompt, _Commit]]:
+            memory: Memory = yield remembering.opened()
+            past: Prompt = yield memory.load()
+            systems = Prompt(takewhile(lambda one: one.role == "system", said))
+            new = Prompt(islice(said, len(systems), None))
+            told = _told(self.instructions, systems) + recalled(past, new) + new
+
+            def commit(answer: Answer[Any]) -> EffectOf[Any, Any, Any]:
+                if not _is_success(answer):
+                    return Succeed(None)
+                committed = memory.commit(_since(told, new, answer))
+                return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=answer.history))
+
+            return told, commit if remembering.auto_append else _keep_nothing
+
+        return Generate(begin, (), {})
+
+
+def _is_alone(around: ContextOf[Any]) -> bool:
+    """Whether there is no model around."""
+    return around.find(LanguageModel) is None
+
+
+@final
+class _Asking(msgspec.Struct, frozen=True):
+    """Has each step asked of a model."""
+
+    model: LayerOf[Any, Any, Any]
+
+    def __call__(self, setup: StepSetup) -> StepSetup:
+        return setup.with_model(self.model)
+
+
+def _told(instructions: str | None, said: Prompt) -> Prompt:
+    if instructions is None:
+        return said
+    told = SystemMessage(instructions)
+    return said if len(said) and said[0] == told else Prompt((told,)) + said  # a history of its own has them
+
+
+def _keep_nothing(_: Answer[Any]) -> EffectOf[Any, Any, Any]:
+    return Succeed(None)
+
+
+def _is_success(answer: Answer[Any]) -> bool:
+    """Whether it is worth remembering: a run that should have given an output and gave none is not."""
+    return not answer.typed or answer.value is not msgspec.UNSET or answer.ended == "pending"
+
+
+def _since(told: Prompt, said: Prompt, answer: Answer[Any]) -> Prompt:
+    """What the run said: `said`, and all that is behind it in the whole conversation.
+
+    Results of calls that `said` approved are put behind it; in the whole conversation they may be further up.
+    """
+    early = _early(answer)
+    since = len(placed(told, early)) if early else len(told)
+    return Prompt(placed(said, early) if early else said).extend(islice(answer.history, since, None))
+
+
+def _early(answer: Answer[Any]) -> list[ToolResultPart]:
+    """The results that stand before the model's first turn: those of calls that were approved."""
+    turn = fold(answer.steps[0].response.content)
+    if not turn or turn[0].role != "tool":
+        return []
+    return [part for part in turn[0].content if part.type == "tool-result"]

@@ -1,0 +1,224 @@
+"""Sub-agents: an agent as a tool of another one, which is given its answer and nothing of how it came about.
+
+>>> from fxai.agents.agent import Agent
+>>> from fxai.effects import fx
+>>> from fxai.testing import ScriptedModel, call, text
+>>> poet = Agent.make("poet", model=ScriptedModel.make([text("Roses are red.")]).layer)
+>>> model = ScriptedModel.make([call("poet", {"prompt": "On roses."}), text("Here it is.")])
+>>> editor = Agent.make("editor").with_tools(poet.as_tool(description="Writes a verse."))
+>>> answer = fx.run(editor.execute("A verse, please.").provide(model.layer))
+>>> answer.steps[0].results[0].result, answer.text
+('Roses are red.', 'Here it is.')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Never, TypeAlias, cast, final
+
+import msgspec
+from typing_extensions import TypeVar, override
+
+from fxai.agents.answer import Answer
+from fxai.agents.budget import BudgetExceeded
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.clock import Clock
+from fxai.effects.effect import EffectOf, FailCause, Fetch, Succeed
+from fxai.effects.layer import LayerOf
+from fxai.messages.errors import AiError
+from fxai.messages.prompt import PromptInput
+from fxai.schema.codec import Schema
+from fxai.schema.fault import SchemaError
+from fxai.tools.failure import CallFailure
+from fxai.tools.handler import CallContext, HandlerOf
+from fxai.tools.options import ToolOptions
+from fxai.tools.source import BoundToolkit, Gives, ToolSource
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from fxai.agents.builder import AgentBuilder
+
+__all__ = ["SubAgent", "SubAgentFailed", "SubAgentReason", "SubAgentReport", "SubAgentRequest", "sub_agent_of"]
+
+_P = TypeVar("_P")
+_O = TypeVar("_O")
+_R_co = TypeVar("_R_co", covariant=True)
+
+SubAgentReason: TypeAlias = Literal["budget", "model", "tool", "pending", "output", "other"]
+"""Why an agent gave no answer.
+
+`budget`: its budget, or the time of the run that called it, was spent. `model`: its model could not be asked or
+understood. `tool`: one of its tools failed. `pending`: calls of its tools wait for an approval or for somebody else.
+`output`: it ended before there was an output of its type. `other`: its memory or a source of its tools failed.
+"""
+
+
+@final
+class SubAgentRequest(msgspec.Struct, frozen=True):
+    """The parameters of a tool that is an agent, unless others are given."""
+
+    prompt: Annotated[str, msgspec.Meta(description="What it is to do, with everything that it needs to know for it.")]
+
+
+@final
+class SubAgentReport(msgspec.Struct, frozen=True):
+    """What a model is told of an agent that gave no answer."""
+
+    agent: str
+    reason: SubAgentReason
+    message: str
+    """What happened, and what to do."""
+
+
+@final
+class SubAgentFailed(msgspec.Struct, frozen=True):
+    """The failure of a tool that is an agent: which one, and why. A model is told all of it but the `error`."""
+
+    agent: str
+    reason: SubAgentReason
+    message: str
+    """What happened, and what to do."""
+    error: Any = None
+    """What its run failed with, or the answer that was none, with its whole conversation. It stays in this process."""
+
+    @override
+    def __str__(self) -> str:
+        return self.message
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.agent, self.reason, self.message))
+
+
+def _reported(failed: SubAgentFailed) -> SubAgentReport:
+    return SubAgentReport(failed.agent, failed.reason, failed.message)
+
+
+def _read(report: SubAgentReport) -> SubAgentFailed:
+    return SubAgentFailed(report.agent, report.reason, report.message)
+
+
+_FAILURE: Schema[SubAgentFailed] = Schema.of(
+    Annotated[SubAgentFailed, Schema.codec(wire=SubAgentReport, decode=_read, encode=_reported)]
+)
+
+
+@final
+class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
+    """An agent as a tool: `.tool`, and `.layer`, its handler. It goes wherever tools with their handlers go.
+
+    A call is a run of the agent. Its answer is the tool's success; what its run fails with is a `SubAgentFailed`, which
+    a model is told in words, without anything that was said in the run. The time of the run that calls it bounds this
+    one, and a cancellation of that one cancels this. It cannot wait for approvals: where a call of its own tools
+    does, it fails.
+    """
+
+    runs: AgentBuilder[Any, _O, Any, Any]
+    """What is run."""
+    tool: Tool[_P, _O, SubAgentFailed]
+    prompt: Callable[[Any], PromptInput]
+    """What it is asked, of the parameters."""
+
+    @property
+    def layer(self) -> LayerOf[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
+        """The layer of the tool's handler, which needs what a run of the agent does."""
+        layer: LayerOf[Any, Never, Any] = self.tool.handler(self._answer)
+        return layer
+
+    @property
+    def bound(self) -> BoundToolkit[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
+        """The toolkit of this tool alone, with its layer."""
+        return BoundToolkit.of(Toolkit.make(self.tool), self.layer, origin=self)
+
+    def __fx_gives__(self) -> Gives[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
+        """For checkers: what it gives."""
+        raise NotImplementedError
+
+    def __fx_bound__(self) -> BoundToolkit[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
+        """The toolkit of this tool alone, with its layer."""
+        return self.bound
+
+    def __fx_source__(self) -> ToolSource[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
+        """The source that it is."""
+        return self.bound.source
+
+    # -- a call
+
+    def _answer(self, params: Any, call: CallContext) -> EffectOf[_O, SubAgentFailed, Any]:
+        name, prompt = self.runs.agent.name, self.prompt(params)
+        until = call.deadline
+
+        def run(runs: AgentBuilder[Any, _O, Any, Any]) -> EffectOf[_O, SubAgentFailed, Any]:
+            answered = runs.execute(prompt).map_error(lambda error: _failure(name, error))
+            return answered.flat_map(lambda answer: _output(name, answer))
+
+        if until is None:
+            return run(self.runs)
+        clock: EffectOf[Clock, Never, Any] = Fetch(Clock)
+        return clock.flat_map(lambda now: _within(self.runs, until - now.monotonic(), run))
+
+
+def sub_agent_of(
+    runs: AgentBuilder[Any, Any, Any, Any], name: str | None, parameters: Any, prompt: Any, options: ToolOptions
+) -> SubAgent[Any, Any, Any]:
+    """`agent.as_tool(…)`."""
+    if (parameters is None) != (prompt is None):
+        raise SchemaError("an agent with parameters of its own needs `prompt` too, which says what it is asked of them")
+    agent = runs.agent
+    given: Any = {"description": f"Asks the agent {agent.name!r}.", "failure_mode": "return", **options}
+    tool: Tool[Any, Any, SubAgentFailed] = Tool.make(
+        agent.name if name is None else name,
+        parameters=SubAgentRequest if parameters is None else parameters,
+        success=Schema[Any].of(str) if agent.output is None else agent.output,
+        failure=_FAILURE,
+        **given,
+    )
+    return SubAgent(runs, tool, _asked if prompt is None else prompt)
+
+
+def _asked(request: SubAgentRequest) -> PromptInput:
+    return request.prompt
+
+
+def _within(runs: AgentBuilder[Any, Any, Any, Any], seconds: float, run: Callable[[Any], Any]) -> Any:
+    """The run of the agent, in the seconds that are left, or fewer where its own budget says so."""
+    agent = runs.agent
+    if seconds <= 0:
+        return _fail(SubAgentFailed(agent.name, "budget", f"there was no time left for the agent {agent.name!r}"))
+    own = agent.budget.seconds
+    left = seconds if own is None else min(own, seconds)
+    budget = msgspec.structs.replace(agent.budget, seconds=left)
+    return run(msgspec.structs.replace(runs, agent=msgspec.structs.replace(agent, budget=budget)))
+
+
+def _output(name: str, answer: Answer[_O]) -> EffectOf[_O, SubAgentFailed]:
+    if answer.ended == "pending":
+        waiting = ", ".join(sorted({one.name for one in answer.pending}))
+        said = f"calls of its tools wait for somebody ({waiting}), and it cannot wait; do without it, or ask the user"
+        return _fail(SubAgentFailed(name, "pending", f"the agent {name!r} gave no answer: {said}", answer))
+    if answer.typed and answer.value is msgspec.UNSET:
+        said = "it ended before it had one; ask for less, or otherwise"
+        return _fail(SubAgentFailed(name, "output", f"the agent {name!r} gave no answer: {said}", answer))
+    return Succeed(answer.output)
+
+
+def _failure(name: str, error: Any) -> SubAgentFailed:
+    """What a run failed with, in words that hold nothing of what was said in it."""
+    reason, said = _said(error)
+    return SubAgentFailed(name, reason, f"the agent {name!r} gave no answer: {said}", error)
+
+
+def _said(error: Any) -> tuple[SubAgentReason, str]:
+    if isinstance(error, BudgetExceeded):
+        return "budget", f"it was not done after {error.limit:g} {error.what}; ask for less"
+    if isinstance(error, AiError):
+        remedy = "ask again later" if error.is_retryable else "do without it"
+        return "model", f"its model could not answer ({type(error.reason).__name__}); {remedy}"
+    if isinstance(error, CallFailure):
+        return "tool", f"its tool {cast(Any, error).name!r} failed; ask otherwise, or do without it"
+    return "other", f"it could not be run ({type(error).__name__}); do without it"
+
+
+def _fail(failed: SubAgentFailed) -> EffectOf[Never, SubAgentFailed]:
+    return FailCause(Cause((Fail(failed),)))

@@ -1,0 +1,127 @@
+"""Stop conditions: when a run ends though the model would go on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fxai.agents.budget import Budget
+from fxai.agents.step import Step, Steps
+from fxai.agents.stop import HasToolCall, StepCountIs, has_tool_call, step_count_is
+from fxai.effects import fx
+from fxai.effects.runtime import Backend
+from fxai.messages import Response
+from fxai.messages.errors import NetworkError
+from fxai.testing import call, text
+from tests.unit.agents.runs import BOTH, ONE, Way, end_of, unanswered
+
+
+@BOTH
+def test_a_run_stops_after_a_number_of_steps(way: Way, backend: Backend) -> None:
+    """With what there is: an answer, and no failure. The calls of the last step were run."""
+    end = end_of(way, backend, [call("add", ONE)] * 5, stop_when=(step_count_is(2),))
+
+    assert (end.answer.ended, len(end.answer.steps), len(end.model.requests)) == ("stopped", 2, 2)
+    assert end.desk.journal.lines == ["add 1", "add 1"]
+    assert unanswered(end.answer.history) == []
+
+
+@BOTH
+def test_a_run_stops_after_a_call(way: Way, backend: Backend) -> None:
+    """Of one of the tools that are named, in the last step; it is run."""
+    turns = [call("add", ONE), [call("add", ONE), call("raw", {"the": "answer"})], text("never")]
+    end = end_of(way, backend, turns, stop_when=(has_tool_call("nope", "raw"),))
+
+    assert (end.answer.ended, len(end.answer.steps)) == ("stopped", 2)
+    assert [result.result for result in end.answer.steps[-1].results] == [3, {"the": "answer"}]
+
+
+@BOTH
+def test_any_condition_stops_it(way: Way, backend: Backend) -> None:
+    """A function of the steps, or an effect; the first that holds, and no other is asked."""
+    asked: list[str] = []
+
+    def never(steps: Steps) -> bool:
+        asked.append(f"never {len(steps)}")
+        return False
+
+    def at_two(steps: Steps) -> Any:
+        asked.append("effect")
+        return fx.checkpoint().as_(len(steps) == 2)
+
+    def last(_: Steps) -> bool:
+        asked.append("last")
+        return False
+
+    end = end_of(way, backend, [call("add", ONE)] * 5, stop_when=(never, at_two, last))
+
+    assert len(end.answer.steps) == 2
+    assert asked == ["never 1", "effect", "last", "never 2", "effect"]
+
+
+@BOTH
+def test_the_last_turn_asks_no_condition(way: Way, backend: Backend) -> None:
+    """A run that is done is done; one whose calls wait is pending."""
+    asked: list[int] = []
+
+    def always(steps: Steps) -> bool:
+        asked.append(len(steps))
+        return True
+
+    done = end_of(way, backend, [text("ok")], stop_when=(always,))
+    waits = end_of(way, backend, [call("add", ONE)], stop_when=(always,), options={"resolve_tools": False})
+
+    assert (done.answer.ended, waits.answer.ended) == ("done", "pending")
+    assert asked == []
+
+
+@BOTH
+def test_a_stop_is_no_limit(way: Way, backend: Backend) -> None:
+    """Where both would end a run, it has stopped."""
+    end = end_of(way, backend, [call("add", ONE)], stop_when=(step_count_is(1),), budget=Budget(rounds=1))
+
+    assert end.answer.ended == "stopped"
+
+
+@BOTH
+def test_a_condition_may_fail_or_be_broken(way: Way, backend: Backend) -> None:
+    """A failure is the run's, a bug is a defect."""
+
+    def broken(_: Steps) -> bool:
+        raise RuntimeError("boom")
+
+    def failing(_: Steps) -> Any:
+        return fx.fail(NetworkError("TransportError"))
+
+    ended = end_of(way, backend, [call("add", ONE)], stop_when=(failing,))
+    defect = end_of(way, backend, [call("add", ONE)], stop_when=(broken,))
+
+    assert ended.failure == NetworkError("TransportError")
+    assert [str(one) for one in defect.cause.defects] == ["boom"]
+
+
+def test_conditions_are_values() -> None:
+    """Two of the same are one; those that could never hold are refused."""
+    assert step_count_is(2) == StepCountIs(2)
+    assert has_tool_call("a", "b") == HasToolCall(("a", "b"))
+    assert len({step_count_is(2), step_count_is(2)}) == 1
+    with pytest.raises(ValueError, match="one at least"):
+        step_count_is(0)
+    with pytest.raises(ValueError, match="at least"):
+        has_tool_call()
+
+
+def test_the_steps_so_far_do_not_change() -> None:
+    """What somebody was shown stays so when the run goes on; it is a sequence."""
+    grown = [Step(1, Response()), Step(2, Response())]
+    steps = Steps(grown)
+    grown.append(Step(3, Response()))
+
+    assert (len(steps), steps[-1].number, [step.number for step in steps]) == (2, 2, [1, 2])
+    assert [step.number for step in steps[:1]] == [1]
+    assert steps == Steps(grown[:2])
+    assert hash(steps) == hash(Steps(grown[:2]))
+    assert repr(steps).startswith("Steps([Step(")
+    with pytest.raises(IndexError, match="step 2 of 2"):
+        steps[2]
