@@ -58,6 +58,25 @@ SAID = {
         "messages: weather({'city': 'Oslo'}) -> It snows in Oslo, at -3 degrees.",
         "local: ",
     ],
+    "80_bind_tools_for_one_run.py": [
+        "with one more: ['add', 'double'], and the answer is 10.",
+        "the model had [] and said: Good day.",
+        "the library opens\n  the library closes\n  Shelf.author gave 'Jane Austen'",
+        "and the agent has ['add'], as before",
+    ],
+    "90_mcp_both_sides.py": [
+        'Asked: May the tool order run with these arguments? {"name":"tea","pieces":9}',
+        "shop_look gave {'name': 'tea', 'pieces': 3}",
+        "shop_look failed with {'type': 'mcp-tool-error', 'tool': 'look'",
+        "shop_order gave 9 of tea are on their way",
+        "Answer: There are 3 packs of tea",
+    ],
+    "95_a_git_server_and_a_local_model.py": [
+        "git_log {'repo_path': '.', 'max_count': 2}",
+        "  | Message: Bake four loaves",
+        "  | Message: Add the oven",
+        "Steps: 2. Answer: ",
+    ],
 }
 
 PROGRAM = """

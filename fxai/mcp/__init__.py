@@ -1,0 +1,49 @@
+"""Floor 6. MCP: servers of others as sources of tools, and tools of ours as a server for others.
+
+A server is opened for as long as its tools are needed. The official SDK, which the extra `mcp` brings, is imported when
+one is opened.
+
+>>> from fxai import mcp
+>>> mcp.stdio("uvx", "mcp-server-time").prefix("clock_")
+McpServer('mcp-server-time', 'uvx mcp-server-time', prefix='clock_')
+"""
+
+from __future__ import annotations
+
+from fxai.mcp.client import McpServer, http, stdio
+from fxai.mcp.connection import Change, Connection, McpHandler, ServerInfo
+from fxai.mcp.definition import Refused, ToolDefinition
+from fxai.mcp.elicitation import ElicitAnswer, Elicitation
+from fxai.mcp.failure import McpCallError, McpError, McpToolError
+from fxai.mcp.limit import McpLimits
+from fxai.mcp.pin import Pins
+from fxai.mcp.server import ToolServer, http_app, serve_http, serve_stdio
+from fxai.mcp.server_option import CannotListen, Defect, HttpOptions, HttpServerOptions, ServerOptions
+
+__all__ = [
+    "CannotListen",
+    "Change",
+    "Connection",
+    "Defect",
+    "ElicitAnswer",
+    "Elicitation",
+    "HttpOptions",
+    "HttpServerOptions",
+    "McpCallError",
+    "McpError",
+    "McpHandler",
+    "McpLimits",
+    "McpServer",
+    "McpToolError",
+    "Pins",
+    "Refused",
+    "ServerInfo",
+    "ServerOptions",
+    "ToolDefinition",
+    "ToolServer",
+    "http",
+    "http_app",
+    "serve_http",
+    "serve_stdio",
+    "stdio",
+]

@@ -1,0 +1,228 @@
+"""MCP servers as sources of tools: a program to start, or an address.
+
+A server is a value; nothing is started before it is opened. It is a source like any other: `agent.with_tools(server)`,
+`ToolSource.of(server).use(…)`. Each of its tools becomes a dynamic tool. What it opened is closed with the scope, its
+program and all that that started are ended.
+
+>>> git = stdio("uvx", "mcp-server-git", "--repository", ".").prefix("git_").only("git_log", "git_diff")
+>>> git.name, git.settings.prefix
+('mcp-server-git', 'git_')
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, TypeAlias, TypedDict, final
+
+import msgspec
+from typing_extensions import Unpack, override
+
+from fxai.effects.constructor import fail, wait
+from fxai.effects.effect import Effect, EffectOf, Succeed, Suspend
+from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.fork import FiberHandle, fork
+from fxai.effects.scope import NOTHING, Scope, add_finalizer
+from fxai.mcp.connection import Connection, McpHandler, asked
+from fxai.mcp.elicitation import Elicit
+from fxai.mcp.endpoint import Address, Concealed, Program, Revealing
+from fxai.mcp.failure import McpError
+from fxai.mcp.limit import McpLimits
+from fxai.mcp.pin import Pins
+from fxai.mcp.settings import Mode, ServerSettings
+from fxai.tools.identity import FailureMode
+from fxai.tools.options import Validation
+from fxai.tools.source import Gives, ToolSource
+
+__all__ = ["ClientOptions", "McpServer", "OnLog", "http", "stdio"]
+
+OnLog: TypeAlias = Callable[[str, Any], None]
+"""Told of what a server logs over the protocol: the level, such as `"warning"`, and the data."""
+
+
+class ClientOptions(TypedDict, total=False):
+    """What can be said of every server, however it is reached."""
+
+    name: str
+    """What it is called, in messages and in pins; by default its program or its host."""
+    timeout: float
+    """Seconds for it to answer when it is opened, and for a listing of its tools; 30 by default."""
+    call_timeout: float | None
+    """Seconds for a call, 300 by default; the server is told that a call was cancelled. None: no limit."""
+    mode: Mode
+    """How the protocol is agreed on; `"auto"`, the default, speaks to servers of every version."""
+    pins: Pins | None
+    """What its tools are held to. By default to what they were when the server was opened."""
+    limits: McpLimits
+    """How much it may send."""
+    elicit: Elicit | None
+    """Answers what it asks of the person behind the client; by default such requests are refused."""
+    on_log: OnLog | None
+    """Told of what it logs over the protocol; by default nobody is."""
+    failure_mode: FailureMode
+    """`"return"` (the default): the model reads what went wrong in a call. `"error"`: the run fails with it."""
+    validation: Validation
+    """How arguments are checked before they are sent: by the tool's schema, which is the default, or `"none"`."""
+
+
+def stdio(
+    command: str,
+    *args: str,
+    env: Mapping[str, str | Revealing] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    grace: float = 2.0,
+    **options: Unpack[ClientOptions],
+) -> McpServer:
+    """The server that a program is, which speaks MCP on its standard input and output.
+
+    Args:
+        command: the program, found along `PATH`; no shell is involved.
+        args: its arguments.
+        env: variables of its environment, beside the few that are safe to inherit (`PATH`, `HOME`, `USER`, …).
+        cwd: its working folder; by default ours.
+        grace: seconds that it has to end by itself when it is closed, and again when it is asked to terminate, before
+            it is killed. What it started ends with it, on POSIX systems.
+        options: see `ClientOptions`.
+    """
+    place = None if cwd is None else os.fspath(cwd)
+    return _made(Program(command, args, place, Concealed(dict(env or {})), grace), options)
+
+
+def http(
+    url: str,
+    *,
+    headers: Mapping[str, str | Revealing] | None = None,
+    token: str | Revealing | None = None,
+    **options: Unpack[ClientOptions],
+) -> McpServer:
+    """The server at an address, which speaks MCP over streamable HTTP.
+
+    Args:
+        url: the whole address, such as `"https://example.org/mcp"`.
+        headers: sent with every request; no repr shows their values.
+        token: sent as the bearer token: a text, or a secret such as `fxai.providers.http.Secret`.
+        options: see `ClientOptions`.
+
+    Raises:
+        ValueError: the address is none of `http` or `https`.
+    """
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{url!r} is no address of http or https; a program is `mcp.stdio(command, …)`")
+    sent: dict[str, str | Revealing] = dict(headers or {})
+    if token is not None:
+        sent["Authorization"] = _Bearer(token)
+    return _made(Address(url, Concealed(sent)), options)
+
+
+@final
+class _Bearer:
+    """The header of a token, whose text is asked for when it is sent."""
+
+    def __init__(self, token: str | Revealing) -> None:
+        self._token = token
+
+    def reveal(self) -> str:
+        return f"Bearer {self._token if isinstance(self._token, str) else self._token.reveal()}"
+
+
+def _made(endpoint: Program | Address, options: ClientOptions) -> McpServer:
+    given: dict[str, Any] = {**options}
+    return McpServer(ServerSettings(endpoint, given.pop("name", None) or endpoint.name, **given))
+
+
+@final
+class McpServer(msgspec.Struct, frozen=True):
+    """A server, not yet opened: an immutable value, equal to one of the same settings."""
+
+    settings: ServerSettings
+
+    @property
+    def name(self) -> str:
+        """What it is called here."""
+        return self.settings.name
+
+    # -- the same server, used otherwise
+
+    def prefix(self, prefix: str) -> McpServer:
+        """The same, with `prefix` before its tools' names."""
+        return self._with(prefix=prefix + self.settings.prefix)
+
+    def only(self, *names: str) -> McpServer:
+        """The same, offering only these tools, by their names at the server; of those chosen before.
+
+        Opening it fails where it has no such tool.
+        """
+        wanted = tuple(dict.fromkeys(names))
+        before = self.settings.only
+        return self._with(only=wanted if before is None else tuple(name for name in before if name in wanted))
+
+    def without(self, *names: str) -> McpServer:
+        """The same, but for these tools, by their names at the server."""
+        return self._with(without=tuple(dict.fromkeys((*self.settings.without, *names))))
+
+    def _with(self, **changed: Any) -> McpServer:
+        return McpServer(msgspec.structs.replace(self.settings, **changed))
+
+    # -- opening
+
+    def open(self) -> Effect[Connection, McpError, Scope]:
+        """The server, opened into the scope around, with its tools listed; it closes with the scope.
+
+        Fails with an `McpError`: it does not start, cannot be reached, refuses us, does not answer in time, or answers
+        what the protocol does not allow. Then nothing of it is left running.
+        """
+        return Suspend(self._opening)
+
+    def _opening(self) -> EffectOf[Connection, McpError, Scope | None]:
+        from fxai.mcp.link import Link  # with it comes the SDK
+
+        link = Link(self.settings)
+        connection = Connection(self.settings, link, self._origin)
+
+        def opened(handle: FiberHandle[None]) -> EffectOf[Connection, McpError, Scope | None]:
+            def closed(end: Exit[Any, Any]) -> EffectOf[None]:
+                return NOTHING if isinstance(end, Succeeded) else handle.interrupt()
+
+            ready = asked(link.ready).and_then(connection.refresh()).and_then(self._complete(connection))
+            return ready.on_exit(closed).tap(lambda _: add_finalizer(lambda _: wait(link.leave)))
+
+        return fork(wait(link.run)).flat_map(opened)
+
+    def _complete(self, connection: Connection) -> EffectOf[Connection, McpError]:
+        def look() -> EffectOf[Connection, McpError]:
+            missing = [name for name in self.settings.only or () if name not in connection.known_names]
+            if not missing:
+                return Succeed(connection)
+            known = ", ".join(connection.known_names) or "none"
+            said = f"it has no tool {missing[0]!r}; its tools are: {known}"
+            return fail(McpError(self.name, "no-such-tool", said, "give `only` the names that it has"))
+
+        return Suspend(look)
+
+    @property
+    def source(self) -> ToolSource[McpHandler, McpError]:
+        """The source of its tools: opened for as long as they are needed, and live."""
+        return ToolSource(self.open().map(lambda connection: connection.bound))
+
+    @property
+    def _origin(self) -> str:
+        """Which server it is, for its tools: those of one name at different places are different ones."""
+        endpoint = self.settings.endpoint
+        where = endpoint.cwd if isinstance(endpoint, Program) else endpoint.url
+        given = endpoint.env if isinstance(endpoint, Program) else endpoint.headers
+        where = repr((endpoint.place, where, given))
+        return f"{self.name}#{sha256(where.encode()).hexdigest()[:8]}"
+
+    def __fx_gives__(self) -> Gives[McpHandler, McpError, None]:
+        """For checkers: what it gives."""
+        raise NotImplementedError
+
+    def __fx_source__(self) -> ToolSource[McpHandler, McpError]:
+        """The source of its tools."""
+        return self.source
+
+    @override
+    def __repr__(self) -> str:
+        prefix = f", prefix={self.settings.prefix!r}" if self.settings.prefix else ""
+        return f"McpServer({self.name!r}, {self.settings.endpoint.place!r}{prefix})"

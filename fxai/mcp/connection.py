@@ -1,0 +1,315 @@
+"""Connections: an open server, what it says of itself, its tools, and calls of them.
+
+`server.open()` gives one into the scope around, with which it closes. Its tools are reviewed against the pins each time
+they are listed; when the server says that they changed, `now` lists them anew.
+
+>>> Change("search", ("description",)).parts
+('description',)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Never, TypeAlias, cast, final
+
+import msgspec
+from returns.result import Success
+from typing_extensions import TypeVar, override
+
+from fxai.effects.concurrency import all_
+from fxai.effects.constructor import attempt_async, fail, sync
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import Ask, EffectOf, Succeed, Suspend
+from fxai.effects.exit import Succeeded
+from fxai.effects.layer import LayerOf
+from fxai.effects.scope import NOTHING
+from fxai.mcp.content import content_text, result_value
+from fxai.mcp.definition import McpTool, Refused, ToolDefinition
+from fxai.mcp.failure import LinkError, McpCallError, McpError, McpToolError
+from fxai.mcp.pin import Pins
+from fxai.mcp.progress import Progress
+from fxai.mcp.settings import ServerSettings
+from fxai.schema.fault import DecodeFailure, SchemaError
+from fxai.schema.parsing import parse_json
+from fxai.tools.handler import CallContext, Given, Handler, HandlerOf
+from fxai.tools.source import BoundToolkit
+from fxai.tools.toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from fxai.mcp.link import Answer, Link
+
+__all__ = ["Change", "Connection", "McpHandler", "ServerInfo"]
+
+_A = TypeVar("_A")
+
+_log = logging.getLogger("fxai.mcp")
+
+McpHandler: TypeAlias = HandlerOf[object, object, McpCallError]
+"""The member of `R` of a server's tools: arguments and results are plain JSON data."""
+
+
+@final
+class Change(msgspec.Struct, frozen=True):
+    """A tool that is held back, and why: the parts that are not as approved, or `("new",)`."""
+
+    name: str
+    """The tool's name at the server."""
+    parts: tuple[str, ...]
+    """Among `"title"`, `"description"`, `"inputSchema"`, `"outputSchema"` and `"annotations"`; or `"new"`."""
+
+
+@final
+class ServerInfo(msgspec.Struct, frozen=True):
+    """What an open server says of itself."""
+
+    name: str
+    """Its own name; empty where it does not say."""
+    version: str
+    protocol_version: str
+    """The version of the protocol that was agreed on, such as `"2025-11-25"`."""
+    instructions: str | None = None
+    capabilities: Mapping[str, Any] = {}
+    """As the protocol spells them."""
+
+    @override
+    def __hash__(self) -> int:
+        return hash((ServerInfo, self.name, self.version))
+
+
+@final
+class Connection:
+    """An open server. It is made by `server.open()` and closes with the scope that it was opened into."""
+
+    def __init__(self, settings: ServerSettings, link: Link, origin: str) -> None:
+        self._settings = settings
+        self._link = link
+        self._origin = origin
+        self._pins = settings.pins or Pins.in_process()
+        self._tools: dict[str, McpTool] = {}
+        self._held: dict[str, tuple[ToolDefinition, tuple[str, ...]]] = {}
+        self._refused: tuple[Refused, ...] = ()
+        self._names: tuple[str, ...] = ()
+        self._bound: BoundToolkit[McpHandler] = BoundToolkit(Toolkit({}), ())
+        self._stale = True
+        link.on_changed = self.mark_stale
+
+    # -- what it says
+
+    @property
+    def name(self) -> str:
+        """What the server is called here."""
+        return self._settings.name
+
+    @property
+    def info(self) -> ServerInfo:
+        """What the server says of itself."""
+        name, version, protocol, instructions, capabilities = self._link.about
+        return ServerInfo(name, version, protocol, instructions, capabilities)
+
+    @property
+    def stderr(self) -> str:
+        """The end of what the server wrote to its standard error; empty for one at an address."""
+        return self._link.watch.stderr
+
+    @property
+    def tools(self) -> tuple[ToolDefinition, ...]:
+        """What it says of the tools that are offered, in its order."""
+        return tuple(tool.definition for tool in self._tools.values())
+
+    @property
+    def held_back(self) -> tuple[Change, ...]:
+        """The tools that are not offered because they are not as approved; `approve` offers them again."""
+        return tuple(Change(name, parts) for name, (_, parts) in self._held.items())
+
+    @property
+    def refused(self) -> tuple[Refused, ...]:
+        """The tools that it lists and that cannot be offered, with the reason."""
+        return self._refused
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        """The names of all tools that it lists, offered or not."""
+        return self._names
+
+    @property
+    def bound(self) -> BoundToolkit[McpHandler]:
+        """The tools that are offered, with their handlers; live, so that `bound.now` follows the server."""
+        return self._bound
+
+    # -- its tools
+
+    @property
+    def now(self) -> EffectOf[BoundToolkit[McpHandler]]:
+        """The tools as they are now: listed anew where the server said that they changed.
+
+        Where that fails, they stay as they were, and a warning is logged: the next call tells what is wrong.
+        """
+        return Suspend(lambda: self._renewed() if self._stale else Succeed(self._bound))
+
+    def refresh(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
+        """The tools, listed anew and reviewed; fails where they are not listed, or the pins cannot be used."""
+        return Suspend(self._listed)
+
+    def approve(self, *names: str) -> EffectOf[None, McpError]:
+        """Approves tools that are held back, as they are now; without names all of them. `now` offers them.
+
+        Fails with an `McpError` of the kind `"pins"` where the pins cannot be written, or of `"held-back"` where a tool
+        of that name is not held back.
+        """
+
+        def start() -> EffectOf[None, McpError]:
+            wrong = [name for name in names if name not in self._held]
+            if wrong:
+                held = ", ".join(self._held) or "none"
+                said = f"no tool {wrong[0]!r} is held back; those that are: {held}"
+                return fail(McpError(self.name, "held-back", said))
+            chosen = {name: self._held[name][0].digests() for name in names or self._held}
+            return self._pins.approve(self.name, chosen).and_then(sync(self.mark_stale))
+
+        return Suspend(start)
+
+    def mark_stale(self) -> None:
+        """Has the tools listed anew when they are next asked for."""
+        self._stale = True
+
+    def _renewed(self) -> EffectOf[BoundToolkit[McpHandler]]:
+        def kept(error: McpError) -> EffectOf[BoundToolkit[McpHandler]]:
+            _log.warning("the tools stay as they were: %s", error)
+            return Succeed(self._bound)
+
+        return self.refresh().catch_all(kept)
+
+    def _listed(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
+        self._stale = False  # what changes from here on is seen by the next listing
+        listed = asked(self._link.listing).flat_map(lambda listing: self._reviewed(*listing))
+        return listed.on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else sync(self.mark_stale))
+
+    def _reviewed(
+        self, listed: list[ToolDefinition], unsound: dict[str, str]
+    ) -> EffectOf[BoundToolkit[McpHandler], McpError]:
+        self._names = (*(definition.name for definition in listed), *unsound)
+        offered, refused = self._made(listed, unsound)
+        seen = {name: tool.definition.digests() for name, tool in offered.items()}
+        return self._pins.review(self.name, seen).map(lambda held: self._take(offered, refused, held))
+
+    def _made(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> tuple[dict[str, McpTool], list[Refused]]:
+        """The tools that can be offered, by name, and those that cannot."""
+        settings = self._settings
+        refused = [Refused(name, reason) for name, reason in unsound.items() if self._is_wanted(name)]
+        made: dict[str, McpTool] = {}
+        for definition in listed:
+            name = definition.name
+            if not self._is_wanted(name):
+                continue
+            if name in made:
+                refused.append(Refused(name, "it is listed twice; the first one is offered"))
+                continue
+            try:
+                made[name] = self._known(definition) or McpTool.make(definition, self._origin, settings)
+            except SchemaError as error:
+                refused.append(Refused(name, str(error)))
+        return made, refused
+
+    def _is_wanted(self, name: str) -> bool:
+        only = self._settings.only
+        return (only is None or name in only) and name not in self._settings.without
+
+    def _known(self, definition: ToolDefinition) -> McpTool | None:
+        known = self._tools.get(definition.name)
+        return known if known is not None and known.definition == definition else None
+
+    def _take(
+        self, offered: dict[str, McpTool], refused: list[Refused], held: dict[str, tuple[str, ...]]
+    ) -> BoundToolkit[McpHandler]:
+        """Takes a reviewed listing over; what is new among the tools left out is warned about."""
+        for name, parts in held.items():
+            if self._held.get(name, ((), ()))[1] != parts:
+                _log.warning(_HELD, name, self.name, _parts(parts))
+        for one in refused:
+            if one not in self._refused:
+                _log.warning("the tool %r of the MCP server %r is left out: %s", one.name, self.name, one.reason)
+        self._held = {name: (offered[name].definition, parts) for name, parts in held.items()}
+        self._refused = tuple(refused)
+        self._tools = {name: tool for name, tool in offered.items() if name not in held}
+        toolkit: Toolkit[McpHandler] = Toolkit.of(cast(Any, [tool.tool for tool in self._tools.values()]))
+        self._bound = BoundToolkit.of(toolkit, self._layer(), origin=self._origin, now=self.now)
+        return self._bound
+
+    def _layer(self) -> LayerOf[McpHandler, Never, None]:
+        answering = {tool.tool.identity: self._answering(tool) for tool in self._tools.values()}
+
+        def built(context: ContextOf[Any]) -> ContextOf[Any]:
+            handlers: dict[Any, Any] = {}
+            for identity, f in answering.items():
+                handlers[identity] = Handler(f, context, wants_context=True, blocking=None)
+                handlers[Given(identity, f)] = True
+            return ContextOf(handlers)
+
+        return LayerOf(lambda _, __: Ask(built), shared=False)
+
+    def _answering(self, tool: McpTool) -> Callable[[Any, CallContext], EffectOf[object, McpCallError]]:
+        return lambda arguments, context: self._shown(tool, arguments, context)
+
+    # -- calls
+
+    def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> EffectOf[object, McpCallError]:
+        """What a tool of the server gives, by its name there; arguments are sent as they are.
+
+        The value is the structured content where the result has any, else `{"content": […]}`. Fails with
+        `McpToolError` where the tool says that it failed, with `McpError` where the server did.
+        """
+        return Suspend(lambda: self._called(name, arguments or {}, None))
+
+    def _shown(self, tool: McpTool, arguments: Any, context: CallContext) -> EffectOf[object, McpCallError]:
+        progress = Progress()
+        called = self._called(tool.definition.name, arguments, progress.add, tool).ensuring(sync(progress.end))
+        return all_(called, progress.shown(context)).map(lambda both: both[0])
+
+    def _called(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        progress: Callable[[dict[str, Any]], None] | None,
+        tool: McpTool | None = None,
+    ) -> EffectOf[object, McpCallError]:
+        if name in self._held:
+            said = f"it is held back: {_parts(self._held[name][1])}"
+            return fail(McpError(self.name, "held-back", said, "approve it again", name))
+        known = tool or self._tools.get(name)
+        answer = asked(lambda: self._link.call(name, arguments, progress))
+        return answer.flat_map(lambda got: _value(self.name, name, known, got))
+
+
+def asked(ask: Callable[[], Awaitable[_A]]) -> EffectOf[_A, McpError]:
+    """The effect of asking over a link: what that raises for the server is the typed failure."""
+    return attempt_async(ask, lambda raised: raised.failure if isinstance(raised, LinkError) else None)
+
+
+def _value(server: str, name: str, tool: McpTool | None, answer: Answer) -> EffectOf[object, McpCallError]:
+    content, structured, is_structured, is_error = answer
+    if is_error:
+        text = content_text(content)
+        blocks = () if len(content) <= 1 and (not content or content[0].get("type") == "text") else tuple(content)
+        return fail(McpToolError(name, text, blocks, structured))
+    if tool is not None and tool.output is not None:
+        if not is_structured:
+            parsed = parse_json(content_text(content[:1]))
+            structured, is_structured = (parsed.unwrap(), True) if isinstance(parsed, Success) else (None, False)
+        if not is_structured:
+            said = "it declares an output schema, and its result has neither structured content nor JSON as its text"
+            return fail(McpError(server, "invalid-answer", said, "tell its makers", name))
+        faults = tool.output.validate(structured)
+        if faults:
+            said = f"its result does not fit its own output schema: {DecodeFailure(faults)}"
+            return fail(McpError(server, "invalid-answer", said, "tell its makers", name))
+    return Succeed(result_value(content, structured, is_structured=is_structured))
+
+
+def _parts(parts: tuple[str, ...]) -> str:
+    if parts == ("new",):
+        return "it was never approved"
+    return f"not as it was approved: {', '.join(parts)}"
+
+
+_HELD = "the tool %r of the MCP server %r is held back until it is approved again: %s"

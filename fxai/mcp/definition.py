@@ -1,0 +1,169 @@
+"""Definitions: what a server says of a tool, and the dynamic tool that it makes.
+
+>>> said = ToolDefinition("search", input_schema={"type": "object"}, annotations={"title": "Find"})
+>>> said.title, sorted(said.digests())
+('Find', ['annotations', 'description', 'inputSchema', 'outputSchema', 'title'])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.mcp.content import shown_content
+from fxai.mcp.failure import McpCallError, failure_schema
+from fxai.mcp.limit import McpLimits
+from fxai.mcp.schema_size import schema_excess
+from fxai.mcp.settings import ServerSettings
+from fxai.schema.fault import SchemaError
+from fxai.schema.json_schema import JsonSchema
+from fxai.tools.annotations import (
+    Annotation,
+    Annotations,
+    Destructive,
+    Idempotent,
+    Meta,
+    OpenWorld,
+    OutputSchema,
+    Readonly,
+    Title,
+)
+from fxai.tools.tool import Tool
+
+__all__ = ["McpTool", "Refused", "ToolDefinition"]
+
+_HINTS: Final[dict[str, Annotation[bool]]] = {
+    "readOnlyHint": Readonly,
+    "destructiveHint": Destructive,
+    "idempotentHint": Idempotent,
+    "openWorldHint": OpenWorld,
+}
+_SORTED: Final = msgspec.json.Encoder(order="sorted").encode
+
+
+@final
+class Refused(msgspec.Struct, frozen=True):
+    """A tool that a server lists and that cannot be offered."""
+
+    name: str
+    """The tool's name at the server, or its place in the listing where it has none."""
+    reason: str
+    """Why not."""
+
+
+@final
+class ToolDefinition(msgspec.Struct, frozen=True):
+    """What a server says of one tool: plain JSON data as it was sent."""
+
+    name: str
+    """Its name at the server."""
+    own_title: str | None = None
+    description: str | None = None
+    """What it does, for the model."""
+    input_schema: Mapping[str, Any] = {}
+    """The JSON Schema of its arguments."""
+    output_schema: Mapping[str, Any] | None = None
+    """The JSON Schema of its structured content; None where it says nothing of it."""
+    annotations: Mapping[str, Any] = {}
+    """Its hints, as the protocol spells them."""
+    meta: Mapping[str, Any] = {}
+    """Its `_meta`."""
+
+    @property
+    def title(self) -> str | None:
+        """A name for people: its own, else that among its annotations."""
+        hinted = self.annotations.get("title")
+        return self.own_title or (hinted if isinstance(hinted, str) else None)
+
+    def digests(self) -> dict[str, str]:
+        """For each part of what a person approves of, its SHA-256 in hexadecimal digits."""
+        parts = {
+            "title": self.own_title,
+            "description": self.description,
+            "inputSchema": self.input_schema,
+            "outputSchema": self.output_schema,
+            "annotations": self.annotations,
+        }
+        return {part: sha256(_SORTED(said)).hexdigest() for part, said in parts.items()}
+
+    def made(self, limits: McpLimits) -> JsonSchema | None:
+        """The output schema, checked, and with it everything else that a tool is made of.
+
+        Raises:
+            SchemaError: it cannot be offered; the message says why.
+        """
+        if not self.name:
+            raise SchemaError("it has no name")
+        if len(self.description or "") > limits.description:
+            raise SchemaError(f"its description has more than {limits.description} characters")
+        _checked("inputSchema", self.input_schema, limits)
+        return None if self.output_schema is None else _checked("outputSchema", self.output_schema, limits)
+
+    @override
+    def __hash__(self) -> int:
+        return hash((ToolDefinition, self.name, self.description))
+
+
+@final
+class McpTool(msgspec.Struct, frozen=True):
+    """A tool of a server: what it says, and the dynamic tool made of it."""
+
+    definition: ToolDefinition
+    tool: Tool[object, object, McpCallError]
+    output: JsonSchema | None
+    """The schema that its structured content is held to; None where there is none."""
+
+    @staticmethod
+    def make(definition: ToolDefinition, origin: str, settings: ServerSettings) -> McpTool:
+        """The tool of a definition.
+
+        Args:
+            definition: what the server says.
+            origin: which server; tools of two servers are never one, however alike.
+            settings: how the server is used.
+
+        Raises:
+            SchemaError: it cannot be offered; the message says why.
+        """
+        output = definition.made(settings.limits)
+        tool = Tool.dynamic(
+            f"{origin}/{definition.name}",
+            parameters=JsonSchema.of(definition.input_schema),
+            success=object,
+            failure=failure_schema,
+            validation=settings.validation,
+            description=definition.description,
+            failure_mode=settings.failure_mode,
+            annotations=_annotations(definition, output),
+            to_model_output=shown_content,
+        )
+        return McpTool(definition, tool.rename(settings.prefix + definition.name), output)
+
+
+def _checked(part: str, schema: Mapping[str, Any], limits: McpLimits) -> JsonSchema:
+    excess = schema_excess(dict(schema), limits)
+    if excess is not None:
+        raise SchemaError(f"its {part} is too large: {excess}")
+    try:
+        return JsonSchema.of(schema)
+    except SchemaError as error:
+        raise SchemaError(f"its {part}: {error}") from None
+
+
+def _annotations(definition: ToolDefinition, output: JsonSchema | None) -> Annotations:
+    known: dict[Annotation[Any], Any] = {
+        key: definition.annotations[hint]
+        for hint, key in _HINTS.items()
+        if isinstance(definition.annotations.get(hint), bool)
+    }
+    if definition.title is not None:
+        known[Title] = definition.title
+    if definition.meta:
+        known[Meta] = dict(definition.meta)
+    if output is not None:
+        known[OutputSchema] = output
+    return Annotations(known)

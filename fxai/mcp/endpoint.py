@@ -1,0 +1,113 @@
+"""Endpoints: where a server is, as a program to start or as an address.
+
+>>> endpoint = Program("uvx", ("mcp-server-git",))
+>>> endpoint.name, endpoint.place
+('mcp-server-git', 'uvx mcp-server-git')
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import PurePath
+from typing import Any, Final, Protocol, final
+from urllib.parse import urlsplit
+
+import msgspec
+from typing_extensions import override
+
+__all__ = ["Address", "Concealed", "Program", "Revealing", "concealed"]
+
+_RUNNER: Final = re.compile(r"(uvx?|npx|pipx|node|python[\d.]*|bunx?|deno|docker|bash|sh|py|run|exec)(\.exe)?")
+
+
+class Revealing(Protocol):
+    """A secret: what gives its text to whoever sends it, such as `fxai.providers.http.Secret`."""
+
+    def reveal(self) -> str:
+        """The text."""
+        ...
+
+
+@final
+class Concealed:
+    """Texts by name that no repr shows, each a plain one or a secret; equal where the texts are."""
+
+    __slots__ = ("_texts",)
+
+    def __init__(self, texts: dict[str, str | Revealing]) -> None:
+        self._texts = dict(texts)
+
+    def reveal(self) -> dict[str, str]:
+        """The texts."""
+        return {name: text if isinstance(text, str) else text.reveal() for name, text in self._texts.items()}
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Concealed) and self.reveal() == other.reveal()
+
+    @override
+    def __hash__(self) -> int:
+        return hash((Concealed, *sorted(self._texts)))
+
+    @override
+    def __repr__(self) -> str:
+        return f"Concealed({', '.join(self._texts)})"
+
+    def __reduce__(self) -> Any:
+        if not self._texts:
+            return Concealed, ({},)
+        raise TypeError("headers, tokens and environments may be secret: they are never pickled")
+
+
+def concealed(texts: Any) -> Concealed:
+    """The texts of a mapping, or none."""
+    return Concealed(dict(texts or {}))
+
+
+@final
+class Program(msgspec.Struct, frozen=True):
+    """A program that speaks MCP on its standard input and output."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    cwd: str | None = None
+    env: Concealed = Concealed({})
+    grace: float = 2.0
+    """Seconds to end by itself when its input is closed, then again when it is asked to terminate, before it is
+    killed."""
+
+    @property
+    def place(self) -> str:
+        """The command as one would type it."""
+        return shlex.join((self.command, *self.args))
+
+    @property
+    def name(self) -> str:
+        """What to call the server: the first of its words that is no runner, option or path of a folder."""
+        words = [PurePath(word).name for word in (self.command, *self.args) if not word.startswith("-")]
+        own = [word for word in words if word and not _RUNNER.fullmatch(word)]
+        return own[0] if own else PurePath(self.command).name
+
+
+@final
+class Address(msgspec.Struct, frozen=True):
+    """The URL of a server that speaks streamable HTTP."""
+
+    url: str
+    headers: Concealed = Concealed({})
+
+    @property
+    def place(self) -> str:
+        """The URL, without user, password and query."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+    @property
+    def name(self) -> str:
+        """What to call the server: its host."""
+        return urlsplit(self.url).hostname or self.url
+
+    @override
+    def __repr__(self) -> str:
+        return f"Address({self.place!r}, {self.headers!r})"

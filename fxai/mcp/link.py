@@ -1,0 +1,380 @@
+"""Links: one open connection to a server, in a task of its own, and what goes over it.
+
+The SDK's client holds task groups, which one task must enter and leave; so a link runs in the background of a scope,
+and calls come to it from other tasks. Whatever fails on the way becomes an `McpError` that tells what was known.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final, TypeVar, cast, final
+
+import anyio
+import mcp_types as wire
+from mcp.client import Client
+from mcp.client.session import ClientRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import TypeAdapter
+
+from fxai.effects.effect import EffectOf
+from fxai.effects.runtime import run_async
+from fxai.mcp.definition import ToolDefinition
+from fxai.mcp.elicitation import ElicitAnswer, Elicitation
+from fxai.mcp.endpoint import Program
+from fxai.mcp.failure import LinkError, McpError
+from fxai.mcp.process import program_transport
+from fxai.mcp.report import REOPEN, Report, leaf
+from fxai.mcp.settings import ServerSettings
+from fxai.mcp.watch import Watch, watched
+from fxai.mcp.web import address_transport
+
+__all__ = ["About", "Answer", "Link"]
+
+_A = TypeVar("_A")
+
+_log = logging.getLogger("fxai.mcp")
+
+_ROUNDS: Final = 10
+_RELISTEN, _RELISTEN_LAST = 1.0, 60.0  # seconds before a lost subscription is asked for again, at first and at last
+_ANSWERS: Final[TypeAdapter[Any]] = TypeAdapter(wire.CallToolResult | wire.InputRequiredResult)
+_FAREWELL: Final = 5.0  # seconds to close a connection, beside what its program is given
+_LAST_WORDS: Final = 0.5  # seconds for a program that closed its output to end
+_RAISE: Final = "leave it out, or give it other limits="
+_tokens: Final = itertools.count(1)
+
+About = tuple[str, str, str, str | None, dict[str, Any]]
+"""A server's own name and version, the protocol version, its instructions and its capabilities."""
+
+Answer = tuple[list[dict[str, Any]], Any, bool, bool]
+"""What a call gave: content blocks, structured content, whether there is any, and whether the tool says it failed."""
+
+
+@final
+class Link:
+    """A connection: `run` holds it open until it is cancelled, everything else talks over it."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self._settings = settings
+        self.on_changed: Callable[[], None] = _nothing
+        self._ready = anyio.Event()
+        self._leaving = anyio.Event()
+        self._left = anyio.Event()
+        self._client: Client | None = None
+        self._failure: McpError | None = None
+        self.about: About = ("", "", "", None, {})
+        self._lock = anyio.Lock()
+        self.watch = self._new_watch()
+        self._report = Report(settings, self.watch)
+
+    # -- opening
+
+    async def run(self) -> None:
+        """Connects, says that it is ready, and stays until it is asked to leave, is cancelled, or is cut off."""
+        try:
+            with suppress(_OldServer):
+                await self._connected(self._settings.mode)
+                return
+            self.watch = self._report.watch = self._new_watch()
+            await self._connected("legacy")
+        except Exception as raised:
+            self._failure = self._failure or self._report.failure(raised, "start")
+        finally:
+            self._client = None
+            self._ready.set()
+            self._left.set()
+
+    async def leave(self) -> None:
+        """Closes the connection as the protocol has it, and waits until it is closed, for a limited time."""
+        self._leaving.set()
+        endpoint = self._settings.endpoint
+        grace = endpoint.grace if isinstance(endpoint, Program) else 0.0
+        with anyio.move_on_after(_FAREWELL + 2 * grace):
+            await self._left.wait()
+
+    async def ready(self) -> None:
+        """Waits until the server has answered.
+
+        Raises:
+            LinkError: it did not, or not in time.
+        """
+        with anyio.move_on_after(self._settings.timeout) as waiting:
+            await self._ready.wait()
+        if waiting.cancelled_caught:
+            said = f"it did not answer within {self._settings.timeout:g} s of being started"
+            raise LinkError(
+                self._report.told("timeout", said, "see that it speaks MCP here, or give a longer timeout=")
+            )
+        if self._failure is not None:
+            raise LinkError(self._failure)
+
+    async def _connected(self, mode: str) -> None:
+        client = Client(
+            _Transport(self._settings, self.watch),
+            mode=mode,
+            cache=None,
+            client_info=wire.Implementation(name="fxai", version=_version()),
+            log_level=None if self._settings.on_log is None else "debug",
+            elicitation_callback=None if self._settings.elicit is None else self._elicited,
+        )
+        try:
+            await client.__aenter__()
+        except Exception as error:
+            first = leaf(error)
+            ended = (
+                isinstance(first, MCPError)
+                and first.code == wire.CONNECTION_CLOSED
+                and self.watch.process() is not None
+            )
+            if mode == "auto" and ended and self.watch.trouble is None and isinstance(self._settings.endpoint, Program):
+                raise _OldServer from error  # it ended at a question of the newest protocol: some old servers do
+            raise
+        await self._served(client)
+
+    async def _served(self, client: Client) -> None:
+        raised: BaseException | None = None
+        try:
+            self._client = client
+            self.watch.version = client.protocol_version
+            self.watch.on_changed = self.on_changed
+            self.about = self._told_about(client)
+            async with anyio.create_task_group() as tasks:
+                if self._changes_are_told:
+                    tasks.start_soon(self._subscription, client)
+                self._ready.set()
+                await self._leaving.wait()
+                tasks.cancel_scope.cancel()
+        except BaseException as error:
+            raised = error
+            raise
+        finally:
+            await client.__aexit__(type(raised) if raised else None, raised, None)
+
+    @property
+    def _changes_are_told(self) -> bool:
+        client = self._open()
+        tools = client.server_capabilities.tools
+        return client.protocol_version in MODERN_PROTOCOL_VERSIONS and bool(tools and tools.list_changed)
+
+    async def _subscription(self, client: Client) -> None:
+        """Listens for changes of the tools, by the newest protocol; what was missed meanwhile is asked for."""
+        pause = _RELISTEN
+        while not self.watch.is_cut:
+            try:
+                async with client.listen(tools_list_changed=True) as subscription:
+                    self.on_changed()  # whatever changed before it was heard
+                    pause = _RELISTEN
+                    async for _ in subscription:
+                        self.on_changed()
+            except (MCPError, RuntimeError, TimeoutError) as error:
+                if isinstance(error, MCPError) and error.code in (wire.METHOD_NOT_FOUND, wire.CONNECTION_CLOSED):
+                    return
+            await anyio.sleep(pause)
+            pause = min(pause * 2, _RELISTEN_LAST)
+
+    def _new_watch(self) -> Watch:
+        watch = Watch(self._settings.limits)
+        watch.on_log = self._settings.on_log
+        return watch
+
+    def _told_about(self, client: Client) -> About:
+        info = client.server_info
+        capabilities = client.server_capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
+        name, version = (info.name, info.version) if info is not None else ("", "")
+        return name, version, client.protocol_version, client.instructions, capabilities
+
+    # -- requests
+
+    async def listing(self) -> tuple[list[ToolDefinition], dict[str, str]]:
+        """All tools, of all pages, and those that are no tools at all, with the reason.
+
+        Raises:
+            LinkError: it did not answer in time, or with more than the limits allow.
+        """
+        async with self._lock:
+            return await self._within(self._settings.timeout, self._pages, "list its tools", None)
+
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None
+    ) -> Answer:
+        """What a tool gives.
+
+        Raises:
+            LinkError: the server did not answer, or with a protocol error.
+        """
+        token = f"fxai-{next(_tokens)}"
+        if progress is not None:
+            self.watch.progress[token] = progress
+        try:
+            return await self._within(
+                self._settings.call_timeout, lambda: self._rounds(name, dict(arguments), token), "answer", name
+            )
+        finally:
+            self.watch.progress.pop(token, None)
+
+    async def _within(
+        self, seconds: float | None, ask: Callable[[], Awaitable[_A]], doing: str, tool: str | None
+    ) -> _A:
+        try:
+            with anyio.fail_after(seconds):
+                return await ask()
+        except LinkError:
+            raise
+        except TimeoutError:
+            option = "timeout" if tool is None else "call_timeout"
+            said = f"it did not {doing} within {seconds:g} s"
+            raise LinkError(self._report.told("timeout", said, f"give a longer {option}=", tool)) from None
+        except Exception as raised:
+            await self._settled()
+            raise LinkError(self._report.failure(raised, "answer", tool)) from raised
+
+    async def _settled(self) -> None:
+        """Waits a little, where a program is ending, for its exit code and its last words."""
+        if isinstance(self._settings.endpoint, Program) and self.watch.is_cut:
+            with anyio.move_on_after(_LAST_WORDS):
+                while self.watch.process() is None:  # noqa: ASYNC110
+                    await anyio.sleep(0.01)
+                await anyio.sleep(0.01)
+
+    async def _pages(self) -> tuple[list[ToolDefinition], dict[str, str]]:
+        limits = self._settings.limits
+        self.watch.refused, self.watch.listed = {}, 0
+        tools: list[ToolDefinition] = []
+        seen: set[str] = set()
+        cursor: str | None = None
+        for _ in range(limits.pages):
+            page = await self._open().session.list_tools(params=wire.PaginatedRequestParams(cursor=cursor))
+            if self.watch.listed > limits.tools:
+                raise LinkError(self._report.told("limit", f"it lists more than {limits.tools} tools", _RAISE))
+            tools += [_definition(tool) for tool in page.tools]
+            cursor = page.next_cursor
+            if not cursor:
+                return tools, dict(self.watch.refused)
+            if cursor in seen:
+                said = f"its listing of tools never ends: the cursor {cursor[:60]!r} came twice"
+                raise LinkError(self._report.told("protocol", said, "tell its makers"))
+            seen.add(cursor)
+        raise LinkError(self._report.told("limit", f"its listing of tools has more than {limits.pages} pages", _RAISE))
+
+    async def _rounds(self, name: str, arguments: dict[str, Any], token: str) -> Answer:
+        responses: Any = None
+        state: str | None = None
+        for _ in range(_ROUNDS):
+            params = wire.CallToolRequestParams(
+                name=name,
+                arguments=arguments,
+                input_responses=responses,
+                request_state=state,
+                _meta=cast(Any, {"progressToken": token}),
+            )
+            answer = await self._sent(wire.CallToolRequest(params=params))
+            if isinstance(answer, wire.CallToolResult):
+                return _answer(answer)
+            state = answer.request_state
+            responses = await self._inputs(name, answer.input_requests or {})
+        said = f"it asked for input in more than {_ROUNDS} rounds"
+        raise LinkError(self._report.told("input-required", said, "tell its makers", name))
+
+    async def _sent(self, request: wire.CallToolRequest) -> Any:
+        session = self._open().session
+        try:
+            return await session.send_request(request, _ANSWERS)
+        except MCPError as error:
+            if error.code != wire.HEADER_MISMATCH:
+                raise
+        await self._pages()  # its headers follow the listed schema, which has changed since: list, and ask once more
+        return await session.send_request(request, _ANSWERS)
+
+    async def _inputs(self, tool: str, requests: Mapping[str, Any]) -> dict[str, Any] | None:
+        if not requests:
+            await anyio.sleep(0.05)  # it only wants to be asked again
+            return None
+        session = self._open().session
+        answers: dict[str, Any] = {}
+        for key, request in requests.items():
+            answer = await session.dispatch_input_request(
+                ClientRequestContext(session=session, request_id=key), request
+            )
+            if isinstance(answer, wire.ErrorData):
+                said = f"it asks for input ({request.method}), and is not answered: {answer.message}"
+                remedy = "give elicit=, a function that answers" if "elicit" in request.method else "leave the tool out"
+                raise LinkError(self._report.told("input-required", said, remedy, tool))
+            answers[key] = answer
+        return answers
+
+    async def _elicited(
+        self, context: ClientRequestContext, params: wire.ElicitRequestParams
+    ) -> wire.ElicitResult | wire.ErrorData:
+        del context
+        said = params.model_dump(by_alias=True, mode="json", exclude_none=True)
+        asked = Elicitation(self._settings.name, params.message, said.get("requestedSchema", {}), said.get("url"))
+        elicit = self._settings.elicit
+        if elicit is None:
+            return wire.ErrorData(code=wire.INVALID_REQUEST, message="nobody answers here")
+        try:
+            given = elicit(asked)
+            answer: ElicitAnswer = await run_async(given) if isinstance(given, EffectOf) else given
+        except Exception:  # a bug of whoever answers: the server learns no more than that
+            _log.exception("`elicit` of the MCP server %r failed", self._settings.name)
+            return wire.ErrorData(code=wire.INTERNAL_ERROR, message="answering failed; the log of the client says how")
+        content: Any = None if answer.content is None else dict(answer.content)
+        return wire.ElicitResult(action=answer.action, content=content)
+
+    # -- failures
+
+    def _open(self) -> Client:
+        if self._client is None:
+            raise LinkError(self._failure or self._report.told("connection", "its connection is closed", REOPEN))
+        return self._client
+
+
+def _nothing() -> None: ...
+
+
+def _version() -> str:
+    try:
+        return version("fxai")
+    except PackageNotFoundError:  # run from its sources
+        return "0"
+
+
+class _OldServer(Exception):
+    """The server ended when it was asked in the newest protocol's way."""
+
+
+@final
+class _Transport:
+    """The transport of a server's endpoint, watched, as the SDK's client enters it."""
+
+    def __init__(self, settings: ServerSettings, watch: Watch) -> None:
+        endpoint = settings.endpoint
+        self._watch = watch
+        self._inner: Any = (
+            program_transport(endpoint, watch)
+            if isinstance(endpoint, Program)
+            else address_transport(endpoint, settings.limits, settings.timeout)
+        )
+
+    async def __aenter__(self) -> tuple[Any, Any]:
+        return watched(await self._inner.__aenter__(), self._watch)
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        told: bool | None = await self._inner.__aexit__(*raised)
+        return told
+
+
+def _definition(tool: wire.Tool) -> ToolDefinition:
+    hints = tool.annotations.model_dump(by_alias=True, mode="json", exclude_none=True) if tool.annotations else {}
+    return ToolDefinition(
+        tool.name, tool.title, tool.description, tool.input_schema, tool.output_schema, hints, dict(tool.meta or {})
+    )
+
+
+def _answer(result: wire.CallToolResult) -> Answer:
+    content = [block.model_dump(by_alias=True, mode="json", exclude_unset=True) for block in result.content]
+    is_structured = "structured_content" in result.model_fields_set and result.structured_content is not None
+    return content, result.structured_content, is_structured, result.is_error

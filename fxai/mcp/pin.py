@@ -1,0 +1,190 @@
+"""Pins: what a server said of its tools when they were approved, kept as digests.
+
+A tool whose title, description, schemas or hints are not what was approved is held back until it is approved again. A
+server is known by its name; a tool that was never seen is trusted the first time, unless the pins hold back those too.
+
+>>> from fxai.effects import fx
+>>> pins = Pins.in_process()
+>>> fx.run_sync(pins.review("git", {"log": {"description": "a1"}}))
+{}
+>>> fx.run_sync(pins.review("git", {"log": {"description": "b2"}}))
+{'log': ('description',)}
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.effect import AwaitExit, EffectOf, Succeed, Suspend
+from fxai.effects.exit import Exit, Failed, Succeeded
+from fxai.mcp.failure import McpError
+
+__all__ = ["Digests", "Pins", "Unseen"]
+
+_A = TypeVar("_A")
+
+Digests: TypeAlias = Mapping[str, Mapping[str, str]]
+"""For each tool, the digest of each part of what the server says of it."""
+
+Unseen: TypeAlias = Literal["trust", "hold"]
+"""What becomes of a tool that was never seen: it is trusted and pinned, or held back until it is approved."""
+
+_Kept: TypeAlias = dict[str, dict[str, dict[str, str]]]
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: Literal[1]
+    servers: _Kept
+
+
+@final
+class Pins:
+    """Where digests are kept: in this process, or in a file that many processes may share."""
+
+    __slots__ = ("_kept", "_lock", "_path", "_unseen")
+
+    def __init__(self, path: Path | None, unseen: Unseen) -> None:
+        """Use `Pins.in_process` or `Pins.file`."""
+        self._path = path
+        self._unseen: Unseen = unseen
+        self._kept: _Kept = {}
+        self._lock = threading.Lock()
+
+    @staticmethod
+    def in_process(*, unseen: Unseen = "trust") -> Pins:
+        """Pins that end with the process."""
+        return Pins(None, unseen)
+
+    @staticmethod
+    def file(path: str | os.PathLike[str], *, unseen: Unseen = "trust") -> Pins:
+        """Pins in a JSON file, which is replaced as a whole; it and its folder are made when first needed."""
+        return Pins(Path(path), unseen)
+
+    def review(self, server: str, seen: Digests) -> EffectOf[dict[str, tuple[str, ...]], McpError]:
+        """The tools that are held back, and the parts of each that changed: `("new",)` for one never seen.
+
+        Those that are trusted the first time are pinned. Fails with an `McpError` of the kind `"pins"` where the file
+        cannot be read or written; then no tool is offered.
+        """
+
+        def reviewed(kept: _Kept) -> tuple[dict[str, tuple[str, ...]], _Kept | None]:
+            known = kept.get(server, {})
+            new = {name: dict(parts) for name, parts in seen.items() if name not in known}
+            held = {
+                name: found for name, parts in seen.items() if name in known and (found := _changed(known[name], parts))
+            }
+            if self._unseen == "hold":
+                return held | dict.fromkeys(new, ("new",)), None
+            return held, {**kept, server: {**known, **new}} if new else None
+
+        return self._done(server, reviewed)
+
+    def approve(self, server: str, seen: Digests) -> EffectOf[None, McpError]:
+        """Pins what is said of these tools now. Fails as `review`."""
+
+        def approved(kept: _Kept) -> tuple[None, _Kept]:
+            added = {name: dict(parts) for name, parts in seen.items()}
+            return None, {**kept, server: {**kept.get(server, {}), **added}}
+
+        return self._done(server, approved)
+
+    def forget(self, server: str) -> EffectOf[None, McpError]:
+        """Drops all pins of a server: its tools are as if never seen. Fails as `review`."""
+        return self._done(server, lambda kept: (None, {name: pins for name, pins in kept.items() if name != server}))
+
+    def _done(self, server: str, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> EffectOf[_A, McpError]:
+        if self._path is None:
+            return Suspend(lambda: Succeed(self._in_process(change)))
+        path = self._path
+
+        async def work(_: object) -> Exit[_A, McpError]:
+            import anyio.to_thread
+
+            try:
+                return Succeeded(await anyio.to_thread.run_sync(lambda: self._in_file(path, change)))
+            except (OSError, msgspec.MsgspecError, UnicodeError) as error:
+                said = f"the pins in {str(path)!r} cannot be used: {error}"
+                remedy = "mend or delete the file; then every tool is as if never seen"
+                return Failed(Cause((Fail(McpError(server, "pins", said, remedy)),)))
+
+        return AwaitExit(work)
+
+    def _in_process(self, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> _A:
+        with self._lock:
+            value, changed = change(self._kept)
+            if changed is not None:
+                self._kept = changed
+        return value
+
+    def _in_file(self, path: Path, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> _A:
+        with self._lock, _Locked(path):
+            try:
+                kept = msgspec.json.decode(path.read_bytes(), type=_File).servers
+            except FileNotFoundError:
+                kept = {}
+            value, changed = change(kept)
+            if changed is not None:
+                _replace(path, msgspec.json.format(msgspec.json.encode(_File(1, changed)), indent=1))
+        return value
+
+    def __reduce__(self) -> Any:
+        if self._path is None:
+            raise TypeError("pins of this process end with it: for another process, use Pins.file")
+        return Pins, (self._path, self._unseen)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pins) or self._path is None:
+            return self is other
+        return (self._path, self._unseen) == (other._path, other._unseen)
+
+    @override
+    def __hash__(self) -> int:
+        return hash((Pins, self._path or id(self)))
+
+    @override
+    def __repr__(self) -> str:
+        return "Pins.in_process()" if self._path is None else f"Pins.file({str(self._path)!r})"
+
+
+def _changed(known: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(part for part in {**known, **seen} if known.get(part) != seen.get(part))
+
+
+class _Locked:
+    """Holds a lock of the operating system beside a file, so that two processes lose nothing of each other's."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path.with_name(path.name + ".lock")
+        self._held: Any = None
+
+    def __enter__(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._held = self._path.open("ab")
+        if os.name == "posix":
+            import fcntl
+
+            fcntl.flock(self._held, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+
+def _replace(path: Path, text: bytes) -> None:
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with fresh.open("wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)

@@ -1,0 +1,287 @@
+"""Servers: tools of ours, for MCP clients of anybody.
+
+What is served is what tools come from: a function tool, a toolkit with its layer, a source. `serve_stdio` is a program
+that a client starts, `serve_http` one that listens, `http_app` an ASGI application; each an effect that needs what the
+handlers need, and ends what it opened. `ToolServer` is the server itself, for tools that change while it runs.
+
+>>> from fxai.effects import fx
+>>> from fxai.tools.function import tool
+>>> @tool
+... def add(a: int, b: int) -> int:
+...     '''Adds two numbers.'''
+...     return a + b
+>>> opened = ToolServer.open(add, name="calculator")
+>>> fx.run(fx.scoped(opened.map(lambda server: server.documents[0]["description"])))
+'Adds two numbers.'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Never, final
+
+import anyio
+from typing_extensions import TypeVar, Unpack
+
+from fxai.effects.constructor import gen, sleep
+from fxai.effects.effect import Await, EffectOf, Gen, Succeed, Suspend, Sync
+from fxai.effects.exit import Exit, Failed
+from fxai.effects.fiber import run_fiber
+from fxai.effects.fork import fork
+from fxai.effects.scope import Scope, add_finalizer, scoped
+from fxai.mcp.server_offer import Offer, offered
+from fxai.mcp.server_option import (
+    CannotListen,
+    Defect,
+    HttpOptions,
+    HttpServerOptions,
+    HttpSettings,
+    ServerOptions,
+    ToolServerSettings,
+    parted,
+)
+from fxai.tools.source import BoundToolkit, Sourced, ToolSource
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel.server import Server
+
+    from fxai.mcp.server_exchange import Exchange
+    from fxai.mcp.server_http import HttpApp
+    from fxai.mcp.server_protocol import Protocol
+
+__all__ = ["ToolServer", "http_app", "serve_http", "serve_stdio"]
+
+_T = TypeVar("_T")
+_E = TypeVar("_E")
+_R = TypeVar("_R")
+
+_WATCH: Final = 2.0  # seconds between two looks at tools that change by themselves
+
+
+def serve_stdio(origin: Sourced[_T, _E, _R], **options: Unpack[ServerOptions]) -> EffectOf[None, _E, _R | None]:
+    """Serves tools on standard input and output, until the client closes the input.
+
+    Standard output belongs to the protocol: what handlers print goes to standard error.
+
+    Args:
+        origin: the tools: a function tool, a bound toolkit, a source.
+        options: see `ServerOptions`.
+
+    Fails as opening the tools does.
+    """
+    opened: EffectOf[ToolServer, Any, Any] = ToolServer.open(origin, **options)
+    return scoped(opened.flat_map(lambda server: server.serve_stdio()))
+
+
+def serve_http(
+    origin: Sourced[_T, _E, _R],
+    *,
+    on_listening: Callable[[str], object] | None = None,
+    **options: Unpack[HttpServerOptions],
+) -> EffectOf[None, _E | CannotListen, _R | None]:
+    """Serves tools over streamable HTTP, on loopback unless told otherwise, until it is interrupted.
+
+    It runs on uvicorn, so on asyncio; give `http_app` to another server elsewhere.
+
+    Args:
+        origin: the tools: a function tool, a bound toolkit, a source.
+        on_listening: told the URL for clients, when it listens.
+        options: see `ServerOptions` and `HttpOptions`.
+
+    Fails with:
+        CannotListen: the port is taken, or the host is none of this machine's.
+
+    Also fails as opening the tools does. Raises `ValueError` where other machines could use the tools unasked.
+    """
+    own, http = parted(options)
+    HttpSettings.of(http)  # what is wrong with them is said at once
+    opened: EffectOf[ToolServer, Any, Any] = ToolServer.open(origin, **own)
+    return scoped(opened.flat_map(lambda server: server.serve_http(on_listening=on_listening, **http)))
+
+
+def http_app(
+    origin: Sourced[_T, _E, _R], **options: Unpack[HttpServerOptions]
+) -> EffectOf[HttpApp, _E, _R | Scope | None]:
+    """An ASGI application that serves tools over streamable HTTP, for as long as the scope around is open.
+
+    It answers in the event loop that opened it, asyncio or trio, under any ASGI server; `host` only says who may ask.
+    """
+    own, http = parted(options)
+    HttpSettings.of(http)
+    opened: EffectOf[ToolServer, Any, Any] = ToolServer.open(origin, **own)
+    return opened.flat_map(lambda server: server.http_app(**http))
+
+
+@final
+class ToolServer:
+    """A server of tools, there for as long as the scope is open that it was opened in.
+
+    It may serve on several transports at once. Each client is told when `replace` changes the tools.
+    """
+
+    __slots__ = ("_exchange", "_live", "_offer", "_offers", "_protocol", "_refreshing", "settings")
+
+    settings: ToolServerSettings
+    """What it was told."""
+
+    def __init__(self, settings: ToolServerSettings) -> None:
+        """Use `ToolServer.open`, which also gives it tools."""
+        from fxai.mcp.server_exchange import Exchange
+        from fxai.mcp.server_protocol import Protocol
+
+        self.settings = settings
+        self._offer: Offer | None = None
+        self._live: BoundToolkit[Any, Any, Any] | None = None  # what the offer follows
+        self._offers: list[Offer] = []
+        self._refreshing = anyio.Lock()
+        self._exchange: Exchange = Exchange(settings, self._current)
+        self._protocol: Protocol = Protocol(settings, self._exchange, self._input_schema)
+
+    @staticmethod
+    def open(
+        origin: Sourced[_T, _E, _R], **options: Unpack[ServerOptions]
+    ) -> EffectOf[ToolServer, _E, _R | Scope | None]:
+        """The server of these tools, opened into the scope around with them.
+
+        Raises `ValueError` for an option that cannot be, `HandlerError` (a defect) for tools whose calls somebody else
+        answers, `NameConflictError` (a defect) where two tools would have one name.
+        """
+        settings = ToolServerSettings.of(options)
+        source = ToolSource.of(origin)
+
+        @gen
+        def begin() -> Gen[ToolServer, Any, Any]:
+            opened: BoundToolkit[Any, Any, Any] = yield from source.open
+            server = ToolServer(settings)
+            yield from add_finalizer(server._released)
+            yield from server.replace(opened)
+            if opened.is_live:
+                yield from fork(server._watched())
+            return server
+
+        return begin()
+
+    # -- what it offers
+
+    @property
+    def tools(self) -> BoundToolkit[Any, Any, Any]:
+        """The tools that it offers now, with their handlers."""
+        return self._now.bound
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        """What clients are told of the tools now, as plain JSON data."""
+        return self._now.documents
+
+    @property
+    def listening(self) -> int:
+        """How many connected clients are told of a change unasked; newer clients subscribe, and are not counted."""
+        return self._protocol.listening
+
+    def replace(self, tools: BoundToolkit[Any, _E, _R]) -> EffectOf[None, _E, _R | None]:
+        """Offers these tools from now on, and tells every client; calls that run end with the handlers they have.
+
+        Their handlers are built here; what building them acquires is released with the server, or when they are
+        replaced. Fails as building them does, and then nothing has changed.
+        """
+        followed = Sync(lambda: self._follow(tools))
+        return self._serving(tools).tap(lambda _: followed)
+
+    def _follow(self, tools: BoundToolkit[Any, Any, Any]) -> None:
+        self._live = tools if tools.is_live else None
+
+    @property
+    def _now(self) -> Offer:
+        if self._offer is None:
+            raise RuntimeError("the server has no tools yet: use ToolServer.open")
+        return self._offer
+
+    def _serving(self, tools: BoundToolkit[Any, Any, Any]) -> EffectOf[None, Any, Any]:
+        return offered(tools).flat_map(lambda offer: Await(lambda _: self._taken(offer))).uninterruptible()
+
+    async def _taken(self, offer: Offer) -> None:
+        before, self._offer = self._offer, offer
+        self._offers = [one for one in self._offers if one.running or not one.is_replaced]
+        self._offers.append(offer)
+        if before is None:
+            return
+        await run_fiber(before.replaced(), before.services)
+        if before.documents != offer.documents:
+            await self._protocol.changed()
+
+    def _released(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
+        def close() -> EffectOf[None]:
+            self._protocol.close()
+            closed: EffectOf[None] = Succeed(None)
+            for offer in self._offers:
+                closed = offer.scope.close(exit_).and_then(closed)
+            return closed
+
+        return Suspend(close)
+
+    async def _current(self) -> Offer:
+        """What is offered: tools that change by themselves are looked at again."""
+        if self._live is not None:
+            async with self._refreshing:
+                await self._refreshed()
+        return self._now
+
+    async def _refreshed(self) -> None:
+        from fxai.mcp.server_exchange import report
+
+        live, offer = self._live, self._now
+        if live is None:
+            return
+        changed = live.now.flat_map(lambda now: Succeed(None) if now == offer.bound else self._serving(now))
+        found = await run_fiber(changed, offer.services)
+        if isinstance(found, Failed):
+            report(self.settings, Defect("", found.cause))
+
+    def _watched(self) -> EffectOf[Never]:
+        look: EffectOf[Any] = sleep(_WATCH).and_then(Await(lambda _: self._current()))
+        return look.flat_map(lambda _: self._watched())
+
+    def _input_schema(self, name: str) -> dict[str, Any] | None:
+        tool = self._now.tools.get(name)
+        return None if tool is None else tool.input_schema
+
+    # -- transports
+
+    @property
+    def sdk(self) -> Server[Any]:
+        """The server as the official SDK has it: for a transport of your own, or its client in memory."""
+        return self._protocol.sdk
+
+    def serve_stdio(self) -> EffectOf[None]:
+        """Serves on standard input and output, until the client closes the input."""
+
+        async def serve() -> None:
+            from fxai.mcp.server_stdio import over_standard_streams
+
+            await over_standard_streams(self._protocol.sdk, self.settings)
+
+        return Await(lambda _: serve())
+
+    def http_app(self, **options: Unpack[HttpOptions]) -> EffectOf[HttpApp, Never, Scope | None]:
+        """An ASGI application that serves over streamable HTTP, for as long as the scope around is open."""
+        settings = HttpSettings.of(options)
+
+        def begin() -> EffectOf[HttpApp, Never, Scope | None]:
+            from fxai.mcp.server_http import opened_app
+
+            return opened_app(self._protocol, self._exchange, settings, self.settings.max_body)
+
+        return Suspend(begin)
+
+    def serve_http(
+        self, *, on_listening: Callable[[str], object] | None = None, **options: Unpack[HttpOptions]
+    ) -> EffectOf[None, CannotListen]:
+        """Serves over streamable HTTP until it is interrupted; see the function `serve_http`."""
+        settings = HttpSettings.of(options)
+
+        def serve(app: HttpApp) -> EffectOf[None, CannotListen]:
+            from fxai.mcp.server_uvicorn import serve_app
+
+            return serve_app(app, settings, on_listening)
+
+        return scoped(self.http_app(**options).flat_map(serve))

@@ -1,0 +1,209 @@
+"""What a server answers: the list of its tools, and calls of them.
+
+Every way a call can end has one form: a success or a typed failure is a result, what the client got wrong is a JSON-RPC
+error that says what, and a bug is an internal error that says nothing, while `on_defect` is told of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Final, cast, final
+
+import anyio
+from mcp.server.context import ServerRequestContext
+from mcp.shared.exceptions import MCPError
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
+
+from fxai.effects.cause import Cause, Die, Fail
+from fxai.effects.clock import LIVE, Clock
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import Await, EffectOf, Timeout, Within
+from fxai.effects.exit import Exit, Failed
+from fxai.effects.fiber import run_fiber
+from fxai.mcp.server_approval import Approvals
+from fxai.mcp.server_offer import Offer
+from fxai.mcp.server_option import Defect, ToolServerSettings
+from fxai.mcp.server_result import failed, result_of, text_of
+from fxai.mcp.server_tool import ServedTool
+from fxai.tools.call import Outcome
+from fxai.tools.failure import (
+    Denied,
+    HandlerFailed,
+    Interrupted,
+    InvalidParameters,
+    UnknownTool,
+    encode_failure,
+)
+
+__all__ = ["Exchange", "report"]
+
+_BUSY: Final = -32000  # the first of the codes that JSON-RPC leaves to servers
+
+_COMPLETE: Final = {"resultType": "complete"}
+
+_Context = ServerRequestContext[Any, Any]
+
+
+@final
+class Exchange:
+    """Answers `tools/list` and `tools/call` out of what is offered at the time."""
+
+    def __init__(self, settings: ToolServerSettings, current: Callable[[], Awaitable[Offer]]) -> None:
+        """Answer by these settings, with what `current` gives for each request."""
+        self._settings = settings
+        self._current = current
+        self._approvals = Approvals(settings.approval_timeout)
+        self._turns = anyio.Semaphore(settings.concurrency)
+        self._calls = 0
+        self._ended = anyio.Event()  # of the calls that run or wait, where there are any
+
+    async def idle(self) -> None:
+        """Waits until no call runs or waits."""
+        if self._calls:
+            await self._ended.wait()
+
+    async def list_tools(self, _: _Context, params: PaginatedRequestParams | None) -> dict[str, Any]:
+        """The answer to `tools/list`, in pages where the settings say so."""
+        documents = (await self._current()).documents
+        size = self._settings.page_size
+        cursor = None if params is None else params.cursor
+        if cursor is not None and (size is None or not cursor.isdecimal() or not 0 < int(cursor) <= len(documents)):
+            raise MCPError(INVALID_PARAMS, "no such cursor: list the tools again from the first page")
+        start = int(cursor or 0)
+        end = len(documents) if size is None else start + size
+        more = {"nextCursor": str(end)} if end < len(documents) else {}
+        return {"tools": documents[start:end], **more, **_COMPLETE, "ttlMs": 0, "cacheScope": "private"}
+
+    async def call_tool(self, ctx: _Context, params: CallToolRequestParams) -> dict[str, Any]:
+        """The answer to `tools/call`."""
+        if self._calls >= self._settings.concurrency + self._settings.waiting:
+            raise MCPError(_BUSY, "too many calls wait here already: call again later")
+        offer = await self._current()
+        tool = offer.tools.get(params.name)
+        if tool is None:
+            unknown = UnknownTool(params.name, tuple(offer.tools))
+            raise MCPError(INVALID_PARAMS, str(unknown), encode_failure(unknown))
+        offer.entered()
+        with self._counted():
+            try:
+                return _COMPLETE | await self._called(offer, tool, ctx, params)
+            except MCPError:
+                raise
+            except Exception as bug:
+                raise self._broken(tool, Cause((Die(bug),))) from None
+            finally:
+                await offer.left()
+
+    @contextmanager
+    def _counted(self) -> Generator[None]:
+        self._calls += 1
+        if self._calls == 1:
+            self._ended = anyio.Event()
+        try:
+            yield
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._ended.set()
+
+    async def _called(
+        self, offer: Offer, tool: ServedTool, ctx: _Context, params: CallToolRequestParams
+    ) -> dict[str, Any]:
+        arguments = params.arguments or {}
+        call_id = str(ctx.request_id)
+        asks = await run_fiber(offer.call(tool, arguments, call_id).needs_approval(), offer.services)
+        if isinstance(asks, Failed):
+            raise self._broken(tool, asks.cause)
+        if asks.value:
+            settled = await self._approvals.settle(ctx, params, tool.tool)
+            if isinstance(settled, Denied):
+                return failed(encode_failure(settled), structured=not tool.gives_objects)
+            if settled is not None:
+                return settled
+
+        async with self._turns:
+            program = self._program(offer, tool, arguments, call_id, _progress(ctx))
+            return self._answer(tool, await run_fiber(program, offer.services))
+
+    def _program(
+        self, offer: Offer, tool: ServedTool, arguments: Any, call_id: str, emit: Any
+    ) -> EffectOf[Outcome, Any, Any]:
+        seconds = self._settings.timeout
+        if seconds is None:
+            return offer.call(tool, arguments, call_id, emit=emit).effect
+
+        def begin(services: ContextOf[Any]) -> EffectOf[Outcome, Any, Any]:
+            clock: Clock = services.find(Clock, LIVE)
+            call = offer.call(tool, arguments, call_id, emit=emit, deadline=clock.monotonic() + seconds)
+            return call.effect.timeout(seconds)
+
+        return Within(begin)
+
+    # -- how a call ended
+
+    def _answer(self, tool: ServedTool, ended: Exit[Outcome, Any]) -> dict[str, Any]:
+        outcome = self._value(tool, ended)
+        if not isinstance(outcome, Outcome):
+            told: dict[str, Any] = outcome
+            return told
+        if outcome.is_failure:
+            return failed(outcome.encoded_result, structured=not tool.gives_objects)
+        show = tool.tool.to_model_output
+        return result_of(outcome.encoded_result, outcome.encoded_result if show is None else show(outcome.result))
+
+    def _value(self, tool: ServedTool, ended: Exit[Any, Any]) -> Any:
+        """What the program gave, or the result that tells its typed failure.
+
+        Raises:
+            MCPError: what the client got wrong, or that there is a bug.
+        """
+        if not isinstance(ended, Failed):
+            return ended.value
+        cause = ended.cause
+        if len(cause.reasons) != 1 or not isinstance(cause.reasons[0], Fail):
+            raise self._broken(tool, cause)
+        return self._failure(tool, cause.reasons[0].error, cause)
+
+    def _failure(self, tool: ServedTool, failure: Any, cause: Cause[Any]) -> dict[str, Any]:
+        if isinstance(failure, InvalidParameters):
+            raise MCPError(INVALID_PARAMS, str(failure), encode_failure(failure))
+        if isinstance(failure, HandlerFailed):
+            error: Any = cast(Any, failure).error
+            encoded = tool.tool.failure.encode_unsafe(error)
+        elif isinstance(failure, Timeout):
+            late = Interrupted(tool.tool.name, f"it took longer than {failure.seconds:g} seconds")
+            encoded = encode_failure(late)
+        elif isinstance(failure, Denied | Interrupted):
+            encoded = encode_failure(failure)
+        else:
+            raise self._broken(tool, cause)
+        return failed(encoded, structured=not tool.gives_objects)
+
+    def _broken(self, tool: ServedTool, cause: Cause[Any]) -> MCPError:
+        """Tells of a bug, and gives the error that says nothing of it."""
+        report(self._settings, Defect(tool.tool.name, cause))
+        return MCPError(INTERNAL_ERROR, f"internal error in the tool {tool.tool.name!r}: the server's log says more")
+
+
+def report(settings: ToolServerSettings, defect: Defect) -> None:
+    """Tells `on_defect`; where that breaks too, the log."""
+    try:
+        settings.on_defect(defect)
+    except Exception:
+        logging.getLogger("fxai.mcp").exception("on_defect broke, told of a bug in %r", defect.tool)
+
+
+def _progress(ctx: _Context) -> Callable[[Outcome], EffectOf[None]]:
+    """What tells the client of preliminary outcomes; nothing is sent to one that does not want to know."""
+    count = 0
+
+    async def tell(outcome: Outcome) -> None:
+        nonlocal count
+        count += 1
+        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # the client has gone
+            await ctx.session.report_progress(count, None, text_of(outcome.encoded_result))
+
+    return lambda outcome: Await(lambda _: tell(outcome))

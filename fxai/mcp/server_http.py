@@ -1,0 +1,98 @@
+"""Streamable HTTP as an ASGI application: sessions for the older protocols, single exchanges since 2026-07-28."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any, Never, final
+
+import anyio
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from starlette.responses import PlainTextResponse
+
+from fxai.effects.constructor import gen
+from fxai.effects.effect import Await, EffectOf, Gen
+from fxai.effects.fork import fork
+from fxai.effects.scope import Scope, add_finalizer
+from fxai.mcp.server_exchange import Exchange
+from fxai.mcp.server_guard import Guard, Receive, Send
+from fxai.mcp.server_option import HttpSettings
+from fxai.mcp.server_protocol import Protocol
+
+__all__ = ["HttpApp", "opened_app"]
+
+
+@final
+class HttpApp:
+    """An ASGI application that serves tools, for as long as it is open."""
+
+    def __init__(self, protocol: Protocol, exchange: Exchange, settings: HttpSettings, max_body: int) -> None:
+        """Serve `protocol`; use `http_app`, which also opens and closes it."""
+        self._protocol = protocol
+        self._exchange = exchange
+        self._grace = settings.grace
+        self._manager = StreamableHTTPSessionManager(
+            protocol.sdk,
+            json_response=settings.json_response,
+            stateless=settings.stateless,
+            session_idle_timeout=settings.idle_timeout,
+            max_request_body_size=max_body,
+            max_sessions=settings.max_sessions,
+        )
+        self._guard = Guard(self._manager.handle_request, settings, max_body)
+        self._is_open = False
+        self._opened = anyio.Event()
+        self._ending = anyio.Event()
+        self._requests: dict[anyio.CancelScope, anyio.Event] = {}
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answers a request; 503 when it is closed."""
+        if scope["type"] == "http" and not self._is_open:
+            await PlainTextResponse("this server has ended", 503)(scope, receive, send)
+            return
+        ended = anyio.Event()
+        with anyio.CancelScope() as request:
+            self._requests[request] = ended
+            try:
+                await self._guard(scope, receive, send)
+            finally:
+                del self._requests[request]
+                ended.set()
+
+    async def run(self) -> None:
+        """Keeps the sessions until it is stopped."""
+        async with self._manager.run():
+            self._is_open = True
+            self._opened.set()
+            await self._ending.wait()
+
+    async def opened(self) -> None:
+        """Waits until it answers."""
+        await self._opened.wait()
+
+    async def stop(self) -> None:
+        """Lets no request in, gives calls a while to end, then ends every session and every request."""
+        self._is_open = False
+        with anyio.move_on_after(self._grace):
+            await self._exchange.idle()
+        self._protocol.close()
+        self._ending.set()
+        for request in list(self._requests):
+            request.cancel()
+        for ended in list(self._requests.values()):
+            await ended.wait()
+
+
+def opened_app(
+    protocol: Protocol, exchange: Exchange, settings: HttpSettings, max_body: int
+) -> EffectOf[HttpApp, Never, Scope | None]:
+    """The application of a server, open for as long as the scope around is."""
+
+    @gen
+    def begin() -> Gen[HttpApp, Never, Scope]:
+        app = HttpApp(protocol, exchange, settings, max_body)
+        yield from fork(Await(lambda _: app.run()))
+        yield from add_finalizer(lambda _: Await(lambda _: app.stop()))
+        yield from Await(lambda _: app.opened())
+        return app
+
+    return begin()

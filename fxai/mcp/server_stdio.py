@@ -1,0 +1,200 @@
+"""Standard input and output as a transport: one JSON-RPC message a line.
+
+While it serves, the descriptors 0 and 1 lead elsewhere: what handlers, and programs that they start, read is empty, and
+what they print goes to standard error. Both are led back afterwards. Reading and writing wait in the event loop, so a
+cancellation ends them at once, and a client that reads slowly holds up nobody but itself.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Final, final
+
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.server.lowlevel.server import Server
+from mcp.shared.message import SessionMessage
+from mcp_types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
+from pydantic import ValidationError
+
+from fxai.mcp.server_option import ToolServerSettings
+
+__all__ = ["over_descriptors", "over_standard_streams"]
+
+_CHUNK: Final = 1 << 16
+_GRACE: Final = 1.0  # seconds in which what was asked before the input ended is still answered
+_ATOMIC: Final = getattr(select, "PIPE_BUF", 512)  # what a pipe that can be written to takes without blocking
+
+
+async def over_standard_streams(server: Server[Any], settings: ToolServerSettings) -> None:
+    """Serves on this process's standard input and output, until the input ends."""
+    with _claimed() as (source, sink):
+        await over_descriptors(server, settings, source, sink)
+
+
+async def over_descriptors(server: Server[Any], settings: ToolServerSettings, source: int, sink: int) -> None:
+    """Serves on two file descriptors, until the first one ends or nobody reads the second any more."""
+    inbound, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outbound, sent = anyio.create_memory_object_stream[SessionMessage](0)
+    asked = _Asked()
+    async with anyio.create_task_group() as group:
+        group.start_soon(_write, sent, sink, asked, group.cancel_scope)
+        async with anyio.create_task_group() as reading:
+            reading.start_soon(_read, _Lines(source, settings.max_body), asked, inbound, outbound.clone())
+            async with outbound:
+                await server.run(received, outbound, server.create_initialization_options())
+            reading.cancel_scope.cancel()
+
+
+@contextmanager
+def _claimed() -> Generator[tuple[int, int]]:
+    """Descriptors of the protocol's own, with 0 and 1 out of the way."""
+    source, sink = os.dup(0), os.dup(1)
+    empty = os.open(os.devnull, os.O_RDONLY)
+    try:
+        os.dup2(empty, 0)
+        os.dup2(2, 1)
+        sys.stdout.flush()  # what was printed before is no message either
+        yield source, sink
+    finally:
+        sys.stdout.flush()
+        os.dup2(source, 0)
+        os.dup2(sink, 1)
+        for descriptor in (empty, source, sink):
+            os.close(descriptor)
+
+
+@final
+class _Lines:
+    """The lines of a descriptor; one that is too long is None, and not kept."""
+
+    def __init__(self, source: int, limit: int) -> None:
+        self._source = source
+        self._limit = limit
+        self._held = bytearray()
+        self._is_long = False
+        self._waiting: list[bytes | None] = []
+
+    async def next(self) -> tuple[bytes | None] | None:
+        """The next line, in a tuple; None where there are no more."""
+        while not self._waiting:
+            chunk = await _waited(self._source, anyio.wait_readable, partial(os.read, self._source, _CHUNK))
+            if not chunk:
+                return None
+            self._take(chunk)
+        return (self._waiting.pop(0),)
+
+    def _take(self, chunk: bytes) -> None:
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            self._add(piece)
+            self._waiting.append(None if self._is_long else bytes(self._held))
+            self._held.clear()
+            self._is_long = False
+        self._add(rest)
+
+    def _add(self, piece: bytes) -> None:
+        self._is_long = self._is_long or len(self._held) + len(piece) > self._limit
+        if self._is_long:
+            self._held.clear()
+        else:
+            self._held += piece
+
+
+@final
+class _Asked:
+    """The requests that are not answered yet."""
+
+    def __init__(self) -> None:
+        self._open: set[Any] = set()
+        self._answered = anyio.Event()
+
+    def heard(self, message: JSONRPCMessage) -> None:
+        """Notes a request, or that one was taken back."""
+        if isinstance(message, JSONRPCRequest):
+            self._open.add(message.id)
+        elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._close((message.params or {}).get("requestId"))
+
+    def said(self, message: JSONRPCMessage) -> None:
+        """Notes an answer."""
+        if isinstance(message, JSONRPCResponse | JSONRPCError):
+            self._close(message.id)
+
+    def _close(self, request: Any) -> None:
+        if isinstance(request, str | int):
+            self._open.discard(request)
+        self._answered.set()
+        self._answered = anyio.Event()
+
+    async def answered(self) -> None:
+        """Waits until every request is answered."""
+        while self._open:
+            await self._answered.wait()
+
+
+async def _read(
+    lines: _Lines,
+    asked: _Asked,
+    inbound: MemoryObjectSendStream[SessionMessage | Exception],
+    outbound: MemoryObjectSendStream[SessionMessage],
+) -> None:
+    async with inbound, outbound:
+        while (line := await lines.next()) is not None:
+            try:
+                if line[0] is None:
+                    await outbound.send(_refusal(INVALID_REQUEST, "the message is too long"))
+                elif line[0].strip():
+                    message = jsonrpc_message_adapter.validate_json(line[0], by_name=False)
+                    asked.heard(message)
+                    await inbound.send(SessionMessage(message))
+            except ValidationError:
+                await outbound.send(_refusal(PARSE_ERROR, "the line is no JSON-RPC message"))
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
+                return
+        with anyio.move_on_after(_GRACE):
+            await asked.answered()
+
+
+async def _write(
+    received: MemoryObjectReceiveStream[SessionMessage], sink: int, asked: _Asked, scope: anyio.CancelScope
+) -> None:
+    async with received:
+        async for message in received:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            left = memoryview(text.encode() + b"\n")
+            while left:
+                try:
+                    left = left[await _waited(sink, anyio.wait_writable, partial(os.write, sink, left[:_ATOMIC])) :]
+                except BrokenPipeError:  # the client has gone
+                    scope.cancel()
+                    return
+            asked.said(message.message)
+
+
+async def _waited(descriptor: int, ready: Callable[[int], Awaitable[None]], act: Callable[[], Any]) -> Any:
+    """What `act` gives, when the descriptor is ready; by a thread where the event loop cannot wait for it."""
+    try:
+        await ready(descriptor)
+    except OSError:  # a file, or a system where loops wait for sockets alone
+        return await anyio.to_thread.run_sync(act, abandon_on_cancel=True)
+    return act()
+
+
+def _refusal(code: int, said: str) -> SessionMessage:
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=said)))

@@ -1,0 +1,103 @@
+"""Uvicorn as an effect: an application served on a socket of its own until the program is interrupted.
+
+Signals stay with the program: what they interrupt closes the server, which waits for its calls for a while.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Final, final
+
+import anyio
+import uvicorn
+from typing_extensions import override
+
+from fxai.effects.constructor import fail
+from fxai.effects.effect import Await, EffectOf, Suspend
+from fxai.effects.spawn import event_loop
+from fxai.mcp.server_http import HttpApp
+from fxai.mcp.server_option import CannotListen, HttpSettings
+
+__all__ = ["serve_app"]
+
+_CONNECTIONS: Final = 1000  # open at once, beside those that wait to be accepted
+
+
+def serve_app(
+    app: HttpApp, settings: HttpSettings, on_listening: Callable[[str], object] | None
+) -> EffectOf[None, CannotListen]:
+    """Serves the application until it is interrupted.
+
+    Raises `RuntimeError` (a defect) where another event loop runs than asyncio's.
+    """
+
+    def begin() -> EffectOf[None, CannotListen]:
+        if event_loop() != "asyncio":
+            raise RuntimeError(
+                "serve_http runs on uvicorn, which needs asyncio: run the program with backend='asyncio', or give "
+                "http_app to a server that runs on this event loop, such as hypercorn"
+            )
+        try:
+            listening = _listening(settings)
+        except OSError as error:
+            return fail(CannotListen(settings.host, settings.port, error.strerror or str(error)))
+        return Await(lambda _: _serve(app, settings, listening, on_listening))
+
+    return Suspend(begin)
+
+
+def _listening(settings: HttpSettings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    return socket.create_server((settings.host, settings.port), family=family, backlog=128)
+
+
+@final
+class _Uvicorn(uvicorn.Server):
+    """A server that says when it listens, and leaves signals to the program around."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listens = anyio.Event()
+
+    @override
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listens.set()
+
+    @contextmanager
+    @override
+    def capture_signals(self) -> Generator[None]:
+        yield
+
+
+async def _serve(
+    app: HttpApp, settings: HttpSettings, listening: socket.socket, on_listening: Callable[[str], object] | None
+) -> None:
+    options: dict[str, Any] = {"http": "h11", "lifespan": "off", "access_log": False, "server_header": False}
+    quiet: dict[str, Any] = {"log_config": None, "log_level": "critical"}
+    config = uvicorn.Config(app, **options, **quiet, limit_concurrency=_CONNECTIONS, timeout_graceful_shutdown=1)
+    server = _Uvicorn(config)
+    with listening:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_run, server, listening)
+            try:
+                await server.listens.wait()
+                if on_listening is not None:
+                    on_listening(_url(settings, listening))
+                await anyio.sleep_forever()
+            finally:
+                with anyio.CancelScope(shield=True):
+                    await app.stop()
+                server.should_exit = True
+
+
+async def _run(server: _Uvicorn, listening: socket.socket) -> None:
+    with anyio.CancelScope(shield=True):  # it is asked to stop, so that it closes what it opened
+        await server.serve([listening])
+
+
+def _url(settings: HttpSettings, listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}{settings.path}" if ":" in host else f"http://{host}:{port}{settings.path}"

@@ -1,0 +1,278 @@
+"""The watch on a connection: every message is seen on its way, before the SDK makes tasks and models of it.
+
+It keeps floods out (notifications that nobody listens to, answers that nobody asked for, requests beyond number),
+takes progress in the order it came, lets single bad tools of a listing be told apart, and remembers what a failure
+should tell.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Final, Self, final
+
+import anyio
+import mcp_types as wire
+import msgspec
+from mcp.shared.message import SessionMessage
+from mcp_types import methods
+
+from fxai.mcp.failure import McpErrorKind
+from fxai.mcp.limit import McpLimits
+from fxai.schema.data import is_array, is_object
+
+__all__ = ["Trouble", "Watch", "watched"]
+
+Trouble = tuple[McpErrorKind, str, str]
+"""Why a connection ended by our own decision: the kind, what happened and what to do."""
+
+_log = logging.getLogger("fxai.mcp")
+
+_SHOWN: Final = 120
+_RAISE: Final = "leave the server out, or raise its limits"
+_PASSED: Final = ("notifications/cancelled", "notifications/subscriptions/acknowledged")
+
+
+class _Head(msgspec.Struct):
+    """An answer, of which only the id is read."""
+
+    id: int | str
+    result: msgspec.Raw
+
+
+@final
+class Watch:
+    """What is known of one connection on the wire."""
+
+    def __init__(self, limits: McpLimits) -> None:
+        self.limits = limits
+        self.trouble: Trouble | None = None
+        self.version = ""
+        """The protocol version, once it is known."""
+        self.progress: dict[str, Callable[[dict[str, Any]], None]] = {}
+        """By token, who is told of the progress of a call."""
+        self.on_changed: Callable[[], None] = lambda: None
+        self.on_log: Callable[[str, Any], None] | None = None
+        self.process: Callable[[], int | None] = lambda: None
+        """The exit code of the program, None while it runs or where there is none."""
+        self.refused: dict[str, str] = {}
+        """The tools of the listing that is being read that are no tools at all, by name or place, and why."""
+        self.listed = 0
+        self.is_cut = False
+        """Whether the connection has ended."""
+        self._stderr = bytearray()
+        self._noise = 0
+        self._first_noise = ""
+        self._strangers = 0
+        self._asked: dict[str, str] = {}
+        self._waiting: set[str] = set()
+
+    @property
+    def stderr(self) -> str:
+        """The end of the program's standard error, as text."""
+        return self._stderr.decode(errors="replace").strip()
+
+    @property
+    def hints(self) -> str:
+        """What else was odd, for a failure to tell; empty where nothing was."""
+        odd: list[str] = []
+        if self._noise:
+            odd.append(f"{self._noise} lines on its output were no messages, first {self._first_noise!r}")
+        if self._strangers:
+            odd.append(f"{self._strangers} answers were to requests that nobody made")
+        return "; ".join(odd)
+
+    def complained(self, chunk: bytes) -> None:
+        """Keeps the end of what it writes to its standard error."""
+        self._stderr += chunk
+        del self._stderr[: -self.limits.stderr]
+
+    def noisy(self, line: bytes | str) -> None:
+        """Counts a line that is no message."""
+        self._noise += 1
+        text = line.decode(errors="replace") if isinstance(line, bytes) else line
+        self._first_noise = self._first_noise or text.strip()[:_SHOWN]
+        if self._noise > self.limits.noise:
+            remedy = "its standard output must hold nothing but messages; logs belong on its standard error"
+            self._end("invalid-answer", "it answers garbage", remedy)
+
+    def unreadable(self, line: bytes) -> SessionMessage | None:
+        """The error that answers our request, where a line is an answer that cannot be read: one nested too deep."""
+        try:
+            head = msgspec.json.decode(line, type=_Head)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            self.noisy(line)
+            return None
+        error = wire.ErrorData(
+            code=wire.PARSE_ERROR, message="an answer that cannot be read: nested too deep, or no text"
+        )
+        return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=head.id, error=error))
+
+    def too_large(self, limit: int) -> None:
+        """Ends the connection over a message that is too large."""
+        self._end("limit", f"it sent a message of more than {limit} bytes", _RAISE)
+
+    def _end(self, kind: McpErrorKind, said: str, remedy: str) -> None:
+        self.trouble = self.trouble or (kind, said, remedy)
+
+    # -- messages
+
+    def left(self, item: SessionMessage) -> None:
+        """Notes what was sent: an answer that was taken is no longer owed."""
+        if isinstance(item.message, wire.JSONRPCResponse | wire.JSONRPCError):
+            self._waiting.discard(str(item.message.id))
+
+    def leaving(self, item: SessionMessage) -> None:
+        """Notes what is about to be sent: a request whose answer is waited for, or no longer."""
+        message = item.message
+        if isinstance(message, wire.JSONRPCRequest):
+            self._asked[str(message.id)] = message.method
+        elif isinstance(message, wire.JSONRPCNotification) and message.method == "notifications/cancelled":
+            self._asked.pop(str((message.params or {}).get("requestId")), None)
+
+    def arrived(self, item: SessionMessage | Exception) -> SessionMessage | None:
+        """The message as the SDK should see it, or None where it need not."""
+        if isinstance(item, Exception):
+            self.noisy(str(item))
+            return None
+        message = item.message
+        if isinstance(message, wire.JSONRPCNotification):
+            return item if self._notified(message.method, message.params or {}) else None
+        if isinstance(message, wire.JSONRPCRequest):
+            self._waiting.add(str(message.id))
+            if len(self._waiting) > self.limits.requests:
+                self._end("limit", f"it made more than {self.limits.requests} requests at once", _RAISE)
+            return item
+        return self._answered(item, message)
+
+    def _notified(self, method: str, params: dict[str, Any]) -> bool:
+        if method == "notifications/progress":
+            told = self.progress.get(str(params.get("progressToken")))
+            if told is not None:
+                told({key: value for key, value in params.items() if key in ("progress", "total", "message")})
+        elif method == "notifications/tools/list_changed":
+            self.on_changed()
+        elif method == "notifications/cancelled":
+            self._waiting.discard(str(params.get("requestId")))  # the SDK does not answer what was cancelled
+        elif method == "notifications/message" and self.on_log is not None:
+            self._logged(self.on_log, params)
+        return method in _PASSED
+
+    def _logged(self, on_log: Callable[[str, Any], None], params: dict[str, Any]) -> None:
+        try:
+            on_log(str(params.get("level", "info")), params.get("data"))
+        except Exception:  # a bug of whoever is told must not end the connection
+            _log.exception("`on_log` failed")
+
+    def _answered(
+        self, item: SessionMessage, message: wire.JSONRPCResponse | wire.JSONRPCError
+    ) -> SessionMessage | None:
+        method = self._asked.pop(str(message.id), None)
+        if method is None:
+            self._strangers += 1
+            return None
+        if (
+            method == "tools/list"
+            and isinstance(message, wire.JSONRPCResponse)
+            and is_array(message.result.get("tools"))
+        ):
+            message.result["tools"] = self._sound(message.result)
+        return item
+
+    def _sound(self, page: dict[str, Any]) -> list[Any]:
+        """The tools of a page that the protocol allows; the others are noted, no more than the limit are looked at."""
+        tools: list[Any] = page["tools"]
+        room = self.limits.tools + 1 - self.listed
+        kept: list[Any] = []
+        for place, tool in enumerate(tools[: max(room, 0)], self.listed):
+            reason = self._unsound(page, tool)
+            if reason is None:
+                kept.append(tool)
+            else:
+                name = tool.get("name") if is_object(tool) else None
+                self.refused[name if isinstance(name, str) else f"(number {place + 1})"] = reason
+        self.listed += len(tools)
+        return kept
+
+    def _unsound(self, page: dict[str, Any], tool: Any) -> str | None:
+        try:
+            wire.Tool.model_validate(tool, by_name=False)
+            methods.validate_server_result("tools/list", self.version, {**page, "tools": [tool]})
+        except KeyError:  # a version that the SDK has no rules for
+            return None
+        except ValueError as error:
+            return f"the protocol allows no such tool: {brief(error)}"
+        return None
+
+
+def brief(error: Exception) -> str:
+    """The first fault of a validation error, in one line."""
+    found: Any = getattr(error, "errors", None)
+    if not callable(found):
+        return str(error)[:_SHOWN]
+    faults: Any = found(include_url=False)
+    first = faults[0]
+    place = "/".join(str(part) for part in first["loc"])
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return f"{place}: {first['msg']}{more}"[: _SHOWN * 2]
+
+
+def watched(streams: tuple[Any, Any], watch: Watch) -> tuple[Any, Any]:
+    """The streams of a transport with the watch on both."""
+    reading, writing = streams
+    return _Reading(reading, watch), _Writing(writing, watch)
+
+
+class _Stream:
+    def __init__(self, inner: Any, watch: Watch) -> None:
+        self._inner = inner
+        self._watch = watch
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self._inner.aclose()
+
+
+@final
+class _Reading(_Stream):
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._inner, "last_context", None)
+
+    async def receive(self) -> SessionMessage:
+        while True:
+            try:
+                item = await self._inner.receive()
+            except anyio.EndOfStream:
+                self._watch.is_cut = True
+                raise
+            kept = self._watch.arrived(item)
+            if self._watch.trouble is not None:
+                raise anyio.EndOfStream
+            if kept is not None:
+                return kept
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+
+@final
+class _Writing(_Stream):
+    async def send(self, item: SessionMessage) -> None:
+        self._watch.leaving(item)
+        await self._inner.send(item)
+        self._watch.left(item)

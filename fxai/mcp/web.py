@@ -1,0 +1,142 @@
+"""Servers over streamable HTTP: answers within limits, and faults of the network as answers to the one request.
+
+The SDK's transport ends the whole connection when one request meets a fault of the network, and tells nothing of an
+HTTP status; so a layer below it turns both into a JSON-RPC error of that request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final, final
+
+import httpx2
+import msgspec
+from mcp.client.streamable_http import streamable_http_client
+from typing_extensions import override
+
+from fxai.mcp.endpoint import Address
+from fxai.mcp.limit import McpLimits
+
+__all__ = ["HTTP_STATUS", "NETWORK", "TOO_LARGE", "address_transport"]
+
+NETWORK: Final = -32010
+"""The code of the error that stands for a fault of the network; one of the range that implementations may use."""
+HTTP_STATUS: Final = -32011
+"""The code of the error that stands for an HTTP status; its `data` is the status."""
+TOO_LARGE: Final = -32012
+"""The code of the error that stands for an answer that is larger than the limit."""
+
+_TOLD: Final = (401, 403, 407, 429)
+
+
+@asynccontextmanager
+async def address_transport(
+    address: Address, limits: McpLimits, timeout: float
+) -> AsyncGenerator[tuple[Any, Any], None]:
+    """The streams of a server at an address, as the SDK takes them.
+
+    Args:
+        address: where it is.
+        limits: how large an answer may be.
+        timeout: seconds to connect, and to send.
+    """
+    # An answer may take as long as its call may: who calls has a timeout of their own.
+    waits = httpx2.Timeout(timeout, read=None)
+    headers = address.headers.reveal()
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=waits) as plain,
+        httpx2.AsyncClient(headers=headers, timeout=waits, transport=_Bounded(plain, limits)) as client,
+        streamable_http_client(address.url, http_client=client, max_sse_event_size=limits.message_bytes) as streams,
+    ):
+        yield streams[0], streams[1]
+
+
+@final
+class _Bounded(httpx2.AsyncBaseTransport):
+    """Sends by a client (which knows of proxies and certificates), and answers faults in JSON-RPC."""
+
+    def __init__(self, client: httpx2.AsyncClient, limits: McpLimits) -> None:
+        self._client = client
+        self._limit = limits.message_bytes
+
+    @override
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        try:
+            response = await self._client.send(request, stream=True, follow_redirects=False)
+        except httpx2.TransportError as error:
+            return _told(request, NETWORK, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        if response.status_code in _TOLD or response.status_code >= 500:
+            return await self._refused(request, response)
+        if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+            stream: httpx2.AsyncByteStream = _Raw(response)
+            return _passed(response, stream)
+        return await self._whole(request, response)
+
+    async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        body = await self._read(response)
+        if body is not None and b'"jsonrpc"' in body:
+            return httpx2.Response(response.status_code, headers=_kept(response), content=body, request=request)
+        return _told(
+            request, HTTP_STATUS, f"HTTP {response.status_code} {response.reason_phrase}".strip(), response.status_code
+        )
+
+    async def _whole(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        body = await self._read(response)
+        if body is None:
+            return _told(request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
+        return httpx2.Response(response.status_code, headers=_kept(response), content=body, request=request)
+
+    async def _read(self, response: httpx2.Response) -> bytes | None:
+        """The body, or None where it is larger than the limit or ends too early."""
+        body = bytearray()
+        try:
+            async with aclosing(response.aiter_bytes()) as pieces:
+                async for chunk in pieces:
+                    body += chunk
+                    if len(body) > self._limit:
+                        return None
+        except (httpx2.TransportError, httpx2.DecodingError):
+            return bytes(body)
+        finally:
+            await response.aclose()
+        return bytes(body)
+
+
+@final
+class _Raw(httpx2.AsyncByteStream):
+    """The decoded bytes of a response, as they come.
+
+    It is an iterator of its own, no generator: the SDK leaves it in the middle, and only what is closed here is closed.
+    """
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+        self._pieces = response.aiter_bytes()
+
+    @override
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        return await anext(self._pieces)
+
+    @override
+    async def aclose(self) -> None:
+        await self._pieces.aclose()
+        await self._response.aclose()
+
+
+def _passed(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> httpx2.Response:
+    return httpx2.Response(response.status_code, headers=_kept(response), stream=stream, request=response.request)
+
+
+def _kept(response: httpx2.Response) -> list[tuple[str, str]]:
+    gone = ("content-encoding", "content-length", "transfer-encoding")  # the body is decoded already
+    return [(name, value) for name, value in response.headers.multi_items() if name.lower() not in gone]
+
+
+def _told(request: httpx2.Request, code: int, said: str, data: Any = None) -> httpx2.Response:
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": said, "data": data}}
+    headers = {"content-type": "application/json"}
+    return httpx2.Response(503, headers=headers, content=msgspec.json.encode(error), request=request)

@@ -1,0 +1,59 @@
+"""What a call gave: the value, and what of it a model is shown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fxai.mcp.content import content_text, result_value, shown_content
+
+TEXT = {"type": "text", "text": "a"}
+IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    ("content", "structured", "is_structured", "value"),
+    [
+        ([TEXT], None, False, {"content": [TEXT]}),
+        ([], None, False, {"content": []}),
+        ([TEXT], {"n": 1}, True, {"n": 1}),
+        ([], [1, 2], True, [1, 2]),
+        ([TEXT, IMAGE], {"n": 1}, True, {"structuredContent": {"n": 1}, "content": [IMAGE]}),
+    ],
+)
+def test_the_value_is_the_structured_content_else_the_blocks(
+    content: Any, structured: Any, is_structured: bool, value: Any
+) -> None:
+    """Structured content is the value; blocks that are no text beside it are kept; without it the blocks are."""
+    assert result_value(content, structured, is_structured=is_structured) == value
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ({"content": [TEXT]}, "a"),
+        ({"content": []}, []),
+        ({"content": [TEXT, TEXT]}, [TEXT, TEXT]),
+        ({"content": [IMAGE]}, [{"type": "file", "media_type": "image/png", "data": "AA=="}]),
+        ({"content": [{"type": "new", "x": 1}]}, '{"type":"new","x":1}'),
+        ({"n": 1}, {"n": 1}),
+        ({"content": "mine"}, {"content": "mine"}),
+        ({"content": [1, 2]}, {"content": [1, 2]}),
+        ({"content": [TEXT], "more": 1}, {"content": [TEXT], "more": 1}),
+        (
+            {"structuredContent": {"n": 1}, "content": [IMAGE]},
+            [{"type": "text", "text": '{"n":1}'}, {"type": "file", "media_type": "image/png", "data": "AA=="}],
+        ),
+        ([1], [1]),
+        (None, None),
+    ],
+)
+def test_a_model_is_shown_the_blocks_and_structured_content_as_it_is(value: Any, shown: Any) -> None:
+    """One text is that text, blocks are a list of parts, and what only looks like blocks is left alone."""
+    assert shown_content(value) == shown
+
+
+def test_the_texts_are_joined_by_lines() -> None:
+    """The texts among blocks, a line each; other blocks say nothing."""
+    assert content_text([TEXT, IMAGE, {"type": "text", "text": "b"}]) == "a\nb"

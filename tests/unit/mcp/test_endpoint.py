@@ -1,0 +1,61 @@
+"""Endpoints and servers as values: their names, places and secrets."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from fxai import mcp
+from fxai.mcp.endpoint import Address, Concealed, Program
+from fxai.providers.http import Secret
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("uvx", "mcp-server-git", "--repository", "."), "mcp-server-git"),
+        (("npx", "-y", "@modelcontextprotocol/server-memory"), "server-memory"),
+        (("/usr/bin/python3.12", "-m", "mcp_server_time"), "mcp_server_time"),
+        (("node", "/srv/dist/index.js"), "index.js"),
+        (("docker", "run", "-i", "mcp/fetch"), "fetch"),
+        (("python", "-c"), "python"),
+    ],
+)
+def test_a_program_is_called_by_what_it_runs(command: tuple[str, ...], name: str) -> None:
+    """The name of a server that has none is the first word that is no runner and no option."""
+    assert Program(command[0], command[1:]).name == name
+    assert mcp.stdio(*command).name == name
+    assert mcp.stdio(*command, name="mine").name == "mine"
+
+
+def test_a_place_shows_no_secrets() -> None:
+    """The place of an address has no user, password or query; that of a program is what one would type."""
+    assert Address("https://u:p@example.org:8443/mcp?key=1").place == "https://example.org:8443/mcp"
+    assert Address("https://u:p@example.org:8443/mcp?key=1").name == "example.org"
+    assert Program("run me", ("a b",)).place == "'run me' 'a b'"
+
+
+def test_concealed_texts_compare_by_text_and_are_never_pickled() -> None:
+    """Equal texts are equal, whether given plain or as a secret; a repr has names alone; pickling is refused."""
+    plain, secret = Concealed({"K": "v"}), Concealed({"K": Secret("v")})
+
+    assert plain == secret != Concealed({"K": "w"})
+    assert hash(plain) == hash(secret)
+    assert repr(secret) == "Concealed(K)"
+    with pytest.raises(TypeError, match="never pickled"):
+        pickle.dumps(plain)
+
+
+def test_a_server_used_otherwise_is_another_value() -> None:
+    """Prefix, only and without give new values of the same kind; prefixes add up, `only` narrows, `without` adds."""
+    server = mcp.stdio("uvx", "x")
+    narrowed = server.only("a", "b", "a").only("b", "c").without("d").without("e").prefix("y_").prefix("x_")
+
+    assert server.settings.only is None
+    assert narrowed.settings.only == ("b",)
+    assert narrowed.settings.without == ("d", "e")
+    assert narrowed.settings.prefix == "x_y_"
+    assert copy.copy(narrowed) == narrowed != server
+    assert pickle.loads(pickle.dumps(narrowed)) == narrowed

@@ -1,0 +1,172 @@
+"""Approval over MCP: asked where the client can be asked, refused where it cannot, and never run without a yes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mcp
+import pytest
+from mcp_types import (
+    MISSING_REQUIRED_CLIENT_CAPABILITY,
+    CallToolRequest,
+    CallToolRequestParams,
+    CallToolResult,
+    ElicitResult,
+    InputRequiredResult,
+)
+from pydantic import TypeAdapter
+
+from fxai.mcp import ToolServer
+from fxai.tools.function import tool
+from fxai.tools.source import BoundToolkit
+from tests.unit.mcp.server_client import Era, refused, text, used
+
+both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
+
+ran: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_ran() -> None:
+    ran.clear()
+
+
+@tool(needs_approval=True)
+def erase(path: str) -> str:
+    """Erases a file."""
+    ran.append(path)
+    return f"{path} is gone"
+
+
+def answering(action: Any, content: Any, asked: list[Any] | None = None) -> dict[str, Any]:
+    """The options of a client whose person answers so."""
+
+    async def answer(_: Any, params: Any) -> ElicitResult:
+        if asked is not None:
+            asked.append(params)
+        return ElicitResult(action=action, content=content)
+
+    return {"elicitation_callback": answer}
+
+
+async def _call(client: mcp.Client, _: ToolServer) -> CallToolResult:
+    return await client.call_tool("erase", {"path": "/tmp/x"})
+
+
+@both_eras
+def test_a_yes_lets_the_call_run(backend: str, era: Era) -> None:
+    """The person is asked, told tool and arguments, and after a yes the call runs, once."""
+    asked: list[Any] = []
+    result = used(erase, _call, backend, era, answering("accept", {"approve": True}, asked))
+
+    assert (result.content[0].text, ran) == ("/tmp/x is gone", ["/tmp/x"])
+    assert [('{"path":"/tmp/x"}' in one.message, "erase" in one.message) for one in asked] == [(True, True)]
+
+
+@both_eras
+@pytest.mark.parametrize(
+    ("action", "content"),
+    [
+        ("accept", {"approve": False}),
+        ("accept", {}),
+        ("accept", None),
+        ("accept", {"approve": "yes"}),
+        ("accept", {"approve": 1}),
+        ("decline", None),
+        ("decline", {"approve": True}),
+        ("cancel", None),
+    ],
+)
+def test_anything_but_a_yes_is_a_no(backend: str, era: Era, action: Any, content: Any) -> None:
+    """Only an accepted form that says true approves; the result says that it was not run."""
+    result = used(erase, _call, backend, era, answering(action, content))
+
+    assert ran == []
+    assert result.is_error
+    assert result.structured_content["type"] == "execution-denied"
+
+
+def test_an_older_client_that_cannot_ask_is_refused(backend: str) -> None:
+    """Without elicitation a call that needs approval is refused in words, and not run."""
+    result = used(erase, _call, backend, "legacy")
+
+    assert (ran, result.is_error) == ([], True)
+    assert "elicitation" in result.content[0].text
+
+
+def test_a_newer_client_that_cannot_ask_is_told_what_is_missing(backend: str) -> None:
+    """Since 2026-07-28 the refusal is the error that names the capability that the client lacks."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await refused(client.call_tool("erase", {"path": "/tmp/x"}))
+
+    error = used(erase, use, backend)
+
+    assert (ran, error.code) == ([], MISSING_REQUIRED_CLIENT_CAPABILITY)
+    assert error.data == {"requiredCapabilities": {"elicitation": {"form": {}}}}
+
+
+def test_nobody_who_answers_is_a_no(backend: str) -> None:
+    """After `approval_timeout` seconds without an answer the call is refused."""
+    import anyio
+
+    async def silent(_: Any, __: Any) -> ElicitResult:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    result = used(erase, _call, backend, "legacy", {"elicitation_callback": silent}, approval_timeout=0.05)
+
+    assert (ran, result.is_error) == ([], True)
+    assert "in time" in result.content[0].text
+
+
+@both_eras
+def test_a_predicate_decides_which_calls_are_asked_for(backend: str, era: Era) -> None:
+    """A call that the tool's own predicate lets pass runs at once; wrong arguments are told before anybody is asked."""
+    asked: list[Any] = []
+
+    @tool(needs_approval=lambda params, _: params.amount > 100)
+    def pay(amount: int) -> str:
+        """Pays."""
+        return f"{amount} paid"
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        small = await client.call_tool("pay", {"amount": 5})
+        wrong = await refused(client.call_tool("pay", {"amount": "all"}))
+        return text(small), wrong.code, len(asked), (await client.call_tool("pay", {"amount": 500})).is_error
+
+    small, code, before, denied = used(BoundToolkit.make(pay), use, backend, era, answering("decline", None, asked))
+
+    assert (small, code, before, len(asked), denied) == ("5 paid", -32602, 0, 1, True)
+
+
+_EITHER: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)
+_YES = {"approval": {"action": "accept", "content": {"approve": True}}}
+
+
+async def _sent(client: mcp.Client, path: str, **more: Any) -> Any:
+    params = CallToolRequestParams.model_validate({"name": "erase", "arguments": {"path": path}, **more})
+    session: Any = client.session
+    return await session.send_request(CallToolRequest(params=params), _EITHER)
+
+
+@pytest.mark.parametrize("attack", ["replayed", "other arguments", "made up", "no question asked"])
+def test_an_approval_opens_one_call_and_no_other(backend: str, attack: str) -> None:
+    """What opened a call does not open it again, nor one with other arguments; and nobody can make it up."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        asked = await _sent(client, "/tmp/x")
+        state = asked.request_state
+        if attack == "replayed":
+            await _sent(client, "/tmp/x", requestState=state, inputResponses=_YES)
+            return await _sent(client, "/tmp/x", requestState=state, inputResponses=_YES)
+        if attack == "other arguments":
+            return await refused(_sent(client, "/etc", requestState=state, inputResponses=_YES))
+        if attack == "made up":
+            return await refused(_sent(client, "/etc", requestState=f"{state}x", inputResponses=_YES))
+        return await _sent(client, "/etc", inputResponses=_YES)
+
+    ended = used(erase, use, backend, "auto", answering("decline", None))
+
+    assert ran == (["/tmp/x"] if attack == "replayed" else [])
+    assert isinstance(ended, InputRequiredResult) or ended.code == -32602

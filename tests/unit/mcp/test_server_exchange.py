@@ -1,0 +1,463 @@
+"""What a server answers, as the official SDK's client sees it in memory: in both eras, on both event loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Never, TypeAlias
+
+import anyio
+import mcp
+import msgspec
+import pytest
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+from returns.result import Failure, Result, Success
+
+from fxai.effects import Gen, Layer, Tag, fx
+from fxai.mcp import Defect, ToolServer
+from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
+from fxai.tools.function import tool
+from fxai.tools.handler import CallContext
+from fxai.tools.source import BoundToolkit
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import HandlerError, Toolkit
+from tests.unit.mcp.server_client import Era, refused, text, used
+
+both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
+
+
+Handler: TypeAlias = Callable[[Any], Any] | Callable[[Any, CallContext], Any]
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where."""
+
+    x: int
+    y: int = 0
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """Nobody is there."""
+
+    place: Place
+
+
+def bound(made: Tool[Any, Any, Any], handler: Handler) -> BoundToolkit[Any]:
+    """A tool with its handler."""
+    return BoundToolkit.of(Toolkit.make(made), made.handler(handler))
+
+
+@both_eras
+def test_a_tool_is_listed_with_all_that_is_known_of_it(backend: str, era: Era) -> None:
+    """Name, title, description, hints, `_meta` and both schemas reach the client."""
+    made = Tool.make("go", parameters=Place, success=Place, description="Goes there.")
+    known = made.annotate(Title, "Go").annotate(Readonly, True).annotate(Destructive, False)
+    known = known.annotate(Idempotent, True).annotate(OpenWorld, False).annotate(Meta, {"team": "maps"})
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return (await client.list_tools()).tools
+
+    (listed,) = used(bound(known, Success), use, backend, era)
+
+    assert (listed.name, listed.title, listed.description) == ("go", "Go", "Goes there.")
+    assert listed.annotations.model_dump(exclude_none=True) == {
+        "read_only_hint": True,
+        "destructive_hint": False,
+        "idempotent_hint": True,
+        "open_world_hint": False,
+    }
+    assert listed.meta == {"team": "maps"}
+    assert listed.input_schema == made.json_schema()
+    assert listed.output_schema == made.success.json_schema()
+
+
+@both_eras
+def test_what_was_not_annotated_is_left_to_the_protocol(backend: str, era: Era) -> None:
+    """A tool that says nothing of itself has no hints, no title and no `_meta`: the defaults are the same."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return (await client.list_tools()).tools
+
+    (listed,) = used(bound(Tool.make("ping"), lambda _: Success(None)), use, backend, era)
+
+    assert (listed.title, listed.annotations, listed.meta, listed.output_schema) == (None, None, None, None)
+
+
+@both_eras
+def test_an_object_is_structured_content_and_its_text(backend: str, era: Era) -> None:
+    """A success that is an object comes both ways; defaults that were left out of the arguments are filled in."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("go", {"x": 3})
+
+    result = used(bound(Tool.make("go", parameters=Place, success=Place), Success), use, backend, era)
+
+    assert result.structured_content == {"x": 3, "y": 0}
+    assert text(result) == '{"x":3,"y":0}'
+    assert not result.is_error
+
+
+@pytest.mark.parametrize(
+    ("success", "gives", "shown"),
+    [(str, "plain", ["plain"]), (int, 7, ["7"]), (list[int], [1, 2], ["[1,2]"]), (None, None, [])],
+)
+def test_what_is_no_object_is_a_text(backend: str, success: Any, gives: Any, shown: list[str]) -> None:
+    """A text is itself, other values are their JSON, and nothing is no content at all."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("give", {})
+
+    result = used(bound(Tool.make("give", success=success), lambda _: Success(gives)), use, backend)
+
+    assert [block.text for block in result.content] == shown
+    assert result.structured_content is None
+
+
+@both_eras
+@pytest.mark.parametrize("mode", ["error", "return"])
+def test_a_typed_failure_is_a_result_that_says_so(backend: str, era: Era, mode: Any) -> None:
+    """In either failure mode the encoded failure is the text of a result marked `isError`."""
+    made = Tool.make("find", parameters=Place, success=str, failure=Lost, failure_mode=mode)
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("find", {"x": 1})
+
+    result = used(bound(made, lambda place: Failure(Lost(place))), use, backend, era)
+
+    assert result.is_error
+    assert msgspec.json.decode(text(result)) == {"place": {"x": 1, "y": 0}}
+    assert result.structured_content == {"place": {"x": 1, "y": 0}}
+
+
+def test_a_failure_is_not_held_to_the_output_schema(backend: str) -> None:
+    """Where results have a schema, a failure is text alone: clients check what is structured, failed or not."""
+    made = Tool.make("find", parameters=Place, success=Place, failure=Lost)
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("find", {"x": 1})
+
+    result = used(bound(made, lambda place: Failure(Lost(place))), use, backend)
+
+    assert result.is_error
+    assert result.structured_content is None
+    assert "place" in text(result)
+
+
+@both_eras
+def test_wrong_arguments_are_an_error_that_names_each(backend: str, era: Era) -> None:
+    """What the client got wrong is the JSON-RPC error "invalid params", with every fault; nothing is run."""
+    ran: list[Place] = []
+    made = Tool.make("go", parameters=Place, success=list[Place])
+
+    def run(place: Place) -> Result[list[Place], Never]:
+        ran.append(place)
+        return Success(ran)
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await refused(client.call_tool("go", {"y": "no"}))
+
+    error = used(bound(made, run), use, backend, era)
+
+    assert (error.code, ran) == (INVALID_PARAMS, [])
+    assert [fault["pointer"] for fault in error.data["faults"]] == ["/y", "/x"]
+    assert "/y: expected integer" in error.message
+
+
+@both_eras
+def test_a_tool_that_is_not_there_is_an_error(backend: str, era: Era) -> None:
+    """A name that no tool has is "invalid params", and the names that there are come with it."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await refused(client.call_tool("pong", {}))
+
+    error = used(bound(Tool.make("ping"), lambda _: Success(None)), use, backend, era)
+
+    assert (error.code, error.data["known"]) == (INVALID_PARAMS, ["ping"])
+
+
+@both_eras
+def test_a_bug_stays_in_the_house(backend: str, era: Era) -> None:
+    """A defect is an internal error without a word of what happened, and `on_defect` has all of it."""
+    told: list[Defect] = []
+
+    def broken(_: Any) -> Never:
+        raise RuntimeError("the key in /home/ann/.key is 1234")
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await refused(client.call_tool("broken", {}))
+
+    error = used(bound(Tool.make("broken"), broken), use, backend, era, on_defect=told.append)
+
+    assert error.code == INTERNAL_ERROR
+    assert "1234" not in repr(error)
+    assert ".py" not in repr(error)
+    assert [(one.tool, str(one.cause.defects[0])) for one in told] == [("broken", "the key in /home/ann/.key is 1234")]
+
+
+def test_a_result_of_another_type_is_a_bug(backend: str) -> None:
+    """What a handler gave against its type is not sent: it is an internal error, told to `on_defect`."""
+    told: list[Defect] = []
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await refused(client.call_tool("count", {}))
+
+    wrong = bound(Tool.make("count", success=int), lambda _: Success("many"))
+    error = used(wrong, use, backend, on_defect=told.append)
+
+    assert error.code == INTERNAL_ERROR
+    assert "many" not in repr(error)
+    assert len(told) == 1
+
+
+def test_a_hook_that_breaks_hides_nothing(backend: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Where `on_defect` breaks too, the client is answered as before, and the log has both."""
+
+    def hook(_: Defect) -> None:
+        raise ValueError("the hook")
+
+    def broken(_: Any) -> Never:
+        raise RuntimeError("the handler")
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await refused(client.call_tool("broken", {}))
+
+    error = used(bound(Tool.make("broken"), broken), use, backend, on_defect=hook)
+
+    assert error.code == INTERNAL_ERROR
+    assert "the hook" in caplog.text
+
+
+@both_eras
+def test_absent_arguments_are_an_empty_object(backend: str, era: Era) -> None:
+    """A call that says nothing of arguments is a call without any."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("ping")
+
+    result = used(bound(Tool.make("ping", success=str), lambda _: Success("pong")), use, backend, era)
+
+    assert text(result) == "pong"
+
+
+@both_eras
+def test_preliminary_results_are_progress(backend: str, era: Era) -> None:
+    """Each preliminary result reaches the client in order, as the message of a progress notification."""
+    heard: list[tuple[float, str | None]] = []
+
+    @fx.gen
+    def count(to: int, call: CallContext) -> Gen[int, Never, None]:
+        for number in range(to):
+            yield from call.preliminary(number)
+        return to
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, message))
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("count", {"value": 3}, progress_callback=hear)
+
+    result = used(bound(Tool.make("count", parameters=int, success=int), count), use, backend, era)
+
+    assert text(result) == "3"
+    assert sorted(heard) == [(1, "0"), (2, "1"), (3, "2")]
+
+
+@both_eras
+def test_a_call_that_the_client_takes_back_is_interrupted(backend: str, era: Era) -> None:
+    """Cancelling a call stops its handler, whose finalizers run; the next call is answered."""
+    ended: list[str] = []
+
+    @tool
+    async def linger() -> None:
+        """Waits."""
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.append("linger")
+
+    @tool
+    def ping() -> str:
+        """Answers."""
+        return "pong"
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        with anyio.move_on_after(0.2):
+            await client.call_tool("linger", {})
+        return await client.call_tool("ping", {})
+
+    result = used(BoundToolkit.make(linger, ping), use, backend, era)
+
+    assert (text(result), ended) == ("pong", ["linger"])
+
+
+def test_a_call_that_takes_too_long_fails(backend: str) -> None:
+    """After `timeout` seconds a call is interrupted, and its result says so; its handler knew its deadline."""
+    deadlines: list[float | None] = []
+    made = Tool.make("linger", success=str)
+
+    def linger(_: Any, call: CallContext) -> Any:
+        deadlines.append(call.deadline)
+        return fx.never()
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("linger", {})
+
+    result = used(bound(made, linger), use, backend, timeout=0.05)
+
+    assert result.is_error
+    assert result.structured_content["type"] == "execution-interrupted"
+    assert isinstance(deadlines[0], float)
+
+
+def test_only_so_many_calls_run_at_once(backend: str) -> None:
+    """With `concurrency=2` a third call waits for its turn, and all are answered."""
+    running = 0
+    most = 0
+
+    @tool
+    async def work() -> None:
+        """Works."""
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await anyio.sleep(0.02)
+        running -= 1
+
+    async def use(client: mcp.Client, _: ToolServer) -> None:
+        async with anyio.create_task_group() as group:
+            for _number in range(6):
+                group.start_soon(client.call_tool, "work")
+
+    used(work, use, backend, concurrency=2)
+
+    assert (most, running) == (2, 0)
+
+
+def test_calls_beyond_those_that_may_wait_are_refused(backend: str) -> None:
+    """Where `waiting` calls wait already, another one is told to come again later."""
+    refusals: list[Any] = []
+
+    @tool
+    async def work() -> None:
+        """Works."""
+        await anyio.sleep(0.1)
+
+    async def use(client: mcp.Client, _: ToolServer) -> None:
+        async def call() -> None:
+            try:
+                await client.call_tool("work", {})
+            except mcp.MCPError as error:
+                refusals.append(error.message)
+
+        async with anyio.create_task_group() as group:
+            for _number in range(5):
+                group.start_soon(call)
+
+    used(work, use, backend, concurrency=1, waiting=1)
+
+    assert len(refusals) == 3
+    assert "later" in refusals[0]
+
+
+def test_parameters_that_are_no_object_are_the_member_value(backend: str) -> None:
+    """Arguments are an object over MCP: a tool that takes a number takes it as `value`, and is told of no wrapping."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        (listed,) = (await client.list_tools()).tools
+        called = await client.call_tool("double", {"value": 4})
+        return listed.input_schema, text(called), (await refused(client.call_tool("double", {"n": 4}))).code
+
+    made = Tool.make("double", parameters=int, success=int)
+    schema, doubled, code = used(bound(made, lambda n: Success(n * 2)), use, backend)
+
+    assert schema["properties"] == {"value": {"type": "integer"}}
+    assert schema["required"] == ["value"]
+    assert (doubled, code) == ("8", INVALID_PARAMS)
+
+
+def test_long_lists_come_in_pages(backend: str) -> None:
+    """With `page_size` the list comes in pages, led by cursors; a cursor that there is none of is refused."""
+    tools = Toolkit.make(*(Tool.make(f"t{n}") for n in range(5)))
+    layers = [one.handler(lambda _: Success(None)) for one in tools]
+    layer: Any = layers[0]
+    for other in layers[1:]:
+        layer = layer | other
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        pages: list[list[str]] = []
+        cursor: str | None = None
+        while cursor is not None or not pages:
+            page = await client.list_tools(cursor=cursor)
+            pages.append([one.name for one in page.tools])
+            cursor = page.next_cursor
+        return pages, [(await refused(client.list_tools(cursor=wrong))).code for wrong in ("9", "x", "0")]
+
+    pages, codes = used(BoundToolkit.of(tools, layer), use, backend, page_size=2)
+
+    assert pages == [["t0", "t1"], ["t2", "t3"], ["t4"]]
+    assert codes == [INVALID_PARAMS] * 3
+
+
+def test_what_handlers_need_is_needed_to_serve(backend: str) -> None:
+    """The services of handlers come from the layers around the server, built once for all calls."""
+
+    class Counter(Tag[list[int]]):
+        """What is counted."""
+
+    made = Tool.make("next", success=int)
+
+    @fx.gen
+    def count(_: Any) -> Gen[int, Never, Counter]:
+        counted = yield from fx.service(Counter)
+        counted.append(len(counted))
+        return len(counted)
+
+    tools = BoundToolkit.of(Toolkit.make(made), made.handler(count).provide(Layer.sync(Counter, list)))
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return [text(await client.call_tool("next", {})) for _ in range(3)]
+
+    assert used(tools, use, backend) == ["1", "2", "3"]
+
+
+def test_tools_that_somebody_else_runs_cannot_be_served() -> None:
+    """A tool without a handler of ours is an error when the server is opened, and the error names it."""
+    outside = BoundToolkit.of(Toolkit.make(Tool.make("click").external()), Layer.empty())
+
+    with pytest.raises(HandlerError, match=r"click.*omit"):
+        fx.run_sync(fx.scoped(ToolServer.open(outside)))
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"timeout": -1.0}, {"waiting": -1}, {"page_size": 0}])
+def test_options_that_cannot_be_are_refused_at_once(wrong: Any) -> None:
+    """A number that makes no sense is an error before anything is opened."""
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        ToolServer.open(bound(Tool.make("ping"), lambda _: Success(None)), **wrong)
+
+
+def test_what_the_model_is_shown_is_the_text(backend: str) -> None:
+    """`to_model_output` makes the content; the structured content stays the success itself."""
+    made = Tool.make("go", success=Place, to_model_output=lambda place: f"at {place.x}")
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("go", {})
+
+    result = used(bound(made, lambda _: Success(Place(5))), use, backend)
+
+    assert (text(result), result.structured_content) == ("at 5", {"x": 5, "y": 0})
+
+
+def test_a_result_function_serves_as_it_is(backend: str) -> None:
+    """A function tool is served without a toolkit around it, its declared failure included."""
+
+    @tool
+    def half(n: int) -> Result[int, str]:
+        """Halves."""
+        return Failure("odd") if n % 2 else Success(n // 2)
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return [await client.call_tool("half", {"n": n}) for n in (4, 5)]
+
+    right, wrong = used(half, use, backend)
+
+    assert (text(right), right.is_error) == ("2", False)
+    assert (text(wrong), wrong.is_error) == ("odd", True)
