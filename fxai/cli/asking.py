@@ -1,56 +1,113 @@
-"""Asking: the agent, the layer and the prompts that `fxai run` was given, as a job.
+"""Asking: the agent and its setting, and the prompts, as the command line names them.
 
->>> asked(("Hello",), model="local").prompts
+>>> asked(("Hello",), Chosen(model="local")).prompts
 ('Hello',)
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, final
 
 import click
 import msgspec
 
 from fxai.agents.agent import Agent
+from fxai.agents.builder import Bindable
 from fxai.cli.job import Job
 from fxai.cli.piped import piped
-from fxai.cli.target import load
+from fxai.cli.remembering import memory_at
+from fxai.cli.setting import Builder, Setting
+from fxai.cli.target import load, load_fitting
 from fxai.cli.trouble import WRONG_USE, Trouble
 from fxai.effects.layer import LayerOf
+from fxai.tools.source import ToolSource
 
-__all__ = ["asked", "prompts"]
+__all__ = ["Chosen", "asked", "prompts", "set_up"]
 
 
-def asked(
-    given: tuple[str, ...] | str | None,
-    *,
-    agent: str | None = None,
-    layer: str | None = None,
-    model: str | None = None,
-    rounds: int | None = None,
-) -> Job:
-    """The job of what was said on the command line; without an agent, the example agent's.
+@final
+class Chosen(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said on the command line of whom to ask.
+
+    Attributes:
+        agent: a target.
+        layer: a target.
+        model: a name.
+        rounds: how often the model is asked at most.
+        system: what it is told before everything else.
+        mcp: servers, see `server_named`.
+        env: the variables of the environment that programs among them are given.
+        pins: the file in which their tools are pinned.
+        memory: the file in which it is kept what was said.
+    """
+
+    agent: str | None = None
+    layer: str | None = None
+    model: str | None = None
+    rounds: int | None = None
+    system: str | None = None
+    mcp: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    pins: str | None = None
+    memory: str | None = None
+
+
+def set_up(chosen: Chosen) -> tuple[Setting, tuple[str, ...]]:
+    """The setting that was chosen, and the prompts that its agent has of its own.
+
+    Without an agent it is the example agent; where it is said what to tell it, or which servers to use, an agent with
+    nothing else.
 
     Raises:
-        Trouble: there is no such agent or layer, or no prompt.
+        Trouble: there is no such agent, layer or server.
     """
     own: tuple[str, ...] = ()
-    chosen: Agent[Any]
     supplied: LayerOf[Any, Any, Any] | None = None
-    if agent is None:
+    agent: Bindable[Any, Any, Any, Any]
+    if chosen.agent is not None:
+        agent = load_fitting(chosen.agent, lambda value: isinstance(value, Bindable), "an agent")
+    elif chosen.mcp or chosen.system is not None:
+        agent = Agent.make("agent")
+    else:
         from fxai.cli import example
 
-        chosen, supplied, own = example.agent, example.layer, example.PROMPTS
-    else:
-        chosen = load(agent, Agent, "an agent")
-    if layer is not None:
+        agent, supplied, own = example.agent, example.layer, example.PROMPTS
+    if chosen.layer is not None:
         kind: type[LayerOf[Any, Any, Any]] = LayerOf
-        added = load(layer, kind, "a layer")
+        added = load(chosen.layer, kind, "a layer")
         supplied = added if supplied is None else supplied | added
-    if rounds is not None:
-        chosen = msgspec.structs.replace(chosen, budget=msgspec.structs.replace(chosen.budget, rounds=rounds))
-    return Job(chosen, supplied, model, given if isinstance(given, tuple) else prompts(given, own))
+    servers = _servers(chosen)
+    return Setting(_changed(agent.builder, chosen), supplied, chosen.model, servers), own
+
+
+def _changed(builder: Builder, chosen: Chosen) -> Builder:
+    agent = builder.agent
+    if chosen.rounds is not None:
+        agent = msgspec.structs.replace(agent, budget=msgspec.structs.replace(agent.budget, rounds=chosen.rounds))
+    if chosen.system is not None:
+        agent = msgspec.structs.replace(agent, instructions=chosen.system)
+    return msgspec.structs.replace(builder, agent=agent)
+
+
+def _servers(chosen: Chosen) -> tuple[ToolSource[Any, Any, Any], ...]:
+    if not chosen.mcp:
+        return ()
+    from fxai.cli.server_named import ServerWish, server_named
+
+    wish = ServerWish(pins=chosen.pins, env=chosen.env)
+    return tuple(ToolSource.of(server_named(text, wish)) for text in chosen.mcp)
+
+
+def asked(given: tuple[str, ...] | str | None, chosen: Chosen) -> Job:
+    """The job of what was said on the command line.
+
+    Raises:
+        Trouble: as `set_up`; there is no prompt; or what was said cannot be kept.
+    """
+    setting, own = set_up(chosen)
+    memory = None if chosen.memory is None else memory_at(chosen.memory)
+    return Job(setting, given if isinstance(given, tuple) else prompts(given, own), memory)
 
 
 def prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 import msgspec
 
 from fxai.cli.json_text import in_line, indented
-from fxai.cli.offer import named, with_layer
+from fxai.cli.offer import Offer, named, with_layer
 from fxai.cli.single_call import SingleCall, called
 from fxai.cli.trouble import WRONG_USE, Trouble
 from fxai.cli.waiting import Waiting
@@ -21,7 +22,7 @@ from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import parse_json_unsafe
 from fxai.tools.call import Outcome
 
-__all__ = ["call_tool", "parameters"]
+__all__ = ["call_offered", "call_tool", "parameters"]
 
 _REMEDY: Final = """give JSON such as '{"a": 1}', @file, or - for stdin"""
 
@@ -37,13 +38,35 @@ def call_tool(
     approved: bool = False,
     as_json: bool = False,
 ) -> bool:
-    """Calls a tool once, and shows what it gave.
+    """Calls a tool of a target once, and shows what it gave.
 
     Raises:
         Trouble: the target, the layer or the parameters cannot be had, or the call failed.
     """
     if target == "-" and params == "-":
         raise Trouble("stdin cannot be both the tools and the parameters", _REMEDY, code=WRONG_USE)
+
+    def find() -> Offer:
+        return with_layer(named(target), layer)
+
+    return call_offered(find, tool, out, err, params=params, approved=approved, as_json=as_json)
+
+
+def call_offered(
+    find: Callable[[], Offer],
+    tool: str,
+    out: TextIO,
+    err: TextIO,
+    *,
+    params: str | None = None,
+    approved: bool = False,
+    as_json: bool = False,
+) -> bool:
+    """Calls a tool of the offer that `find` gives once, and shows what it gave.
+
+    Raises:
+        Trouble: the offer or the parameters cannot be had, or the call failed.
+    """
     given = parameters(params)
 
     waiting = Waiting(err, f"calling {tool}")
@@ -57,7 +80,7 @@ def call_tool(
             err.flush()
 
     with waiting:
-        outcomes = called(with_layer(named(target), layer), SingleCall(tool, given, approved), show)
+        outcomes = called(find(), SingleCall(tool, given, approved), show)
     for outcome in outcomes:
         if as_json:
             _line(out, {"type": "result", "ok": True, "tool": tool, "result": outcome.encoded_result})

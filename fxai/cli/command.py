@@ -8,18 +8,17 @@ True
 from __future__ import annotations
 
 import json
-import os
 import sys
-import traceback
-from collections.abc import Callable
-from contextlib import redirect_stdout
 from importlib import metadata
-from pathlib import Path
-from typing import Any, Final, NoReturn, TextIO
+from typing import Any, Final, TextIO
 
 import click
 
-from fxai.cli.trouble import INTERRUPTED, PIPE_CLOSED, WRONG_USE, Trouble
+from fxai.cli import option
+from fxai.cli.chat_command import chat_command
+from fxai.cli.ending import ended, stop, warnings_on, writable
+from fxai.cli.mcp_command import mcp
+from fxai.cli.trouble import INTERRUPTED, WRONG_USE, Trouble
 
 __all__ = ["cli", "main"]
 
@@ -46,6 +45,7 @@ TARGET is one of
                               an object, an agent, or a tool source
   tools.json                  a list of tools, as an MCP server answers tools/list
   -                           the same, from stdin
+  mcp:COMMAND, mcp:URL        the tools of an MCP server
 """
 _MORE_TOOLS: Final = f"""{_TARGETS}
 \b
@@ -144,55 +144,35 @@ def _providers(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     return [name for name in PROVIDERS if name.startswith(typed)]
 
 
-def _models(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    from fxai.cli.model_list import listed
-
-    return [entry.name for entry in listed() if entry.name.startswith(typed)]
-
-
 def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     from fxai.cli.lint.rule import RULES
 
     return [code for code in RULES if code.startswith(typed)]
 
 
-_target = click.argument("target", type=click.Path(), metavar="TARGET")
-_json = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, errors too.")
-_color = click.option("--color/--no-color", default=None, help="By default where stdout is a terminal that has it.")
-_debug = click.option("--debug", is_flag=True, help="When something breaks, show where.")
-
-
 @cli.command(epilog=_MORE_RUN)
 @click.argument("prompt", required=False)
-@click.option("--agent", metavar="TARGET", help="The agent, as module:name or path.py:name; else the example agent.")
-@click.option("--layer", metavar="TARGET", help="The layer of its handlers, and of its model if it gives one.")
-@click.option(
-    "--model",
-    metavar="NAME",
-    shell_complete=_models,
-    help="local (the default), local:/path/to/model.gguf, openai:NAME or anthropic:NAME; see fxai models.",
-)
-@click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="How often the model is asked at most.")
+@option.agent_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: every part, then a closing object.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the answer.")
 @click.option("--color/--no-color", default=None, help="By default where stdout is a terminal and NO_COLOR is unset.")
-@_debug
+@option.debug
 def run(prompt: str | None, as_json: bool, quiet: bool, color: bool | None, debug: bool, **chosen: Any) -> None:
     """Run an agent on PROMPT and show what it does: turns, calls, results, failures and the answer, as they come.
 
     Without PROMPT, or with - in its place, the prompt is read from stdin where something is piped in; else the example
     agent is asked three questions of its own.
     """
-    stdout, stderr = _writable(sys.stdout), _writable(sys.stderr)
+    stdout, stderr = writable(sys.stdout), writable(sys.stderr)
     trouble = _run(stdout, stderr, prompt, as_json=as_json, quiet=quiet, color=color, **chosen)
     if trouble is not None:
-        _stop(trouble, stderr, debug=debug)
+        stop(trouble, stderr, debug=debug)
 
 
 def _run(
     stdout: TextIO, stderr: TextIO, prompt: str | None, *, as_json: bool, quiet: bool, color: bool | None, **chosen: Any
 ) -> Trouble | None:
-    from fxai.cli.asking import asked
+    from fxai.cli.asking import Chosen, asked
     from fxai.cli.job import run as run_job
     from fxai.cli.lines import AnswerOnly, JsonLines
     from fxai.cli.loading import Loading
@@ -203,46 +183,46 @@ def _run(
         return Trouble("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)
     presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else Screen(stdout, color=color)
     try:
-        job = asked(prompt, **chosen)
+        job = asked(prompt, Chosen(**chosen))
     except Trouble as trouble:
         presenter.ended(Record().summary(0.0, trouble))
         return trouble
-    with Loading(stderr, color=color, quiet=quiet) as loading:
+    with Loading(stderr, color=color, quiet=quiet) as loading, warnings_on(stderr):
         return run_job(job, presenter, loading, loading.end)
 
 
 @cli.command(epilog=_MORE_TOOLS)
-@_target
-@_json
-@_color
-@_debug
+@option.target
+@option.as_json
+@option.color
+@option.debug
 def tools(target: str, as_json: bool, color: bool | None, debug: bool) -> None:
     """Show the tools of TARGET: names, kinds, descriptions, parameters, annotations, and what else they say."""
     from fxai.cli.inspecting import show_tools
 
-    _ended(lambda out, err: show_tools(target, out, err, as_json=as_json, color=color), as_json=as_json, debug=debug)
+    ended(lambda out, err: show_tools(target, out, err, as_json=as_json, color=color), as_json=as_json, debug=debug)
 
 
 @cli.command(epilog=_MORE_SCHEMA)
-@_target
+@option.target
 @click.argument("names", nargs=-1, metavar="[TOOL]...")
 @click.option("--provider", metavar="NAME", shell_complete=_providers, help="What openai or anthropic would be sent.")
 @click.option("--api", type=click.Choice(["responses", "chat"]), help="Which of OpenAI's interfaces; else responses.")
 @click.option(
     "--model",
     metavar="NAME",
-    shell_complete=_models,
+    shell_complete=option.models_like,
     help="The model that it would be sent to, openai:NAME say; else a recent one of the provider.",
 )
 @click.option("--strict/--no-strict", default=None, help="What the configuration says of strict mode; else nothing.")
-@_json
-@_color
-@_debug
+@option.as_json
+@option.color
+@option.debug
 def schema(target: str, as_json: bool, debug: bool, **chosen: Any) -> None:
     """Show the JSON Schemas of the tools of TARGET; or what a provider is sent, strict or not, and why."""
     from fxai.cli.inspecting import show_schema
 
-    _ended(lambda out, err: show_schema(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
+    ended(lambda out, err: show_schema(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
 
 
 @cli.command(epilog=_MORE_CHECK)
@@ -256,29 +236,29 @@ def schema(target: str, as_json: bool, debug: bool, **chosen: Any) -> None:
     "--ignore", "ignored", metavar="CODE", multiple=True, shell_complete=_codes, help="A rule that is not to count."
 )
 @click.option("--rules", is_flag=True, help="Show what is looked for, and look at nothing.")
-@_json
-@_color
-@_debug
+@option.as_json
+@option.color
+@option.debug
 def check(target: str | None, rules: bool, as_json: bool, debug: bool, **chosen: Any) -> None:
     """Lint the tools of TARGET: each fault with its place and its remedy, in a line."""
     from fxai.cli.inspecting import check_tools, list_rules
 
     if rules:
-        _ended(lambda out, _: list_rules(out, as_json=as_json), as_json=as_json, debug=debug)
+        ended(lambda out, _: list_rules(out, as_json=as_json), as_json=as_json, debug=debug)
     elif target is None:
         raise click.UsageError("Missing argument 'TARGET'.")
     else:
-        _ended(lambda out, err: check_tools(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
+        ended(lambda out, err: check_tools(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
 
 
 @cli.command(epilog=_MORE_CALL)
-@_target
+@option.target
 @click.argument("tool")
 @click.argument("params", required=False, metavar="[JSON | @file | -]")
 @click.option("--layer", metavar="TARGET", help="The layer of the tool's handler, where TARGET has none.")
 @click.option("-y", "--yes", "approved", is_flag=True, help="Approve the call, if the tool asks for that.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: preliminary results, then the result.")
-@_debug
+@option.debug
 def call(target: str, tool: str, as_json: bool, debug: bool, **chosen: Any) -> None:
     """Call one TOOL of TARGET: parameters in JSON ({} without any), the result in JSON."""
     from fxai.cli.calling import call_tool
@@ -286,15 +266,15 @@ def call(target: str, tool: str, as_json: bool, debug: bool, **chosen: Any) -> N
     def work(out: TextIO, err: TextIO) -> bool:
         return call_tool(target, tool, out, err, as_json=as_json, **chosen)
 
-    _ended(work, as_json=as_json, debug=debug, closing={"type": "result"})
+    ended(work, as_json=as_json, debug=debug, closing={"type": "result"})
 
 
 @cli.command(epilog=_MORE_MODELS)
 @click.argument("names", nargs=-1, metavar="[MODEL]...")
 @click.option("--check", is_flag=True, help="Ask the providers, where there is a key.")
-@_json
-@_color
-@_debug
+@option.as_json
+@option.color
+@option.debug
 def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) -> None:
     """Show which models there are, whether each can be asked from here, and what it can do.
 
@@ -302,44 +282,8 @@ def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) ->
     """
     from fxai.cli.model_view import show_models
 
-    _ended(lambda out, _: show_models(names, out, as_json=as_json, **chosen), as_json=as_json, debug=debug)
+    ended(lambda out, _: show_models(names, out, as_json=as_json, **chosen), as_json=as_json, debug=debug)
 
 
-def _ended(
-    work: Callable[[TextIO, TextIO], bool], *, as_json: bool, debug: bool, closing: dict[str, str] | None = None
-) -> None:
-    """Does the work, which says whether all was well. What others print meanwhile goes to stderr, not between ours."""
-    stdout, stderr = _writable(sys.stdout), _writable(sys.stderr)
-    try:
-        with redirect_stdout(stderr):
-            well = work(stdout, stderr)
-        stdout.flush()
-    except BrokenPipeError:
-        _stop(Trouble("nobody reads the output any more", "", code=PIPE_CLOSED), stderr, debug=debug)
-    except Trouble as trouble:
-        if as_json and trouble.code != PIPE_CLOSED:
-            error = {**(closing or {}), "ok": False, "error": trouble.to_data()}
-            stdout.write(json.dumps(error, ensure_ascii=False) + "\n")
-        _stop(trouble, stderr, debug=debug)
-    if not well:
-        click.get_current_context().exit(1)
-
-
-def _stop(trouble: Trouble, stderr: TextIO, *, debug: bool) -> NoReturn:
-    if trouble.code == PIPE_CLOSED:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is for nobody
-    else:
-        if debug and trouble.cause is not None:
-            traceback.print_exception(trouble.cause, file=stderr)
-        print(f"fxai: {trouble}", file=stderr)
-    click.get_current_context().exit(trouble.code)
-
-
-def _writable(stream: TextIO | None) -> TextIO:
-    """The stream, one that no text is too odd for; one that goes nowhere where there is none."""
-    if stream is None:
-        return Path(os.devnull).open("w", encoding="utf-8")
-    reconfigure: Any = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
-    return stream
+cli.add_command(chat_command)
+cli.add_command(mcp)

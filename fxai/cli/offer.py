@@ -1,7 +1,7 @@
 """Offers: the tools that a target names, and the layer of their handlers where it has one.
 
 A target is a toolkit, a tool, a function tool, the tools of an object, an agent or a tool source, by `module:name` or
-`path.py:name`; or a list of tools in JSON, by its path, `-` for stdin.
+`path.py:name`; a list of tools in JSON, by its path, `-` for stdin; or an MCP server, as `mcp:` and a command or a URL.
 
 >>> offer = named("fxai.cli.example:agent")
 >>> [tool.name for tool in offer.tools], offer.layer
@@ -14,11 +14,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, cast, final
+from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import msgspec
 
-from fxai.agents.agent import Agent
+from fxai.agents.binding import Binding
+from fxai.agents.builder import Bindable
 from fxai.cli.lint.finding import Finding
 from fxai.cli.target import load, load_fitting
 from fxai.cli.tool_list import read_tools
@@ -26,14 +27,17 @@ from fxai.cli.trouble import WRONG_USE, Trouble
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.schema.data import is_listed
-from fxai.tools.function import FunctionTool
-from fxai.tools.source import BoundToolkit, ToolSource
+from fxai.tools.source import BoundToolkit
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import ToolConflictError, Toolkit
 
-__all__ = ["Offer", "named", "with_layer"]
+if TYPE_CHECKING:
+    from fxai.cli.server_named import ServerWish
+
+__all__ = ["Offer", "named", "of_server", "with_layer"]
 
 _WHAT: Final = "a toolkit, a tool, a function tool, an agent or a tool source"
+_SERVER: Final = "mcp:"
 _LARGEST: Final = 16 * 1024 * 1024
 
 
@@ -100,10 +104,24 @@ def named(target: str) -> Offer:
     Raises:
         Trouble: it cannot be found, read or imported, or is something else.
     """
+    if target.startswith(_SERVER):
+        return of_server(target.removeprefix(_SERVER))
     if target == "-" or target.endswith(".json"):
         found = read_tools(_text(target), "stdin" if target == "-" else target)
         return Offer(target, found.tools, broken=found.broken, findings=found.findings)
     return _offered(target, load_fitting(target, _fits, _WHAT))
+
+
+def of_server(text: str, wish: ServerWish | None = None) -> Offer:
+    """What an MCP server offers; see `server_named`.
+
+    Raises:
+        Trouble: as `server_named`.
+    """
+    from fxai.cli.server_named import ServerWish, server_named
+
+    server = server_named(text, wish or ServerWish())
+    return Offer(server.name, source=server.source.open)
 
 
 def with_layer(offer: Offer, target: str | None) -> Offer:
@@ -141,22 +159,36 @@ def _text(target: str) -> bytes | str:
 
 def _fits(value: object) -> bool:
     if is_listed(value):
-        return bool(value) and all(isinstance(each, Tool | FunctionTool | BoundToolkit) for each in value)
-    return isinstance(value, Toolkit | Tool | FunctionTool | BoundToolkit | ToolSource | Agent)
+        return bool(value) and all(isinstance(each, Tool) or _is_bound(each) for each in value)
+    return isinstance(value, Toolkit | Tool | Bindable) or _is_bound(value) or _has(value, "__fx_source__")
+
+
+def _is_bound(value: object) -> bool:
+    return _has(value, "__fx_bound__")
+
+
+def _has(value: object, name: str) -> bool:
+    return not isinstance(value, type) and hasattr(value, name)
 
 
 def _offered(target: str, value: Any) -> Offer:
     if is_listed(value):
         return _together(target, [_offered(target, each) for each in value])
-    kind = cast("type[object]", type(value))
-    if kind is ToolSource:
-        return Offer(target, source=value.open)
-    if kind is FunctionTool or kind is BoundToolkit:
-        bound = value.bound if kind is FunctionTool else value
+    kind: Any = cast("type[object]", type(value))
+    if issubclass(kind, Bindable):
+        return _of_agent(target, value.builder.binding)
+    if kind is Toolkit:
+        return Offer(target, value.as_tuple)
+    if issubclass(kind, Tool):
+        return Offer(target, (value,))
+    if _is_bound(value):
+        bound: BoundToolkit[Any, Any, Any] = value.__fx_bound__()
         return Offer(target, bound.toolkit.as_tuple, bound.layer)
-    if kind is Toolkit or kind is Agent:
-        return Offer(target, (value if kind is Toolkit else value.toolkit).as_tuple)
-    return Offer(target, (value,))
+    return Offer(target, source=value.__fx_source__().open)
+
+
+def _of_agent(target: str, binding: Binding) -> Offer:
+    return Offer(target, binding.toolkit.as_tuple) if binding.is_plain else Offer(target, source=binding.open())
 
 
 def _together(target: str, parts: list[Offer]) -> Offer:

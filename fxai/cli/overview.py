@@ -30,6 +30,7 @@ __all__ = ["overview_data", "show_overview", "tool_data"]
 
 _STRICT: Final = {True: "yes", False: "no", None: "as configured"}
 _LONGEST_VALUES: Final = 40
+_LONGEST_FACT: Final = 80
 
 
 def overview_data(offer: Offer) -> dict[str, Any]:
@@ -125,12 +126,18 @@ def show_overview(offer: Offer, out: TextIO, *, color: bool | None = None) -> No
 def _facts(data: dict[str, Any]) -> list[str]:
     given = data["annotations"]
     kind = data["kind"] if data["provider"] is None else data["provider"]["id"]
-    facts = [kind, *(name if value is True else f"{name}={json.dumps(value)}" for name, value in given.items())]
+    facts = [kind, *(_fact(name, value) for name, value in given.items())]
     facts += [f"strict: {_STRICT[data['strict']]}"] if "strict" not in given and data["provider"] is None else []
     facts += [f"on failure: {data['failure_mode']}"] if data["failure"] is not None else []
     facts += ["needs approval"] if data["needs_approval"] is True else []
     facts += ["may need approval"] if isinstance(data["needs_approval"], str) else []
     return facts + (["answered elsewhere"] if data["external"] else [])
+
+
+def _fact(name: str, value: Any) -> str:
+    """An annotation in a few words; what does not fit in there is in `--json`."""
+    said = "" if value is True else f"={json.dumps(value, ensure_ascii=False)}"
+    return one_line(name + said) if len(said) <= _LONGEST_FACT else f"{name}=…"
 
 
 def _rows(schema: Any) -> list[tuple[str, str, str]]:

@@ -21,7 +21,7 @@ from fxai.effects import fx
 from fxai.effects.effect import EffectOf
 from fxai.effects.exit import Exit, Succeeded
 
-__all__ = ["value_of"]
+__all__ = ["given", "value_of"]
 
 _A = TypeVar("_A")
 
@@ -38,6 +38,15 @@ def value_of(program: EffectOf[_A, Any, Any]) -> _A:
         ended = _interrupted()
     if isinstance(ended, Trouble):
         raise ended
+    return given(ended)
+
+
+def given(ended: Exit[_A, Any]) -> _A:
+    """What a program gave that ended so.
+
+    Raises:
+        Trouble: it failed or broke.
+    """
     if isinstance(ended, Succeeded):
         return ended.value
     if any(isinstance(defect, BrokenPipeError) for defect in ended.cause.defects):

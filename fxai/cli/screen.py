@@ -21,7 +21,7 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 from fxai.cli.summary import Summary
-from fxai.cli.trouble import one_line
+from fxai.cli.trouble import INTERRUPTED, one_line
 from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
 from fxai.tools.failure import Denied, Interrupted, InvalidParameters, UnknownTool
 
@@ -67,12 +67,14 @@ def console(file: TextIO, color: bool | None = None) -> Console:
 class Screen:
     """Shows each part as it comes."""
 
-    def __init__(self, stdout: TextIO, *, color: bool | None = None) -> None:
+    def __init__(self, stdout: TextIO, *, color: bool | None = None, numbered: bool = True) -> None:
+        """Where it goes, whether in colour, and whether each turn begins with its number."""
         self._out = console(stdout, color)
         self._file = stdout
+        self._numbered = numbered
         self._turn = 0
         self._open: str | None = None
-        self._width = self._out.width - 1 if self._out.is_terminal else None
+        self._width: int | None = None
         self._column = 0
         self._spaced = False
         self._written: set[str] = set()
@@ -87,13 +89,18 @@ class Screen:
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Shows a part of the answer."""
+        self._width = self._out.width - 1 if self._out.is_terminal else None  # now: it may have been resized
         if turn != self._turn:
             self._turn = turn
-            self._print(f"Turn {turn}", "dim")
+            if self._numbered:
+                self._print(f"Turn {turn}", "dim")
         self._shown(part)
 
     def ended(self, summary: Summary) -> None:
         """Shows what the run took."""
+        stopped = summary.trouble is not None and summary.trouble.code == INTERRUPTED
+        if stopped and self._width and self._open is None:
+            self._print("", "")  # the terminal wrote ^C there
         self._close()
         if not summary.turns:
             return

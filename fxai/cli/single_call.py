@@ -136,7 +136,9 @@ def _failed(tool: Tool[Any, Any, Any], failure: Any) -> Any:
 
 
 def _declared(tool: Tool[Any, Any, Any], error: Any, encoded: Any) -> Trouble:
-    """A failure that the tool declares."""
+    """A failure that the tool declares; one of an MCP server says what it is in words."""
+    if type(error).__name__ in ("McpError", "McpToolError"):
+        return Trouble(str(error), "", data={"type": "handler-failed", "name": tool.name, "failure": encoded})
     shown = encoded if isinstance(encoded, str) else msgspec.json.encode(encoded).decode()
     kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
     data = {"type": "handler-failed", "name": tool.name, "failure": encoded, "kind": type(error).__name__}

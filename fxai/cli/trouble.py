@@ -9,18 +9,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, final
 
+import msgspec
 from typing_extensions import override
 
 from fxai.agents.budget import BudgetExceeded
+from fxai.agents.memory import MemoryFailure
 from fxai.effects.cause import Cause
 from fxai.effects.context import MissingServiceError
 from fxai.messages.errors import AiError
 from fxai.tools.failure import HandlerFailed, InvalidResult
-from fxai.tools.toolkit import HandlerError
+from fxai.tools.toolkit import HandlerError, ToolConflictError
 
-__all__ = ["FAILED", "INTERRUPTED", "PIPE_CLOSED", "TERMINATED", "WRONG_USE", "Trouble", "one_line", "trouble_of"]
+__all__ = [
+    "FAILED",
+    "HUNG_UP",
+    "INTERRUPTED",
+    "PIPE_CLOSED",
+    "TERMINATED",
+    "WRONG_USE",
+    "Trouble",
+    "one_line",
+    "trouble_of",
+]
 
 FAILED: Final = 1
+HUNG_UP: Final = 129
+"""As shells say it of a program whose terminal went away."""
 WRONG_USE: Final = 2
 INTERRUPTED: Final = 130
 """As shells say it of a program that was stopped by Ctrl-C."""
@@ -51,6 +65,11 @@ class Trouble(Exception):
         self.code = code
         self.cause = cause
         self.data = dict(data or {})
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the process is to end, or nobody is there any more, whatever else there was to do."""
+        return self.code in (HUNG_UP, PIPE_CLOSED, TERMINATED)
 
     def to_data(self) -> dict[str, Any]:
         """What happened and what to do, as plain JSON data."""
@@ -86,15 +105,36 @@ def _failed(failure: object) -> Trouble:
         return Trouble(failure.message, _lower(failure.advice))
     said = str(failure)
     if isinstance(failure, BudgetExceeded):
-        return Trouble(
-            f"the model still called tools in round {failure.limit}, the last that it has",
-            f"allow more with --rounds {failure.limit * 2}",
-        )
+        return _exceeded(failure)
+    if isinstance(failure, MemoryFailure):
+        return Trouble(said, "nothing of it was changed")
     if isinstance(failure, HandlerFailed):
         return Trouble(said, 'with failure_mode="return" the model reads the failure, and the run goes on')
+    if type(failure).__name__ in ("McpError", "CannotListen"):
+        return _of_mcp(failure)
     if isinstance(failure, InvalidResult):
         return Trouble(said, "correct the handler, or the type that the tool declares")
     return Trouble(f"the run failed: {said}", "--debug shows more")
+
+
+def _of_mcp(failure: Any) -> Trouble:
+    """What is wrong with a server: what it wrote to its standard error comes before the remedy."""
+    from fxai.mcp.failure import McpError
+
+    if not isinstance(failure, McpError):
+        return Trouble(str(failure), "")
+    said = str(msgspec.structs.replace(failure, remedy="", stderr=""))
+    heard = f"; its standard error ends: {one_line(failure.stderr, 300)}" if failure.stderr else ""
+    return Trouble(said + heard, failure.remedy)
+
+
+def _exceeded(failure: BudgetExceeded) -> Trouble:
+    if failure.what != "rounds":
+        return Trouble(
+            f"the run was not done after {failure.limit:g} {failure.what}", "its agent's budget allows no more"
+        )
+    said = f"the model still called tools in round {failure.limit:g}, the last that it has"
+    return Trouble(said, f"allow more with --rounds {failure.limit * 2:g}")
 
 
 def _broken(defect: BaseException) -> Trouble:
@@ -104,6 +144,8 @@ def _broken(defect: BaseException) -> Trouble:
         name = getattr(defect.key, "__qualname__", str(defect.key))
         said = f"the service {name} is needed, and no layer gives it"
         return Trouble(said, "give a layer that supplies it with --layer module:name", cause=defect)
+    if isinstance(defect, ToolConflictError):
+        return Trouble(str(defect), "a server's tools are prefixed by --mcp name=SERVER", cause=defect)
     if isinstance(defect, HandlerError):
         return Trouble(str(defect), "give each tool of the layer's toolkit one handler", cause=defect)
     kind = type(defect).__name__

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from fxai.cli import job, model_list
+from fxai.cli import model_list, setting
 from fxai.cli.model_check import check_of
 from fxai.cli.model_list import Entry, listed
 from fxai.effects import LayerOf, fx
@@ -276,9 +276,9 @@ def test_only_the_local_model_tells_progress(monkeypatch: pytest.MonkeyPatch) ->
     def noted(_: str, **options: Any) -> None:
         given.append(options)
 
-    monkeypatch.setattr(job, "from_name", noted)
+    monkeypatch.setattr(setting, "from_name", noted)
     for name in ("local", "local:/x.gguf", "openai:gpt-5.5"):
-        job.model_named(name, print)
+        setting.model_named(name, print)
 
     assert [list(options) for options in given] == [["progress"], ["progress"], []]
 

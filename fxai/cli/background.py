@@ -1,0 +1,173 @@
+"""The background: an event loop in a thread of its own, so that this thread can talk with a person meanwhile.
+
+>>> from fxai.effects import fx
+>>> with Background() as background:
+...     held = background.held(fx.acquire_release(fx.succeed(3), lambda _: fx.succeed(None)))
+...     background.value_of(fx.succeed(held + 1))
+4
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from types import FrameType, TracebackType
+from typing import Any, Final, Generic, Never, Self, final
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from typing_extensions import TypeVar
+
+from fxai.cli.program import given
+from fxai.cli.trouble import HUNG_UP, INTERRUPTED, TERMINATED, Trouble
+from fxai.effects import fx
+from fxai.effects.effect import EffectOf
+from fxai.effects.exit import Exit
+
+__all__ = ["Background"]
+
+_A = TypeVar("_A")
+_GLANCE: Final = 0.2 if sys.platform == "win32" else None
+"""How long to wait before looking for a Ctrl-C: only on Windows does waiting not notice it by itself."""
+
+
+@final
+class Background:
+    """Runs programs, one after another, while the thread that made it waits; Ctrl-C there ends the one that runs.
+
+    It is used as a context manager, in the main thread. `SIGTERM` and the end of the terminal leave it as `Trouble`.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._holding: list[_Running[Any]] = []
+
+    def __enter__(self) -> Self:
+        _heed(self._stack)
+        self._portal: BlockingPortal = self._stack.enter_context(start_blocking_portal())
+        self._leaving = self._portal.call(anyio.Event)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._portal.call(self._leaving.set)
+            for running in reversed(self._holding):
+                running.over.wait()
+        except (KeyboardInterrupt, Trouble):
+            _leave_at_once()
+        finally:
+            self._stack.close()
+
+    def value_of(self, program: EffectOf[_A, Any, Any]) -> _A:
+        """What the program gave; it is over when this returns, its finalizers have run.
+
+        Raises:
+            Trouble: it failed or broke, or a signal ended it; its code says which.
+        """
+        running = _Running(program)
+        self._follow(running, running.over)
+        return running.value()
+
+    def held(self, opening: EffectOf[_A, Any, Any]) -> _A:
+        """What is opened, which stays open until this is left: its scope closes then.
+
+        Raises:
+            Trouble: as `value_of`.
+        """
+        opened, there = list[_A](), threading.Event()
+
+        async def hold(value: _A) -> None:
+            opened.append(value)
+            there.set()
+            await self._leaving.wait()
+
+        running = _Running(fx.scoped(opening.flat_map(lambda value: fx.wait(lambda: hold(value)))), there.set)
+        self._follow(running, there)
+        if not opened:
+            running.value()
+        self._holding.append(running)
+        return opened[0]
+
+    def _follow(self, running: _Running[Any], until: threading.Event) -> None:
+        try:
+            try:
+                self._portal.start_task_soon(running.run)
+                _await(until)
+            except (KeyboardInterrupt, Trouble) as told:
+                running.told = told if isinstance(told, Trouble) else Trouble("interrupted", "", code=INTERRUPTED)
+                self._portal.call(running.cancel)
+                _await(running.over)
+        except (KeyboardInterrupt, Trouble):
+            _leave_at_once()
+        if running.told is not None:
+            raise running.told
+
+
+@final
+class _Running(Generic[_A]):
+    """One program in the background."""
+
+    def __init__(self, program: EffectOf[_A, Any, Any], ended: Callable[[], None] = lambda: None) -> None:
+        self.over = threading.Event()
+        self.told: Trouble | None = None
+        self._program = program
+        self._ended = ended
+        self._scope: anyio.CancelScope | None = None
+        self._exit: Exit[_A, Any] | BaseException | None = None
+
+    def cancel(self) -> None:
+        """Ends it, on its event loop; also where it has not begun."""
+        self._scope = self._scope or anyio.CancelScope()
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        """Runs it, on its event loop."""
+        try:
+            self._scope = self._scope or anyio.CancelScope()
+            with self._scope:
+                self._exit = await fx.run_async_exit(self._program)
+        except Exception as raised:
+            self._exit = raised
+        finally:
+            self.over.set()
+            self._ended()
+
+    def value(self) -> _A:
+        """What it gave, when it is over."""
+        if self._exit is None:
+            raise self.told or Trouble("interrupted", "", code=INTERRUPTED)
+        if isinstance(self._exit, BaseException):
+            raise self._exit
+        return given(self._exit)
+
+
+def _await(event: threading.Event) -> None:
+    while not event.wait(_GLANCE):
+        pass
+
+
+def _leave_at_once() -> Never:
+    os._exit(INTERRUPTED)  # told twice: whatever is left behind
+
+
+def _heed(stack: ExitStack) -> None:
+    """Has the signals that end a process raise in this thread until the stack is closed."""
+
+    def heard(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGTERM:
+            raise Trouble("terminated", "", code=TERMINATED)
+        raise Trouble("the terminal is gone", "", code=HUNG_UP)
+
+    if threading.current_thread() is not threading.main_thread():
+        return
+    numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    for number in numbers:
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, heard)
+            stack.callback(signal.signal, number, signal.SIG_DFL)

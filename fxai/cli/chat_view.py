@@ -1,0 +1,170 @@
+r"""Views of a chat: for people as it happens, or for machines an object a line.
+
+>>> import io
+>>> out = io.StringIO()
+>>> view = ChatLines(out)
+>>> view.waits(Pending("c1", "wipe", {"disk": "a"}, "a1"))
+>>> print(out.getvalue(), end="")
+{"type":"question","about":"approval","id":"c1","name":"wipe","params":{"disk":"a"}}
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TextIO, final
+
+import msgspec
+
+from fxai.cli.json_text import indented
+from fxai.cli.lines import JsonLines
+from fxai.cli.screen import Screen, console
+from fxai.cli.slash import COMMANDS, HELP
+from fxai.cli.summary import Summary
+from fxai.cli.trouble import one_line
+from fxai.messages.part import StreamPart
+from fxai.messages.pending import Pending
+from fxai.messages.prompt import Prompt
+from fxai.tools.tool import Tool
+
+__all__ = ["ChatLines", "ChatScreen", "ChatView"]
+
+
+class ChatView(Protocol):
+    """Shows a chat: each answer as a run is shown, and what else there is."""
+
+    def began(self, agent: str, prompt: str) -> None:
+        """The model is asked."""
+        ...
+
+    def part(self, part: StreamPart, turn: int) -> None:
+        """A part came."""
+        ...
+
+    def ended(self, summary: Summary) -> None:
+        """The answer ended, well or not."""
+        ...
+
+    def waits(self, waiting: Pending) -> None:
+        """A call waits for an answer of somebody."""
+        ...
+
+    def helped(self) -> None:
+        """The commands were asked for."""
+        ...
+
+    def listed(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
+        """The tools were asked for."""
+        ...
+
+    def recalled(self, history: Prompt) -> None:
+        """What was said was asked for."""
+        ...
+
+    def cleared(self) -> None:
+        """What was said is forgotten."""
+        ...
+
+
+@final
+class ChatScreen:
+    """A chat for people."""
+
+    def __init__(self, stdout: TextIO, *, color: bool | None = None, echo: bool = False) -> None:
+        """Where it goes, and whether what is said is shown too, because nobody types it there."""
+        self._stdout = stdout
+        self._color = color
+        self._echo = echo
+        self._out = console(stdout, color)
+        self._screen = Screen(stdout, color=color, numbered=False)
+
+    def began(self, agent: str, prompt: str) -> None:
+        """Shows who is told what, if at all."""
+        if self._echo:
+            self._screen.began(agent, prompt)
+
+    def part(self, part: StreamPart, turn: int) -> None:
+        """Shows a part of the answer; what waits is asked about when the turn has ended."""
+        if part.type != "tool-approval-request" and not (part.type == "finish" and part.reason == "pending"):
+            self._screen.part(part, turn)
+
+    def ended(self, summary: Summary) -> None:
+        """Shows what the answer took."""
+        self._screen.ended(summary)
+
+    def waits(self, waiting: Pending) -> None:
+        """Shows the call with everything it would be run with."""
+        said = "waits to be approved" if waiting.approval_id is not None else "is for you to run"
+        self._out.print(f"  ? {one_line(waiting.name)} ", style="bold yellow", end="")
+        self._out.print(said, style="yellow")
+        self._out.print("\n".join(f"    {line}" for line in indented(waiting.params).splitlines()))
+        self._stdout.flush()
+
+    def helped(self) -> None:
+        """Shows the commands."""
+        self._lines(HELP)
+
+    def listed(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
+        """Shows each tool in a line."""
+        wide = max((len(one_line(tool.name)) for tool in tools), default=0)
+        for tool in tools:
+            self._out.print(f"  {one_line(tool.name):<{wide}}  ", style="bold", end="")
+            self._out.print(one_line(tool.description or "", 160))
+        self._lines(() if tools else ("there are no tools",))
+
+    def recalled(self, history: Prompt) -> None:
+        """Shows what was said, as a person reads it."""
+        self._lines([one_line(line, 2000) for line in str(history).splitlines()] or ["nothing was said yet"])
+
+    def cleared(self) -> None:
+        """Says so."""
+        self._lines(("what was said is forgotten",))
+
+    def _lines(self, lines: Any) -> None:
+        for line in lines:
+            self._out.print(f"  {line}".rstrip(), style="dim")
+        self._stdout.flush()
+
+
+@final
+class ChatLines:
+    """A chat for machines: what `fxai run --json` writes for each answer, and an object for everything else."""
+
+    def __init__(self, stdout: TextIO) -> None:
+        self._out = stdout
+        self._lines = JsonLines(stdout)
+
+    def began(self, agent: str, prompt: str) -> None:
+        """Nothing."""
+
+    def part(self, part: StreamPart, turn: int) -> None:
+        """Writes a part."""
+        self._lines.part(part, turn)
+
+    def ended(self, summary: Summary) -> None:
+        """Writes the object that closes an answer."""
+        self._lines.ended(summary)
+
+    def waits(self, waiting: Pending) -> None:
+        """Writes a question: the next line answers it."""
+        about = "result" if waiting.approval_id is None else "approval"
+        asked = {"about": about, "id": waiting.id, "name": waiting.name, "params": waiting.params}
+        self._write("question", asked)
+
+    def helped(self) -> None:
+        """Writes the commands."""
+        self._write("help", {"commands": COMMANDS})
+
+    def listed(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
+        """Writes the tools."""
+        self._write("tools", {"tools": [{"name": tool.name, "description": tool.description} for tool in tools]})
+
+    def recalled(self, history: Prompt) -> None:
+        """Writes the messages."""
+        self._write("history", {"messages": history.to_data()})
+
+    def cleared(self) -> None:
+        """Writes that it is so."""
+        self._write("cleared", {})
+
+    def _write(self, kind: str, data: dict[str, Any]) -> None:
+        self._out.write(msgspec.json.encode({"type": kind, **data}).decode() + "\n")
+        self._out.flush()

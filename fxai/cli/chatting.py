@@ -1,0 +1,148 @@
+"""Chatting: `fxai chat`: what is typed goes to an agent, or is a command; until it is left.
+
+>>> from fxai.cli.example import agent, layer
+>>> Chat(Setting(agent.builder, layer)).memory is None
+True
+"""
+
+from __future__ import annotations
+
+from typing import TextIO, final
+
+import msgspec
+
+from fxai.agents.memory import Memory
+from fxai.cli.background import Background
+from fxai.cli.chat_view import ChatLines, ChatScreen, ChatView
+from fxai.cli.conversation import Conversation
+from fxai.cli.loading import Loading
+from fxai.cli.setting import Ready, Setting, opened
+from fxai.cli.slash import WORDS, slash
+from fxai.cli.trouble import INTERRUPTED, WRONG_USE, Trouble
+from fxai.cli.typed import Typed, entry, typed
+
+__all__ = ["Chat", "chat"]
+
+
+@final
+class Chat(msgspec.Struct, frozen=True):
+    """What is talked to, and where what is said is kept.
+
+    Attributes:
+        setting: the agent.
+        memory: where it is kept; None for the agent's own memory, else for as long as the chat lasts.
+        where: what to call that.
+    """
+
+    setting: Setting
+    memory: Memory | None = None
+    where: str = "its memory"
+
+
+def chat(chosen: Chat, stdout: TextIO, stderr: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
+    """Talks until it is left; False where nobody sat there and an answer failed.
+
+    Raises:
+        Trouble: it cannot begin, or nothing more can be said.
+    """
+    lines = typed(stdout, stderr, WORDS)
+    view = ChatLines(stdout) if as_json else ChatScreen(stdout, color=color, echo=not lines.by_person)
+    with Background() as background:
+        with Loading(stderr, color=color, quiet=not lines.by_person) as loading:
+            ready = background.held(opened(chosen.setting, loading))
+        memory = _memory(chosen, ready, background)
+        conversation = Conversation(background, ready, memory, view, lines)
+        known = conversation.resume()
+        if lines.by_person:
+            stderr.write(_greeting(chosen, ready, known))
+        return _Talking(conversation, view, lines, stderr).until_left()
+
+
+def _memory(chosen: Chat, ready: Ready, background: Background) -> Memory:
+    own = ready.agent.remembering
+    if chosen.memory is not None or own is None:
+        return Memory.in_process() if chosen.memory is None else chosen.memory
+    memory = background.value_of(own.opened().provide_context(ready.services))
+    if own.auto_append:
+        return memory
+    kept = Memory.in_process()  # it is read, and never written
+    background.value_of(memory.load().flat_map(kept.commit))
+    return kept
+
+
+def _greeting(chosen: Chat, ready: Ready, known: int) -> str:
+    tools = len(ready.tools.toolkit)
+    said = f"{ready.name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
+    return said + (f"; it goes on from {known} messages in {chosen.where}\n" if known else "\n")
+
+
+@final
+class _Talking:
+    """One chat, from its first line to its last."""
+
+    def __init__(self, conversation: Conversation, view: ChatView, lines: Typed, stderr: TextIO) -> None:
+        self._conversation = conversation
+        self._view = view
+        self._lines = lines
+        self._err = stderr
+
+    def until_left(self) -> bool:
+        """Whether all was well, when it is left."""
+        well = True
+        while True:
+            try:
+                text = entry(self._lines)
+            except KeyboardInterrupt:
+                if not self._lines.by_person:
+                    raise Trouble("interrupted", "", code=INTERRUPTED) from None
+                text = None
+            if text is None:
+                return well or self._lines.by_person
+            if text.strip():
+                self._lines.keep(text)
+                command, trouble = self._taken(text)
+                if command == "exit":
+                    return well or self._lines.by_person
+                well = well and trouble is None
+
+    def _taken(self, text: str) -> tuple[str | None, Trouble | None]:
+        """The command that it was, if it was one, and what went wrong."""
+        try:
+            command = slash(text)
+            trouble = self._conversation.say(text.strip()) if command is None else self._commanded(command)
+        except Trouble as wrong:
+            if wrong.code != WRONG_USE:
+                raise
+            command, trouble = None, wrong
+        if trouble is not None:
+            self._told(trouble)
+        return command, trouble
+
+    def _commanded(self, command: str) -> Trouble | None:
+        try:
+            match command:
+                case "help":
+                    self._view.helped()
+                case "tools":
+                    self._view.listed(self._conversation.tools())
+                case "history":
+                    self._view.recalled(self._conversation.history())
+                case "clear":
+                    self._conversation.forget()
+                    self._view.cleared()
+                case _:
+                    pass
+        except Trouble as trouble:
+            if trouble.is_last or trouble.code == INTERRUPTED:
+                raise
+            return trouble
+        return None
+
+    def _told(self, trouble: Trouble) -> None:
+        if trouble.code != INTERRUPTED:
+            self._err.write(f"fxai: {trouble}\n")
+        elif self._lines.by_person:
+            self._err.write("fxai: stopped; the conversation is as it was before\n")
+        else:
+            raise trouble
+        self._err.flush()

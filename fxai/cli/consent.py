@@ -1,0 +1,100 @@
+r"""Consent: a call that waits is shown to a person, who says whether it may run, or what came of it.
+
+Nothing is approved unless somebody says so: not by an empty line, nor by one that was typed before the question, nor
+where the lines end. A program that writes the lines says `/approve`, `/deny` or `/answer`; any other line denies, and
+is the next thing that is said.
+
+>>> import io
+>>> from fxai.cli.typed import Piped
+>>> call = Pending("c1", "wipe", {"disk": "a"}, "a1")
+>>> Consent(Piped(io.StringIO("/approve\n")), lambda waiting: None).answer(call).approved
+True
+>>> Consent(Piped(io.StringIO("yes\n")), lambda waiting: None).answer(call).approved
+False
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, final
+
+from fxai.cli.typed import Typed
+from fxai.messages.content import ToolApprovalResponsePart, ToolResultPart
+from fxai.messages.pending import Pending
+from fxai.schema.fault import DecodeError
+from fxai.schema.parsing import parse_json_unsafe
+
+__all__ = ["Consent"]
+
+_QUESTION: Final = "run it? [y]es, [n]o, [a]lways this tool in this chat: "
+_WANTED: Final = "what came of it, JSON or text (nothing: it failed): "
+_NOBODY: Final = "nobody was there to approve it"
+_NO: Final = "the user said no"
+_NO_RESULT: Final = {"error": "nobody ran it"}
+
+
+@final
+class Consent:
+    """Asks, and remembers which tools may always run."""
+
+    def __init__(self, lines: Typed, show: Callable[[Pending], None]) -> None:
+        """Who answers, and what shows a call to them."""
+        self._lines = lines
+        self._show = show
+        self._always: set[str] = set()
+
+    def answer(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
+        """What was said of a call.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was typed in place of an answer.
+        """
+        if waiting.approval_id is not None and waiting.name in self._always:
+            return waiting.approve()
+        self._show(waiting)
+        if not self._lines.by_person:
+            return self._told(waiting)
+        return self._result(waiting) if waiting.approval_id is None else self._approval(waiting)
+
+    def _approval(self, waiting: Pending) -> ToolApprovalResponsePart:
+        while True:
+            said = self._lines.answer(_QUESTION)
+            if said is None:
+                return waiting.deny(_NOBODY)
+            word, _, reason = said.strip().partition(" ")
+            match word.lower():
+                case "y" | "yes" if not reason:
+                    return waiting.approve()
+                case "a" | "always" if not reason:
+                    self._always.add(waiting.name)
+                    return waiting.approve()
+                case "n" | "no" | "n," | "no,":
+                    return waiting.deny(reason.strip() or _NO)
+                case _:
+                    continue
+
+    def _result(self, waiting: Pending) -> ToolResultPart:
+        return _given(waiting, (self._lines.answer(_WANTED) or "").strip())
+
+    def _told(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
+        """What a program says of it."""
+        line = self._lines.answer("")
+        word, _, rest = (line or "").strip().partition(" ")
+        if waiting.approval_id is None:
+            if word == "/answer":
+                return _given(waiting, rest.strip())
+        elif word in ("/approve", "/deny"):
+            return waiting.approve() if word == "/approve" else waiting.deny(rest.strip() or _NO)
+        if line is not None:
+            self._lines.back(line)
+        return _given(waiting, "") if waiting.approval_id is None else waiting.deny(_NOBODY)
+
+
+def _given(waiting: Pending, text: str) -> ToolResultPart:
+    if not text:
+        return waiting.answer(_NO_RESULT, is_failure=True)
+    try:
+        result: Any = parse_json_unsafe(text)
+    except DecodeError:
+        result = text
+    return waiting.answer(result)

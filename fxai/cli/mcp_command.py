@@ -1,0 +1,147 @@
+"""The commands `fxai mcp`: servers of others looked at and called, and tools of ours served.
+
+>>> sorted(mcp.commands)
+['call', 'serve', 'tools']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TextIO
+
+import click
+from typing_extensions import TypeVar
+
+from fxai.cli import option
+from fxai.cli.ending import ended
+
+__all__ = ["mcp"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+_SERVER: Final = """\b
+SERVER is a command, which is started without a shell, or a URL:
+  "uvx mcp-server-time"          http://127.0.0.1:8000/mcp
+  git="uvx mcp-server-git"       the same with git_ before its tools' names
+"""
+_MORE_TOOLS: Final = f"""{_SERVER}
+\b
+Examples:
+  fxai mcp tools "uvx mcp-server-time"
+  fxai mcp tools --json "uvx mcp-server-git" | jq '.tools[].name'
+  fxai mcp tools "uvx mcp-server-git" --pins pins.json
+  fxai mcp tools "uvx mcp-server-git" --pins pins.json --approve git_log
+
+With --pins each tool is remembered as it was first seen. One that is not as it was is held back, here, in fxai chat
+and in fxai run, until it is approved.
+Exit codes: 0 shown, 1 it cannot be opened, or a tool is held back or cannot be offered, 2 wrong use.
+"""
+_MORE_CALL: Final = f"""{_SERVER}
+\b
+Examples:
+  fxai mcp call "uvx mcp-server-time" get_current_time '{{"timezone": "Europe/Oslo"}}'
+  fxai mcp call http://127.0.0.1:8000/mcp add @parameters.json --token-env TOKEN
+
+The result is JSON on stdout; progress goes to stderr.
+Exit codes: 0 it gave a result, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
+"""
+_MORE_SERVE: Final = """\b
+Examples:
+  fxai mcp serve app.py:kit --layer app.py:live
+  fxai mcp serve app.py:tools --http 127.0.0.1:8000
+  TOKEN=… fxai mcp serve app.py:tools --http 0.0.0.0:8000 --token-env TOKEN --allow-host tools.example.org
+
+TARGET is a toolkit with its layer, a function tool, the tools of an object, an agent or a tool source. On stdin and
+stdout it ends when the client closes stdin; what handlers print goes to stderr.
+Exit codes: 0 the client left, 1 it cannot be served, 2 wrong use, 130 and 143 stopped by a signal.
+"""
+
+_token_env: Final = click.option("--token-env", metavar="NAME", help="The environment variable with the bearer token.")
+_timeout: Final = click.option(
+    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="How long it may take to open."
+)
+_server: Final = click.argument("server", metavar="SERVER")
+
+
+def _wishing(command: _F) -> _F:
+    """Gives a command the options that say how a server is used."""
+    for option_of_server in (_timeout, _token_env, option.env, option.pins):
+        command = option_of_server(command)
+    return command
+
+
+@click.group("mcp", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.pass_context
+def mcp(context: click.Context) -> None:
+    """MCP: look at a server's tools, call one, or be a server."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@mcp.command(epilog=_MORE_TOOLS)
+@_server
+@_wishing
+@click.option("--approve", metavar="TOOL", multiple=True, help="A tool that was held back, as it is now.")
+@click.option("--approve-all", is_flag=True, help="All that are held back.")
+@option.as_json
+@option.color
+@option.debug
+def tools(server: str, as_json: bool, debug: bool, color: bool | None, **chosen: Any) -> None:
+    """Show what SERVER says of itself and of its tools."""
+    approving = {name: chosen.pop(name) for name in ("approve", "approve_all")}
+    if chosen["pins"] is None and any(approving.values()):
+        raise click.UsageError("--approve needs --pins FILE, where it is kept")
+
+    def work(out: TextIO, err: TextIO) -> bool:
+        from fxai.cli.server_named import ServerWish, require_mcp
+
+        require_mcp()
+        from fxai.cli.mcp_view import show_server
+
+        return show_server(server, out, err, as_json=as_json, color=color, wish=ServerWish(**chosen), **approving)
+
+    ended(work, as_json=as_json, debug=debug)
+
+
+@mcp.command(epilog=_MORE_CALL)
+@_server
+@click.argument("tool")
+@click.argument("params", required=False, metavar="[JSON | @file | -]")
+@_wishing
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: progress, then the result.")
+@option.debug
+def call(server: str, tool: str, as_json: bool, debug: bool, params: str | None, **chosen: Any) -> None:
+    """Call one TOOL of SERVER: parameters in JSON ({} without any), the result in JSON."""
+
+    def work(out: TextIO, err: TextIO) -> bool:
+        from fxai.cli.calling import call_offered
+        from fxai.cli.offer import of_server
+        from fxai.cli.server_named import ServerWish
+
+        wish = ServerWish(**chosen)
+        return call_offered(lambda: of_server(server, wish), tool, out, err, params=params, as_json=as_json)
+
+    ended(work, as_json=as_json, debug=debug, closing={"type": "result"})
+
+
+@mcp.command(epilog=_MORE_SERVE)
+@option.target
+@option.layer
+@click.option("--name", metavar="NAME", help="What the server is called; else as TARGET's name.")
+@click.option("--http", "place", metavar="[HOST:]PORT", help="Listen there, and not on stdin; 0 is a free port.")
+@_token_env
+@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="What clients call the server.")
+@click.option("--allow-origin", "origins", metavar="URL", multiple=True, help="Web pages that may use it.")
+@option.debug
+def serve(target: str, layer: str | None, name: str | None, place: str | None, debug: bool, **http: Any) -> None:
+    """Serve the tools of TARGET to MCP clients, on stdin and stdout, or over HTTP."""
+    if place is None and any(http.values()):
+        raise click.UsageError("--token-env, --allow-host and --allow-origin are for --http")
+
+    def work(_: TextIO, err: TextIO) -> bool:
+        from fxai.cli.mcp_serving import HttpWish, serve
+
+        wish = None if place is None else HttpWish(place=place, **http)
+        return serve(target, err, layer=layer, name=name, http=wish)
+
+    ended(work, as_json=False, debug=debug)

@@ -1,0 +1,122 @@
+"""Views of MCP servers: what one says of itself and of its tools. This is `fxai mcp tools`.
+
+>>> from fxai.mcp.connection import ServerInfo
+>>> Listing(ServerInfo("time", "1.2", "2025-11-25"), ()).ok
+True
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any, TextIO, final
+
+import msgspec
+
+from fxai.cli.offer import Offer
+from fxai.cli.overview import overview_data, show_overview
+from fxai.cli.program import value_of
+from fxai.cli.server_named import ServerWish, server_named
+from fxai.cli.trouble import one_line
+from fxai.cli.waiting import Waiting
+from fxai.effects import fx
+from fxai.effects.effect import Gen
+from fxai.effects.scope import Scope
+from fxai.mcp.client import McpServer
+from fxai.mcp.connection import Change, ServerInfo
+from fxai.mcp.definition import Refused
+from fxai.mcp.failure import McpError
+from fxai.tools.tool import Tool
+
+__all__ = ["Listing", "show_server"]
+
+
+@final
+class Listing(msgspec.Struct, frozen=True):
+    """What a server says.
+
+    Attributes:
+        info: of itself.
+        tools: the tools that it offers.
+        held_back: those that are not as they were approved.
+        refused: what it lists that cannot be offered.
+    """
+
+    info: ServerInfo
+    tools: tuple[Tool[Any, Any, Any], ...]
+    held_back: tuple[Change, ...] = ()
+    refused: tuple[Refused, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything that it lists is offered."""
+        return not self.held_back and not self.refused
+
+    def to_data(self, target: str) -> dict[str, Any]:
+        """It as plain JSON data."""
+        info = {name: getattr(self.info, name) for name in ("name", "version", "protocol_version", "instructions")}
+        return {
+            "server": {**info, "capabilities": dict(self.info.capabilities)},
+            **overview_data(Offer(target, self.tools)),
+            "held_back": [msgspec.to_builtins(change) for change in self.held_back],
+            "refused": [msgspec.to_builtins(refused) for refused in self.refused],
+        }
+
+
+def show_server(
+    target: str,
+    out: TextIO,
+    err: TextIO,
+    *,
+    as_json: bool,
+    color: bool | None = None,
+    wish: ServerWish = ServerWish(),  # noqa: B008  # a frozen value
+    approve: tuple[str, ...] = (),
+    approve_all: bool = False,
+) -> bool:
+    """Shows a server and its tools; False where a tool is held back, or cannot be offered.
+
+    Raises:
+        Trouble: it cannot be opened, or a tool is not held back that is to be approved.
+    """
+    server = server_named(target, wish)
+    logging.getLogger("fxai.mcp").setLevel(logging.ERROR)  # what is held back is said below, once
+    with Waiting(err, f"opening {server.name}"):
+        listing = value_of(fx.scoped(_listed(server, approve, approve_all)))
+    if as_json:
+        out.write(msgspec.json.encode(listing.to_data(target), enc_hook=str).decode() + "\n")
+    else:
+        _show(listing, target, out, color)
+    err.writelines(f"fxai: {line}\n" for line in _left_out(listing, pinned=wish.pins is not None))
+    return listing.ok
+
+
+@fx.gen
+def _listed(server: McpServer, approve: tuple[str, ...], approve_all: bool) -> Gen[Listing, McpError, Scope]:
+    connection = yield from server.open()
+    if approve:
+        yield from connection.approve(*approve)
+    elif approve_all and connection.held_back:
+        yield from connection.approve()
+    bound = yield from connection.now
+    return Listing(connection.info, bound.toolkit.as_tuple, connection.held_back, connection.refused)
+
+
+def _show(listing: Listing, target: str, out: TextIO, color: bool | None) -> None:
+    from fxai.cli.screen import console
+
+    screen, info = console(out, color), listing.info
+    screen.print(one_line(f"{info.name or target} {info.version}"), style="bold", end="")
+    screen.print(f"  MCP {one_line(info.protocol_version)}, {len(listing.tools)} tools", style="dim")
+    if info.instructions:
+        screen.print(f"  {one_line(info.instructions, 240)}")
+    screen.print("")
+    show_overview(Offer(target, listing.tools), out, color=color)
+
+
+def _left_out(listing: Listing, *, pinned: bool) -> list[str]:
+    lines = [f"the tool {one_line(each.name)} cannot be offered: {one_line(each.reason)}" for each in listing.refused]
+    for change in listing.held_back:
+        what = "is new" if change.parts == ("new",) else f"is not as it was approved: {', '.join(change.parts)}"
+        remedy = f"; look at it, then say --approve {one_line(change.name)}" if pinned else ""
+        lines.append(f"the tool {one_line(change.name)} is held back, it {what}{remedy}")
+    return lines

@@ -1,0 +1,80 @@
+r"""Options that several commands have.
+
+>>> import click
+>>> from click.testing import CliRunner
+>>> @click.command()
+... @as_json
+... def hello(as_json: bool) -> None:
+...     click.echo("{}" if as_json else "hello")
+>>> CliRunner().invoke(hello, ["--json"]).output
+'{}\n'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+from typing_extensions import TypeVar
+
+__all__ = ["agent_options", "as_json", "color", "debug", "env", "layer", "models_like", "pins", "target"]
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+def models_like(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
+    """The names of models that begin so."""
+    from fxai.cli.model_list import listed
+
+    return [entry.name for entry in listed() if entry.name.startswith(typed)]
+
+
+target: Final = click.argument("target", type=click.Path(), metavar="TARGET")
+as_json: Final = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, errors too.")
+color: Final = click.option("--color/--no-color", default=None, help="By default where stdout is a terminal with it.")
+debug: Final = click.option("--debug", is_flag=True, help="When something breaks, show where.")
+layer: Final = click.option("--layer", metavar="TARGET", help="The layer of the handlers, where TARGET has none.")
+env: Final = click.option(
+    "--env", metavar="NAME", multiple=True, help="A variable of the environment that programs of MCP servers are given."
+)
+pins: Final = click.option(
+    "--pins",
+    metavar="FILE",
+    type=click.Path(),
+    help="Where tools of MCP servers are pinned: changed ones are held back.",
+)
+
+_AGENT: Final = (
+    click.option("--agent", metavar="TARGET", help="The agent, as module:name or path.py:name; else an example."),
+    click.option("--layer", metavar="TARGET", help="The layer of its handlers, and of its model if it gives one."),
+    click.option(
+        "--model",
+        metavar="NAME",
+        shell_complete=models_like,
+        help="local (the default), local:/path/to/model.gguf, openai:NAME or anthropic:NAME; see fxai models.",
+    ),
+    click.option("--system", metavar="TEXT", help="What it is told before everything else."),
+    click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="How often the model is asked at most."),
+    click.option(
+        "--mcp",
+        metavar="SERVER",
+        multiple=True,
+        help="An MCP server whose tools it has: a command or a URL; name=… before it prefixes them. May be repeated.",
+    ),
+    env,
+    pins,
+    click.option(
+        "--memory",
+        metavar="FILE",
+        type=click.Path(),
+        help="Where the conversation is kept, and gone on from: FILE.jsonl, or FILE.db for SQLite.",
+    ),
+)
+
+
+def agent_options(command: _F) -> _F:
+    """Gives a command the options that say which agent is asked, and how."""
+    for option in reversed(_AGENT):
+        command = option(command)
+    return command

@@ -1,0 +1,115 @@
+"""Servers as the command line names them: a command that is started, or a URL; `name=` before it prefixes the tools.
+
+>>> server_named("time=uvx mcp-server-time --local-timezone UTC")
+McpServer('time', 'uvx mcp-server-time --local-timezone UTC', prefix='time_')
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+
+from fxai.cli.trouble import WRONG_USE, Trouble
+
+if TYPE_CHECKING:
+    from fxai.mcp.client import McpServer
+    from fxai.mcp.pin import Pins
+
+__all__ = ["TOKEN", "ServerWish", "require_mcp", "secret_in", "server_named"]
+
+TOKEN: Final = "FXAI_MCP_TOKEN_"
+"""Before a server's name, in capitals: the environment variable with the bearer token that it is sent."""
+
+_NAMED: Final = re.compile(r"([A-Za-z][\w-]*)=(.*)", re.DOTALL)
+_URL: Final = ("http://", "https://")
+
+
+@final
+class ServerWish(msgspec.Struct, frozen=True, kw_only=True):
+    """How a server is used.
+
+    Attributes:
+        pins: the file in which its tools are pinned; None: they are held to what they are when it is opened.
+        env: the variables of the environment that it is given, if it is a program.
+        token_env: the environment variable with the bearer token for a URL; None: that of its name, if it is set.
+        timeout: the seconds that it has to answer when it is opened; None: 30.
+    """
+
+    pins: str | None = None
+    env: tuple[str, ...] = ()
+    token_env: str | None = None
+    timeout: float | None = None
+
+
+def server_named(text: str, wish: ServerWish = ServerWish()) -> McpServer:  # noqa: B008  # a frozen value
+    """The server that is named so; nothing is started yet.
+
+    Args:
+        text: a command line, which no shell sees, or a URL, perhaps with a name before it.
+        wish: how it is used.
+
+    Raises:
+        Trouble: nothing is named, the extra `mcp` is missing, or a variable is.
+    """
+    require_mcp()
+    from fxai.mcp.client import http, stdio
+
+    found = _NAMED.fullmatch(text.strip())
+    name, place = (found[1], found[2].strip()) if found else ("", text.strip())
+    patience, pins = 30.0 if wish.timeout is None else wish.timeout, _pins(wish.pins)
+    if place.startswith(_URL):
+        server = http(place, token=_token(name, wish.token_env), name=name, pins=pins, timeout=patience)
+    else:
+        env = {variable: secret_in(variable) for variable in wish.env}
+        server = stdio(*_words(place), env=env, name=name, pins=pins, timeout=patience)
+    return server.prefix(f"{name}_") if name else server
+
+
+def require_mcp() -> None:
+    """Nothing, where MCP can be spoken.
+
+    Raises:
+        Trouble: the extra `mcp` is not installed.
+    """
+    if find_spec("mcp") is None:
+        raise Trouble("MCP needs the extra mcp, which is not installed", "install it: pip install 'fxai[mcp]'")
+
+
+def secret_in(variable: str) -> str:
+    """The text of an environment variable that holds a secret.
+
+    Raises:
+        Trouble: it is not set, or blank.
+    """
+    text = os.environ.get(variable, "").strip()
+    if not text:
+        raise Trouble(f"the environment variable {variable} is not set", "set it, or name another", code=WRONG_USE)
+    return text
+
+
+def _words(place: str) -> list[str]:
+    remedy = """give a command such as "uvx mcp-server-time", or a URL"""
+    try:
+        words = shlex.split(place, posix=os.name == "posix")
+    except ValueError as error:
+        raise Trouble(f"{place!r} is no command: {error}", remedy, code=WRONG_USE) from None
+    if not words or not words[0]:
+        raise Trouble("no MCP server is named", remedy, code=WRONG_USE)
+    return words
+
+
+def _token(name: str, token_env: str | None) -> str | None:
+    if token_env is not None:
+        return secret_in(token_env)
+    return os.environ.get(TOKEN + name.upper().replace("-", "_")) if name else None
+
+
+def _pins(path: str | None) -> Pins | None:
+    from fxai.mcp.pin import Pins
+
+    return None if path is None else Pins.file(path)

@@ -1,0 +1,106 @@
+"""Settings: an agent with all that the command line names beside it, and the same with everything opened.
+
+>>> from fxai.cli.example import agent, layer
+>>> Setting(agent.builder, layer).model is None
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias, final
+
+import msgspec
+
+from fxai.agents.binding import Binding
+from fxai.agents.builder import AgentBuilder
+from fxai.cli.trouble import Trouble
+from fxai.effects import fx
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import Gen
+from fxai.effects.layer import Layer, LayerOf
+from fxai.effects.scope import Scope
+from fxai.messages.errors import AiError
+from fxai.models.language_model import LanguageModel
+from fxai.providers.by_name import from_name
+from fxai.tools.source import BoundToolkit, ToolSource
+
+__all__ = ["Builder", "Ready", "Setting", "model_named", "opened"]
+
+Builder: TypeAlias = AgentBuilder[Any, Any, Any, Any]
+"""An agent of somebody's program, of which no types are known."""
+
+
+@final
+class Setting(msgspec.Struct, frozen=True):
+    """An agent and what it is to work with.
+
+    Attributes:
+        agent: the agent.
+        layer: what supplies its handlers, and perhaps its model.
+        model: the name of the model; None for the one that the agent or the layer has, else the local one.
+        servers: where more tools come from.
+    """
+
+    agent: Builder
+    layer: LayerOf[Any, Any, Any] | None = None
+    model: str | None = None
+    servers: tuple[ToolSource[Any, Any, Any], ...] = ()
+
+
+@final
+class Ready(msgspec.Struct, frozen=True):
+    """An agent that can be asked, any number of times: what it opens for a run is open already.
+
+    Attributes:
+        agent: the agent, with the tools of its servers and without a model of its own.
+        tools: all its tools, with the handlers that come along.
+        services: what it needs: its model, and the handlers of its other tools.
+    """
+
+    agent: Builder
+    tools: BoundToolkit[Any, Any, Any]
+    services: ContextOf[Any]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.agent.agent.name
+
+    def __hash__(self) -> int:
+        return hash(self.agent)
+
+
+@fx.gen
+def opened(setting: Setting, heard: Callable[[Any], None]) -> Gen[Ready, Any, Scope]:
+    """The agent with what it needs, until the scope ends.
+
+    The handlers come first, then the servers, then the model: what is quick tells early what is wrong with it.
+    """
+    services: ContextOf[Any] = ContextOf({})
+    if setting.layer is not None:
+        services = yield from setting.layer.build()
+    missing = [t.name for t in setting.agent.binding.unanswered if services.find(t.identity) is None]
+    if missing:
+        yield from fx.fail(_unanswered(setting, missing))
+    tools = yield from setting.agent.with_tools(setting.servers).binding.open().provide_context(services)
+    own = setting.agent.agent.model
+    if setting.model is not None or (own is None and services.find(LanguageModel) is None):
+        services = services.merge((yield from model_named(setting.model or "local", heard).build()))
+    elif own is not None:
+        services = services.merge((yield from own.build().provide_context(services)))
+    agent = msgspec.structs.replace(setting.agent.agent, model=None)
+    bare = msgspec.structs.replace(setting.agent, agent=agent, without_own=True, extra=Binding())
+    return Ready(bare.with_tools(tools), tools, services)
+
+
+def model_named(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
+    """The layer of the model of this name; only one that is loaded into this process has progress to tell."""
+    return from_name(name, progress=heard) if name.partition(":")[0] == "local" else from_name(name)
+
+
+def _unanswered(setting: Setting, missing: list[str]) -> Trouble:
+    said = f"nothing answers the tools of the agent {setting.agent.agent.name!r}: {', '.join(missing)}"
+    if setting.layer is None:
+        return Trouble(said, "name the layer of their handlers with --layer module:name")
+    return Trouble(said, "give a layer that has a handler for each")

@@ -1,0 +1,55 @@
+"""Slashes: what can be typed in a chat that is not for the model.
+
+>>> slash("/tools"), slash("/etc/hosts: what is it?"), slash("What is /tools?")
+('tools', None, None)
+"""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from typing import Final
+
+from fxai.cli.trouble import WRONG_USE, Trouble
+
+__all__ = ["COMMANDS", "HELP", "WORDS", "slash"]
+
+COMMANDS: Final = {
+    "help": "show this",
+    "tools": "show the tools that the model has",
+    "history": "show what was said",
+    "clear": "forget what was said",
+    "exit": "leave; so do Ctrl-D, and Ctrl-C where nothing is being answered",
+}
+"""The commands, and what they do."""
+WORDS: Final = tuple(f"/{name}" for name in COMMANDS)
+"""The commands as they are typed."""
+HELP: Final = (
+    *(f"/{name:<8} {says}" for name, says in COMMANDS.items()),
+    "",
+    "Ctrl-C stops an answer: the conversation is then as it was before the question.",
+    'A line that ends with \\ goes on in the next; between two lines of """ there may be any number.',
+    "A space before it sends a line that begins with a slash to the model.",
+)
+"""What `/help` shows."""
+
+_TYPED: Final = re.compile(r"/([A-Za-z]+)\s*\Z")
+
+
+def slash(text: str) -> str | None:
+    """The command that was typed; None where it is for the model.
+
+    Raises:
+        Trouble: there is no such command; it says which is near.
+    """
+    found = _TYPED.match(text)
+    if found is None:
+        return None
+    name = {"quit": "exit", "q": "exit", "h": "help"}.get(found[1].lower(), found[1].lower())
+    if name in COMMANDS:
+        return name
+    near = get_close_matches(name, COMMANDS, n=1)
+    remedy = f"did you mean /{near[0]}" if near else "/help shows what there is"
+    raise Trouble(
+        f"there is no command /{name}", f"{remedy}; with a space before it, it is for the model", code=WRONG_USE
+    )
