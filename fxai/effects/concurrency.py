@@ -13,19 +13,20 @@ interrupts the other children, whose finalizers run before the parent goes on.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import Any, Never, TypeAlias, overload
 
 import anyio
-from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause
+from fxai.effects.cause import Cause, Interrupt
 from fxai.effects.effect import AwaitExit, EffectOf, Generate, Suspend, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.fiber import FAIR, TURN_TAKEN, Fiber
+from fxai.effects.task_group import TaskGroup, task_group
 
 __all__ = ["all_", "begin", "collect", "for_each", "parallel", "race"]
 
@@ -161,15 +162,16 @@ def begin(
     outer = parent.env if env is None else env
     fiber = Fiber(outer) if parent.fair else Fiber.without_loop(outer)
     variables = copy_context()
-    if parent.fair and (later or nesting.begun >= _BEGUN):
+    here = nesting.here
+    if parent.fair and (later or here.begun >= _BEGUN):
         fiber.postpone(effect)
         return fiber, TURN_TAKEN, variables
 
-    nesting.begun += 1
+    here.begun += 1
     try:
         pending = variables.run(fiber.step, effect, None, None)
     finally:
-        nesting.begun -= 1
+        here.begun -= 1
     return fiber, pending, variables
 
 
@@ -234,7 +236,7 @@ class _Children:
     ) -> Exit[Any, Any]:
         started: _Started | None = first
         index = first[0]
-        async with anyio.create_task_group() as self._tasks:
+        async with task_group() as self._tasks:
             while True:
                 if started is not None:
                     self._running += 1
@@ -246,12 +248,12 @@ class _Children:
                 index += 1
                 started = self._begin(index, effect)
             if self._stopped:
-                self._tasks.cancel_scope.cancel()
+                self._tasks.cancel()
 
         return self._exit(give)
 
     def _start(self, at: int, child: Fiber, pending: Awaitable[Any], variables: Variables) -> None:
-        variables.run(lambda: self._tasks.start_soon(self._go_on, at, child, pending) and None)
+        self._tasks.start(lambda held: self._go_on(at, child, pending, held), variables)
 
     async def _room(self, limit: int) -> None:
         """Waits until one child more may run, and takes a turn when it is time for one."""
@@ -262,21 +264,28 @@ class _Children:
             self._budget = FAIR
             await checkpoint()
 
-    async def _go_on(self, at: int, child: Fiber, pending: Awaitable[Any]) -> None:
-        try:
-            self._end(at, await child.drive(pending))
-        except anyio.get_cancelled_exc_class():
-            self._causes.extend(cause for cause in (child.besides(),) if cause.reasons)
-            raise
-        except BaseException as raised:  # KeyboardInterrupt, SystemExit: out of a task group they would come as a group
-            self._fatal = raised
-            self._stopped = True
-        finally:
-            self._running -= 1
-            if self._freed is not None:
-                self._freed.set()
-        if self._stopped:
-            self._tasks.cancel_scope.cancel()
+    async def _go_on(self, at: int, child: Fiber, pending: Awaitable[Any], held: AbstractContextManager[Any]) -> None:
+        with held:
+            try:
+                self._end(at, await child.drive(pending))
+            except anyio.get_cancelled_exc_class():
+                self._interrupted(at, child.besides())
+                raise
+            except BaseException as raised:  # KeyboardInterrupt, SystemExit: of a task they would stop the event loop
+                self._fatal = raised
+                self._stopped = True
+            finally:
+                self._running -= 1
+                if self._freed is not None:
+                    self._freed.set()
+                if self._stopped:
+                    self._tasks.cancel()
+
+    def _interrupted(self, at: int, besides: Cause[Any]) -> None:
+        if not self._stopped:  # so by somebody else: its task, or ours, which then raises it
+            self._end(at, Failed(Cause((Interrupt(),)).combine(besides)))
+        elif besides.reasons:
+            self._causes.append(besides)
 
     def _end(self, index: int, exit_: Exit[Any, Any]) -> None:
         if isinstance(exit_, Succeeded):

@@ -23,6 +23,7 @@ from fxai.effects.effect import (
     Succeed,
     Suspend,
     Sync,
+    Wait,
 )
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.fiber import Fiber
@@ -102,7 +103,7 @@ def attempt(f: Callable[[], _A], error: type[_X]) -> EffectOf[_A, _X, None]:
 
 def wait(f: Callable[[], Awaitable[_A]]) -> EffectOf[_A, Never, None]:
     """The effect of awaiting `f()`; what it raises is a defect."""
-    return Await(lambda _: f())
+    return Wait(f)
 
 
 def attempt_async(f: Callable[[], Awaitable[_A]], error: Callable[[Exception], _E | None]) -> EffectOf[_A, _E, None]:

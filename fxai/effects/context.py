@@ -132,8 +132,10 @@ else:
 class ServiceMeta(ABCMeta):
     """Lets a service class be asked for by its name: `db = yield from Db`."""
 
-    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, _T | None], object, _T]:
-        return cast(_T, (yield cast(Any, cls)._fx_fetch))
+    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, _T | None], Any, _T]:
+        key: Any = cls
+        service: _T = yield key._fx_fetch
+        return service
 
 
 class Service(metaclass=ServiceMeta):
@@ -172,8 +174,10 @@ class Service(metaclass=ServiceMeta):
 class ReferenceMeta(ServiceMeta):
     """Lets a reference be asked for by its name, with nothing added to `R`."""
 
-    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, None], object, _T]:
-        return cast(_T, (yield cast(Any, cls)._fx_fetch))
+    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, None], Any, _T]:
+        key: Any = cls
+        service: _T = yield key._fx_fetch
+        return service
 
 
 class Reference(Service, metaclass=ReferenceMeta):

@@ -28,7 +28,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator
 from itertools import cycle, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeAlias, final
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -68,9 +68,10 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     op: ClassVar[int]
 
-    def __iter__(self) -> Generator[EffectOf[Any, _E_co, _R_co], object, _A_co]:
+    def __iter__(self) -> Generator[EffectOf[Any, _E_co, _R_co], Any, _A_co]:
         """`yield from effect` inside a generator under `fx.gen`: runs it and gives its value."""
-        return cast(_A_co, (yield self))
+        value: _A_co = yield self
+        return value
 
     # -- success
 
@@ -80,7 +81,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def as_(self, value: _B) -> EffectOf[_B, _E_co, _R_co]:
         """The effect with `value` in place of its own."""
-        return Map(self, lambda _: value)
+        return As(self, value)
 
     def flat_map(self, f: Callable[[_A_co], EffectOf[_B, _E2, _R2]]) -> EffectOf[_B, _E_co | _E2, _R_co | _R2]:
         """This effect, then the one that `f` makes of its value."""
@@ -88,7 +89,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def and_then(self, other: EffectOf[_B, _E2, _R2]) -> EffectOf[_B, _E_co | _E2, _R_co | _R2]:
         """This effect, then `other`; gives the value of `other`."""
-        return FlatMap(self, lambda _: other)
+        return Then(self, other)
 
     def tap(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> EffectOf[_A_co, _E_co | _E2, _R_co | _R2]:
         """This effect, then the one that `f` makes of its value; keeps this one's value."""
@@ -171,7 +172,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def delay(self, seconds: float) -> EffectOf[_A_co, _E_co, _R_co]:
         """The effect, begun `seconds` later by the `Clock`."""
-        return FlatMap(Await(lambda fiber: fiber.clock().sleep(seconds)), lambda _: self)
+        return Then(Await(lambda fiber: fiber.clock().sleep(seconds)), self)
 
     def retry(self, schedule: Schedule[_E_co, Any]) -> EffectOf[_A_co, _E_co, _R_co]:
         """Tries again after typed failures for as long as `schedule` says; then the last failure stands.
@@ -223,15 +224,19 @@ else:
             return Generator
 
 
-# The instructions. Their numbers are what the interpreter branches on, the frequent ones first.
+# The instructions. Their numbers are what the interpreter branches on: first those that begin with a source, then those
+# that go on at once.
 
 
-class _Instruction(EffectOf[Any, Any, Any], eq=False):
-    pass
+class Instruction(EffectOf[Any, Any, Any], eq=False):
+    """An effect that the interpreter knows by its `op`.
+
+    Where one needs several closures, a class with the same `op` and its functions as methods costs less.
+    """
 
 
 @final
-class Succeed(_Instruction, eq=False):
+class Succeed(Instruction, eq=False):
     """The effect of `value`."""
 
     value: Any
@@ -245,7 +250,7 @@ class Succeed(_Instruction, eq=False):
 
 
 @final
-class Map(_Instruction, eq=False):
+class Map(Instruction, eq=False):
     """The value changed by `f`."""
 
     source: Any
@@ -254,7 +259,7 @@ class Map(_Instruction, eq=False):
 
 
 @final
-class FlatMap(_Instruction, eq=False):
+class FlatMap(Instruction, eq=False):
     """The effect that `f` makes of the value."""
 
     source: Any
@@ -263,139 +268,210 @@ class FlatMap(_Instruction, eq=False):
 
 
 @final
-class Generate(_Instruction, eq=False):
-    """A generator of effects, run to its return."""
-
-    f: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    op = 3
-
-    def __iter__(self) -> Generator[Any, object, Any]:
-        """Shallow nesting is delegated natively, which is fast; deeper nesting goes by the interpreter's stack."""
-        depth = nesting.depth
-        if depth >= _NATIVE_DEPTH:
-            return (yield self)
-
-        nesting.depth = depth + 1
-        try:
-            result = cast(Any, (yield from self.f(*self.args, **self.kwargs)))
-        finally:
-            nesting.depth = depth
-        return result
-
-
-@final
-class Sync(_Instruction, eq=False):
-    """The effect of calling `f`; what it raises is a defect."""
-
-    f: Callable[[], Any]
-    op = 4
-
-
-@final
-class Suspend(_Instruction, eq=False):
-    """The effect that `f` gives, made anew for each run."""
-
-    f: Callable[[], Any]
-    op = 5
-
-
-@final
-class Ask(_Instruction, eq=False):
-    """What `f` gives of the context."""
-
-    f: Callable[[Any], Any]
-    op = 6
-
-
-@final
-class Fetch(_Instruction, eq=False):
-    """The service under a raw key."""
-
-    key: Any  # a raw key
-    op = 15
-
-
-@final
-class Within(_Instruction, eq=False):
-    """The effect that `f` makes of the context."""
-
-    f: Callable[[Any], Any]  # of the context, an effect
-    op = 16
-
-
-@final
-class Local(_Instruction, eq=False):
-    """The effect in the context that `f` makes."""
-
-    source: Any
-    f: Callable[[Any], Any]
-    op = 7
-
-
-@final
-class Fold(_Instruction, eq=False):
+class Fold(Instruction, eq=False):
     """The effects that follow a cause, or a value."""
 
     source: Any
     on_cause: Callable[[Any], Any]  # an effect, or None: not handled here
     on_value: Callable[[Any], Any] | None  # None: pass the value on
-    op = 8
+    op = 3
 
 
 @final
-class OnExit(_Instruction, eq=False):
+class As(Instruction, eq=False):
+    """Another value in place of the source's."""
+
+    source: Any
+    value: Any
+    op = 4
+
+
+@final
+class Then(Instruction, eq=False):
+    """Another effect after the source."""
+
+    source: Any
+    other: Any
+    op = 5
+
+
+@final
+class OnExit(Instruction, eq=False):
     """The effect with a finalizer made of its exit."""
 
     source: Any
     f: Callable[[Any], Any]
+    op = 6
+
+
+@final
+class Generate(Instruction, eq=False):
+    """A generator of effects, run to its return."""
+
+    f: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    op = 7
+
+    def __iter__(self) -> Generator[Any, Any, Any]:
+        """Shallow nesting is delegated natively, which is fast; deeper nesting goes by the interpreter's stack."""
+        here = nesting.here
+        depth = here.depth
+        if depth >= _NATIVE_DEPTH:
+            return (yield self)
+
+        here.depth = depth + 1
+        try:
+            generator: Generator[Any, Any, Any] = self.f(*self.args, **self.kwargs)
+            result: Any = yield from generator
+        finally:
+            nesting.here.depth = depth
+        return result
+
+
+@final
+class Fetch(Instruction, eq=False):
+    """The service under a raw key."""
+
+    key: Any  # a raw key
+    op = 8
+
+
+@final
+class Sync(Instruction, eq=False):
+    """The effect of calling `f`; what it raises is a defect."""
+
+    f: Callable[[], Any]
     op = 9
 
 
 @final
-class FailCause(_Instruction, eq=False):
-    """The effect that ends with `cause`."""
+class Ask(Instruction, eq=False):
+    """What `f` gives of the context."""
 
-    cause: Any
+    f: Callable[[Any], Any]
     op = 10
 
 
 @final
-class Mask(_Instruction, eq=False):
-    """The effect that is not interrupted."""
+class Suspend(Instruction, eq=False):
+    """The effect that `f` gives, made anew for each run."""
 
-    source: Any
+    f: Callable[[], Any]
     op = 11
 
 
 @final
-class Await(_Instruction, eq=False):
-    """The value of an awaitable that `f` makes of the fiber."""
+class Within(Instruction, eq=False):
+    """The effect that `f` makes of the context."""
 
-    f: Callable[[Any], Any]  # Fiber -> awaitable of the value
+    f: Callable[[Any], Any]  # of the context, an effect
     op = 12
 
 
 @final
-class AwaitExit(_Instruction, eq=False):
-    """The exit of an awaitable that `f` makes of the fiber, or the exit at once."""
+class Wait(Instruction, eq=False):
+    """The value of the awaitable that `f` gives."""
 
-    f: Callable[[Any], Any]  # Fiber -> awaitable of an Exit
+    f: Callable[[], Any]
     op = 13
 
 
 @final
-class _Turn(_Instruction, eq=False):
+class Await(Instruction, eq=False):
+    """The value of an awaitable that `f` makes of the fiber."""
+
+    f: Callable[[Any], Any]  # Fiber -> awaitable of the value
     op = 14
+
+
+@final
+class AwaitExit(Instruction, eq=False):
+    """The exit of an awaitable that `f` makes of the fiber, or the exit at once."""
+
+    f: Callable[[Any], Any]  # Fiber -> awaitable of an Exit
+    op = 15
+
+
+@final
+class FailCause(Instruction, eq=False):
+    """The effect that ends with `cause`."""
+
+    cause: Any
+    op = 16
+
+
+@final
+class Local(Instruction, eq=False):
+    """The effect in the context that `f` makes."""
+
+    source: Any
+    f: Callable[[Any], Any]
+    op = 17
+
+
+@final
+class Mask(Instruction, eq=False):
+    """The effect that is not interrupted."""
+
+    source: Any
+    op = 18
+
+
+@final
+class _Turn(Instruction, eq=False):
+    op = 19
 
 
 TURN = _Turn()  # lets other tasks run
 
 
+# What the interpreter itself puts between instructions.
+
+
+@final
+class Restore(msgspec.Struct, eq=False):
+    """Go back to the context `env`."""
+
+    env: Any
+    op: ClassVar[int] = 20
+
+
+@final
+class Resume(msgspec.Struct, eq=False):
+    """A finalizer has run: go on with the value or the cause from before it."""
+
+    value: Any
+    cause: Any
+    op: ClassVar[int] = 22
+
+
+@final
+class Start(msgspec.Struct, eq=False):
+    """Begin `effect`."""
+
+    effect: Any
+    op: ClassVar[int] = 24
+
+
+@final
+class Mark(msgspec.Struct, eq=False):
+    """A place that holds nothing."""
+
+    op: int
+
+
+class _Here:
+    __slots__ = ("begun", "depth")
+
+    def __init__(self) -> None:
+        self.depth = 0  # generators delegated natively, in the step that runs now
+        self.begun = 0  # steps of children inside the steps of their parents
+
+
 class _Nesting(threading.local):
-    depth: int = 0  # generators delegated natively, in the step that runs now
-    begun: int = 0  # steps of children inside the steps of their parents
+    def __init__(self) -> None:
+        self.here = _Here()  # a thread's own attributes are slow: each step reads one of them, once
 
 
 _NATIVE_DEPTH = 6  # native delegation costs O(depth) per leaf and would use the C stack

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from types import GeneratorType
-from typing import Any, ClassVar, cast, final
+from typing import Any, cast, final
 
 import anyio
 import msgspec
@@ -24,7 +24,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Die, Fail, Interrupt
 from fxai.effects.clock import LIVE, Clock
-from fxai.effects.effect import EffectOf, Timeout, nesting
+from fxai.effects.effect import EffectOf, Mark, Restore, Resume, Start, Timeout, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
 
 __all__ = ["FAIR", "TURN_TAKEN", "Fiber", "run_fiber"]
@@ -33,37 +33,17 @@ _A = TypeVar("_A")
 _E = TypeVar("_E")
 
 # The instructions, as numbered in `effect`; local names are faster to read than attributes.
-_SUCCEED, _MAP, _FLAT, _GEN, _SYNC, _SUSPEND, _ASK, _LOCAL, _FOLD = range(9)
-_ON_EXIT, _FAIL, _MASK, _AWAIT, _AWAIT_EXIT, _YIELD, _FETCH, _WITHIN = range(9, 17)
-_RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(17, 22)  # frames that are no instructions
+_SUCCEED, _MAP, _FLAT, _FOLD, _AS, _THEN, _ON_EXIT = range(7)  # all but the first push themselves and run a source
+_GEN, _FETCH, _SYNC, _ASK, _SUSPEND, _WITHIN = range(7, 13)  # these go on at once
+_WAIT, _AWAIT, _AWAIT_EXIT, _FAIL, _LOCAL, _MASK, _YIELD = range(13, 20)
+_RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(20, 25)  # frames that are no instructions
 
 FAIR = 4096  # instructions between two turns of the event loop
 
-
-class _Restore(msgspec.Struct, eq=False):
-    env: Any
-    op: ClassVar[int] = _RESTORE
-
-
-class _Resume(msgspec.Struct, eq=False):
-    value: Any
-    cause: Any
-    op: ClassVar[int] = _RESUME
-
-
-class _Start(msgspec.Struct, eq=False):
-    effect: Any
-    op: ClassVar[int] = _START
-
-
-class _Mark(msgspec.Struct, eq=False):
-    op: int
-
-
-_UNMASK_FRAME = _Mark(_UNMASK)
-_FLATTEN_FRAME = _Mark(_FLATTEN)
+_UNMASK_FRAME = Mark(_UNMASK)
+_FLATTEN_FRAME = Mark(_FLATTEN)
 _INTERRUPT = Interrupt()  # of fibers that were not interrupted: in no cause
-TURN_TAKEN = cast("Awaitable[Any]", _Mark(-1))  # stands for "let others run": the driver awaits a checkpoint for it
+TURN_TAKEN = cast("Awaitable[Any]", Mark(-1))  # stands for "let others run": the driver awaits a checkpoint for it
 
 
 class _Unwind(BaseException):
@@ -81,7 +61,7 @@ class Fiber(msgspec.Struct, eq=False):
     env: Any
     fair: bool = True  # False: no event loop runs it, so it may not await
     left: int = FAIR  # instructions before it lets others run
-    exit: Exit[Any, Any] | None = None
+    exit: Any = None  # its Exit, when it has ended
     _stack: list[Any] = []
     _mask: int = 0
     _fatal: BaseException | None = None
@@ -103,9 +83,11 @@ class Fiber(msgspec.Struct, eq=False):
         succeeded: Any = Succeeded
         failed: Any = Failed
         left = self.left
-        saved = nesting.depth
+        here = nesting.here
+        saved = here.depth
         if saved != self._depth:
-            nesting.depth = self._depth
+            here.depth = self._depth
+        awaited: Awaitable[Any]
         try:
             while True:
                 try:
@@ -140,7 +122,7 @@ class Fiber(msgspec.Struct, eq=False):
                                 cause = None
                                 break
                             if op == _ON_EXIT:
-                                push(_Resume(None, cause))
+                                push(Resume(None, cause))
                                 push(_UNMASK_FRAME)
                                 self._mask += 1
                                 cur = frame.f(Failed(cause))
@@ -158,12 +140,12 @@ class Fiber(msgspec.Struct, eq=False):
                             left -= 1
                             if left < 0:
                                 left = FAIR
-                                push(_Start(cur))
+                                push(Start(cur))
                                 return TURN_TAKEN
                             op = cur.op
                             if op == _SUCCEED:
                                 value = cur.value
-                            elif op == _FLAT or op == _MAP or op == _FOLD or op == _ON_EXIT:  # noqa: SIM109
+                            elif op <= _ON_EXIT:
                                 push(cur)
                                 cur = cur.source
                                 continue
@@ -176,27 +158,36 @@ class Fiber(msgspec.Struct, eq=False):
                                 else:
                                     push(generator)
                                     continue
-                            elif op == _FETCH:
-                                try:
-                                    value = self.env.services[cur.key]
-                                except KeyError:
-                                    value = self.env.fetch(cur.key)
-                            elif op == _SYNC:
-                                value = cur.f()
-                            elif op == _ASK:
-                                value = cur.f(self.env)
+                            elif op <= _WITHIN:
+                                if op == _FETCH:
+                                    try:
+                                        value = self.env.services[cur.key]
+                                    except KeyError:
+                                        value = self.env.fetch(cur.key)
+                                elif op == _SYNC:
+                                    value = cur.f()
+                                elif op == _ASK:
+                                    value = cur.f(self.env)
+                                elif op == _SUSPEND:
+                                    cur = cur.f()
+                                    continue
+                                else:
+                                    cur = cur.f(self.env)
+                                    continue
+                            elif op <= _AWAIT:
+                                awaited = cur.f() if op == _WAIT else cur.f(self)
+                                return awaited
+                            elif op == _AWAIT_EXIT:
+                                push(_FLATTEN_FRAME)
+                                awaited = value = cur.f(self)
+                                if value.__class__ is not succeeded and value.__class__ is not failed:
+                                    return awaited
                             elif op == _FAIL:
                                 cause = cur.cause
                                 cur = None
                                 break
-                            elif op == _SUSPEND:
-                                cur = cur.f()
-                                continue
-                            elif op == _WITHIN:
-                                cur = cur.f(self.env)
-                                continue
                             elif op == _LOCAL:
-                                push(_Restore(self.env))
+                                push(Restore(self.env))
                                 self.env = cur.f(self.env)
                                 cur = cur.source
                                 continue
@@ -205,13 +196,6 @@ class Fiber(msgspec.Struct, eq=False):
                                 push(_UNMASK_FRAME)
                                 cur = cur.source
                                 continue
-                            elif op == _AWAIT:
-                                return cast("Awaitable[Any]", cur.f(self))
-                            elif op == _AWAIT_EXIT:
-                                push(_FLATTEN_FRAME)
-                                value = cur.f(self)
-                                if value.__class__ is not succeeded and value.__class__ is not failed:
-                                    return cast("Awaitable[Any]", value)
                             else:
                                 value = None
                                 if self.fair:
@@ -238,6 +222,11 @@ class Fiber(msgspec.Struct, eq=False):
                                 if frame.on_value is not None:
                                     cur = frame.on_value(value)
                                     break
+                            elif op == _AS:
+                                value = frame.value
+                            elif op == _THEN:
+                                cur = frame.other
+                                break
                             elif op == _RESTORE:
                                 self.env = frame.env
                             elif op == _UNMASK:
@@ -249,7 +238,7 @@ class Fiber(msgspec.Struct, eq=False):
                                     cause = value.cause
                                     break
                             elif op == _ON_EXIT:
-                                push(_Resume(value, None))
+                                push(Resume(value, None))
                                 push(_UNMASK_FRAME)
                                 self._mask += 1
                                 cur = frame.f(Succeeded(value))
@@ -272,10 +261,10 @@ class Fiber(msgspec.Struct, eq=False):
                     cur = None
         finally:
             self.left = left
-            depth = nesting.depth
+            depth = here.depth
             self._depth = depth
             if depth != saved:
-                nesting.depth = saved
+                here.depth = saved
 
     def _exception(self, cause: Cause[Any]) -> BaseException:
         if self._fatal is not None and self._cancelled(cause):
@@ -344,7 +333,7 @@ class Fiber(msgspec.Struct, eq=False):
         Raises:
             BaseException: the cancellation that ended it, itself.
         """
-        end = cast("Exit[Any, Any]", self.exit)
+        end: Exit[Any, Any] = self.exit
         if self._fatal is not None and isinstance(end, Failed) and self._cancelled(end.cause):
             raise self._fatal
         return end
@@ -356,7 +345,7 @@ class Fiber(msgspec.Struct, eq=False):
 
     def postpone(self, effect: EffectOf[Any, Any, Any]) -> None:
         """Makes `effect` what the next `step` begins with."""
-        self._stack.append(_Start(effect))
+        self._stack.append(Start(effect))
 
     def run_sync(self, effect: EffectOf[Any, Any, Any]) -> Exit[Any, Any]:
         """The exit of an effect that awaits nothing; one that awaits is a defect."""

@@ -114,8 +114,11 @@ class Runtime(Generic[_R_contra]):
         """The value of `effect`, run in the current task with these services; raises as `run_async` does."""
         fiber = Fiber(self._context)
         pending = fiber.step(effect, None, None)
-        exit_: Exit[_A, _E] = fiber.ended() if pending is None else await fiber.drive(pending)
-        return _value(exit_)
+        end: Any = fiber.ended() if pending is None else await fiber.drive(pending)
+        if end.__class__ is Succeeded:
+            value: _A = end.value
+            return value
+        raise end.cause.squash()
 
     async def run_exit(self, effect: EffectOf[_A, _E, _R_contra | None]) -> Exit[_A, _E]:
         """How `effect` ended, run in the current task with these services."""

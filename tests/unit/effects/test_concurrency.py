@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
 import anyio
 import pytest
 
-from fxai.effects import Cause, Effect, EffectOf, Fail, Failed, Gen, fx
+from fxai.effects import Cause, Effect, EffectOf, Fail, Failed, Gen, Interrupt, fx
 from fxai.effects.runtime import Backend
 from tests.unit.effects.journal import Journal, Lost, boom, ending_of, running_tasks, turns
 
@@ -122,6 +123,50 @@ def test_a_failing_child_interrupts_the_others_before_the_parent_goes_on(operato
 
     assert cast("Any", ended).value == Cause((Fail(Lost()),))
     assert journal.lines == ["interruption", "interruption", "parent"]
+
+
+async def _cancelled_by_somebody() -> None:
+    await asyncio.sleep(0)
+    task = cast("asyncio.Task[None]", asyncio.current_task())
+    task.cancel()
+    await asyncio.sleep(60)
+
+
+def test_a_child_whose_task_somebody_cancels_is_interrupted() -> None:
+    """It has no value then, and none is made up: the others are interrupted, and the parent goes on with the cause."""
+    journal = Journal()
+    slow = fx.never().on_exit(lambda end: fx.sleep(0.001).and_then(journal.ends(end)))
+
+    ended = fx.run_exit(fx.all_(fx.wait(_cancelled_by_somebody), slow))
+
+    assert ended == Failed(Cause((Interrupt(),)))
+    assert journal.lines == ["interruption"]
+
+
+def test_a_race_goes_on_past_a_child_whose_task_somebody_cancels() -> None:
+    """It is one that did not succeed, as one that fails."""
+    late: Effect[str] = fx.sleep(0.01).as_("late")
+    cancelled: Effect[str] = fx.wait(_cancelled_by_somebody).as_("never")
+
+    assert fx.run(fx.race(cancelled, late)) == "late"
+
+
+def test_children_end_whole_when_their_parent_is_cancelled_again_and_again() -> None:
+    """Each cancellation of the parent's task waits for the finalizers of all children, those that wait too."""
+    journal = Journal()
+    slow = fx.never().on_exit(lambda end: fx.sleep(0.01).and_then(journal.ends(end)))
+
+    async def cancelled() -> None:
+        task = asyncio.ensure_future(fx.run_async(fx.for_each(range(3), lambda _: slow, concurrency=None)))
+        for _ in range(3):
+            await asyncio.sleep(0.001)
+            task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+    assert journal.lines == ["interruption"] * 3
 
 
 def test_children_that_were_not_begun_are_not_begun_after_a_failure(backend: Backend) -> None:
