@@ -10,8 +10,8 @@ from fxai.agents.builder import AgentBuilder, Bindable, Hooks
 from fxai.agents.failure import RunError, RunFailed
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.options import AgentOptions, Options
-from fxai.agents.setup import StepSetup
 from fxai.agents.step import Step, Steps
+from fxai.agents.step_setup import StepSetup
 from fxai.agents.stop import has_tool_call, step_count_is
 from fxai.agents.sub_agent import SubAgent, SubAgentFailed, SubAgentRequest
 from fxai.agents.window import Window

@@ -13,8 +13,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Generic, Never, TypeGuard, cast, final, get_args, overload
+from typing import Any, Generic, Never, cast, final, get_args, overload
 
 from typing_extensions import TypeVar, Unpack, override
 
@@ -24,9 +23,11 @@ from fxai.agents.builder import AgentBuilder, Bindable, Hooks
 from fxai.agents.failure import RunError
 from fxai.agents.options import AgentOptions, Options
 from fxai.agents.plan import OUTPUT_RETRIES
+from fxai.agents.step_setup import check_model
 from fxai.effects.layer import LayerOf
 from fxai.models.language_model import LanguageModel
 from fxai.schema.codec import Schema
+from fxai.schema.data import is_listed
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Agent"]
@@ -113,19 +114,21 @@ class Agent(Bindable[_T_co, _O_co, _E_co, _R_co], Generic[_T_co, _O_co, _E_co, _
 
         Raises:
             TypeError: there is no such option, or a value is none of these; the message says what to give.
-            ValueError: there is no such `at_limit`.
+            ValueError: there is no such `at_limit`, the name is empty, or `output_retries` is less than 0.
         """
+        if model is not None:
+            check_model(model)
         hooks = Hooks(*(_several(name, options.pop(name, ())) for name in Hooks.__struct_fields__))
         return Agent(
-            name,
-            options.pop("instructions", None),
+            _name(name),
+            _instructions(options.pop("instructions", None)),
             Binding.of((toolkit,)),
-            _layer(model),
+            model,
             None if output is None or output is str else Schema[Any].of(output),
             _budget(options.pop("budget", Budget())),
             _mode(options.pop("at_limit", "fail")),
             hooks,
-            options.pop("output_retries", OUTPUT_RETRIES),
+            _retries(options.pop("output_retries", OUTPUT_RETRIES)),
             Options(options),
         )
 
@@ -146,18 +149,26 @@ class Agent(Bindable[_T_co, _O_co, _E_co, _R_co], Generic[_T_co, _O_co, _E_co, _
         return f"Agent({self.name!r}{tools})"
 
 
-def _is_layer(x: Any) -> TypeGuard[LayerOf[Any, Any, Any]]:
-    return isinstance(x, LayerOf)
+def _name(given: Any) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"the name of an agent is a string, not {given!r}")
+    if not given:
+        raise ValueError("an agent needs a name: its tool and its failures are called by it")
+    return given
 
 
-def _layer(model: Any) -> LayerOf[Any, Any, Any] | None:
-    if model is None or _is_layer(model):
-        return model
-    if isinstance(model, str):
-        said = f"from_name({model!r}) of fxai.providers gives that of a model by its name"
-    else:
-        said = "it has one, its `.layer`" if hasattr(model, "layer") else "such as fxai.providers gives"
-    raise TypeError(f"model={model!r} is no layer of a model: {said}")
+def _instructions(given: Any) -> str | None:
+    if not (given is None or isinstance(given, str)):
+        raise TypeError(f"instructions are one text, not {given!r}: join what they are made of")
+    return given
+
+
+def _retries(given: Any) -> int:
+    if not isinstance(given, int):
+        raise TypeError(f"output_retries is a number, not {given!r}")
+    if given < 0:
+        raise ValueError(f"output_retries is {given}: an answer is asked for once at least")
+    return given
 
 
 def _budget(given: Any) -> Budget:
@@ -174,7 +185,7 @@ def _mode(given: Any) -> AtLimit:
 
 
 def _several(name: str, given: Any) -> tuple[Any, ...]:
-    hooks: tuple[Any, ...] = (given,) if callable(given) else tuple(cast("Sequence[Any]", given))
+    hooks = (given,) if callable(given) or not is_listed(given) else tuple(given)
     for one in hooks:
         if not callable(one):
             raise TypeError(f"{name} takes functions, not {one!r}")

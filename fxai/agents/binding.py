@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from inspect import isclass
-from typing import Any, Protocol, TypeGuard, cast, final
+from typing import Any, Protocol, TypeGuard, cast, final, get_args
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -31,7 +31,7 @@ _E_co = TypeVar("_E_co", covariant=True)
 _R_co = TypeVar("_R_co", covariant=True)
 
 _EMPTY: Toolkit[Any] = Toolkit.empty()
-_UNBOUND: BoundToolkit[Any, Any, Any] = BoundToolkit(_EMPTY, ())
+_NOTHING: BoundToolkit[Any, Any, Any] = BoundToolkit(_EMPTY, ())
 
 
 class Offered(Protocol[_E_co, _R_co]):
@@ -94,8 +94,12 @@ class Binding(msgspec.Struct, frozen=True):
 
         Raises:
             TypeError: something is none of it; the message says what to give instead.
+            ValueError: there is no such `on_conflict`.
             ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
         """
+        policies = get_args(OnConflict)
+        if on_conflict not in policies:
+            raise ValueError(f"on_conflict is {on_conflict!r}: it is {', '.join(map(repr, policies))}")
         return self.merge(Binding(tuple(_offers(given, on_conflict))))
 
     def merge(self, other: Binding) -> Binding:
@@ -184,7 +188,7 @@ class Binding(msgspec.Struct, frozen=True):
         return (*self.offers[:-1], Offer(last.origin.merge(offer.origin)))
 
 
-_NOTHING: BoundToolkit[Any, Any, Any] = BoundToolkit(_EMPTY, ())
+_SHOWN = 80  # characters of what was given
 
 _ACCEPTED = (
     "tools, toolkits, function tools, bound toolkits, tool sources and servers can be given, one by one or as a list"
@@ -240,7 +244,10 @@ def _origin(given: Any) -> Any:
 
 def _refusal(given: Any) -> str:
     """Why it can be no tool of an agent, and what to give instead."""
-    said = f"{given!r} is no tool: {_ACCEPTED}"
+    shown = repr(given)
+    said = f"{shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'} is no tool: {_ACCEPTED}"
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        return f"{said}; give what is in it, or one list of it"
     if hasattr(given, "as_tool"):
         return f"{said}; an agent is made one by agent.as_tool(…)"
     if isinstance(given, LayerOf):
@@ -251,6 +258,6 @@ def _refusal(given: Any) -> str:
         return f"{said}; the methods of an object are made tools by Toolkit.from_object({given.__name__}())"
     if callable(given):
         return f"{said}; a function is made one by fxai.tool(f), or by @tool above it"
-    if given is None or isinstance(given, int | float | bytes | dict | set | frozenset):
+    if given is None or isinstance(given, int | float | bytes):
         return said
     return f"{said}; the methods of an object are made tools by Toolkit.from_object(obj)"

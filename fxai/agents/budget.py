@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from fxai.messages.prompt import Prompt
 
-__all__ = ["AtLimit", "Budget", "BudgetExceeded", "Limit"]
+__all__ = ["AtLimit", "Budget", "BudgetExceeded", "Limit", "counted"]
 
 Limit: TypeAlias = Literal["rounds", "tokens", "seconds", "calls"]
 """What a budget may run out of."""
@@ -24,6 +24,15 @@ AtLimit: TypeAlias = Literal["fail", "answer", "last_text"]
 `fail`: it fails with `BudgetExceeded`. `answer`: the model is asked once more, and may call no tool. `last_text`: it
 ends with the last text that the model said.
 """
+
+
+def counted(number: float, what: Limit) -> str:
+    """So much of what a budget bounds, in words.
+
+    >>> counted(1, "rounds"), counted(0.5, "seconds")
+    ('1 round', '0.5 seconds')
+    """
+    return f"{number:g} {what[:-1] if number == 1 else what}"
 
 
 @final
@@ -39,8 +48,8 @@ class Budget(msgspec.Struct, frozen=True):
     """Tokens in and out of all rounds together. What a provider does not tell is not counted. When they are spent the
     model is not asked again; the round that spends them may take more."""
     seconds: float | None = None
-    """The time that the run may take, by the `Clock`. What is under way then, a question or a call, is cut; handlers
-    are told when that will be, as their `deadline`."""
+    """The time that the run may take, by the `Clock`, from when the sources of its tools are opened. What is under way
+    when it is up, a question or a call, is cut; handlers are told when that will be, as their `deadline`."""
     calls: int | None = None
     """How many calls of tools are run or answered; those beyond it are not run. Calls that the history approved, that
     the provider runs itself or that somebody else answers do not count."""
@@ -68,6 +77,6 @@ class BudgetExceeded(msgspec.Struct, frozen=True):
     @override
     def __str__(self) -> str:
         return (
-            f"the run was not done after {self.limit:g} {self.what}: allow more with Budget({self.what}=…), "
+            f"the run was not done after {counted(self.limit, self.what)}: allow more with Budget({self.what}=…), "
             "or go on from `history`"
         )

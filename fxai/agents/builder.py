@@ -31,8 +31,8 @@ from fxai.agents.execution import Execution, Remembering
 from fxai.agents.failure import RunError
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.plan import RunPlan
-from fxai.agents.setup import OnStep, PrepareStep, StepSetup
 from fxai.agents.step import Step, Steps
+from fxai.agents.step_setup import OnStep, PrepareStep, StepSetup
 from fxai.agents.stop import StopCondition
 from fxai.effects.context import Key
 from fxai.effects.effect import EffectOf
@@ -173,10 +173,12 @@ class Bindable(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True)
                 toolkits need their handlers from outside; the others bring theirs. A source is opened for the run and
                 closed after it.
             on_conflict: which tool to keep where two different ones have one name: `"first"`, which was there before,
-                or `"last"`.
+                or `"last"`. Where a server adds such a tool while the run goes on, it is left out unless this says
+                otherwise, and a warning is logged.
 
         Raises:
             TypeError: something else is given; the message says what can be.
+            ValueError: there is no such `on_conflict`.
             ToolConflictError: two different tools have one name. Where only the open source shows it, the run ends
                 with it, as a defect.
         """

@@ -21,11 +21,13 @@ import msgspec
 
 from fxai.agents.answer import Answer
 from fxai.agents.binding import Binding
+from fxai.agents.deadline import LATE, Deadline
 from fxai.agents.loop import run_loop, stream_loop
 from fxai.agents.memory import Memory
 from fxai.agents.plan import RunPlan
 from fxai.agents.recall import recalled
-from fxai.agents.setup import StepSetup
+from fxai.agents.step_setup import StepSetup
+from fxai.effects.clock import Clock
 from fxai.effects.context import ContextOf, Key
 from fxai.effects.effect import Ask, EffectOf, Fetch, Generate, Succeed, Within
 from fxai.effects.layer import LayerOf
@@ -38,11 +40,15 @@ from fxai.messages.part import StreamPart
 from fxai.messages.placement import placed
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.models.language_model import LanguageModel
-from fxai.tools.source import BoundToolkit
+from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Execution", "Remembering"]
 
 _Commit: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
+_Opened: TypeAlias = "tuple[RunPlan, LayerOf[Any, Any, Any]]"
+
+_CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
+_NO_HANDLERS: LayerOf[Any, Any, Any] = LayerOf.empty()
 
 
 @final
@@ -55,7 +61,15 @@ class Remembering(msgspec.Struct, frozen=True):
 
     def opened(self) -> EffectOf[Memory, Any, Any]:
         """The memory."""
-        return Succeed(self.memory) if isinstance(self.memory, Memory) else Fetch(self.memory.__fx_key__())
+        if isinstance(self.memory, Memory):
+            return Succeed(self.memory)
+        fetched: EffectOf[Any, Any, Any] = Fetch(self.memory.__fx_key__())
+        return fetched.map(self._checked)
+
+    def _checked(self, service: object) -> Memory:
+        if not isinstance(service, Memory):
+            raise TypeError(f"with_memory({self.memory!r}): what a layer gives for it is no memory, but {service!r}")
+        return service
 
 
 @final
@@ -100,27 +114,45 @@ class Execution(msgspec.Struct, frozen=True):
 
     def _whole(self, said: Prompt) -> EffectOf[Answer[Any], Any, Any]:
         if self.binding.is_plain:
-            return self._answer(said, self._plan(None))
+            return self._answer(said, self._plan(self.binding.toolkit))
 
-        def run(opened: BoundToolkit[Any, Any, Any]) -> EffectOf[Answer[Any], Any, Any]:
-            return self._answer(said, self._plan(opened)).provide(opened.layer)
+        def run(opened: _Opened) -> EffectOf[Answer[Any], Any, Any]:
+            plan, layer = opened
+            return self._answer(said, plan).provide(layer)
 
-        return scoped(self.binding.open().flat_map(run))
+        return scoped(self._opened().flat_map(run))
 
     def _streamed(self, said: Prompt) -> StreamOf[StreamPart, Any, Any]:
         if self.binding.is_plain:
-            return self._parts(said, self._plan(None))
+            return self._parts(said, self._plan(self.binding.toolkit))
 
-        def run(opened: BoundToolkit[Any, Any, Any]) -> StreamOf[StreamPart, Any, Any]:
-            return self._parts(said, self._plan(opened)).provide(opened.layer)
+        def run(opened: _Opened) -> StreamOf[StreamPart, Any, Any]:
+            plan, layer = opened
+            return self._parts(said, plan).provide(layer)
 
-        return StreamOf.unwrap(self.binding.open().map(run))
+        return StreamOf.unwrap(self._opened().map(run))
 
-    def _plan(self, opened: BoundToolkit[Any, Any, Any] | None) -> RunPlan:
-        if opened is None:
-            return msgspec.structs.replace(self.plan, toolkit=self.binding.toolkit)
-        now = opened.now if opened.is_live else None
-        return msgspec.structs.replace(self.plan, toolkit=opened.toolkit, tools_now=now)
+    def _opened(self) -> EffectOf[_Opened, Any, Any]:
+        """The plan with the tools of sources, which are opened in the time of the run, and the handlers they bring.
+
+        Where the time is up before, the tools are those that were known, and the run will see that it is late.
+        """
+
+        def open_() -> Generator[EffectOf[Any, Any, Any], Any, _Opened]:
+            seconds, opening, deadline = self.plan.budget.seconds, self.binding.open(), None
+            if seconds is not None:
+                deadline = Deadline.after((yield _CLOCK), seconds)
+                opening = deadline.cut(opening)
+            opened = yield opening
+            if opened is LATE:
+                return self._plan(self.binding.toolkit, deadline), _NO_HANDLERS
+            now = opened.now if opened.is_live else None
+            return self._plan(opened.toolkit, deadline, now), opened.layer
+
+        return Generate(open_, (), {})
+
+    def _plan(self, toolkit: Toolkit[Any], deadline: Deadline | None = None, now: Any = None) -> RunPlan:
+        return msgspec.structs.replace(self.plan, toolkit=toolkit, deadline=deadline, tools_now=now)
 
     # -- what it is told, and what is kept of it
 

@@ -19,16 +19,17 @@ from collections.abc import Generator
 from typing import Any, TypeAlias
 
 from fxai.agents.answer import Answer
-from fxai.agents.beginning import begun, explaining, settling
-from fxai.agents.cut import LATE, TIME_IS_UP, closed
+from fxai.agents.deadline import LATE
 from fxai.agents.failure import RunError
+from fxai.agents.interruption import TIME_IS_UP, closed
 from fxai.agents.plan import RunPlan
-from fxai.agents.question import Question, question
 from fxai.agents.run import Run
+from fxai.agents.run_start import begun, settling
+from fxai.agents.step_end import finished
+from fxai.agents.step_request import StepRequest, step_request
 from fxai.agents.streamed import OnAnswer, StreamedRun
-from fxai.agents.verdict import finished
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.effect import EffectOf, FailCause, Fetch, Generate, Suspend
+from fxai.effects.effect import EffectOf, FailCause, Fetch, Fold, Generate, Suspend
 from fxai.effects.scope import Scope
 from fxai.effects.stream import StreamOf
 from fxai.messages.part import StreamPart
@@ -47,7 +48,7 @@ def run_loop(prompt: Prompt, plan: RunPlan) -> EffectOf[Answer[Any], RunError, A
 
     def start() -> EffectOf[Any, Any, Any]:
         run = Run(prompt, plan)
-        looped = explaining(run, Generate(_loop, (run,), {}))
+        looped = Fold(Generate(_loop, (run,), {}), run.failed, None)
         if not plan.prepare_step:
             return looped
         run.scope = Scope()
@@ -75,8 +76,8 @@ def _loop(run: Run) -> _Steps:
     if concerns(run.history):
         yield from settling(run, None)
     while run.goes_on:
-        asked = question(run)
-        if not isinstance(asked, Question):
+        asked = step_request(run)
+        if not isinstance(asked, StepRequest):
             asked = yield asked
         response = None if asked is LATE else (yield from _round(run, asked))
         if response is None:
@@ -88,7 +89,7 @@ def _loop(run: Run) -> _Steps:
     return run.answer
 
 
-def _round(run: Run, asked: Question) -> _Steps:
+def _round(run: Run, asked: StepRequest) -> _Steps:
     """One round: the model's turn and the results of its calls; None where the time was up before the turn was."""
     model = asked.model or run.model or (yield Fetch(LanguageModel))
     parts = yield run.cut(model.ask(asked.request))

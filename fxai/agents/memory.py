@@ -17,12 +17,13 @@ import threading
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable
-from typing import Literal, Never, final
+from pathlib import Path
+from typing import Literal, Never, cast, final
 
 import msgspec
 from typing_extensions import override
 
-from fxai.agents.turn import NotAwaitedError, owner, said
+from fxai.agents.memory_turn import NotAwaitedError, owner, said
 from fxai.agents.window import Window
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import Service
@@ -107,9 +108,10 @@ class Memory(Service):
             keep: how many turns are kept at most, the newest; None: all.
 
         Raises:
+            TypeError: `window` is none.
             ValueError: `keep` is less than 1.
         """
-        return _InProcess(window, checked(keep))
+        return _InProcess(*checked(window, keep))
 
     @staticmethod
     def file(path: str | os.PathLike[str], window: Window | None = None, *, keep: int | None = None) -> Memory:
@@ -123,11 +125,12 @@ class Memory(Service):
             keep: how many turns are kept at most, the newest; None: all. Older ones are dropped from the file in bulk.
 
         Raises:
+            TypeError: `window` is none.
             ValueError: `keep` is less than 1.
         """
         from fxai.agents.memory_file import FileMemory
 
-        return FileMemory(path, window, checked(keep))
+        return FileMemory(path, *checked(window, keep))
 
     @staticmethod
     def sqlite(
@@ -148,22 +151,35 @@ class Memory(Service):
             keep: how many turns are kept at most, the newest; None: all.
 
         Raises:
+            TypeError: `window` is none.
             ValueError: `keep` is less than 1.
         """
         from fxai.agents.memory_sqlite import SqliteMemory
 
-        return SqliteMemory(path, window, conversation, checked(keep))
+        return SqliteMemory(path, conversation, *checked(window, keep))
 
 
-def checked(keep: int | None) -> int | None:
-    """How many turns to keep, where that can be.
+def checked(window: Window | None, keep: int | None) -> tuple[Window | None, int | None]:
+    """The window, and how many turns to keep, where that can be.
 
     Raises:
-        ValueError: it is less than 1.
+        TypeError: it is no window.
+        ValueError: less than 1 is kept.
     """
+    if not (window is None or isinstance(cast(object, window), Window)):
+        raise TypeError(f"window={window!r} is no window: say Window.turns(…) or Window.tokens(…)")
     if keep is not None and keep < 1:
         raise ValueError(f"a memory that keeps {keep} turns forgets everything: keep at least 1, or None for all")
-    return keep
+    return window, keep
+
+
+def told(
+    constructor: str, path: Path | None, window: Window | None, keep: int | None, conversation: str | None = None
+) -> str:
+    """A memory, as one writes it."""
+    given = [repr(one) for one in (None if path is None else str(path), window) if one is not None]
+    named = [f"{name}={one!r}" for name, one in (("conversation", conversation), ("keep", keep)) if one is not None]
+    return f"Memory.{constructor}({', '.join([*given, *named])})"
 
 
 def joined(window: Window | None, newest_first: Iterable[Prompt]) -> Prompt:
@@ -178,6 +194,10 @@ class _InProcess(Memory):
         self._window = window
         self._turns: deque[Prompt] = deque(maxlen=keep)
         self._lock = threading.Lock()
+
+    @override
+    def __repr__(self) -> str:
+        return told("in_process", None, self._window, self._turns.maxlen)
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:

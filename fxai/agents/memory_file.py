@@ -19,10 +19,10 @@ from typing import TypeVar, final
 
 from typing_extensions import override
 
-from fxai.agents.memory import Memory, MemoryFailure, joined
+from fxai.agents.memory import Memory, MemoryFailure, joined, told
 from fxai.agents.memory_log import Kept, MemoryLog, text_of, writable
-from fxai.agents.stored import worked
-from fxai.agents.turn import owner, said
+from fxai.agents.memory_record import worked
+from fxai.agents.memory_turn import owner, said
 from fxai.agents.window import Window
 from fxai.effects.effect import Effect
 from fxai.messages.prompt import Prompt
@@ -50,6 +50,10 @@ class FileMemory(Memory):
         self._path = Path(os.path.realpath(path))
         self._window = window
         self._keep = keep
+
+    @override
+    def __repr__(self) -> str:
+        return told("file", self._path, self._window, self._keep)
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:

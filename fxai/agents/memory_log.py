@@ -22,7 +22,7 @@ from typing import BinaryIO, Final, final
 
 import msgspec
 
-from fxai.agents.stored import kept_text, read_turn
+from fxai.agents.memory_record import kept_text, read_turn
 from fxai.messages.prompt import Prompt
 from fxai.models.safe_file import sync_folder
 

@@ -3,7 +3,7 @@
 >>> import tempfile
 >>> from fxai.effects import fx
 >>> path = Path(tempfile.mkdtemp()) / "memory.db"
->>> ann, bob = (SqliteMemory(path, None, name, None) for name in ("ann", "bob"))
+>>> ann, bob = (SqliteMemory(path, name, None, None) for name in ("ann", "bob"))
 >>> fx.run(ann.commit(Prompt.make("I am Ann.")))
 >>> len(fx.run(ann.load())), len(fx.run(bob.load()))
 (1, 0)
@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Final, TypeVar, final
 
 from typing_extensions import override
 
-from fxai.agents.memory import Memory, MemoryFailure, joined
-from fxai.agents.stored import kept_text, read_turn, worked
-from fxai.agents.turn import owner, said
+from fxai.agents.memory import Memory, MemoryFailure, joined, told
+from fxai.agents.memory_record import kept_text, read_turn, worked
+from fxai.agents.memory_turn import owner, said
 from fxai.agents.window import Window
 from fxai.effects.effect import Effect
 from fxai.messages.prompt import Prompt
@@ -53,13 +53,17 @@ class SqliteMemory(Memory):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], window: Window | None, conversation: str, keep: int | None
+        self, path: str | os.PathLike[str], conversation: str, window: Window | None, keep: int | None
     ) -> None:
         """A memory in a database; use `Memory.sqlite`."""
         self._path = Path(path).absolute()
         self._window = window
         self._conversation = conversation
         self._keep = keep
+
+    @override
+    def __repr__(self) -> str:
+        return told("sqlite", self._path, self._window, self._keep, conversation=self._conversation)
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:

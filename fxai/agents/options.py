@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast, final
 from typing_extensions import TypeVar, override
 
 from fxai.agents.budget import AtLimit, Budget
-from fxai.agents.setup import OnStep, PrepareStep
+from fxai.agents.step_setup import OnStep, PrepareStep
 from fxai.agents.stop import StopCondition
 from fxai.models.language_model import RoundOptions
 from fxai.schema.data import frozen

@@ -11,7 +11,8 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.agents.budget import AtLimit, Budget
-from fxai.agents.setup import OnStep, PrepareStep
+from fxai.agents.deadline import Deadline
+from fxai.agents.step_setup import OnStep, PrepareStep
 from fxai.agents.stop import StopCondition
 from fxai.effects.effect import EffectOf
 from fxai.models.language_model import RoundOptions
@@ -51,6 +52,8 @@ class RunPlan(msgspec.Struct, frozen=True):
     tools_now: EffectOf[BoundToolkit[Any, Any, Any], Any, Any] | None = None
     """Where tools may change while the run goes on: asked before each step for all tools of that step, in place of
     `toolkit`; its layer is there for that step."""
+    deadline: Deadline | None = None
+    """When it is cut, where its time began before it did; None: after `budget.seconds`, if there are any."""
 
     def __post_init__(self) -> None:
         if self.output_retries < 0:

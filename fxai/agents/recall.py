@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fxai.agents.turn import NotAwaitedError, owner
+from fxai.agents.memory_turn import NotAwaitedError, owner
 from fxai.messages.content import ToolCallPart, ToolResultPart
 from fxai.messages.message import Message
 from fxai.messages.pending import pending_in

@@ -14,14 +14,15 @@ import msgspec
 from returns.result import Success
 
 from fxai.agents.answer import Answer, Ended
-from fxai.agents.budget import BudgetExceeded, Limit
-from fxai.agents.cut import Deadline, in_order, interrupted, is_ours
+from fxai.agents.budget import BudgetExceeded, Limit, counted
+from fxai.agents.deadline import Deadline
 from fxai.agents.failure import RunFailed
+from fxai.agents.interruption import in_order, interrupted, is_ours
 from fxai.agents.output import Wrong, read_output
 from fxai.agents.plan import RunPlan
 from fxai.agents.step import Step
-from fxai.effects.clock import Clock
-from fxai.effects.effect import EffectOf
+from fxai.effects.cause import Cause
+from fxai.effects.effect import EffectOf, FailCause
 from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError
 from fxai.messages.fold import fold
@@ -108,9 +109,9 @@ class Run:
 
     # -- what happens in it
 
-    def start(self, clock: Clock, seconds: float) -> None:
+    def start(self, deadline: Deadline) -> None:
         """The time runs: from now on everything is cut when it is up."""
-        self.deadline = Deadline.after(clock, seconds)
+        self.deadline = deadline
         self.cut = self.deadline.cut
         until = self.plan.options.get("deadline")
         at = self.deadline.at if until is None else min(until, self.deadline.at)
@@ -155,7 +156,9 @@ class Run:
         if len(ours) <= left:
             return []
         self._exceeded = "calls"
-        return interrupted(ours[left:], f"the run may make {most} calls, and has made them")
+        late = {call.id for call in ours[left:]}  # a result is for all calls of its id, so none of them is run
+        why = f"the run may make {counted(most, 'calls')}, and has made as many"
+        return interrupted([call for call in ours if call.id in late], why)
 
     def ordered(self, response: Response) -> Response:
         """A response whose results are in the order of the calls, those that were not run among them."""
@@ -191,7 +194,7 @@ class Run:
         elif mode == "answer":
             self.is_last = True
             if self.deadline is not None and budget.seconds is not None:
-                self.start(self.deadline.clock, budget.seconds)  # as long again, and no longer
+                self.start(Deadline.after(self.deadline.clock, budget.seconds))  # as long again, and no longer
         else:
             self.ended = "limit"
             if self.plan.output is not None:
@@ -220,7 +223,11 @@ class Run:
 
     # -- what fails in it
 
-    def explained(self, error: Any) -> Any:
+    def failed(self, cause: Cause[Any]) -> EffectOf[Any, Any, Any] | None:
+        """The failure of the run, whose errors hold the conversation; None where it broke or was cancelled."""
+        return FailCause(cause.map(self._explained)) if cause.failures else None
+
+    def _explained(self, error: Any) -> Any:
         """A failure with the conversation so far."""
         if isinstance(error, AiError):
             return RunFailed.of(error, self.history)

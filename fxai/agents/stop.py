@@ -13,7 +13,7 @@ They are asked after each step, unless it was the last one anyway. Calls of the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Never, final
+from typing import Never, cast, final
 
 import msgspec
 from typing_extensions import TypeAliasType, TypeVar
@@ -68,7 +68,11 @@ def has_tool_call(*names: str) -> HasToolCall:
 
     Raises:
         ValueError: no name is given.
+        TypeError: something else is given.
     """
     if not names:
         raise ValueError("has_tool_call needs the name of a tool at least: without one it would never hold")
+    for name in names:
+        if not isinstance(cast(object, name), str):
+            raise TypeError(f"has_tool_call takes the names of tools, one by one, not {name!r}")
     return HasToolCall(names)

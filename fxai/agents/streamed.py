@@ -21,11 +21,12 @@ from typing import Any, TypeAlias, final
 import msgspec
 
 from fxai.agents.answer import Answer
-from fxai.agents.beginning import begun, settling
-from fxai.agents.cut import LATE, TIME_IS_UP, closed, in_order, is_ours
-from fxai.agents.question import Question, question
+from fxai.agents.deadline import LATE
+from fxai.agents.interruption import TIME_IS_UP, closed, in_order, is_ours
 from fxai.agents.run import Run
-from fxai.agents.verdict import finished
+from fxai.agents.run_start import begun, settling
+from fxai.agents.step_end import finished
+from fxai.agents.step_request import StepRequest, step_request
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.channel import END, Channel
 from fxai.effects.effect import EffectOf, FailCause, Fetch, FlatMap, Fold, Generate, Local, Succeed, Suspend
@@ -54,7 +55,7 @@ class StreamedRun:
 
     __slots__ = ("_ahead", "_asked", "_on_answer", "_parts", "_pull", "_run", "_scope", "_settling", "_source", "pull")
 
-    _asked: Question
+    _asked: StepRequest
 
     def __init__(self, run: Run, on_answer: OnAnswer | None = None) -> None:
         self._run = run
@@ -102,15 +103,12 @@ class StreamedRun:
             return Succeed(self._ahead.popleft())
         if self._pull is not None:
             pull = self._pull if self._settling else self._run.cut(self._pull)
-            return Fold(pull, self._failed, self._seen)
+            return Fold(pull, self._run.failed, self._seen)
         if not self._run.goes_on:
             failure = self._run.failure
             return _OVER if failure is None else FailCause(Cause((Fail(failure),)))
-        asked = question(self._run)
-        return self._ask(asked) if isinstance(asked, Question) else Fold(asked, self._failed, self._ask)
-
-    def _failed(self, cause: Cause[Any]) -> EffectOf[Any, Any, Any] | None:
-        return FailCause(cause.map(self._run.explained)) if cause.failures else None
+        asked = step_request(self._run)
+        return self._ask(asked) if isinstance(asked, StepRequest) else Fold(asked, self._run.failed, self._ask)
 
     def _ask(self, asked: Any) -> EffectOf[Any, Any, Any]:
         if asked is LATE:
@@ -122,7 +120,7 @@ class StreamedRun:
         said = self._said(model) if model is not None else FlatMap(Fetch(LanguageModel), self._said)
         stream: StreamOf[Any, Any, Any] = StreamOf(said)
         opening: EffectOf[Any, Any, Any] = (stream if asked.layer is None else stream.provide(asked.layer)).pull()
-        return Fold(self._run.cut(_in(self._scope, opening)), self._failed, self._opened)
+        return Fold(self._run.cut(_in(self._scope, opening)), self._run.failed, self._opened)
 
     def _said(self, model: LanguageModel) -> EffectOf[Any, Any, Any]:
         asked, run = self._asked, self._run
@@ -152,7 +150,7 @@ class StreamedRun:
         self._parts.append(part)
         if part.type == "finish" and self._pull is not None:
             # what ends the round is done before its last part is given: a reader may not come back
-            return Fold(self._run.cut(self._pull), self._failed, lambda after: self._after(part, after))
+            return Fold(self._run.cut(self._pull), self._run.failed, lambda after: self._after(part, after))
         return Succeed(part)
 
     def _after(self, finish: Any, after: Any) -> EffectOf[Any, Any, Any]:
@@ -166,7 +164,7 @@ class StreamedRun:
 
     def _over(self, finish: Any) -> EffectOf[Any, Any, Any]:
         response = in_order(Response.from_stream(self._parts))
-        return Fold(Generate(self._finish, (response, finish), {}), self._failed, None)
+        return Fold(Generate(self._finish, (response, finish), {}), self._run.failed, None)
 
     def _finish(self, response: Response, finish: Any) -> _Steps:
         self._pull, self._parts = None, []
@@ -228,7 +226,7 @@ class _Watched:
 
     __slots__ = ("_asked", "_calls", "_ended", "_refused", "_run", "_source", "finish", "pull")
 
-    def __init__(self, source: EffectOf[Any, Any, Any], run: Run, asked: Question) -> None:
+    def __init__(self, source: EffectOf[Any, Any, Any], run: Run, asked: StepRequest) -> None:
         self._source = source
         self._run = run
         self._asked = asked

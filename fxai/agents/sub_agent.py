@@ -20,7 +20,7 @@ import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.agents.answer import Answer
-from fxai.agents.budget import BudgetExceeded
+from fxai.agents.budget import BudgetExceeded, counted
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.clock import Clock
 from fxai.effects.effect import EffectOf, FailCause, Fetch, Succeed
@@ -211,7 +211,7 @@ def _failure(name: str, error: Any) -> SubAgentFailed:
 
 def _said(error: Any) -> tuple[SubAgentReason, str]:
     if isinstance(error, BudgetExceeded):
-        return "budget", f"it was not done after {error.limit:g} {error.what}; ask for less"
+        return "budget", f"it was not done after {counted(error.limit, error.what)}; ask for less"
     if isinstance(error, AiError):
         remedy = "ask again later" if error.is_retryable else "do without it"
         return "model", f"its model could not answer ({type(error.reason).__name__}); {remedy}"

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import final
 
 import msgspec
+from typing_extensions import override
 
 from fxai.messages.content import Content, FilePart
 from fxai.messages.prompt import Prompt
@@ -104,6 +105,15 @@ class Window(msgspec.Struct, frozen=True):
         for bound, noun in ((self.most_turns, "turns"), (self.most_tokens, "tokens")):
             if bound is not None and bound < 1:
                 raise ValueError(f"a window of {bound} {noun} shows nothing: give at least 1, or None for no bound")
+
+    @override
+    def __repr__(self) -> str:
+        if self.most_tokens is None:
+            return f"Window.turns({self.most_turns})"
+        if self.most_turns is not None:
+            return f"Window({self.most_turns}, {self.most_tokens})"
+        counted = "" if self.count is estimated_tokens else f", count={self.count!r}"
+        return f"Window.tokens({self.most_tokens}{counted})"
 
     def newest(self, newest_first: Iterable[Prompt]) -> tuple[Prompt, ...]:
         """The turns that fit, the oldest first, of turns given the newest first: no more are asked for than needed."""

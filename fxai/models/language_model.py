@@ -345,6 +345,9 @@ def _problem(choice: ToolChoices, toolkit: Toolkit[Any]) -> Reason | None:
             there = ", ".join(toolkit.tools) or "none"
             constraint = f"names tools that are not in the toolkit: {', '.join(unknown)}; there are: {there}"
             return InvalidRequestError(parameter="tool_choice", constraint=constraint)
+    elif choice not in ("auto", "none", "required"):
+        constraint = f"is {choice!r}, which is no choice: give 'auto', 'none', 'required' or a ToolChoice"
+        return InvalidRequestError(parameter="tool_choice", constraint=constraint)
     elif choice == "required" and not len(toolkit):
         return InvalidRequestError(parameter="tool_choice", constraint="is 'required', and there are no tools")
     return None

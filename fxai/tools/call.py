@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Suspend, Within
+from fxai.effects.effect import EffectOf, FailCause, Fold, Instruction, Succeed, Suspend, Within
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault
 from fxai.schema.json_schema import JsonSchema
@@ -134,13 +134,13 @@ class Call(msgspec.Struct, eq=False):
             return _succeeded(tool, answer.unwrap())
         if kind is Failure:
             return _failed(tool, answer.failure())
-        return Fold(answer, lambda cause: _caught(tool, cause), lambda value: _succeeded(tool, value))
+        return _Settling(answer, tool)
 
     def _decoded(self, tool: Tool[Any, Any, Any]) -> Any:
         """The parameters as the handler takes them, or `_Refused`."""
         parameters = tool.parameters
         if parameters.__class__ is Schema:
-            schema = cast(Any, parameters)
+            schema: Any = parameters
             if self.is_text:
                 return schema.decode_json_or(self.given, _Refused, self.limits)
             return schema.decode_or(self.given, _Refused)
@@ -153,6 +153,21 @@ class Call(msgspec.Struct, eq=False):
         if self.on_invalid_call == "error":
             return FailCause(Cause((Fail(failure),)))
         return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
+
+
+@final
+class _Settling(Instruction, eq=False):
+    """The outcome of what a handler's effect gives."""
+
+    source: EffectOf[Any, Any, Any]
+    tool: Tool[Any, Any, Any]
+    op = Fold.op
+
+    def on_value(self, value: Any) -> EffectOf[Outcome, ToolError]:
+        return _succeeded(self.tool, value)
+
+    def on_cause(self, cause: Cause[Any]) -> EffectOf[Outcome, ToolError] | None:
+        return _caught(self.tool, cause)
 
 
 def _raw(tool: Tool[Any, Any, Any], value: Any) -> Any:

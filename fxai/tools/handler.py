@@ -28,7 +28,7 @@ from typing_extensions import TypeAliasType, TypeVar, override
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.channel import END
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, AwaitExit, EffectOf, Generate, Local, Succeed, Within
+from fxai.effects.effect import Ask, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.fiber import run_fiber
 from fxai.effects.interop import lift_any, of_result
@@ -194,12 +194,13 @@ class Handler:
         if kind is Success or kind is Failure:
             return returned
         if kind is CoroutineType:
-            return AwaitExit(lambda _: self._awaited(returned, tool, call, services))
+            return _Awaiting(self, returned, tool, call, services)
         return self._lifted(returned, tool, call, services)
 
-    async def _awaited(
+    async def awaited(
         self, coroutine: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
     ) -> Exit[Any, Any]:
+        """How it ended, of a handler that returned a coroutine."""
         returned = await coroutine
         kind = returned.__class__
         if kind is Success:
@@ -214,6 +215,21 @@ class Handler:
         context = self._context.merge(services)
         effect = lifted(returned, tool.name, context, lambda: context_of(tool, call))
         return Local(effect, lambda _: context)
+
+
+@final
+class _Awaiting(Instruction, eq=False):
+    """The effect of what a coroutine of a handler gives."""
+
+    handler: Handler
+    coroutine: Any
+    tool: Tool[Any, Any, Any]
+    call: Call | None
+    services: ContextOf[Any]
+    op = AwaitExit.op
+
+    def f(self, _: object) -> Awaitable[Exit[Any, Any]]:
+        return self.handler.awaited(self.coroutine, self.tool, self.call, self.services)
 
 
 def lifted(

@@ -55,13 +55,13 @@ class _Renewal:
 
     def steps(self) -> Generator[EffectOf[Any], Any, _Bound]:
         """The steps of asking them all, and of making it."""
-        asked: list[_Bound] = []
+        now: Bounds = ()
         for bound in self._of:
-            asked.append((yield bound.now))
+            now = (*now, (yield bound.now))
         before, made = self._last
-        if any(now is not then for now, then in zip(asked, before, strict=True)):
-            made = self._made(tuple(asked), before, made)
-            self._last = (tuple(asked), made)
+        if any(one is not then for one, then in zip(now, before, strict=True)):
+            made = self._made(now, before, made)
+            self._last = (now, made)
         return made
 
     def _made(self, now: Bounds, before: Bounds, made: _Bound) -> _Bound:

@@ -272,7 +272,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
         logged.
         """
         made = type(self)(f(self._toolkit), self._parts)
-        return made._following((self,), lambda now, *_: now[0].with_toolkit(f))
+        return made._following((self,), lambda now, _before, _made: now[0].with_toolkit(f))
 
     def prefix(self, prefix: str) -> Self:
         """The same, with `prefix` before the tools' names."""

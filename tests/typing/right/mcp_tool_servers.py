@@ -5,7 +5,7 @@ from __future__ import annotations
 from fxai import mcp
 from fxai.effects import Effect, Layer, Scope, Tag, fx
 from fxai.mcp import CannotListen, McpError, ToolServer
-from fxai.mcp.server_http import HttpApp
+from fxai.mcp.server.http import HttpApp
 from fxai.tools.function import tool
 from fxai.tools.source import BoundToolkit
 

@@ -354,8 +354,9 @@ def test_an_option_that_there_is_not_is_refused() -> None:
 
     with pytest.raises(TypeError, match=r"no option 'temprature': there are .*temperature"):
         make("a", temprature=1)
-    with pytest.raises(TypeError, match="on_step takes functions, not 3"):
-        make("a", on_step=[3])
+    for wrong in (3, [3]):
+        with pytest.raises(TypeError, match="on_step takes functions, not 3"):
+            make("a", on_step=wrong)
 
 
 @pytest.mark.parametrize(
@@ -366,6 +367,9 @@ def test_an_option_that_there_is_not_is_refused() -> None:
         ({"model": 3}, r"such as fxai\.providers gives"),
         ({"budget": 3}, r"say Budget\(rounds=…\)"),
         ({"toolkit": "search"}, "give the tool itself, not its name"),
+        ({"name": 3}, "the name of an agent is a string, not 3"),
+        ({"instructions": ["Be brief."]}, "instructions are one text"),
+        ({"output_retries": "2"}, "output_retries is a number, not '2'"),
     ],
 )
 def test_a_value_of_another_kind_is_refused(option: dict[str, Any], said: str) -> None:
@@ -373,9 +377,31 @@ def test_a_value_of_another_kind_is_refused(option: dict[str, Any], said: str) -
     make: Any = Agent.make
 
     with pytest.raises(TypeError, match=said):
-        make("a", **option)
-    with pytest.raises(ValueError, match="at_limit is 'stop': it is 'fail', 'answer', 'last_text'"):
-        make("a", at_limit="stop")
+        make(**{"name": "a", **option})
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ({"at_limit": "stop"}, "at_limit is 'stop': it is 'fail', 'answer', 'last_text'"),
+        ({"name": ""}, "an agent needs a name"),
+        ({"output_retries": -1}, "an answer is asked for once at least"),
+    ],
+)
+def test_a_value_that_means_nothing_is_refused(option: dict[str, Any], said: str) -> None:
+    """When the agent is made, not when it runs."""
+    make: Any = Agent.make
+
+    with pytest.raises(ValueError, match=said):
+        make(**{"name": "a", **option})
+
+
+def test_a_tool_choice_that_there_is_not_is_refused(backend: Backend) -> None:
+    """It is no "auto": the model is not asked."""
+    ended, model = _run([], backend, tool_choice="any")
+
+    assert "'any', which is no choice" in str(ended.cause.failures[0])
+    assert model.requests == []
 
 
 def test_an_output_type_makes_the_answer_typed(backend: Backend) -> None:

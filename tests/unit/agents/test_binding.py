@@ -82,7 +82,8 @@ def test_the_tools_of_a_source_are_known_once_it_is_open(backend: Backend) -> No
         (Agent.make("a"), r"an agent is made one by agent.as_tool\(…\)"),
         (Agent.make("a").builder, r"an agent is made one by agent.as_tool\(…\)"),
         (add.handler(giving(1)), "a layer of handlers is provided to the run"),
-        ({"add": add}, "one by one or as a list"),
+        ({"add": add}, "give what is in it, or one list of it"),
+        ([[add]], r"^\[Tool\(.{,75}… is no tool: .*; give what is in it, or one list of it"),
         (None, "None is no tool"),
     ],
 )
@@ -90,6 +91,14 @@ def test_what_is_no_tool_is_refused(given: object, remedy: str) -> None:
     """The message says what can be given, and how this is made one."""
     with pytest.raises(TypeError, match=remedy):
         Binding.of((given,))
+
+
+def test_a_policy_for_names_that_there_is_not_is_refused() -> None:
+    """It is no "first"."""
+    policy: Any = "newest"
+
+    with pytest.raises(ValueError, match="on_conflict is 'newest': it is 'error', 'first', 'last'"):
+        Binding.of((add,), on_conflict=policy)
 
 
 # -- names

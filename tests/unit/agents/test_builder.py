@@ -6,13 +6,15 @@ import pickle
 from typing import Any
 
 import pytest
+from returns.result import Result, Success
 
-from fxai.agents import Agent, Budget, BudgetExceeded, Memory, Step, StepSetup, step_count_is
+from fxai.agents import Agent, Budget, BudgetExceeded, Memory, Step, StepSetup, Window, step_count_is
 from fxai.effects import Layer, Service, fx
 from fxai.effects.runtime import Backend
-from fxai.messages import Response
-from fxai.testing import ScriptedModel, call, text
-from fxai.tools import HandlerFailed, Tool, ToolConflictError, Toolkit
+from fxai.messages import Prompt, Response
+from fxai.models import LanguageModel
+from fxai.testing import ScriptedModel, TestClock, call, text
+from fxai.tools import CallContext, HandlerFailed, Tool, ToolConflictError, Toolkit
 from fxai.tools.function import tool
 from fxai.tools.source import BoundToolkit, ToolSource
 from tests.unit.effects.journal import Journal
@@ -37,6 +39,10 @@ def _asked(run: Any, backend: Backend = "asyncio") -> list[str]:
     shown, streamed = ([one.name for one in request.tools] for request in model.requests)
     assert shown == streamed
     return shown
+
+
+def _nothing(_: Any) -> Result[int, Any]:
+    return Success(0)
 
 
 def _journalled(journal: Journal) -> ToolSource[Any, Any, Any]:
@@ -241,6 +247,78 @@ def test_tools_that_come_and_go_are_asked_for_before_each_step(backend: Backend)
     ]
 
 
+@pytest.mark.parametrize("server_first", [True, False])
+def test_a_server_cannot_end_a_run_by_a_name(
+    server_first: bool, backend: Backend, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A tool that it adds in the middle under a taken name is left out, and a warning is logged."""
+
+    @tool
+    def halve(n: int) -> int:
+        """Halves a number."""
+        state[0] = more
+        return n // 2
+
+    other: Any = Tool.make("triple", description="Of the server.", success=int)
+    own: Any = BoundToolkit.make(halve)
+    kit: Any = own.toolkit.merge(Toolkit.make(other))
+    more: Any = BoundToolkit.of(kit, own.layer | other.handler(_nothing))
+    live: Any = BoundToolkit.of(own.toolkit, own.layer, now=fx.sync(lambda: state[0]))
+    state = [live]
+    server: Any = ToolSource(fx.succeed(live))
+    run: Any = agent.with_tools(*([server, triple] if server_first else [triple, server]))
+    model = ScriptedModel.make([call("halve", {"n": 4}), call("triple", {"n": 4}), text("ok")])
+    answer = fx.run(run.execute("?").provide(HANDLERS).provide(model.layer), backend=backend)
+
+    assert [step.results[0].result for step in answer.steps[:2]] == [2, 12]
+    assert [sorted(one.name for one in request.tools) for request in model.requests] == [["add", "halve", "triple"]] * 3
+    assert ["a new tool 'triple' is left out" in record.getMessage() for record in caplog.records] == [True]
+
+
+@pytest.mark.parametrize("at_limit", ["fail", "answer", "last_text"])
+def test_sources_are_opened_in_the_time_of_the_run(at_limit: Any, backend: Backend) -> None:
+    """One that never opens is closed when the time is up, and the run ends as its budget says."""
+    log: list[str] = []
+
+    @fx.gen
+    def opening() -> Any:
+        yield from fx.add_finalizer(lambda _: fx.sync(lambda: log.append("closed")))
+        yield from fx.never()
+
+    hanging: Any = ToolSource(opening())
+    model = ScriptedModel.make([text("without it"), text("without it")])
+    brief: Any = Agent.make("a", budget=Budget(seconds=0.01), at_limit=at_limit).with_tools(hanging)
+    ended: Any = fx.run_exit(brief.execute("?").provide(model.layer), backend=backend)
+    streamed: Any = fx.run_exit(brief.stream("?").collect().provide(model.layer), backend=backend)
+
+    assert log == ["closed"] * 2
+    if at_limit == "answer":
+        assert (ended.value.text, ended.value.ended) == ("without it", "limit")
+        assert Response.from_stream(streamed.value).text == "without it"
+    else:
+        late = BudgetExceeded("seconds", 0.01, Prompt.make("?"))
+        assert ended.cause.failures == streamed.cause.failures == (late,)
+
+
+def test_what_opening_takes_is_not_there_for_the_rest(backend: Backend) -> None:
+    """The time runs from before the sources are opened: calls are told when it ends."""
+    clock, ends = TestClock(), list[float | None]()
+    until = Tool.make("until", success=int)
+
+    def on_until(_: Any, about: CallContext) -> Result[int, Any]:
+        ends.append(about.deadline)
+        return Success(1)
+
+    bound: Any = BoundToolkit.of(Toolkit.make(until), until.handler(on_until))
+    slow: Any = ToolSource(clock.advance(3).as_(bound))
+    model = ScriptedModel.make([call("until", {}), text("ok")])
+    brief: Any = Agent.make("a", budget=Budget(seconds=5)).with_tools(slow)
+    begun = clock.monotonic()
+    fx.run(brief.execute("?").provide(model.layer).provide(clock.layer), backend=backend)
+
+    assert ends == [begun + 5]
+
+
 # -- hooks and the rest of the run
 
 
@@ -286,6 +364,28 @@ def test_a_hook_is_a_function() -> None:
 
     with pytest.raises(TypeError, match="on_step takes a function, not 3"):
         agent.on_step(wrong)
+
+
+def test_a_memory_is_one() -> None:
+    """Anything else is refused at once, and another service where it is asked for."""
+    wrong: Any = "notes.jsonl"
+    service: Any = LanguageModel
+    model = ScriptedModel.make([])
+
+    with pytest.raises(TypeError, match=r"'notes\.jsonl' is no memory: give one, such as Memory\.file"):
+        agent.with_memory(wrong)
+    with pytest.raises(TypeError, match="what a layer gives for it is no memory"):
+        fx.run(Agent.make("a").with_memory(service).execute("?").provide(model.layer))
+
+
+def test_a_builder_shows_how_it_was_made() -> None:
+    """Its tools, its memory and its hooks, each as one writes it."""
+    built = Agent.make("a").with_tools(triple).with_memory(Memory.in_process(Window.turns(3), keep=9))
+
+    assert repr(built.stop_when(step_count_is(2))) == (
+        "Agent('a').with_tools(triple).with_memory(Memory.in_process(Window.turns(3), keep=9))"
+        ".stop_when(StepCountIs(number=2))"
+    )
 
 
 def test_a_builder_runs_as_its_agent_says(backend: Backend) -> None:

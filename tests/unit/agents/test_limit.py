@@ -37,7 +37,7 @@ def test_a_spent_budget_is_a_failure_with_the_history(what: Limit, way: Way, bac
 
     assert isinstance(failure, BudgetExceeded)
     assert (failure.what, failure.limit) == (what, limit)
-    assert f"{limit:g} {what}" in str(failure)
+    assert f"was not done after {limit:g} {what.removesuffix('s')}" in str(failure)
     assert f"Budget({what}=" in str(failure)
     assert failure.history[0] == Prompt.make("go")[0]
     assert unanswered(failure.history) == []
@@ -133,6 +133,17 @@ def test_calls_beyond_the_budget_are_not_run(way: Way, backend: Backend) -> None
     assert [isinstance(result.result, Interrupted) for result in results] == [False, True, True]
     assert "2 calls" in results[1].encoded_result["reason"]
     assert unanswered(end.answer.history) == []
+
+
+@BOTH
+def test_calls_of_one_id_are_run_all_or_none(way: Way, backend: Backend) -> None:
+    """A model that names two alike gets a result for each, also where only one of them is beyond the budget."""
+    twice = [call("add", ONE, id="c"), call("add", ONE, id="c")]
+    end = end_of(way, backend, [twice, text("ok")], budget=Budget(calls=1), at_limit="answer")
+    results = end.answer.steps[0].results
+
+    assert [(one.id, type(one.result)) for one in results] == [("c", Interrupted)] * 2
+    assert end.desk.journal.lines == []
 
 
 @BOTH

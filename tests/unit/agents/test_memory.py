@@ -218,6 +218,36 @@ def test_a_memory_that_keeps_nothing_is_refused(kind: str, keep: int, tmp_path: 
         memory_of(kind, tmp_path, keep=keep)
 
 
+@of_each_kind
+def test_what_is_no_window_is_refused(kind: str, tmp_path: Path) -> None:
+    """When the memory is made, not when it is loaded."""
+    window: Any = 3
+
+    with pytest.raises(TypeError, match=r"window=3 is no window: say Window\.turns"):
+        memory_of(kind, tmp_path, window)
+
+
+@of_each_kind
+def test_what_is_no_prompt_is_refused(kind: str, tmp_path: Path) -> None:
+    """The message says how it is made one."""
+    words: Any = "I am Ann."
+
+    with pytest.raises(TypeError, match=r"a memory commits a Prompt, not 'I am Ann\.': say Prompt\.make"):
+        fx.run(memory_of(kind, tmp_path).commit(words))
+
+
+def test_a_memory_shows_how_it_was_made(tmp_path: Path) -> None:
+    """Where it is, its window, and how many turns it keeps."""
+    place = tmp_path / "notes"
+
+    assert repr(Memory.in_process()) == "Memory.in_process()"
+    assert repr(Memory.file(place, Window.tokens(9))) == f"Memory.file({str(place)!r}, Window.tokens(9))"
+    assert (
+        repr(Memory.sqlite(place, Window(3, 9), conversation="ann", keep=5))
+        == f"Memory.sqlite({str(place)!r}, Window(3, 9), conversation='ann', keep=5)"
+    )
+
+
 # -- services
 
 

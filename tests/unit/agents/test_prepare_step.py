@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from fxai.agents.budget import Budget
-from fxai.agents.setup import StepSetup
+from fxai.agents.failure import RunFailed
+from fxai.agents.step_setup import StepSetup
 from fxai.effects import LayerOf, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import AiError, Prompt
+from fxai.messages.content import ToolResultPart
 from fxai.messages.errors import NetworkError
+from fxai.messages.message import ToolMessage, UserMessage
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, call, fails, text
 from fxai.tools import Tool, Toolkit, UnknownTool
@@ -67,6 +71,53 @@ def test_what_is_changed_holds_for_one_step(way: Way, backend: Backend) -> None:
     assert second.prompt == Prompt.make("Only this.")
     assert end.shown[2] == ["user", "assistant", "tool", "assistant", "tool"]
     assert "Only this." not in end.answer.history.to_json()
+
+
+@BOTH
+@pytest.mark.parametrize("left", ["call", "result"])
+def test_a_call_is_shown_with_its_result_or_not_at_all(left: str, way: Way, backend: Backend) -> None:
+    """Messages that split them fail the step, with the whole history, before the model is asked."""
+
+    def cut(setup: StepSetup) -> StepSetup:
+        said = list(setup.messages)
+        return setup.with_messages(said[:2] if left == "call" else said[2:])
+
+    end = end_of(way, backend, [call("add", ONE, id="c1")], prepare_step=(_in_step(2, cut),))
+
+    assert isinstance(end.failure, RunFailed)
+    assert "shows a call without its result right behind it, or a result without its call: c1" in str(end.failure)
+    assert [message.role for message in end.failure.history] == ["user", "assistant", "tool"]
+    assert len(end.model.requests) == 1
+
+
+@BOTH
+def test_what_the_history_had_split_before_is_the_callers(way: Way, backend: Backend) -> None:
+    """Only a change of a step is looked at."""
+    past = Prompt([ToolMessage.make(ToolResultPart("old", "add", 5)), UserMessage.make("go")])
+    more = _each(lambda setup: setup.with_messages([*setup.messages, UserMessage.make("Be brief.")]))
+    end = end_of(way, backend, [text("ok")], prompt=past, prepare_step=(more,))
+
+    assert end.shown == [["tool", "user", "user"]]
+    assert end.answer.text == "ok"
+
+
+_WRONG: list[tuple[Callable[[Any], Any], str]] = [
+    (lambda _: None, "prepare_step gave None: it gives the setup"),
+    (lambda _: fx.succeed("model"), "prepare_step gave 'model'"),
+    (lambda setup: setup.with_tools([]), r"the tools of a step are a toolkit, not \[\]"),
+    (lambda setup: setup.with_model(ScriptedModel.make([])), r"no layer of a model: it has one, its `\.layer`"),
+    (lambda setup: setup.with_options(temprature=1), "rounds have no option 'temprature': .*temperature"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), _WRONG)
+def test_what_is_no_setup_is_a_bug(change: Any, said: str, backend: Backend) -> None:
+    """A defect, which says what to give."""
+    end = end_of("whole", backend, [], prepare_step=(change,))
+
+    (defect,) = end.cause.defects
+    assert isinstance(defect, TypeError)
+    assert re.search(said, str(defect))
 
 
 @BOTH

@@ -101,6 +101,18 @@ def test_a_condition_may_fail_or_be_broken(way: Way, backend: Backend) -> None:
     assert [str(one) for one in defect.cause.defects] == ["boom"]
 
 
+@BOTH
+def test_a_condition_says_yes_or_no(way: Way, backend: Backend) -> None:
+    """What is neither is a bug, and no yes: everything that waits to be run would be one."""
+
+    def vague(_: Steps) -> str:
+        return "no"
+
+    ended = end_of(way, backend, [call("add", ONE)], stop_when=(vague,))
+
+    assert ["a stop condition gave 'no'" in str(one) for one in ended.cause.defects] == [True]
+
+
 def test_conditions_are_values() -> None:
     """Two of the same are one; those that could never hold are refused."""
     assert step_count_is(2) == StepCountIs(2)
@@ -110,6 +122,9 @@ def test_conditions_are_values() -> None:
         step_count_is(0)
     with pytest.raises(ValueError, match="at least"):
         has_tool_call()
+    several: Any = ["a", "b"]
+    with pytest.raises(TypeError, match="the names of tools, one by one"):
+        has_tool_call(several)
 
 
 def test_the_steps_so_far_do_not_change() -> None:

@@ -1,4 +1,4 @@
-"""Verdicts: what a finished step means, once everybody who listens was told.
+"""The end of a step: whoever listens is told, and the run is over or goes on.
 
 >>> from fxai.agents.budget import Budget
 >>> from fxai.agents.plan import RunPlan
@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias
 
-from fxai.agents.cut import LATE
+from fxai.agents.deadline import LATE
 from fxai.agents.run import Run
-from fxai.agents.setup import OnStep, is_effect
 from fxai.agents.step import Step, Steps
+from fxai.agents.step_setup import OnStep, is_effect
 from fxai.effects.cause import Cause, Die
 from fxai.effects.effect import EffectOf, Fold, Succeed
 from fxai.messages.response import Response
@@ -90,6 +90,8 @@ def _stopped(run: Run) -> _Steps:
             holds = yield run.cut(holds)
         if holds is LATE:
             break
+        if not isinstance(holds, bool):
+            raise TypeError(f"a stop condition gave {holds!r}: it gives True or False, or an effect of that")
         if holds:
             run.ended = "stopped"
             break

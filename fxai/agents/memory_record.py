@@ -1,4 +1,4 @@
-"""Stored turns: the work of a thread as an effect of a memory, and turns as text that can be read again.
+"""Memory records: the work of a thread as an effect of a memory, and turns as text that can be read again.
 
 >>> read_turn([kept_text(Prompt.make("Hello"))]) == Prompt.make("Hello")
 True
@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 from returns.result import Success
 
 from fxai.agents.memory import MemoryFailure
-from fxai.agents.turn import NotAwaitedError
+from fxai.agents.memory_turn import NotAwaitedError
 from fxai.effects.constructor import attempt_async
 from fxai.effects.effect import EffectOf
 from fxai.messages.message import Message
@@ -35,6 +35,9 @@ def worked(
     """
 
     def failed(error: Exception) -> MemoryFailure | None:
+        if isinstance(error, OSError) and error.errno is not None:
+            said = f"{error.strerror}; give the path of a file that this process may read and write"
+            return MemoryFailure(memory, doing, said)
         known = isinstance(error, OSError | MessageError | NotAwaitedError)
         return MemoryFailure(memory, doing, str(error)) if known else None
 

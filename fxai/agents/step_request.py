@@ -1,6 +1,6 @@
-"""Questions: what one step of a run asks, of which model, and how its calls are run.
+"""Step requests: what one step of a run asks, of which model, and how its calls are run.
 
->>> Question(None, ModelRequest(Prompt.make("Hello")), Resolution({})).resolves
+>>> StepRequest(None, ModelRequest(Prompt.make("Hello")), Resolution({})).resolves
 True
 """
 
@@ -11,15 +11,16 @@ from typing import Any, TypeAlias, final
 
 import msgspec
 
-from fxai.agents.cut import LATE
+from fxai.agents.deadline import LATE
+from fxai.agents.pairing import unpaired
 from fxai.agents.run import Run
-from fxai.agents.setup import StepSetup, is_effect
 from fxai.agents.step import Steps
+from fxai.agents.step_setup import StepSetup, is_effect
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import EffectOf, FailCause, Generate, Local, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
-from fxai.messages.errors import AiError
+from fxai.messages.errors import AiError, InvalidUserInputError
 from fxai.messages.prompt import Prompt
 from fxai.models.held import HeldModels, hold
 from fxai.models.language_model import LanguageModel, RoundOptions, prepare
@@ -28,13 +29,13 @@ from fxai.models.resolve import Resolution
 from fxai.tools.source import BoundToolkit
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["Question", "question", "tools_now"]
+__all__ = ["StepRequest", "step_request", "tools_now"]
 
 _Steps: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
 
 
 @final
-class Question(msgspec.Struct, frozen=True, eq=False):
+class StepRequest(msgspec.Struct, frozen=True, eq=False):
     """One question to a model, and how the calls of its answer are run."""
 
     model: LanguageModel | None
@@ -47,7 +48,7 @@ class Question(msgspec.Struct, frozen=True, eq=False):
     """The handlers that are there for this step alone."""
 
 
-def question(run: Run) -> EffectOf[Any, Any, Any] | Question:
+def step_request(run: Run) -> EffectOf[Any, Any, Any] | StepRequest:
     """What the next step of a run asks; `LATE` where the time was up before that was known.
 
     It is no effect where nothing is to be found out: most runs ask the same way in every step.
@@ -77,6 +78,8 @@ def _prepared(run: Run) -> _Steps:
         setup = (yield run.cut(given)) if is_effect(given) else given
         if setup is LATE:
             return LATE
+        if not isinstance(setup, StepSetup):
+            raise TypeError(f"prepare_step gave {setup!r}: it gives the setup, changed or as it is, or an effect of it")
     if run.is_last:
         setup = setup.with_choice("none")
     model = None
@@ -85,8 +88,23 @@ def _prepared(run: Run) -> _Steps:
         model = held.model_of(setup.model)
     layer = None if run.plan.tools_now is None else bound.layer
     run.in_round = True
+    if setup.messages is not run.told:
+        yield from _paired(run, setup.messages)
     asked = _made(run, setup.messages, setup.toolkit, setup.options, model, layer)
     return (yield _refused(asked)) if isinstance(asked, AiError) else asked
+
+
+def _paired(run: Run, shown: Prompt) -> _Steps:
+    """Fails where the messages of a step were changed so that a call stands without its result."""
+    split = set(unpaired(shown))
+    split = split and split.difference(unpaired(run.told))  # what was so before is the caller's
+    if split:
+        said = ", ".join(sorted(split))
+        description = (
+            f"prepare_step shows a call without its result right behind it, or a result without its call: {said}; "
+            "keep both or leave out both"
+        )
+        yield _refused(AiError("Agent", "prepare_step", InvalidUserInputError(description)))
 
 
 def _made(
@@ -96,14 +114,14 @@ def _made(
     options: RoundOptions,
     model: LanguageModel | None = None,
     layer: LayerOf[Any, Any, Any] | None = None,
-) -> Question | AiError:
+) -> StepRequest | AiError:
     prepared = prepare(told, toolkit, options)
     if isinstance(prepared, AiError):
         return prepared
     request, resolution = prepared
     if run.plan.output is not None:
         request = msgspec.structs.replace(request, response_schema=run.plan.output.document)
-    return Question(model, request, resolution, options.get("resolve_tools", True), layer)
+    return StepRequest(model, request, resolution, options.get("resolve_tools", True), layer)
 
 
 def _refused(error: AiError) -> EffectOf[Any, AiError, Any]:

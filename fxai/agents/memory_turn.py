@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import cast
 
 from fxai.messages.message import ToolMessage
 from fxai.messages.pending import pending_in
@@ -24,6 +25,8 @@ class NotAwaitedError(ValueError):
 
 def said(messages: Prompt) -> Prompt:
     """What is kept of the messages of a run: all but the system messages, which are the agent's."""
+    if not isinstance(cast(object, messages), Prompt):
+        raise TypeError(f"a memory commits a Prompt, not {messages!r}: say Prompt.make(…)")
     return messages.without_system() if any(one.role == "system" for one in messages) else messages
 
 

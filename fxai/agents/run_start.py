@@ -1,4 +1,4 @@
-"""Beginnings: what a run does before its model is first asked, streamed or not.
+"""The start of a run: what a run does before its model is first asked, streamed or not.
 
 Its time begins to run, and the calls that the history approves are run.
 
@@ -16,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, TypeAlias
 
-from fxai.agents.cut import LATE, TIME_IS_UP, interrupted
-from fxai.agents.question import tools_now
+from fxai.agents.deadline import LATE, Deadline
+from fxai.agents.interruption import TIME_IS_UP, interrupted
 from fxai.agents.run import Run
+from fxai.agents.step_request import tools_now
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.clock import Clock
-from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, Fold, Succeed
+from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, Succeed
 from fxai.messages.errors import AiError
 from fxai.messages.part import StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
@@ -30,7 +31,7 @@ from fxai.models.language_model import LanguageModel, prepare
 from fxai.models.resolve import Emit
 from fxai.models.settlement import Settled, settled
 
-__all__ = ["begun", "explaining", "settling"]
+__all__ = ["begun", "settling"]
 
 _Steps: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
 
@@ -39,17 +40,14 @@ _MODEL: EffectOf[LanguageModel | None, Any, Any] = Ask(lambda context: context.f
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 
-def explaining(run: Run, effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-    """The effect, whose failures hold the conversation."""
-    return Fold(effect, lambda cause: FailCause(cause.map(run.explained)) if cause.failures else None, None)
-
-
 def begun(run: Run) -> _Steps:
     """The run has its model, and its time runs."""
     run.model = yield _MODEL
     seconds = run.plan.budget.seconds
-    if seconds is not None:
-        run.start((yield _CLOCK), seconds)
+    if run.plan.deadline is not None:
+        run.start(run.plan.deadline)
+    elif seconds is not None:
+        run.start(Deadline.after((yield _CLOCK), seconds))
 
 
 def settling(run: Run, emit: Emit | None) -> _Steps:

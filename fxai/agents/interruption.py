@@ -1,4 +1,4 @@
-"""Cuts: what is under way when the time is up is stopped, and calls that were not run to their end are answered.
+"""Interruptions: calls that were not run to their end are answered all the same.
 
 >>> from fxai.messages.part import Finish
 >>> asked = Response((ToolCall("c1", "search", {}), Finish("tool-calls")))
@@ -10,62 +10,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, final
+from typing import Final
 
-import msgspec
-
-from fxai.effects.cause import Cause, Fail
-from fxai.effects.clock import Clock
-from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Timeout
-from fxai.effects.exit import Exit, Succeeded
 from fxai.messages.part import Part, ToolCall, ToolResult
 from fxai.messages.response import Response
 from fxai.models.resolve import Resolution
 from fxai.tools.failure import Interrupted, encode_failure
 
-__all__ = ["LATE", "TIME_IS_UP", "Deadline", "closed", "in_order", "interrupted", "is_ours"]
+__all__ = ["TIME_IS_UP", "closed", "in_order", "interrupted", "is_ours"]
 
 TIME_IS_UP: Final = "the time of the run was up"
 """Why calls were not run to their end."""
-
-
-@final
-class _Late:
-    """Stands for the value of what was cut."""
-
-
-LATE: Final = _Late()
-
-
-@final
-class Deadline(msgspec.Struct, frozen=True, eq=False):
-    """When a run is cut."""
-
-    clock: Clock
-    at: float
-    """By the clock's `monotonic`."""
-
-    @staticmethod
-    def after(clock: Clock, seconds: float) -> Deadline:
-        """The deadline `seconds` from now."""
-        return Deadline(clock, clock.monotonic() + seconds)
-
-    def cut(self, effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-        """The effect, which gives `LATE` where it is not over by then."""
-        left = self.at - self.clock.monotonic()
-        if left <= 0:
-            return Succeed(LATE)
-        # The exit is the value, so that a `Timeout` that the effect failed with is not taken for this one.
-        return Fold(effect.exit().timeout(left), _late, _outcome)
-
-
-def _late(cause: Cause[Timeout]) -> EffectOf[Any, Any, Any]:
-    others = tuple(reason for reason in cause.reasons if not isinstance(reason, Fail))
-    return FailCause(Cause(others)) if others else Succeed(LATE)
-
-
-def _outcome(end: Exit[Any, Any]) -> EffectOf[Any, Any, Any]:
-    return Succeed(end.value) if isinstance(end, Succeeded) else FailCause(end.cause)
 
 
 def interrupted(calls: Iterable[ToolCall], why: str) -> list[ToolResult]:
