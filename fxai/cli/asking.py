@@ -1,19 +1,20 @@
 """Asking: the agent and its setting, and the prompts, as the command line names them.
 
->>> asked(("Hello",), Chosen(model="local")).prompts
+>>> asked("Hello", Chosen(model="local")).prompts
 ('Hello',)
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import click
 import msgspec
 
 from fxai.agents.agent import Agent
 from fxai.agents.builder import Bindable
+from fxai.cli.caution import cautious
 from fxai.cli.job import Job
 from fxai.cli.piped import piped
 from fxai.cli.remembering import memory_at
@@ -23,7 +24,10 @@ from fxai.cli.trouble import WRONG_USE, Trouble
 from fxai.effects.layer import LayerOf
 from fxai.tools.source import ToolSource
 
-__all__ = ["Chosen", "asked", "prompts", "set_up"]
+if TYPE_CHECKING:
+    from fxai.mcp.elicitation import Elicit
+
+__all__ = ["Chosen", "asked", "set_up"]
 
 
 @final
@@ -39,6 +43,8 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
         mcp: servers, see `server_named`.
         env: the variables of the environment that programs among them are given.
         pins: the file in which their tools are pinned.
+        timeout: the seconds that they have to open.
+        unasked: whether those of their tools run unasked, too, that are not marked read-only.
         memory: the file in which it is kept what was said.
     """
 
@@ -50,14 +56,16 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     mcp: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     pins: str | None = None
+    timeout: float | None = None
+    unasked: bool = False
     memory: str | None = None
 
 
-def set_up(chosen: Chosen) -> tuple[Setting, tuple[str, ...]]:
+def set_up(chosen: Chosen, elicit: Elicit | None = None) -> tuple[Setting, tuple[str, ...]]:
     """The setting that was chosen, and the prompts that its agent has of its own.
 
     Without an agent it is the example agent; where it is said what to tell it, or which servers to use, an agent with
-    nothing else.
+    nothing else. What servers ask of the person is answered by `elicit`, or refused.
 
     Raises:
         Trouble: there is no such agent, layer or server.
@@ -77,7 +85,7 @@ def set_up(chosen: Chosen) -> tuple[Setting, tuple[str, ...]]:
         kind: type[LayerOf[Any, Any, Any]] = LayerOf
         added = load(chosen.layer, kind, "a layer")
         supplied = added if supplied is None else supplied | added
-    servers = _servers(chosen)
+    servers = _servers(chosen, elicit)
     return Setting(_changed(agent.builder, chosen), supplied, chosen.model, servers), own
 
 
@@ -90,16 +98,20 @@ def _changed(builder: Builder, chosen: Chosen) -> Builder:
     return msgspec.structs.replace(builder, agent=agent)
 
 
-def _servers(chosen: Chosen) -> tuple[ToolSource[Any, Any, Any], ...]:
+def _servers(chosen: Chosen, elicit: Elicit | None) -> tuple[ToolSource[Any, Any, Any], ...]:
     if not chosen.mcp:
+        given = {"--yes": chosen.unasked, "--env": chosen.env, "--pins": chosen.pins, "--timeout": chosen.timeout}
+        for option in (option for option, value in given.items() if value):
+            raise Trouble(f"{option} is for the servers of --mcp", "name one, or leave it out", code=WRONG_USE)
         return ()
     from fxai.cli.server_named import ServerWish, server_named
 
-    wish = ServerWish(pins=chosen.pins, env=chosen.env)
-    return tuple(ToolSource.of(server_named(text, wish)) for text in chosen.mcp)
+    wish = ServerWish(pins=chosen.pins, env=chosen.env, timeout=chosen.timeout, elicit=elicit)
+    sources = [ToolSource.of(server_named(text, wish)) for text in chosen.mcp]
+    return tuple(sources if chosen.unasked else [source.with_toolkit(cautious) for source in sources])
 
 
-def asked(given: tuple[str, ...] | str | None, chosen: Chosen) -> Job:
+def asked(given: str | None, chosen: Chosen) -> Job:
     """The job of what was said on the command line.
 
     Raises:
@@ -107,10 +119,10 @@ def asked(given: tuple[str, ...] | str | None, chosen: Chosen) -> Job:
     """
     setting, own = set_up(chosen)
     memory = None if chosen.memory is None else memory_at(chosen.memory)
-    return Job(setting, given if isinstance(given, tuple) else prompts(given, own), memory)
+    return Job(setting, _prompts(given, own), memory)
 
 
-def prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
+def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
     """What is asked: as given, else what is piped in, else `own`.
 
     Raises:

@@ -3,7 +3,7 @@
 >>> from fxai.effects import fx
 >>> with Background() as background:
 ...     held = background.held(fx.acquire_release(fx.succeed(3), lambda _: fx.succeed(None)))
-...     background.value_of(fx.succeed(held + 1))
+...     background.value_of(background.here(lambda: held + 1))
 4
 """
 
@@ -14,7 +14,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
+from queue import Empty, SimpleQueue
 from types import FrameType, TracebackType
 from typing import Any, Final, Generic, Never, Self, final
 
@@ -45,6 +47,7 @@ class Background:
     def __init__(self) -> None:
         self._stack = ExitStack()
         self._holding: list[_Running[Any]] = []
+        self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def __enter__(self) -> Self:
         _heed(self._stack)
@@ -70,9 +73,38 @@ class Background:
         Raises:
             Trouble: it failed or broke, or a signal ended it; its code says which.
         """
-        running = _Running(program)
+        running = _Running(program, self._wake)
         self._follow(running, running.over)
         return running.value()
+
+    def here(self, ask: Callable[[], _A]) -> EffectOf[_A]:
+        """What `ask` gives in the thread that waits for the program: there it can talk with the person.
+
+        Ctrl-C in it ends the program. Where the program goes on without the answer, it is not asked any more.
+        """
+
+        async def asked() -> _A:
+            answer, there, gone = Future[_A](), anyio.Event(), threading.Event()
+
+            def answered() -> None:
+                if gone.is_set():
+                    return
+                try:
+                    answer.set_result(ask())
+                except Exception as raised:
+                    if isinstance(raised, Trouble):
+                        raise
+                    answer.set_exception(raised)
+                self._portal.call(there.set)
+
+            self._wanted.put(answered)
+            try:
+                await there.wait()
+            finally:
+                gone.set()
+            return answer.result()
+
+        return fx.wait(asked)
 
     def held(self, opening: EffectOf[_A, Any, Any]) -> _A:
         """What is opened, which stays open until this is left: its scope closes then.
@@ -84,10 +116,14 @@ class Background:
 
         async def hold(value: _A) -> None:
             opened.append(value)
-            there.set()
+            told()
             await self._leaving.wait()
 
-        running = _Running(fx.scoped(opening.flat_map(lambda value: fx.wait(lambda: hold(value)))), there.set)
+        def told() -> None:
+            there.set()
+            self._wake()
+
+        running = _Running(fx.scoped(opening.flat_map(lambda value: fx.wait(lambda: hold(value)))), told)
         self._follow(running, there)
         if not opened:
             running.value()
@@ -98,22 +134,31 @@ class Background:
         try:
             try:
                 self._portal.start_task_soon(running.run)
-                _await(until)
+                self._answer(until)
             except (KeyboardInterrupt, Trouble) as told:
                 running.told = told if isinstance(told, Trouble) else Trouble("interrupted", "", code=INTERRUPTED)
                 self._portal.call(running.cancel)
-                _await(running.over)
+                _await(running.over)  # and nothing more is asked
         except (KeyboardInterrupt, Trouble):
             _leave_at_once()
         if running.told is not None:
             raise running.told
+
+    def _answer(self, until: threading.Event) -> None:
+        """Does what is wanted of this thread, until that is set."""
+        while not until.is_set():
+            with suppress(Empty):
+                self._wanted.get(timeout=_GLANCE)()
+
+    def _wake(self) -> None:
+        self._wanted.put(lambda: None)
 
 
 @final
 class _Running(Generic[_A]):
     """One program in the background."""
 
-    def __init__(self, program: EffectOf[_A, Any, Any], ended: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, program: EffectOf[_A, Any, Any], ended: Callable[[], None]) -> None:
         self.over = threading.Event()
         self.told: Trouble | None = None
         self._program = program

@@ -61,8 +61,9 @@ def call_offered(
     params: str | None = None,
     approved: bool = False,
     as_json: bool = False,
+    plain: Callable[[Any], str | None] = lambda _: None,
 ) -> bool:
-    """Calls a tool of the offer that `find` gives once, and shows what it gave.
+    """Calls a tool of the offer that `find` gives once, and shows what it gave: JSON, or the text that it is.
 
     Raises:
         Trouble: the offer or the parameters cannot be had, or the call failed.
@@ -85,7 +86,8 @@ def call_offered(
         if as_json:
             _line(out, {"type": "result", "ok": True, "tool": tool, "result": outcome.encoded_result})
         else:
-            out.write(indented(outcome.encoded_result) + "\n")
+            text = plain(outcome.encoded_result)
+            out.write((indented(outcome.encoded_result) if text is None else _shown(text, out)) + "\n")
     return True
 
 
@@ -116,6 +118,12 @@ def _text(given: str | None) -> tuple[bytes | str, str]:
         return Path(given[1:]).read_bytes(), given[1:]
     except OSError as error:
         raise Trouble(f"{given[1:]} cannot be read: {error.strerror or error}", _REMEDY, code=WRONG_USE) from None
+
+
+def _shown(text: str, out: TextIO) -> str:
+    from fxai.cli.screen import visible
+
+    return visible(text) if out.isatty() else text
 
 
 def _line(out: TextIO, data: dict[str, Any]) -> None:

@@ -25,7 +25,8 @@ Examples:
 
 In a terminal: /help shows what else can be typed. Ctrl-C stops an answer, and the conversation is as it was before;
 where nothing is being answered it leaves, as Ctrl-D and /exit do. A call that asks for approval is shown with what it
-would be run with, and runs only if you say so.
+would be run with, and runs only if you say so: an agent's own tools say themselves whether they ask, those of --mcp
+ask unless their server marks them read-only, or --yes is given.
 
 Piped in, each line is said in turn. Where a call asks for approval, the next line is /approve or /deny [REASON]; any
 other line denies it, and is said next.
@@ -46,13 +47,9 @@ def chat_command(as_json: bool, color: bool | None, debug: bool, **chosen: Any) 
     """
 
     def work(out: Any, err: Any) -> bool:
-        from fxai.cli.asking import Chosen, set_up
-        from fxai.cli.chatting import Chat, chat
-        from fxai.cli.remembering import memory_at
+        from fxai.cli.asking import Chosen
+        from fxai.cli.chatting import chat
 
-        said = Chosen(**chosen)
-        setting, _ = set_up(said)
-        talk = Chat(setting) if said.memory is None else Chat(setting, memory_at(said.memory), said.memory)
-        return chat(talk, out, err, as_json=as_json, color=color)
+        return chat(Chosen(**chosen), out, err, as_json=as_json, color=color)
 
     ended(work, as_json=as_json, debug=debug, closing={"type": "done"})

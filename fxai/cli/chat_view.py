@@ -10,7 +10,7 @@ r"""Views of a chat: for people as it happens, or for machines an object a line.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TextIO, final
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, final
 
 import msgspec
 
@@ -24,6 +24,9 @@ from fxai.messages.part import StreamPart
 from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool import Tool
+
+if TYPE_CHECKING:
+    from fxai.mcp.elicitation import Elicitation
 
 __all__ = ["ChatLines", "ChatScreen", "ChatView"]
 
@@ -45,6 +48,10 @@ class ChatView(Protocol):
 
     def waits(self, waiting: Pending) -> None:
         """A call waits for an answer of somebody."""
+        ...
+
+    def elicits(self, asked: Elicitation) -> None:
+        """A server asks the person for something."""
         ...
 
     def helped(self) -> None:
@@ -83,7 +90,7 @@ class ChatScreen:
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Shows a part of the answer; what waits is asked about when the turn has ended."""
-        if part.type != "tool-approval-request" and not (part.type == "finish" and part.reason == "pending"):
+        if part.type != "tool-approval-request":
             self._screen.part(part, turn)
 
     def ended(self, summary: Summary) -> None:
@@ -98,6 +105,15 @@ class ChatScreen:
         self._out.print("\n".join(f"    {line}" for line in indented(waiting.params).splitlines()))
         self._stdout.flush()
 
+    def elicits(self, asked: Elicitation) -> None:
+        """Shows which server asks for what, and the address that it names, if any."""
+        self._screen.closed()
+        self._out.print(f"  ? the server {one_line(asked.server)} asks: ", style="bold yellow", end="")
+        self._out.print(one_line(asked.message))
+        if asked.url is not None:
+            self._out.print(f"    {one_line(asked.url, 4000)}")
+        self._stdout.flush()
+
     def helped(self) -> None:
         """Shows the commands."""
         self._lines(HELP)
@@ -107,6 +123,7 @@ class ChatScreen:
         wide = max((len(one_line(tool.name)) for tool in tools), default=0)
         for tool in tools:
             self._out.print(f"  {one_line(tool.name):<{wide}}  ", style="bold", end="")
+            self._out.print("asks first  " if _asks(tool) else "", style="yellow", end="")
             self._out.print(one_line(tool.description or "", 160))
         self._lines(() if tools else ("there are no tools",))
 
@@ -149,13 +166,19 @@ class ChatLines:
         asked = {"about": about, "id": waiting.id, "name": waiting.name, "params": waiting.params}
         self._write("question", asked)
 
+    def elicits(self, asked: Elicitation) -> None:
+        """Writes a question: what is typed next answers it."""
+        said = {"server": asked.server, "message": asked.message, "schema": dict(asked.schema), "url": asked.url}
+        self._write("question", {"about": "form", **said})
+
     def helped(self) -> None:
         """Writes the commands."""
         self._write("help", {"commands": COMMANDS})
 
     def listed(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
         """Writes the tools."""
-        self._write("tools", {"tools": [{"name": tool.name, "description": tool.description} for tool in tools]})
+        said = [{"name": tool.name, "description": tool.description, "asks": _asks(tool)} for tool in tools]
+        self._write("tools", {"tools": said})
 
     def recalled(self, history: Prompt) -> None:
         """Writes the messages."""
@@ -168,3 +191,7 @@ class ChatLines:
     def _write(self, kind: str, data: dict[str, Any]) -> None:
         self._out.write(msgspec.json.encode({"type": kind, **data}).decode() + "\n")
         self._out.flush()
+
+
+def _asks(tool: Tool[Any, Any, Any]) -> bool:
+    return tool.needs_approval is not False

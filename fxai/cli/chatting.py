@@ -1,67 +1,70 @@
 """Chatting: `fxai chat`: what is typed goes to an agent, or is a command; until it is left.
 
->>> from fxai.cli.example import agent, layer
->>> Chat(Setting(agent.builder, layer)).memory is None
-True
+>>> import io
+>>> chat(Chosen(system="Be brief.", memory="notes.txt"), io.StringIO(), io.StringIO())  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+fxai.cli.trouble.Trouble: notes.txt does not say what kind of memory it is; ...
 """
 
 from __future__ import annotations
 
-from typing import TextIO, final
-
-import msgspec
+from typing import TYPE_CHECKING, TextIO, final
 
 from fxai.agents.memory import Memory
+from fxai.cli.asking import Chosen, set_up
 from fxai.cli.background import Background
 from fxai.cli.chat_view import ChatLines, ChatScreen, ChatView
 from fxai.cli.conversation import Conversation
 from fxai.cli.loading import Loading
-from fxai.cli.setting import Ready, Setting, opened
+from fxai.cli.remembering import memory_at
+from fxai.cli.setting import Ready, opened
 from fxai.cli.slash import WORDS, slash
 from fxai.cli.trouble import INTERRUPTED, WRONG_USE, Trouble
 from fxai.cli.typed import Typed, entry, typed
 
-__all__ = ["Chat", "chat"]
+if TYPE_CHECKING:
+    from fxai.mcp.elicitation import Elicit, ElicitAnswer, Elicitation
+
+__all__ = ["chat"]
 
 
-@final
-class Chat(msgspec.Struct, frozen=True):
-    """What is talked to, and where what is said is kept.
-
-    Attributes:
-        setting: the agent.
-        memory: where it is kept; None for the agent's own memory, else for as long as the chat lasts.
-        where: what to call that.
-    """
-
-    setting: Setting
-    memory: Memory | None = None
-    where: str = "its memory"
-
-
-def chat(chosen: Chat, stdout: TextIO, stderr: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
+def chat(chosen: Chosen, stdout: TextIO, stderr: TextIO, *, as_json: bool = False, color: bool | None = None) -> bool:
     """Talks until it is left; False where nobody sat there and an answer failed.
+
+    What is said is kept in the memory that was chosen; else in the agent's own, if it has one.
 
     Raises:
         Trouble: it cannot begin, or nothing more can be said.
     """
+    kept = None if chosen.memory is None else memory_at(chosen.memory)
     lines = typed(stdout, stderr, WORDS)
     view = ChatLines(stdout) if as_json else ChatScreen(stdout, color=color, echo=not lines.by_person)
     with Background() as background:
+        setting, _ = set_up(chosen, _asking(background, view, lines) if lines.by_person else None)
         with Loading(stderr, color=color, quiet=not lines.by_person) as loading:
-            ready = background.held(opened(chosen.setting, loading))
-        memory = _memory(chosen, ready, background)
+            ready = background.held(opened(setting, loading))
+        memory = _memory(kept, ready, background)
         conversation = Conversation(background, ready, memory, view, lines)
         known = conversation.resume()
         if lines.by_person:
-            stderr.write(_greeting(chosen, ready, known))
+            stderr.write(_greeting(ready, known, chosen.memory or "its memory"))
         return _Talking(conversation, view, lines, stderr).until_left()
 
 
-def _memory(chosen: Chat, ready: Ready, background: Background) -> Memory:
+def _asking(background: Background, view: ChatView, lines: Typed) -> Elicit:
+    def ask(asked: Elicitation) -> ElicitAnswer:
+        from fxai.cli.form import filled
+
+        view.elicits(asked)
+        return filled(asked, lines)
+
+    return lambda asked: background.here(lambda: ask(asked))
+
+
+def _memory(chosen: Memory | None, ready: Ready, background: Background) -> Memory:
     own = ready.agent.remembering
-    if chosen.memory is not None or own is None:
-        return Memory.in_process() if chosen.memory is None else chosen.memory
+    if chosen is not None or own is None:
+        return Memory.in_process() if chosen is None else chosen
     memory = background.value_of(own.opened().provide_context(ready.services))
     if own.auto_append:
         return memory
@@ -70,10 +73,10 @@ def _memory(chosen: Chat, ready: Ready, background: Background) -> Memory:
     return kept
 
 
-def _greeting(chosen: Chat, ready: Ready, known: int) -> str:
+def _greeting(ready: Ready, known: int, where: str) -> str:
     tools = len(ready.tools.toolkit)
     said = f"{ready.name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
-    return said + (f"; it goes on from {known} messages in {chosen.where}\n" if known else "\n")
+    return said + (f"; it goes on from {known} messages in {where}\n" if known else "\n")
 
 
 @final

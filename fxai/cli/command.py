@@ -37,6 +37,9 @@ Examples:
 The default agent reads the files and the git history of the current folder and changes nothing. The local model is
 small (270 million parameters): short requests for one thing at a time suit it best.
 
+Where a call asks for approval the run ends: nobody is there to ask. Tools of --mcp that their server does not mark
+read-only do so, unless --yes is given.
+
 Exit codes: 0 it answered, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
 """
 _TARGETS: Final = """\b

@@ -14,6 +14,8 @@ from typing import Any, Protocol, final
 import msgspec
 
 from fxai.agents.memory import Memory
+from fxai.cli.caution import is_asked
+from fxai.cli.json_text import in_line
 from fxai.cli.program import value_of
 from fxai.cli.remembering import closed
 from fxai.cli.setting import Setting, opened
@@ -23,6 +25,8 @@ from fxai.effects import fx
 from fxai.effects.effect import Gen
 from fxai.effects.scope import Scope
 from fxai.messages.part import StreamPart
+from fxai.messages.pending import Pending
+from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Job", "Presenter", "Telling", "run"]
 
@@ -108,4 +112,17 @@ def _program(
         telling.began(there.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: telling.part(part)))
         yield from shown.provide_context(there.services)
+        if telling.record.waiting:
+            now = yield from there.tools.now
+            yield from fx.fail(_left_open(telling.record.waiting, now.toolkit))
         telling.ended()
+
+
+def _left_open(waiting: tuple[Pending, ...], kit: Toolkit[Any]) -> Trouble:
+    calls = ", ".join(f"{one.name} {in_line(one.params)}" for one in waiting)
+    if all(one.approval_id is None for one in waiting):
+        return Trouble(f"somebody else is to run {calls}", "fxai chat asks for the result")
+    remedy = "fxai chat asks before it runs"
+    if any(one.name in kit and is_asked(kit.tools[one.name]) for one in waiting):
+        remedy += ", and --yes runs the tools of --mcp unasked"
+    return Trouble(f"nobody is here to approve the call of {calls}", remedy)

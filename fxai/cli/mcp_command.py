@@ -22,7 +22,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _SERVER: Final = """\b
 SERVER is a command, which is started without a shell, or a URL:
   "uvx mcp-server-time"          http://127.0.0.1:8000/mcp
-  git="uvx mcp-server-git"       the same with git_ before its tools' names
+  time="uvx mcp-server-time"     the same with time_ before its tools' names
 """
 _MORE_TOOLS: Final = f"""{_SERVER}
 \b
@@ -34,6 +34,7 @@ Examples:
 
 With --pins each tool is remembered as it was first seen. One that is not as it was is held back, here, in fxai chat
 and in fxai run, until it is approved.
+
 Exit codes: 0 shown, 1 it cannot be opened, or a tool is held back or cannot be offered, 2 wrong use.
 """
 _MORE_CALL: Final = f"""{_SERVER}
@@ -42,7 +43,8 @@ Examples:
   fxai mcp call "uvx mcp-server-time" get_current_time '{{"timezone": "Europe/Oslo"}}'
   fxai mcp call http://127.0.0.1:8000/mcp add @parameters.json --token-env TOKEN
 
-The result is JSON on stdout; progress goes to stderr.
+The result is on stdout: text as it is, everything else as JSON; with --json all of it. Progress goes to stderr.
+
 Exit codes: 0 it gave a result, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
 """
 _MORE_SERVE: Final = """\b
@@ -53,19 +55,17 @@ Examples:
 
 TARGET is a toolkit with its layer, a function tool, the tools of an object, an agent or a tool source. On stdin and
 stdout it ends when the client closes stdin; what handlers print goes to stderr.
+
 Exit codes: 0 the client left, 1 it cannot be served, 2 wrong use, 130 and 143 stopped by a signal.
 """
 
 _token_env: Final = click.option("--token-env", metavar="NAME", help="The environment variable with the bearer token.")
-_timeout: Final = click.option(
-    "--timeout", metavar="SECONDS", type=click.FloatRange(min=0, min_open=True), help="How long it may take to open."
-)
 _server: Final = click.argument("server", metavar="SERVER")
 
 
 def _wishing(command: _F) -> _F:
     """Gives a command the options that say how a server is used."""
-    for option_of_server in (_timeout, _token_env, option.env, option.pins):
+    for option_of_server in (option.timeout, _token_env, option.env, option.pins):
         command = option_of_server(command)
     return command
 
@@ -111,15 +111,23 @@ def tools(server: str, as_json: bool, debug: bool, color: bool | None, **chosen:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: progress, then the result.")
 @option.debug
 def call(server: str, tool: str, as_json: bool, debug: bool, params: str | None, **chosen: Any) -> None:
-    """Call one TOOL of SERVER: parameters in JSON ({} without any), the result in JSON."""
+    """Call one TOOL of SERVER: parameters in JSON ({} without any), the result as text or JSON.
+
+    It is called without being asked about, whatever it changes.
+    """
 
     def work(out: TextIO, err: TextIO) -> bool:
         from fxai.cli.calling import call_offered
         from fxai.cli.offer import of_server
-        from fxai.cli.server_named import ServerWish
+        from fxai.cli.server_named import ServerWish, require_mcp
+
+        require_mcp()
+        from fxai.cli.mcp_view import plain_text
 
         wish = ServerWish(**chosen)
-        return call_offered(lambda: of_server(server, wish), tool, out, err, params=params, as_json=as_json)
+        return call_offered(
+            lambda: of_server(server, wish), tool, out, err, params=params, as_json=as_json, plain=plain_text
+        )
 
     ended(work, as_json=as_json, debug=debug, closing={"type": "result"})
 

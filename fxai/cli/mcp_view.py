@@ -1,8 +1,10 @@
-"""Views of MCP servers: what one says of itself and of its tools. This is `fxai mcp tools`.
+"""Views of MCP servers: what one says of itself and of its tools, and the text that a call gave.
 
 >>> from fxai.mcp.connection import ServerInfo
 >>> Listing(ServerInfo("time", "1.2", "2025-11-25"), ()).ok
 True
+>>> plain_text({"content": [{"type": "text", "text": "3"}]}), plain_text({"sum": 3})
+('3', None)
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from fxai.effects.effect import Gen
 from fxai.effects.scope import Scope
 from fxai.mcp.client import McpServer
 from fxai.mcp.connection import Change, ServerInfo
+from fxai.mcp.content import shown_content
 from fxai.mcp.definition import Refused
 from fxai.mcp.failure import McpError
+from fxai.schema.data import is_listed
 from fxai.tools.tool import Tool
 
-__all__ = ["Listing", "show_server"]
+__all__ = ["Listing", "plain_text", "show_server"]
 
 
 @final
@@ -120,3 +124,12 @@ def _left_out(listing: Listing, *, pinned: bool) -> list[str]:
         remedy = f"; look at it, then say --approve {one_line(change.name)}" if pinned else ""
         lines.append(f"the tool {one_line(change.name)} is held back, it {what}{remedy}")
     return lines
+
+
+def plain_text(result: Any) -> str | None:
+    """The text that a call gave, where it gave texts and nothing else."""
+    shown = shown_content(result)
+    if shown is result:
+        return None
+    parts = shown if is_listed(shown) else [{"type": "text", "text": shown}]
+    return "\n".join(part["text"] for part in parts) if all(part["type"] == "text" for part in parts) else None

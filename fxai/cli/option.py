@@ -18,7 +18,7 @@ from typing import Any, Final
 import click
 from typing_extensions import TypeVar
 
-__all__ = ["agent_options", "as_json", "color", "debug", "env", "layer", "models_like", "pins", "target"]
+__all__ = ["agent_options", "as_json", "color", "debug", "env", "layer", "models_like", "pins", "target", "timeout"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -45,6 +45,13 @@ pins: Final = click.option(
     help="Where tools of MCP servers are pinned: changed ones are held back.",
 )
 
+timeout: Final = click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="How long an MCP server may take to open; else 30.",
+)
+
 _AGENT: Final = (
     click.option("--agent", metavar="TARGET", help="The agent, as module:name or path.py:name; else an example."),
     click.option("--layer", metavar="TARGET", help="The layer of its handlers, and of its model if it gives one."),
@@ -64,6 +71,14 @@ _AGENT: Final = (
     ),
     env,
     pins,
+    timeout,
+    click.option(
+        "-y",
+        "--yes",
+        "unasked",
+        is_flag=True,
+        help="Run the servers' tools unasked, those too that are not marked read-only.",
+    ),
     click.option(
         "--memory",
         metavar="FILE",

@@ -1,7 +1,7 @@
 """Remembering: the memory in a file that `--memory` names.
 
 >>> memory_at("notes.jsonl")  # doctest: +ELLIPSIS
-<...FileMemory object at ...>
+Memory.file('...notes.jsonl')
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fxai.messages.message import ToolMessage
 from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
 
-__all__ = ["closed", "memory_at"]
+__all__ = ["closed", "memory_at", "unwritable"]
 
 _LEFT: Final = "nobody approved it before the conversation went on"
 _LINES: Final = (".jsonl", ".ndjson")
@@ -37,7 +37,7 @@ def memory_at(path: str) -> Memory:
     if suffix not in (*_LINES, *_DATABASE):
         remedy = f"end its name with {_LINES[0]} for a file of JSON lines, or with {_DATABASE[0]} for a SQLite database"
         raise Trouble(f"{path} does not say what kind of memory it is", remedy, code=WRONG_USE)
-    problem = _problem(place)
+    problem = unwritable(place)
     if problem is not None:
         raise Trouble(f"nothing can be kept in {path}: {problem}", "name a file that can be written", code=WRONG_USE)
     return Memory.file(place) if suffix in _LINES else Memory.sqlite(place)
@@ -59,7 +59,8 @@ def _denied(waiting: Pending) -> ToolResultPart:
     return ToolResultPart(waiting.id, waiting.name, denied, is_failure=True, dynamic=waiting.dynamic)
 
 
-def _problem(place: Path) -> str | None:
+def unwritable(place: Path) -> str | None:
+    """Why no such file can be written; None where it can."""
     folder = place.parent
     if not folder.is_dir():
         return f"there is no folder {folder}"

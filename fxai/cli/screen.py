@@ -21,14 +21,14 @@ import unicodedata
 from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 from fxai.cli.summary import Summary
-from fxai.cli.trouble import INTERRUPTED, one_line
+from fxai.cli.trouble import INTERRUPTED, is_of_server, one_line
 from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
 from fxai.tools.failure import Denied, Interrupted, InvalidParameters, UnknownTool
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Screen", "console"]
+__all__ = ["Screen", "console", "visible"]
 
 _LONGEST_RESULT: Final = 800
 _LONGEST_PROMPT: Final = 400
@@ -77,7 +77,7 @@ class Screen:
         self._width: int | None = None
         self._column = 0
         self._spaced = False
-        self._written: set[str] = set()
+        self._names: dict[str, str] = {}
 
     def began(self, agent: str, prompt: str) -> None:
         """Shows who is asked what."""
@@ -95,13 +95,15 @@ class Screen:
             if self._numbered:
                 self._print(f"Turn {turn}", "dim")
         self._shown(part)
+        if part.type == "finish":
+            self._names.clear()  # some models name the calls of each turn alike
 
     def ended(self, summary: Summary) -> None:
         """Shows what the run took."""
         stopped = summary.trouble is not None and summary.trouble.code == INTERRUPTED
         if stopped and self._width and self._open is None:
             self._print("", "")  # the terminal wrote ^C there
-        self._close()
+        self.closed()
         if not summary.turns:
             return
         self._print(summary.line, "dim")
@@ -117,7 +119,7 @@ class Screen:
             case "tool-params-delta":
                 self._flow(part.id, part.delta, "cyan")
             case "text-end" | "reasoning-end" | "tool-params-end":
-                self._close()
+                self.closed()
             case "tool-call":
                 self._called(part)
             case "tool-result":
@@ -136,8 +138,9 @@ class Screen:
             case "source":
                 self._line("+", f"source {part.title or part.url or part.id}", "")
             case "tool-approval-request":
-                self._line("?", f"the call {part.tool_call_id} waits to be approved", "yellow")
-            case "finish" if part.reason not in ("stop", "tool-calls"):
+                waiting = self._names.get(part.tool_call_id, part.tool_call_id)
+                self._line("?", f"{waiting} waits to be approved", "yellow")
+            case "finish" if part.reason not in ("stop", "tool-calls", "pending"):
                 self._line("!", f"the turn ended early: {_REASONS.get(part.reason, part.reason)}", "yellow")
             case _:
                 pass
@@ -146,11 +149,11 @@ class Screen:
 
     def _flow(self, id_: str, delta: str, style: str) -> None:
         if self._open != id_:
-            self._close()
+            self.closed()
             self._print("  ", "", end="")
             self._column = 2
             self._open = id_
-        self._print("".join(self._wrapped(piece) for piece in _PIECE.findall(_visible(delta))), style, end="")
+        self._print("".join(self._wrapped(piece) for piece in _PIECE.findall(visible(delta))), style, end="")
 
     def _wrapped(self, piece: str) -> str:
         """A word with the space before it, on a new line where it would not fit into the terminal."""
@@ -162,28 +165,31 @@ class Screen:
         self._spaced = piece[-1].isspace()
         return piece
 
-    def _close(self) -> None:
+    def closed(self) -> None:
+        """Ends the line that flows, if one does: something else is to be written."""
         if self._open is not None:
             self._open = None
             self._print("", "")
 
     def _started(self, part: ToolParamsStart) -> None:
-        self._close()
+        self.closed()
         self._print("  → ", "cyan", end="")
-        self._print(f"{_visible(part.name)} ", "bold cyan", end="")
+        self._print(f"{visible(part.name)} ", "bold cyan", end="")
         self._column = len(part.name) + 5
         self._open = part.id
-        self._written.add(part.id)
+        self._names[part.id] = part.name
 
     # -- what comes whole
 
     def _called(self, call: ToolCall) -> None:
-        if call.id in self._written:
+        if call.id in self._names and not call.repaired:
             return
-        self._close()
+        self._names[call.id] = call.name
+        self.closed()
         self._print("  → ", "cyan", end="")
-        self._print(f"{_visible(call.name)} ", "bold cyan", end="")
-        self._print(_visible(_compact(call.params if call.params_text is None else call.params_text)), "cyan")
+        self._print(f"{visible(call.name)} ", "bold cyan", end="")
+        self._print(visible(_compact(call.params if call.params_text is None else call.params_text)), "cyan", end="")
+        self._print("  (mended)" if call.repaired else "", "dim")
 
     def _answered(self, result: ToolResult) -> None:
         text = _compact(result.encoded_result)
@@ -191,13 +197,15 @@ class Screen:
             self._line("…", f"{result.name} {text}", "dim")
         elif isinstance(result.result, _REFUSED):
             self._line("✗", f"{result.name} not run: {result.result}", "yellow")
+        elif is_of_server(result.result):
+            self._line("✗", str(result.result), "red")
         elif result.is_failure:
             self._line("✗", f"{result.name} failed: {_kind(result.result)}{text}", "red")
         else:
             self._line("←", f"{result.name} {text}", "green")
 
     def _line(self, sign: str, text: str, style: str) -> None:
-        self._close()
+        self.closed()
         line = one_line(text, _LONGEST_RESULT)
         if self._width:
             line = textwrap.fill(line, max(20, self._width - 4), subsequent_indent="    ", break_on_hyphens=False)
@@ -217,6 +225,6 @@ def _compact(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """The text without the characters that could do anything to a terminal, such as an escape."""
     return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "�" for c in text)

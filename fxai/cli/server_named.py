@@ -10,7 +10,8 @@ import os
 import re
 import shlex
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
@@ -18,6 +19,7 @@ from fxai.cli.trouble import WRONG_USE, Trouble
 
 if TYPE_CHECKING:
     from fxai.mcp.client import McpServer
+    from fxai.mcp.elicitation import Elicit
     from fxai.mcp.pin import Pins
 
 __all__ = ["TOKEN", "ServerWish", "require_mcp", "secret_in", "server_named"]
@@ -38,12 +40,14 @@ class ServerWish(msgspec.Struct, frozen=True, kw_only=True):
         env: the variables of the environment that it is given, if it is a program.
         token_env: the environment variable with the bearer token for a URL; None: that of its name, if it is set.
         timeout: the seconds that it has to answer when it is opened; None: 30.
+        elicit: answers what it asks of the person; None: that is refused.
     """
 
     pins: str | None = None
     env: tuple[str, ...] = ()
     token_env: str | None = None
     timeout: float | None = None
+    elicit: Elicit | None = None
 
 
 def server_named(text: str, wish: ServerWish = ServerWish()) -> McpServer:  # noqa: B008  # a frozen value
@@ -54,19 +58,23 @@ def server_named(text: str, wish: ServerWish = ServerWish()) -> McpServer:  # no
         wish: how it is used.
 
     Raises:
-        Trouble: nothing is named, the extra `mcp` is missing, or a variable is.
+        Trouble: nothing is named, the extra `mcp` or a variable is missing, or nothing can be pinned there.
     """
     require_mcp()
     from fxai.mcp.client import http, stdio
 
     found = _NAMED.fullmatch(text.strip())
     name, place = (found[1], found[2].strip()) if found else ("", text.strip())
-    patience, pins = 30.0 if wish.timeout is None else wish.timeout, _pins(wish.pins)
+    patience = 30.0 if wish.timeout is None else wish.timeout
+    used: Any = {"name": name, "pins": _pins(wish.pins), "timeout": patience, "elicit": wish.elicit}
     if place.startswith(_URL):
-        server = http(place, token=_token(name, wish.token_env), name=name, pins=pins, timeout=patience)
+        server = http(place, token=_token(name, wish.token_env), **used)
     else:
+        if wish.token_env is not None:
+            remedy = f"give a program its variables: --env {wish.token_env}"
+            raise Trouble("--token-env is for a server at a URL", remedy, code=WRONG_USE)
         env = {variable: secret_in(variable) for variable in wish.env}
-        server = stdio(*_words(place), env=env, name=name, pins=pins, timeout=patience)
+        server = stdio(*_words(place), env=env, **used)
     return server.prefix(f"{name}_") if name else server
 
 
@@ -110,6 +118,13 @@ def _token(name: str, token_env: str | None) -> str | None:
 
 
 def _pins(path: str | None) -> Pins | None:
+    if path is None:
+        return None
+    from fxai.cli.remembering import unwritable
     from fxai.mcp.pin import Pins
 
-    return None if path is None else Pins.file(path)
+    problem = unwritable(Path(path))
+    if problem is not None:
+        said = f"nothing can be pinned in {path}: {problem}"
+        raise Trouble(said, "name a file that can be written", code=WRONG_USE)
+    return Pins.file(path)

@@ -20,7 +20,7 @@ from returns.result import Failure
 from fxai.cli.offer import Offer
 from fxai.cli.opening import opened
 from fxai.cli.program import value_of
-from fxai.cli.trouble import Trouble, one_line
+from fxai.cli.trouble import Trouble, is_of_server, one_line
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen
@@ -137,7 +137,7 @@ def _failed(tool: Tool[Any, Any, Any], failure: Any) -> Any:
 
 def _declared(tool: Tool[Any, Any, Any], error: Any, encoded: Any) -> Trouble:
     """A failure that the tool declares; one of an MCP server says what it is in words."""
-    if type(error).__name__ in ("McpError", "McpToolError"):
+    if is_of_server(error):
         return Trouble(str(error), "", data={"type": "handler-failed", "name": tool.name, "failure": encoded})
     shown = encoded if isinstance(encoded, str) else msgspec.json.encode(encoded).decode()
     kind = "" if isinstance(error, str) else f"{type(error).__name__}: "

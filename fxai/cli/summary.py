@@ -11,7 +11,8 @@ from typing import Any, final
 import msgspec
 
 from fxai.cli.trouble import Trouble
-from fxai.messages.part import StreamPart
+from fxai.messages.part import AnyPart, StreamPart
+from fxai.messages.pending import Pending, pending_in
 from fxai.messages.usage import Usage
 
 __all__ = ["Record", "Summary"]
@@ -60,6 +61,7 @@ class Record:
         self.finish_reason: str | None = None
         self._in_turn = False
         self._text: list[str] = []
+        self._calls: list[AnyPart] = []
 
     def part(self, part: StreamPart) -> int:
         """Takes a part; gives the turn that it belongs to, from 1."""
@@ -69,11 +71,18 @@ class Record:
             self._text = []
         if part.type == "text-delta":
             self._text.append(part.delta)
+        elif part.type in ("tool-call", "tool-result", "tool-approval-request"):
+            self._calls.append(part)
         elif part.type == "finish":
             self._in_turn = False
             self.usage = self.usage + part.usage
             self.finish_reason = part.reason
         return self.turns
+
+    @property
+    def waiting(self) -> tuple[Pending, ...]:
+        """The calls that the run left open, where it ended so."""
+        return pending_in(self._calls) if self.finish_reason == "pending" else ()
 
     def summary(self, seconds: float, trouble: Trouble | None = None) -> Summary:
         """What it came to."""

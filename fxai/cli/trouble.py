@@ -28,6 +28,7 @@ __all__ = [
     "TERMINATED",
     "WRONG_USE",
     "Trouble",
+    "is_of_server",
     "one_line",
     "trouble_of",
 ]
@@ -89,6 +90,11 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
     return f"{line[: longest * 2 // 3]} … {line[-longest // 3 :]}"
 
 
+def is_of_server(failure: object) -> bool:
+    """Whether it is a failure of an MCP server or of one of its tools, whose text says all."""
+    return type(failure).__name__ in ("McpError", "McpToolError")  # none without its module, which others do without
+
+
 def trouble_of(cause: Cause[Any]) -> Trouble:
     """What a run that did not succeed stopped at: a failure, or else a defect."""
     for failure in cause.failures:
@@ -110,7 +116,7 @@ def _failed(failure: object) -> Trouble:
         return Trouble(said, "nothing of it was changed")
     if isinstance(failure, HandlerFailed):
         return Trouble(said, 'with failure_mode="return" the model reads the failure, and the run goes on')
-    if type(failure).__name__ in ("McpError", "CannotListen"):
+    if is_of_server(failure) or type(failure).__name__ == "CannotListen":
         return _of_mcp(failure)
     if isinstance(failure, InvalidResult):
         return Trouble(said, "correct the handler, or the type that the tool declares")
@@ -125,7 +131,7 @@ def _of_mcp(failure: Any) -> Trouble:
         return Trouble(str(failure), "")
     said = str(msgspec.structs.replace(failure, remedy="", stderr=""))
     heard = f"; its standard error ends: {one_line(failure.stderr, 300)}" if failure.stderr else ""
-    return Trouble(said + heard, failure.remedy)
+    return Trouble(said + heard, failure.remedy.replace("a longer timeout=", "it longer with --timeout SECONDS"))
 
 
 def _exceeded(failure: BudgetExceeded) -> Trouble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import sys
@@ -81,6 +82,57 @@ halting = scripted(["Let me ", delay(600), "think."], text("Here."))
 def talk(tmp_path: Path) -> Path:
     """A folder with agents to talk with."""
     (tmp_path / "talk.py").write_text(TALK)
+    return tmp_path
+
+
+ASKS = """
+import json
+import sys
+
+FORM = {"type": "object", "properties": {"many": {"type": "integer", "minimum": 1}}, "required": ["many"]}
+ASKED = {"message": "Drop how many?\\x1b[31m", "requestedSchema": FORM}
+
+
+def said(data):
+    print(json.dumps({"jsonrpc": "2.0", **data}), flush=True)
+
+
+def answered(method):
+    if method == "initialize":
+        about = {"name": "asks", "version": "1.0"}
+        return {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": about}
+    if method == "tools/list":
+        marked = {"readOnlyHint": True}
+        return {"tools": [{"name": "drop", "inputSchema": {"type": "object"}, "annotations": marked}]}
+    said({"id": "q", "method": "elicitation/create", "params": ASKED})
+    told = json.loads(sys.stdin.readline()).get("result")
+    return {"content": [{"type": "text", "text": "said " + json.dumps(told)}]}
+
+
+for line in sys.stdin:
+    asked = json.loads(line)
+    if asked.get("method") in ("initialize", "tools/list", "tools/call"):
+        said({"id": asked["id"], "result": answered(asked["method"])})
+    elif "method" in asked and "id" in asked:
+        said({"id": asked["id"], "error": {"code": -32601, "message": "there is no such method"}})
+"""
+
+DROPS = """
+from fxai import Agent, Layer
+from fxai.testing import ScriptedModel, call, text
+
+turns = [call("my_drop", {}), text("Done."), call("my_drop", {}), text("Again.")]
+agent = Agent.make("dropper", model=Layer.suspend(lambda: ScriptedModel.make(turns).layer))
+"""
+
+ASKING = ("--agent", "drops.py:agent", "--mcp", f"my={shlex.join([sys.executable, '-S', 'asks.py'])}")
+
+
+@pytest.fixture
+def asking(tmp_path: Path) -> Path:
+    """A folder with an agent, and a server that asks the person for something in the middle of a call."""
+    (tmp_path / "asks.py").write_text(ASKS)
+    (tmp_path / "drops.py").write_text(DROPS)
     return tmp_path
 
 
@@ -282,6 +334,57 @@ def test_the_end_of_the_terminal_leaves_nothing(talk: Path, number: int, code: i
 
     assert ended == code
     assert (talk / "journal.txt").read_text() == ("acquired released closed " if answering else "closed ")
+
+
+# ---- what a server asks
+
+
+def test_a_person_fills_in_what_a_server_asks_for(asking: Path) -> None:
+    """The server's name and words are shown; a field that does not fit is asked for again; the call then goes on."""
+    with Terminal("chat", *ASKING, cwd=asking) as terminal:
+        terminal.until("> ")
+        terminal.type("Drop it\n")
+        shown = terminal.until("many (integer): ")
+        terminal.type("0\n")
+        again = terminal.until("many (integer): ")
+        terminal.type("3\n")
+        terminal.until('said {"action": "accept", "content": {"many": 3}}', "> ")
+        terminal.type("Again\n")
+        terminal.until("many (integer): ")
+        terminal.type("\n")
+        terminal.until('said {"action": "decline"}', "> ")
+        terminal.type("\x04")
+        code = terminal.ended()
+
+    assert "  ? the server my asks: Drop how many? [31m\n" in shown
+    assert "expected integer at least 1, found integer 0\n" in again
+    assert code == 0
+
+
+def test_ctrl_c_in_a_form_stops_the_turn(asking: Path) -> None:
+    """In place of an answer to a server, Ctrl-C stops the turn; the chat goes on."""
+    with Terminal("chat", *ASKING, cwd=asking) as terminal:
+        terminal.until("> ")
+        terminal.type("Drop it\n")
+        terminal.until("many (integer): ")
+        terminal.type("\x03")
+        terminal.until("stopped; the conversation is as it was before\n", "> ")
+        terminal.type("/history\n")
+        terminal.until("nothing was said yet", "> ")
+        terminal.type("\x04")
+        code = terminal.ended()
+
+    assert code == 0
+
+
+@pytest.mark.parametrize("verb", ["chat", "run"])
+def test_where_nobody_sits_a_server_is_refused(asking: Path, verb: str) -> None:
+    """Piped in, and in a run, what a server asks of the person is refused: the call goes on without."""
+    asked = command(verb, *ASKING)
+    done = subprocess.run(asked, cwd=asking, env=environment(), input=b"Drop it\n3\n", capture_output=True, check=False)
+
+    assert b"drop said null" in done.stdout
+    assert b"How many" not in done.stdout
 
 
 # ---- without a terminal

@@ -211,6 +211,14 @@ def test_a_program_is_given_the_variables_that_are_named(fxai: Run, monkeypatch:
     )
 
 
+def test_a_token_is_for_an_address(fxai: Run) -> None:
+    """A program is given no token: one line says how it is given variables."""
+    ended = fxai("mcp", "tools", "--token-env", "PATH", PLAIN)
+
+    assert ended.err == "fxai: --token-env is for a server at a URL; give a program its variables: --env PATH\n"
+    assert (ended.code, ended.out) == (2, "")
+
+
 def test_approvals_need_a_file(fxai: Run) -> None:
     """Without --pins there is nowhere to keep what was approved."""
     ended = fxai("mcp", "tools", "--approve-all", PLAIN)
@@ -233,12 +241,12 @@ def test_other_commands_take_a_server_as_their_target(fxai: Run) -> None:
 def test_an_agent_has_the_tools_of_a_server(fxai: Run) -> None:
     """In a chat the server is open from turn to turn; when it dies, the model is told, and the chat goes on."""
     chosen = ("--agent", "served.py:agent", "--layer", "served.py:model", "--mcp", f"my={PLAIN}")
-    ended = fxai("chat", *chosen, "--json", piped="When?\nLeave\nWell?\n")
+    ended = fxai("chat", *chosen, "--json", "--yes", piped="When?\nLeave\nWell?\n")
     lines = [json.loads(line) for line in ended.out.splitlines()]
     results = [each for each in lines if each["type"] == "tool-result"]
 
     assert results[0]["result"] == {"zone": "UTC", "hour": 12}
-    assert results[1]["is_failure"]
+    assert results[1]["result"]["type"] == "mcp-error"
     assert [each["answer"] for each in lines if each["type"] == "done"] == ["Noon.", "Gone.", "Yes."]
 
 
@@ -247,6 +255,47 @@ def test_a_run_has_the_tools_of_a_server(fxai: Run) -> None:
     chosen = ("--agent", "served.py:agent", "--layer", "served.py:model", "--mcp", f"my={PLAIN}")
 
     assert fxai("run", "-q", *chosen, "When?") == (0, "Noon.\n", "")
+
+
+def test_a_tool_that_is_not_marked_read_only_waits(fxai: Run) -> None:
+    """In a chat it is asked about and runs when that is approved; the marked one runs unasked."""
+    chosen = ("--agent", "served.py:agent", "--layer", "served.py:model", "--mcp", f"my={PLAIN}", "--json")
+    asked, denied = (
+        [json.loads(line) for line in fxai("chat", *chosen, piped=f"When?\nLeave\n{said}\n").out.splitlines()]
+        for said in ("/approve", "/deny")
+    )
+
+    assert [each["name"] for each in asked if each["type"] == "question"] == ["my_leave"]
+    assert [
+        [each["result"].get("type") for each in lines if each["type"] == "tool-result"] for lines in (asked, denied)
+    ] == [
+        [None, "mcp-error"],
+        [None, "execution-denied"],
+    ]
+
+
+def test_a_run_ends_where_such_a_tool_is_called(fxai: Run) -> None:
+    """`fxai run` can ask nobody: it ends with 1 and names --yes, with which the tool is called."""
+    Path("served.py").write_text(SERVED.replace('call("my_clock", {"zone": "UTC"}), text("Noon."), ', ""))
+    chosen = ("--agent", "served.py:agent", "--layer", "served.py:model", "--mcp", f"my={PLAIN}", "Go")
+    ended, called = fxai("run", *chosen), fxai("run", "-y", *chosen)
+
+    assert ended.err == (
+        "fxai: nobody is here to approve the call of my_leave {}; "
+        "fxai chat asks before it runs, and --yes runs the tools of --mcp unasked\n"
+    )
+    assert "  ? my_leave waits to be approved\n" in ended.out
+    assert "calling 'leave': its program ended" in called.out
+    assert (ended.code, called.code) == (1, 0)
+
+
+def test_an_agent_says_itself_what_of_its_own_is_asked_about(fxai: Run) -> None:
+    """--yes is for the servers' tools: a call of the agent's own that asks for approval still waits."""
+    targets = Path(__file__).parents[2] / "unit" / "cli" / "chat_targets.py"
+    chosen = ("--agent", f"{targets}:agent", "--layer", f"{targets}:asks", "--mcp", PLAIN)
+    ended = fxai("run", "--yes", *chosen, "Wipe a")
+
+    assert ended.err == 'fxai: nobody is here to approve the call of wipe "a"; fxai chat asks before it runs\n'
 
 
 def test_two_servers_with_a_tool_of_one_name_need_names(fxai: Run) -> None:
@@ -347,7 +396,7 @@ def test_tools_are_served_over_http_to_who_has_the_token(fxai: Run, tmp_path: Pa
 
     assert said.startswith("fxai: listening on http://127.0.0.1:")
     assert (called.code, called.out) == (0, named.out)
-    assert json.loads(called.out)["content"][0]["text"] == "3"
+    assert called.out == "3\n"
     assert refused.code == 1
     assert refused.err.count("\n") == 1
     assert serving.returncode == 143

@@ -53,8 +53,9 @@ def command(*arguments: str) -> list[str]:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment with the package in it, and with nothing that asks for colour."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "NO_COLOR", "TERM")}
+    """The environment with the package in it, and with nothing that asks for colour or says how wide a terminal is."""
+    told = ("FORCE_COLOR", "NO_COLOR", "TERM", "COLUMNS", "LINES")
+    kept = {name: value for name, value in os.environ.items() if name not in told}
     return {**kept, "PYTHONPATH": str(ROOT), **more}
 
 

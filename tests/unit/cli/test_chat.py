@@ -105,7 +105,7 @@ def test_commands_are_not_for_the_model(chat: Run) -> None:
     kinds = [each for each in objects(ended) if "turn" not in each]
 
     assert [each["type"] for each in kinds] == ["help", "tools", "done", "history", "cleared", "history", "done"]
-    assert [each["name"] for each in kinds[1]["tools"]] == ["wipe", "snap", "weigh"]
+    assert {each["name"]: each["asks"] for each in kinds[1]["tools"]} == {"wipe": True, "snap": False, "weigh": False}
     assert [message["role"] for message in kinds[3]["messages"]] == ["user", "assistant"]
     assert kinds[5]["messages"] == []
     assert told() == [["system", "user"], ["system", "user"]]
@@ -116,7 +116,7 @@ def test_people_read_the_same(chat: Run) -> None:
     ended = chat("talks", piped="/help\n/tools\nHello\n/history\n/clear\n/history\n")
 
     assert "/clear" in ended.out
-    assert "  wipe   Wipes a disk.\n" in ended.out
+    assert "  wipe   asks first  Wipes a disk.\n  snap   \n" in ended.out
     assert "  user: Hello\n  assistant: one\n  what was said is forgotten\n  nothing was said yet\n" in ended.out
 
 
@@ -181,6 +181,18 @@ def test_people_see_what_would_run(chat: Run) -> None:
     ended = chat("asks", piped="Wipe a\n/approve\n")
 
     assert '  ? wipe waits to be approved\n    "a"\n  ← wipe a is empty\n  Done.\n' in ended.out
+
+
+def test_a_run_ends_where_a_call_waits(fxai: Run) -> None:
+    """Nobody can be asked in `fxai run`: it ends with 1 and says which call waits, and of whom."""
+    kept, theirs = (
+        fxai("run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:{layer}", "Go") for layer in ("asks", "wants")
+    )
+
+    assert "  ? wipe waits to be approved\n" in kept.out
+    assert kept.err == 'fxai: nobody is here to approve the call of wipe "a"; fxai chat asks before it runs\n'
+    assert theirs.err == 'fxai: somebody else is to run weigh "a"; fxai chat asks for the result\n'
+    assert (kept.code, theirs.code) == (1, 1)
 
 
 # ---- agents
@@ -295,6 +307,12 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["--rounds", "0"], 2, "0 is not in the range x>=1; fxai chat --help"),
     (["--mcp", ""], 2, "no MCP server is named; give a command such as"),
     (["--mcp", "a 'b"], 2, "is no command: No closing quotation"),
+    (["--yes"], 2, "--yes is for the servers of --mcp; name one, or leave it out"),
+    (["--env", "HOME"], 2, "--env is for the servers of --mcp"),
+    (["--pins", "pins.json"], 2, "--pins is for the servers of --mcp"),
+    (["--timeout", "5"], 2, "--timeout is for the servers of --mcp"),
+    (["--pins", "no/where", "--mcp", "x"], 2, "nothing can be pinned in no/where: there is no folder no; name a file"),
+    (["--pins", ".", "--mcp", "x"], 2, "nothing can be pinned in .: it is no file; name a file"),
     (["Hello"], 2, "unexpected extra argument (Hello); fxai chat --help"),
 ]
 

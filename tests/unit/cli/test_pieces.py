@@ -3,18 +3,32 @@
 from __future__ import annotations
 
 import io
+import threading
 
 import pytest
 from returns.result import Failure
 from typing_extensions import override
 
+from fxai.cli.background import Background
 from fxai.cli.loading import Loading, Stage
 from fxai.cli.piped import piped
 from fxai.cli.screen import Screen
-from fxai.cli.trouble import one_line
+from fxai.cli.trouble import Trouble, one_line
 from fxai.cli.waiting import Waiting
 from fxai.effects import fx
-from fxai.messages import AiError, Finish, ModelUnavailableError, TextDelta, TextEnd, TextStart, ToolResult
+from fxai.messages import (
+    AiError,
+    Finish,
+    ModelUnavailableError,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
+    ToolResult,
+)
 from fxai.models import LanguageModel
 from fxai.providers.by_name import from_name, known
 
@@ -101,6 +115,51 @@ def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None
 
     assert max(map(len, lines)) <= 30
     assert " ".join(" ".join(lines).split()) == f"Turn 1 {words} ← tool {words}"
+
+
+def test_a_mended_call_is_shown_beside_the_broken_one() -> None:
+    """A call that was repaired has the id of the one that it stands for, and is a line of its own."""
+    stdout = io.StringIO()
+    screen = Screen(stdout)
+    broken = (ToolParamsStart("c", "add"), ToolParamsDelta("c", '{"a": 1'), ToolParamsEnd("c"))
+    called = (ToolCall("c", "add", None, params_text='{"a": 1'), ToolCall("c", "add", {"a": 1}, repaired=True))
+    for part in (*broken, *called, Finish("tool-calls"), ToolCall("c", "sub", {})):
+        screen.part(part, 1)
+
+    assert stdout.getvalue().splitlines()[1:] == ['  → add {"a": 1', '  → add {"a": 1}  (mended)', "  → sub {}"]
+
+
+def test_this_thread_is_asked_by_a_program_in_the_background() -> None:
+    """What it says is the program's value; what it raises is the program's, and ends nothing else."""
+
+    def fail() -> int:
+        raise ValueError("no such thing")
+
+    with Background() as background:
+        where = background.value_of(background.here(threading.current_thread))
+        failed = background.value_of(background.here(fail).catch_cause(lambda cause: fx.succeed(cause.squash())))
+        after = background.value_of(fx.succeed(3))
+
+    assert where is threading.current_thread()
+    assert isinstance(failed, ValueError)
+    assert after == 3
+
+
+def test_a_question_that_nobody_waits_for_is_not_asked() -> None:
+    """Where two are asked at once and the first ends the program, the second is never asked; the next program runs."""
+    asked: list[int] = []
+
+    def leave() -> None:
+        asked.append(1)
+        raise Trouble("enough", "")
+
+    with Background() as background:
+        both = fx.for_each([leave, lambda: asked.append(2)], background.here, concurrency=None)
+        with pytest.raises(Trouble, match="enough"):
+            background.value_of(both)
+        after = background.value_of(fx.succeed(3))
+
+    assert (asked, after) == ([1], 3)
 
 
 def test_a_line_stays_one_and_is_cut_in_the_middle() -> None:
