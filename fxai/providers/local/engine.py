@@ -11,7 +11,6 @@ between two pieces of its prompt. What goes wrong is a `LocalFailure` with its r
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import shutil
 import sys
@@ -32,12 +31,11 @@ from fxai.messages.reason import (
     InternalProviderError,
     InvalidRequestError,
     ModelUnavailableError,
-    Reason,
-    UnsupportedSchemaError,
 )
 from fxai.messages.usage import Usage
-from fxai.providers.local.failure import LocalFailure
+from fxai.providers.local.failure import LocalFailure, not_embedded, refused
 from fxai.providers.local.gguf import Description, read_description
+from fxai.providers.local.repetition import Unrepeated
 from fxai.providers.local.weights import Heard, Progress
 
 __all__ = ["Completed", "Completion", "Engine", "Pooling", "Setting", "Spoken"]
@@ -75,7 +73,8 @@ class Completion(msgspec.Struct, frozen=True):
     """A text to go on with.
 
     ``prompt`` is a text, or the messages of a chat for the model's own template. ``most`` tokens at most are written,
-    within ``grammar`` if there is one, until one of ``stop``.
+    within ``grammar`` if there is one, until one of ``stop``. With ``once`` it ends, by itself, where it would repeat
+    what it said.
     """
 
     prompt: str | tuple[tuple[str, str], ...]
@@ -84,6 +83,7 @@ class Completion(msgspec.Struct, frozen=True):
     stop: tuple[str, ...] = ()
     temperature: float = 0.0
     seed: int | None = None
+    once: bool = False
 
 
 @final
@@ -190,7 +190,7 @@ class Engine:
                 if self._closed:
                     raise LocalFailure(InternalProviderError(description="the model was released meanwhile"))
                 if "error" in said:
-                    raise LocalFailure(_not_embedded(said["error"], self.setting.context))
+                    raise LocalFailure(not_embedded(said["error"], self.setting.context))
                 vectors.append(said["data"][0]["embedding"])
                 usage += Usage(input_tokens=said["usage"]["prompt_tokens"])
         return vectors, usage
@@ -210,7 +210,7 @@ class Engine:
                 self._idle.notify_all()
 
     def _run(self, task: Completion, spoken: Spoken | None) -> Completed:
-        hearing = _Hearing(self, spoken)
+        hearing = _Hearing(self, spoken, Unrepeated() if task.once else None)
         if isinstance(task.prompt, str):
             self._held[0].handle_completions({"prompt": task.prompt, **_options(task)}, hearing)
         else:
@@ -228,9 +228,10 @@ class Engine:
 class _Hearing:
     """What llama.cpp calls with each piece of a reply; it must not raise, and stops the reply by returning True."""
 
-    def __init__(self, engine: Engine, spoken: Spoken | None) -> None:
+    def __init__(self, engine: Engine, spoken: Spoken | None, new: Unrepeated | None) -> None:
         self.engine = engine
         self.spoken = spoken
+        self.new = new
         self.texts: list[str] = []
         self.last: Mapping[str, Any] = {}
         self.ended: str | None = None
@@ -249,16 +250,22 @@ class _Hearing:
             delta: dict[str, Any] = choice.get("delta") or {}
             text: str = choice.get("text") or delta.get("content") or ""
             self.ended = choice.get("finish_reason") or self.ended
-            if text:
-                self.texts.append(text)
-                if self.spoken is not None:
-                    from_thread.run_sync(self.spoken, text)
+            self._say(text if self.new is None else self.new.take(text))
+        if self.new is not None and self.new.ended and self.ended is None:
+            self.last, self.ended = {"usage": _counted(chunk["timings"])}, "stop"
+            return True
         return "error" in chunk
 
+    def _say(self, text: str) -> None:
+        if text:
+            self.texts.append(text)
+            if self.spoken is not None:
+                from_thread.run_sync(self.spoken, text)
+
     def completed(self, task: Completion, context: int) -> Completed:
-        """The whole of it. Raises `LocalFailure` where it is not whole."""
+        """The whole of it; what was held back is said first. Raises `LocalFailure` where it is not whole."""
         if "error" in self.last:
-            raise LocalFailure(_refused(self.last["error"]))
+            raise LocalFailure(refused(self.last["error"]))
         told = self.last.get("usage")
         if self.engine.closing or told is None or self.ended is None:
             raise LocalFailure(InternalProviderError(description="the model broke off in the middle of its answer"))
@@ -268,7 +275,20 @@ class _Hearing:
         if self.ended == "length" and told["completion_tokens"] < task.most:
             said = "it filled while the answer was written; allow a larger context, or ask for less"
             raise LocalFailure(ContextOverflowError(tokens=told["total_tokens"], limit=context, description=said))
+        self._say("" if self.new is None else self.new.rest())
         return Completed("".join(self.texts), "length" if self.ended == "length" else "stop", usage)
+
+
+def _counted(timings: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reply took that was stopped before llama.cpp said so itself."""
+    cached, wrote = timings["cache_n"], timings["predicted_n"]
+    read = timings["prompt_n"] + cached
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": wrote,
+        "total_tokens": read + wrote,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
 
 
 def _options(task: Completion) -> dict[str, Any]:
@@ -280,33 +300,13 @@ def _options(task: Completion) -> dict[str, Any]:
         "stream_options": {"include_usage": True},
         "return_progress": True,
         "cache_prompt": True,
+        "timings_per_token": task.once,
     }
     if task.grammar is not None:
         options["grammar"] = task.grammar
     if task.seed is not None:
         options["seed"] = task.seed
     return options
-
-
-def _refused(error: Mapping[str, Any]) -> Reason:
-    """The reason of an error that llama.cpp reports."""
-    said = str(error.get("message", error))
-    if error.get("type") == "exceed_context_size_error":
-        return ContextOverflowError(tokens=error.get("n_prompt_tokens"), limit=error.get("n_ctx"), description=said)
-    if "grammar" in said:
-        return UnsupportedSchemaError(description=f"llama.cpp refused the grammar: {said}")
-    if error.get("code") == 400:
-        return InvalidRequestError(description=said)
-    return InternalProviderError(description=said, status=error.get("code"))
-
-
-def _not_embedded(error: Mapping[str, Any], context: int) -> Reason:
-    """The reason why a text has no vector."""
-    said = str(error.get("message", error))
-    long = re.search(r"input \((\d+) tokens\) is too large", said)
-    if long is None:
-        return _refused(error)
-    return ContextOverflowError(int(long[1]), context, "embed it in pieces, or allow a larger context")
 
 
 def _load(path: Path, setting: Setting, heard: Heard | None) -> tuple[Any, Description, Path | None]:

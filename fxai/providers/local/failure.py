@@ -10,11 +10,19 @@ Context window full, room for 2048
 
 from __future__ import annotations
 
-from typing import final
+import re
+from collections.abc import Mapping
+from typing import Any, final
 
-from fxai.messages.reason import Reason
+from fxai.messages.reason import (
+    ContextOverflowError,
+    InternalProviderError,
+    InvalidRequestError,
+    Reason,
+    UnsupportedSchemaError,
+)
 
-__all__ = ["LocalFailure"]
+__all__ = ["LocalFailure", "not_embedded", "refused"]
 
 
 @final
@@ -24,3 +32,24 @@ class LocalFailure(Exception):
     def __init__(self, reason: Reason) -> None:
         super().__init__(str(reason))
         self.reason = reason
+
+
+def refused(error: Mapping[str, Any]) -> Reason:
+    """The reason of an error that llama.cpp reports."""
+    said = str(error.get("message", error))
+    if error.get("type") == "exceed_context_size_error":
+        return ContextOverflowError(tokens=error.get("n_prompt_tokens"), limit=error.get("n_ctx"), description=said)
+    if "grammar" in said:
+        return UnsupportedSchemaError(description=f"llama.cpp refused the grammar: {said}")
+    if error.get("code") == 400:
+        return InvalidRequestError(description=said)
+    return InternalProviderError(description=said, status=error.get("code"))
+
+
+def not_embedded(error: Mapping[str, Any], context: int) -> Reason:
+    """The reason why a text has no vector."""
+    said = str(error.get("message", error))
+    long = re.search(r"input \((\d+) tokens\) is too large", said)
+    if long is None:
+        return refused(error)
+    return ContextOverflowError(int(long[1]), context, "embed it in pieces, or allow a larger context")

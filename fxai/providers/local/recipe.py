@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, final
 
 import msgspec
 
 from fxai.providers.local.conversation import Call, Conversation, Exchange
 from fxai.providers.local.form import members
+from fxai.providers.local.rendering import rendered
 
 __all__ = ["Offer", "answering", "choosing", "filling", "no_tool", "prose", "structuring", "talking"]
 
@@ -38,6 +39,16 @@ _ANSWERED: Final = (
     Exchange("What does the note say?", (Call("", "open_note", None, "buy milk"),), "The note says: buy milk."),
     Exchange(
         "How is the weather in Rome?", (Call("", "weather", None, "31 C, sunny"),), "It is 31 C and sunny in Rome."
+    ),
+    Exchange(
+        "When does the next bus leave?",
+        (Call("", "departures", None, "line: 12; destination: Harbour; departs: 14:05; platform: 3"),),
+        "It leaves at 14:05.",
+    ),
+    Exchange(
+        "Which books do you have?",
+        (Call("", "books", None, "found: 2; books: title Emma, author Austen; books: title Ulysses, author Joyce"),),
+        "The books are Emma and Ulysses.",
     ),
 )
 _FAILED: Final = Exchange(
@@ -171,7 +182,7 @@ def prose(talk: Conversation) -> tuple[tuple[str, str], ...]:
 
 
 def _answered(exchange: Exchange) -> str:
-    results = "".join(_result(call) for call in exchange.calls)
+    results = "".join(_result(call, rendered) for call in exchange.calls)
     end = f" {_line(exchange.answer)}\n\n" if exchange.answer else ""
     return f"Request: {_line(exchange.request)}\n{results}Answer:{end}"
 
@@ -181,9 +192,9 @@ def _talked(exchange: Exchange) -> str:
     return f"User: {_line(exchange.request)}\nAssistant:{end}"
 
 
-def _result(call: Call) -> str:
+def _result(call: Call, shown: Callable[[str], str] = str) -> str:
     kind = "Failure" if call.is_failure else "Result"
-    text = call.result if call.result is not None else "not known yet"
+    text = shown(call.result) if call.result is not None else "not known yet"
     short = text if len(text) <= _LONGEST_RESULT else text[:_LONGEST_RESULT] + " …"
     return f"{kind} of {call.name}: {_line(short)}\n"
 

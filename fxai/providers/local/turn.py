@@ -236,7 +236,7 @@ class Turn:
             task = Completion(recipe.prose(self.talk), most, None, self.request.stop, temperature)
         else:
             line = recipe.answering(self.talk) if self.talk.current.calls else recipe.talking(self.talk)
-            task = Completion(line, most, _ONE_LINE, ("\n", *self.request.stop), temperature)
+            task = Completion(line, most, _ONE_LINE, ("\n", *self.request.stop), temperature, once=True)
         return await self._complete(task, _stripped(speaking))
 
     def _fit(self) -> None:

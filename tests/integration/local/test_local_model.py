@@ -221,6 +221,20 @@ def test_text_streams_and_options_are_honoured(asking: Asking) -> None:
     assert [warning.subject for warning in warned.warnings] == ["reasoning", "parallel_tool_calls"]
 
 
+def test_an_answer_ends_where_it_would_repeat_itself(portal: BlockingPortal, engine: Engine) -> None:
+    """What the model would say until its tokens run out it says once; the reason is stop, and what it took is told."""
+    prompt = "The rye costs 4. The rye costs 4. The rye costs 4. The rye costs 4. The rye costs 4."
+    endless = portal.call(engine.complete, Completion(prompt, most=60))
+    pieces: list[str] = []
+    once = portal.call(engine.complete, Completion(prompt, most=60, once=True), pieces.append)
+
+    assert endless.text.count("The rye costs 4.") > 3
+    assert once.text == "".join(pieces) == " The rye costs 4."
+    assert once.ended == "stop"
+    assert once.usage.input_tokens == endless.usage.input_tokens
+    assert 0 < (once.usage.output_tokens or 0) < 20
+
+
 def test_a_call_that_is_cut_is_no_call(asking: Asking) -> None:
     """Parameters that `max_tokens` cuts are streamed and finish with length; nothing can be run."""
     exit_ = asking.run(asking.model.ask_stream(ModelRequest(Prompt.make("Add 1 and 2"), TOOLS, max_tokens=3)).collect())

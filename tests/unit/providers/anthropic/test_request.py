@@ -243,7 +243,17 @@ def test_parameters_are_an_object(call: ToolCallPart, given: dict[str, Any]) -> 
         ),
         (
             [{"type": "image", "media_type": "image/bmp", "data": "aGk="}],
-            '[{"type":"image","media_type":"image/bmp","data":"aGk="}]',
+            [
+                {
+                    "type": "text",
+                    "text": "(the file, image/bmp, 2 bytes, is left out: this model is not shown such files)",
+                }
+            ],
+        ),
+        ([{"type": "text", "text": ""}, {"type": "text", "text": "a"}], [{"type": "text", "text": "a"}]),
+        (
+            [{"type": "file", "media_type": "image/png", "data": "-"}],
+            '[{"type":"file","media_type":"image/png","data":"-"}]',
         ),
         ([{"type": "text", "text": "a"}, 5], '[{"type":"text","text":"a"},5]'),
     ],

@@ -15,6 +15,7 @@ from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.gguf import describe
 from fxai.providers.local.narrowing import narrowed
 from fxai.providers.local.recipe import Offer, answering, choosing, filling, prose, structuring, talking
+from fxai.providers.local.rendering import rendered
 from fxai.providers.local.turn import Wanted
 
 WEATHER = Offer(
@@ -112,6 +113,38 @@ def test_answers_are_made_from_results() -> None:
     assert "Request: Q?\nFailure of weather: no such city at all\nResult of weather: xxx" in prompt
     assert prompt.endswith(" …\nAnswer:")
     assert len(prompt) < 2500
+
+
+def test_answers_are_made_from_values_with_their_keys() -> None:
+    """JSON is shown to the model as values with their keys where it answers in words, and as it is for structure."""
+    made = ToolResultPart("1", "book", {"result": {"id": 7, "paid": True, "note": None}})
+    call = AssistantMessage.make(ToolCallPart("1", "book", {}))
+    talk = conversation((UserMessage.make("Q?"), call, ToolMessage.make(made)))
+
+    assert "Result of book: id: 7; paid: yes\n" in answering(talk)
+    assert 'Result of book: {"result": {"id": 7, "paid": true, "note": null}}\n' in structuring(talk)
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        ("3.5 degrees, snow", "3.5 degrees, snow"),
+        ("42", "42"),
+        ('{"a": 1, "b": [], "c": "", "d": null, "e": false}', "a: 1; e: no"),
+        ('{"seats": {"free": 17, "sold": 3}, "train": "IC 4"}', "seats free: 17; seats sold: 3; train: IC 4"),
+        ('{"found": 2, "days": ["Mon", "Tue"]}', "found: 2; days: Mon, Tue"),
+        ('[{"name": "ann", "age": null}, {"name": "bob", "age": 3}]', "name ann; name bob, age 3"),
+        ('{"rows": [["rye", 4], ["oat", 6]], "all": true}', "rows: rye, 4; rows: oat, 6; all: yes"),
+        ('"{\\"result\\": \\"{\\\\\\"a\\\\\\": 1, \\\\\\"b\\\\\\": 2}\\"}"', "a: 1; b: 2"),
+        ('{"a": {"b": {"c": {"d": {"e": {"f": {"g": 1}}}}}}, "z": 1}', 'a b c d e f: {"g": 1}; z: 1'),
+        ("{broken", "{broken"),
+        ("[]", "[]"),
+        ("[" * 100_000, "[" * 100_000),
+    ],
+)
+def test_results_are_shown_by_their_values(result: str, shown: str) -> None:
+    """Keys and values without what is empty, through wrappers; what is no object and no list stays as it came."""
+    assert rendered(result) == shown
 
 
 def test_talk_and_structure_hold_instructions_and_history() -> None:

@@ -169,6 +169,34 @@ def test_files_that_a_wire_does_not_take_are_found_before_the_request(api: Api, 
     assert isinstance(raised.value.reason, InvalidUserInputError)
 
 
+def test_a_file_that_is_not_taken_is_a_note_in_a_result() -> None:
+    """What a tool gave ends no run: in place of a sound, a film or bytes of any kind stands a note, and a warning."""
+    files = [
+        {"type": "file", "media_type": kind, "data": "aGk="} for kind in ("video/mp4", "image/x-any", "audio/flac")
+    ]
+    turn = _turn(ToolResultPart("c1", "search.all", [{"type": "text", "text": "See:"}, *files]))
+    note = "(the file, video/mp4, 2 bytes, is left out: this model is not shown such files)"
+
+    texts = [one["text"] for one in _items(*turn)[-1]["output"]]
+    answer = _messages(*turn)[-1]
+
+    assert texts[:2] == ["See:", note]
+    assert len(texts) == 4
+    assert answer["role"] == "tool"
+    assert answer["content"].splitlines() == texts
+    assert len([one for one in _sent(*turn).warnings if "that a tool gave" in one.message]) == 3
+    assert "aGk=" not in str(_items(*turn)) + str(_messages(*turn))
+
+
+def test_a_list_of_texts_goes_as_texts() -> None:
+    """On Responses several texts are as many; on Chat Completions, which takes one text, they are JSON."""
+    result = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    turn = _turn(ToolResultPart("c1", "search.all", result))
+
+    assert _items(*turn)[-1]["output"] == [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "b"}]
+    assert _messages(*turn)[-1]["content"] == '[{"type":"text","text":"a"},{"type":"text","text":"b"}]'
+
+
 def test_a_files_result_goes_as_content() -> None:
     """A result that holds a file is content on Responses; on Chat Completions the file follows as the user's."""
     result = [{"type": "text", "text": "See:"}, {"type": "file", "media_type": "image/png", "data": "aGk="}]
