@@ -25,7 +25,7 @@ import click
 
 from fxai.cli.trouble import PIPE_CLOSED, Trouble
 
-__all__ = ["ended", "stop", "warnings_on", "writable"]
+__all__ = ["ended", "errors_only", "stop", "warnings_on", "writable"]
 
 
 def ended(
@@ -71,6 +71,18 @@ def warnings_on(stderr: TextIO) -> Generator[None]:
     finally:
         log.removeHandler(handler)
         log.propagate = before
+
+
+@contextmanager
+def errors_only(logger: str) -> Generator[None]:
+    """Has a logger say nothing that is less than an error, while the block lasts."""
+    log = logging.getLogger(logger)
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def stop(trouble: Trouble, stderr: TextIO, *, debug: bool) -> NoReturn:

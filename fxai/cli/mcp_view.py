@@ -9,11 +9,11 @@ True
 
 from __future__ import annotations
 
-import logging
 from typing import Any, TextIO, final
 
 import msgspec
 
+from fxai.cli.ending import errors_only
 from fxai.cli.offer import Offer
 from fxai.cli.overview import overview_data, show_overview
 from fxai.cli.program import value_of
@@ -83,8 +83,7 @@ def show_server(
         Trouble: it cannot be opened, or a tool is not held back that is to be approved.
     """
     server = server_named(target, wish)
-    logging.getLogger("fxai.mcp").setLevel(logging.ERROR)  # what is held back is said below, once
-    with Waiting(err, f"opening {server.name}"):
+    with Waiting(err, f"opening {server.name}"), errors_only("fxai.mcp"):  # what is held back is said below, once
         listing = value_of(fx.scoped(_listed(server, approve, approve_all)))
     if as_json:
         out.write(msgspec.json.encode(listing.to_data(target), enc_hook=str).decode() + "\n")
