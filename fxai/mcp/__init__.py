@@ -17,8 +17,8 @@ from fxai.mcp.elicitation import ElicitAnswer, Elicitation
 from fxai.mcp.failure import McpCallError, McpError, McpToolError
 from fxai.mcp.limit import McpLimits
 from fxai.mcp.pin import Pins
-from fxai.mcp.server import ToolServer, http_app, serve_http, serve_stdio
-from fxai.mcp.server_option import CannotListen, Defect, HttpOptions, HttpServerOptions, ServerOptions
+from fxai.mcp.server.option import CannotListen, Defect, HttpOptions, HttpServerOptions, ServerOptions
+from fxai.mcp.server.tool_server import ToolServer, http_app, serve_http, serve_stdio
 
 __all__ = [
     "CannotListen",

@@ -49,7 +49,8 @@ class ClientOptions(TypedDict, total=False):
     timeout: float
     """Seconds for it to answer when it is opened, and for a listing of its tools; 30 by default."""
     call_timeout: float | None
-    """Seconds for a call, 300 by default; the server is told that a call was cancelled. None: no limit."""
+    """Seconds for a call, 300 by default, without the time that `elicit` takes to answer; the server is told that a
+    call was cancelled. None: no limit."""
     mode: Mode
     """How the protocol is agreed on; `"auto"`, the default, speaks to servers of every version."""
     pins: Pins | None
@@ -84,6 +85,9 @@ def stdio(
         grace: seconds that it has to end by itself when it is closed, and again when it is asked to terminate, before
             it is killed. What it started ends with it, on POSIX systems.
         options: see `ClientOptions`.
+
+    Raises:
+        ValueError: an option has a value that it cannot have.
     """
     place = None if cwd is None else os.fspath(cwd)
     return _made(Program(command, args, place, Concealed(dict(env or {})), grace), options)
@@ -105,7 +109,7 @@ def http(
         options: see `ClientOptions`.
 
     Raises:
-        ValueError: the address is none of `http` or `https`.
+        ValueError: the address is none of `http` or `https`, or an option has a value that it cannot have.
     """
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url!r} is no address of http or https; a program is `mcp.stdio(command, …)`")

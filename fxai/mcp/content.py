@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -13,7 +14,7 @@ import msgspec
 
 from fxai.schema.data import is_listed
 
-__all__ = ["content_text", "result_value", "shown_content"]
+__all__ = ["content_text", "result_value", "shown_content", "without_data"]
 
 
 def result_value(content: Sequence[Mapping[str, Any]], structured: Any, *, is_structured: bool) -> Any:
@@ -31,6 +32,16 @@ def result_value(content: Sequence[Mapping[str, Any]], structured: Any, *, is_st
 def content_text(content: Sequence[Mapping[str, Any]]) -> str:
     """The texts among content blocks, a line each."""
     return "\n".join(str(block.get("text", "")) for block in content if block.get("type") == "text")
+
+
+def without_data(block: Mapping[str, Any]) -> dict[str, Any]:
+    """The block without the bytes that it holds, of which it says how many characters of base64 they were."""
+    resource = block.get("resource")
+    if isinstance(resource, Mapping):
+        return {**block, "resource": without_data(cast("Mapping[str, Any]", resource))}
+    held = {name: len(block[name]) for name in ("data", "blob") if isinstance(block.get(name), str)}
+    left_out = {name: f"({size} characters of base64, left out)" for name, size in held.items()}
+    return {**block, **left_out}
 
 
 def shown_content(value: Any) -> Any:
@@ -79,8 +90,25 @@ def _part(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _file(media_type: Any, data: Any, name: Any) -> dict[str, Any]:
-    part = {"type": "file", "media_type": media_type or "application/octet-stream", "data": data}
+    kind = media_type if isinstance(media_type, str) and media_type else "application/octet-stream"
+    sound = _base64(data)
+    if sound is None:
+        return {"type": "text", "text": f"(a file of type {kind} is left out: its data is no base64)"}
+    part = {"type": "file", "media_type": kind, "data": sound}
     return {**part, "file_name": name} if isinstance(name, str) else part
+
+
+def _base64(data: Any) -> str | None:
+    """The data as strict base64; in lines or without its padding it is understood too. None where it is none."""
+    if not isinstance(data, str):
+        return None
+    joined = "".join(data.split()).rstrip("=")
+    padded = joined + "=" * (-len(joined) % 4)
+    try:
+        b64decode(padded, validate=True)
+    except ValueError:
+        return None
+    return padded
 
 
 def _json(value: Any) -> str:

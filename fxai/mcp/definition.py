@@ -19,6 +19,7 @@ from fxai.mcp.failure import McpCallError, failure_schema
 from fxai.mcp.limit import McpLimits
 from fxai.mcp.schema_size import schema_excess
 from fxai.mcp.settings import ServerSettings
+from fxai.schema.data import frozen
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.annotations import (
@@ -57,7 +58,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 @final
 class ToolDefinition(msgspec.Struct, frozen=True):
-    """What a server says of one tool: plain JSON data as it was sent."""
+    """What a server says of one tool: plain JSON data as it was sent, which nobody can change."""
 
     name: str
     """Its name at the server."""
@@ -72,6 +73,10 @@ class ToolDefinition(msgspec.Struct, frozen=True):
     """Its hints, as the protocol spells them."""
     meta: Mapping[str, Any] = {}
     """Its `_meta`."""
+
+    def __post_init__(self) -> None:
+        for part in ("input_schema", "output_schema", "annotations", "meta"):
+            msgspec.structs.force_setattr(self, part, frozen(getattr(self, part)))
 
     @property
     def title(self) -> str | None:

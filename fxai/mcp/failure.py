@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias, final
 import msgspec
 from typing_extensions import override
 
+from fxai.mcp.content import without_data
 from fxai.schema.codec import Schema
 
 __all__ = ["LinkError", "McpCallError", "McpError", "McpErrorKind", "McpToolError", "failure_schema"]
@@ -105,8 +106,11 @@ class LinkError(Exception):
 
 
 def _shown(failure: McpError | McpToolError) -> dict[str, Any]:
-    """The failure as a model reads it: without what the server wrote to its standard error."""
-    shown = msgspec.structs.replace(failure, stderr="") if isinstance(failure, McpError) else failure
+    """The failure as a model reads it: without what the server wrote to its standard error, and without files."""
+    if isinstance(failure, McpError):
+        shown: McpCallError = msgspec.structs.replace(failure, stderr="")
+    else:
+        shown = msgspec.structs.replace(failure, content=tuple(without_data(block) for block in failure.content))
     data: dict[str, Any] = msgspec.to_builtins(shown)
     return data
 

@@ -23,6 +23,7 @@ from pydantic import TypeAdapter
 
 from fxai.effects.effect import EffectOf
 from fxai.effects.runtime import run_async
+from fxai.mcp.deadline import Deadlines
 from fxai.mcp.definition import ToolDefinition
 from fxai.mcp.elicitation import ElicitAnswer, Elicitation
 from fxai.mcp.endpoint import Program
@@ -68,6 +69,7 @@ class Link:
         self._failure: McpError | None = None
         self.about: About = ("", "", "", None, {})
         self._lock = anyio.Lock()
+        self._deadlines = Deadlines()
         self.watch = self._new_watch()
         self._report = Report(settings, self.watch)
 
@@ -104,6 +106,8 @@ class Link:
         """
         with anyio.move_on_after(self._settings.timeout) as waiting:
             await self._ready.wait()
+        if waiting.cancelled_caught and self.watch.trouble is not None:
+            raise LinkError(self._report.told(*self.watch.trouble))
         if waiting.cancelled_caught:
             said = f"it did not answer within {self._settings.timeout:g} s of being started"
             raise LinkError(
@@ -220,7 +224,7 @@ class Link:
         self, seconds: float | None, ask: Callable[[], Awaitable[_A]], doing: str, tool: str | None
     ) -> _A:
         try:
-            with anyio.fail_after(seconds):
+            with self._deadlines.within(seconds):
                 return await ask()
         except LinkError:
             raise
@@ -316,8 +320,9 @@ class Link:
         if elicit is None:
             return wire.ErrorData(code=wire.INVALID_REQUEST, message="nobody answers here")
         try:
-            given = elicit(asked)
-            answer: ElicitAnswer = await run_async(given) if isinstance(given, EffectOf) else given
+            with self._deadlines.standing_still():
+                given = elicit(asked)
+                answer: ElicitAnswer = await run_async(given) if isinstance(given, EffectOf) else given
         except Exception:  # a bug of whoever answers: the server learns no more than that
             _log.exception("`elicit` of the MCP server %r failed", self._settings.name)
             return wire.ErrorData(code=wire.INTERNAL_ERROR, message="answering failed; the log of the client says how")

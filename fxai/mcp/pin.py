@@ -26,6 +26,7 @@ from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import AwaitExit, EffectOf, Succeed, Suspend
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.mcp.failure import McpError
+from fxai.models.safe_file import locked, replace_file
 
 __all__ = ["Digests", "Pins", "Unseen"]
 
@@ -125,14 +126,14 @@ class Pins:
         return value
 
     def _in_file(self, path: Path, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> _A:
-        with self._lock, _Locked(path):
+        with self._lock, locked(path.with_name(f"{path.name}.lock")):
             try:
                 kept = msgspec.json.decode(path.read_bytes(), type=_File).servers
             except FileNotFoundError:
                 kept = {}
             value, changed = change(kept)
             if changed is not None:
-                _replace(path, msgspec.json.format(msgspec.json.encode(_File(1, changed)), indent=1))
+                replace_file(path, msgspec.json.format(msgspec.json.encode(_File(1, changed)), indent=1))
         return value
 
     def __reduce__(self) -> Any:
@@ -157,34 +158,3 @@ class Pins:
 
 def _changed(known: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(part for part in {**known, **seen} if known.get(part) != seen.get(part))
-
-
-class _Locked:
-    """Holds a lock of the operating system beside a file, so that two processes lose nothing of each other's."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path.with_name(path.name + ".lock")
-        self._held: Any = None
-
-    def __enter__(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._held = self._path.open("ab")
-        if os.name == "posix":
-            import fcntl
-
-            fcntl.flock(self._held, fcntl.LOCK_EX)
-
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
-
-
-def _replace(path: Path, text: bytes) -> None:
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with fresh.open("wb") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)

@@ -103,7 +103,7 @@ class _Running:
                 await stdout.receive()
 
     async def _deliver(self, line: bytes) -> None:
-        if not line.strip():
+        if self._watch.trouble is not None or not line.strip():
             return
         try:
             message = wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
@@ -112,8 +112,7 @@ class _Running:
             if unread is not None:
                 await self._send.send(unread)
             return
-        if self._watch.trouble is None:
-            await self._send.send(SessionMessage(message))
+        await self._send.send(SessionMessage(message))
 
     async def write(self) -> None:
         """Writes what is to be sent to its standard input."""

@@ -9,7 +9,7 @@ import mcp_types as wire
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from fxai.mcp.endpoint import Program
+from fxai.mcp.endpoint import Address, Program
 from fxai.mcp.failure import LinkError, McpError, McpErrorKind
 from fxai.mcp.settings import ServerSettings
 from fxai.mcp.watch import Watch, brief
@@ -54,7 +54,7 @@ class Report:
             return self.told("invalid-answer", said, "tell its makers", tool)
         if isinstance(raised, OSError) and doing == "start":
             said = f"it cannot be started by {self._settings.endpoint.place!r}: {_reason(raised)}"
-            return self.told("start", said, "see that the program is installed and can be run", tool)
+            return self.told("start", said, _start_remedy(self._settings.endpoint), tool)
         if isinstance(raised, httpx2.HTTPError | httpx2.InvalidURL | OSError):
             said = f"it cannot be reached at {self._settings.endpoint.place!r}: {raised}"
             return self.told("connection", said, "see that it runs, and the address", tool)
@@ -75,7 +75,12 @@ class Report:
         if error.code == NETWORK:
             said = f"it cannot be reached at {self._settings.endpoint.place!r}: {error.message}"
             return self.told(kind, said, "see that it runs, and the address", tool)
-        return self.told(kind, f"it answered with the error {error.code}: {error.message}", "", tool, error.code)
+        remedy = ""
+        if error.code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
+            kind, remedy = "input-required", "give elicit=, a function that answers what it asks"
+        elif doing == "start":
+            remedy = _RESTART
+        return self.told(kind, f"it answered with the error {error.code}: {error.message}", remedy, tool, error.code)
 
     def _ended(self, said: str) -> str:
         if not isinstance(self._settings.endpoint, Program):
@@ -91,6 +96,13 @@ class Report:
         hints = self.watch.hints
         said = f"{said} ({hints})" if hints and hints not in said else said
         return McpError(self._settings.name, kind, said, remedy, tool, code, self.watch.stderr)
+
+
+def _start_remedy(endpoint: Program | Address) -> str:
+    words = endpoint.command.split() if isinstance(endpoint, Program) else []
+    if len(words) > 1:
+        return f"give its words apart, as no shell is involved: mcp.stdio({', '.join(map(repr, words))})"
+    return "see that the program is installed and can be run"
 
 
 def _reason(raised: OSError) -> str:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias, final, get_args
 
 import msgspec
 
@@ -35,7 +35,7 @@ class ServerSettings(msgspec.Struct, frozen=True):
     timeout: float = 30.0
     """Seconds for it to answer when it is opened, and for a listing."""
     call_timeout: float | None = 300.0
-    """Seconds for a call; None: no limit of ours."""
+    """Seconds for a call, without the time that `elicit` takes; None: no limit of ours."""
     mode: Mode = "auto"
     pins: Pins | None = None
     """What its tools are held to; None: to what they were when it was opened."""
@@ -51,3 +51,12 @@ class ServerSettings(msgspec.Struct, frozen=True):
     """The tools to offer, by their names at the server; None: all."""
     without: tuple[str, ...] = ()
     """The tools not to offer, by their names at the server."""
+
+    def __post_init__(self) -> None:
+        modes = get_args(Mode)
+        if self.mode not in modes:
+            raise ValueError(f"mode is {self.mode!r}: it is one of {', '.join(map(repr, modes))}")
+        for name in ("timeout", "call_timeout"):
+            seconds = getattr(self, name)
+            if seconds is not None and not seconds > 0:
+                raise ValueError(f"{name} is {seconds!r}: it is more than 0 seconds")

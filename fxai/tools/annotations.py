@@ -17,7 +17,6 @@ from typing import Any, Generic, Literal, TypeAlias, cast, final
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.schema.data import copied as copied  # noqa: PLC0414  # others name it here
 from fxai.schema.data import frozen, is_array
 from fxai.schema.json_schema import JsonSchema
 

@@ -54,7 +54,7 @@ _OWN_LANGUAGE = (
 
 _NO_SESSION = (
     "the protocol's own page on streamable HTTP has 400 for a request that names no session, and 404 for one whose "
-    "session is unknown: tests/unit/mcp/test_server_guard.py holds both"
+    "session is unknown: tests/unit/mcp/server/test_guard.py holds both"
 )
 
 NOT_PORTED: Mapping[str, str] = {

@@ -19,8 +19,8 @@ from fxai.tools.source import BoundToolkit
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 from tests.conformance.harness import Case, case
-from tests.unit.mcp.server_client import Era, refused, text, used
-from tests.unit.mcp.server_http import INITIALIZE, Client, asking
+from tests.unit.mcp.server.client import Era, refused, text, used
+from tests.unit.mcp.server.http import INITIALIZE, Client, asking
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 

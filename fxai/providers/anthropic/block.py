@@ -12,7 +12,7 @@ goes back as it came.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -28,6 +28,7 @@ from fxai.messages.content import (
 )
 from fxai.messages.metadata import Metadata
 from fxai.messages.reason import NetworkError
+from fxai.models.file_note import file_note
 from fxai.models.preparation import without_nulls
 from fxai.models.prepared import PreparationError, PreparedTools, WireCall
 from fxai.providers.anthropic.file import file_block
@@ -49,6 +50,7 @@ __all__ = [
 
 _NO_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _DENIED: Final = "Tool call execution denied."
+_EMPTY: Final = {"type": "text", "text": ""}
 _PICTURED: Final = frozenset({"media_type", "data", "file_name"})
 _SHOWN: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"text"}),
@@ -182,9 +184,15 @@ def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
     return with_cache({**extras, **body}, part.metadata)
 
 
-def result_block(part: ToolResultPart, toolset: str | None) -> dict[str, Any]:
-    """The block of the result of a call of ours; `toolset` is what the call named, if it did."""
-    shown = _content(part.result)
+def result_block(part: ToolResultPart, toolset: str | None, lost: Callable[[FilePart], None]) -> dict[str, Any]:
+    """The block of the result of a call of ours.
+
+    Args:
+        part: the result.
+        toolset: what the call named, if it did.
+        lost: told of each file that the wire does not take; the model is told that it was left out.
+    """
+    shown = _content(part.result, lost)
     content = {} if shown is None else {"content": shown}
     failed = {"is_error": True} if part.is_failure else {}
     named = {} if toolset is None else {"toolset_name": toolset}
@@ -192,7 +200,7 @@ def result_block(part: ToolResultPart, toolset: str | None) -> dict[str, Any]:
     return with_cache(block, part.metadata)
 
 
-def _content(result: Any) -> str | list[dict[str, Any]] | None:
+def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[str, Any]] | None:
     """A result for the model: a text as it is, texts and pictures as blocks, anything else as JSON text."""
     if result is None:
         return None
@@ -200,24 +208,30 @@ def _content(result: Any) -> str | list[dict[str, Any]] | None:
         return result
     if is_object(result) and result.get("type") == "execution-denied":
         return str(result.get("reason") or _DENIED)
-    blocks = [_shown(one) for one in result] if is_array(result) else []
+    said = [one for one in result if one != _EMPTY] if is_array(result) else []  # the wire refuses empty texts
+    blocks = [_shown(one, lost) for one in said]
     found = [block for block in blocks if block is not None]
     return found if found and len(found) == len(blocks) else json_of(result).decode()
 
 
-def _shown(one: Any) -> dict[str, Any] | None:
+def _shown(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
     """A block of a result: in the wire's own form, or a picture or file as `ToolContent` and `FilePart` have them."""
     if not is_object(one):
         return None
     kind, named = one.get("type"), frozenset(one) - {"type", "cache_control"}
     if kind in ("image", "file") and {"media_type", "data"} <= named <= _PICTURED:
-        return _pictured(one)
+        return _pictured(one, lost)
     needed = _SHOWN.get(kind) if isinstance(kind, str) else None
     return one if needed is not None and needed <= named and one.get("text") != "" else None
 
 
-def _pictured(one: dict[str, Any]) -> dict[str, Any] | None:
+def _pictured(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
     try:
-        return file_block(msgspec.convert({**one, "type": "file"}, FilePart))
-    except (msgspec.ValidationError, PreparationError):
+        part = msgspec.convert({**one, "type": "file"}, FilePart)
+    except msgspec.ValidationError:
         return None  # told as JSON text
+    try:
+        return file_block(part)
+    except PreparationError:
+        lost(part)
+        return {"type": "text", "text": file_note(part)}

@@ -23,7 +23,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.messages.content import AssistantContent, ToolCallPart, ToolResultPart
+from fxai.messages.content import AssistantContent, FilePart, ToolCallPart, ToolResultPart
 from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.metadata import Metadata
 from fxai.messages.prompt import Prompt
@@ -183,11 +183,15 @@ class _Writing:
             self._notes.warn("other", None, said)
         return block
 
+    def _left_out(self, part: FilePart) -> None:
+        said = f"a file of type {part.media_type!r} in a tool's result is left out: Anthropic's Messages API refuses it"
+        self._notes.warn("other", None, said)
+
     def _answer(self, part: ToolCallPart) -> dict[str, Any]:
         left = self._results.get(part.id)
         if not left:
             raise refused(f"the call {part.id!r} of the tool {part.name!r} has no result: answer it, or leave it out")
-        return result_block(left.popleft(), self._tools.wire_call(part.name, part.params).toolset)
+        return result_block(left.popleft(), self._tools.wire_call(part.name, part.params).toolset, self._left_out)
 
 
 def _results(messages: Sequence[Message]) -> Iterator[ToolResultPart]:

@@ -160,7 +160,7 @@ def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: Offer, sho
             found = part.result if is_array(part.result) and not part.is_failure else []
             return [{**answer, "type": "tool_search_output", "execution": "client", "tools": found}]
         case _:
-            contents = contents_of(part)
+            contents = contents_of(part, "text", "file")
             output = result_text(part) if contents is None else [shown(one) for one in contents]
             return [{**answer, "output": output}]
 

@@ -17,9 +17,10 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.prompt import AssistantMessage, Prompt, UserMessage
+from fxai.models.file_note import file_note
 from fxai.models.preparation import Notes
 from fxai.providers.openai.call import arguments_of, item_type
-from fxai.providers.openai.file import chat_file
+from fxai.providers.openai.file import chat_file, is_taken
 from fxai.providers.openai.mark import marks
 from fxai.providers.openai.offer import Offer
 from fxai.providers.openai.output import contents_of, result_text
@@ -132,13 +133,22 @@ class _Writer:
             if not waiting or waiting[0] is not part:
                 continue
             waiting.popleft()
-            contents = contents_of(part)
-            own = [] if contents is None else [one for one in contents if one.type == "file"]
-            said = result_text(part) if contents is None else _texts_of(contents, len(own))
+            contents = contents_of(part, "file")
+            own = [] if contents is None else self._taken(contents)
+            said = result_text(part) if contents is None else _texts_of(contents, own)
             self.messages.append({"role": "tool", "tool_call_id": part.id, "content": said})
             files.extend(own)
         if files:
             self.messages.append({"role": "user", "content": [chat_file(part) for part in files]})
+
+    def _taken(self, contents: list[TextPart | FilePart]) -> list[FilePart]:
+        """The files of a result that the wire takes."""
+        own = [part for part in contents if part.type == "file"]
+        taken = [part for part in own if is_taken(part, chat_file)]
+        for part in own:
+            if part not in taken:
+                self._lost(f"a file ({part.media_type}) that a tool gave", "it takes images, sounds and documents")
+        return taken
 
     def _lost(self, what: str, why: str) -> None:
         said = f"{what} is not sent to OpenAI's Chat Completions API: {why}"
@@ -161,9 +171,11 @@ def _plain(given: Any, text: str) -> str:
     return given if isinstance(given, str) else text
 
 
-def _texts_of(contents: list[TextPart | FilePart], files: int) -> str:
-    texts = [part.text for part in contents if part.type == "text"]
-    return "\n".join([*texts, f"({files} file{'s' if files > 1 else ''} in the next message)"])
+def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str:
+    rest = [part for part in contents if part not in files]
+    texts = [part.text if part.type == "text" else file_note(part) for part in rest]
+    count = len(files)
+    return "\n".join([*texts, f"({count} file{'s' if count > 1 else ''} in the next message)"] if files else texts)
 
 
 def _shown(part: TextPart | FilePart) -> _Message:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Callable
 from typing import Any, Final
 
 from fxai.messages.content import FilePart, FileUrl
@@ -20,9 +21,10 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.models.prepared import PreparationError
 from fxai.providers.openai.mark import marks
 
-__all__ = ["chat_file", "input_file"]
+__all__ = ["chat_file", "input_file", "is_taken"]
 
 _UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
+_IMAGES: Final = ("image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp")
 _SOUNDS: Final = {
     "audio/wav": "wav",
     "audio/x-wav": "wav",
@@ -30,6 +32,22 @@ _SOUNDS: Final = {
     "audio/mp3": "mp3",
     "audio/mpeg": "mp3",
 }
+
+
+def is_taken(part: FilePart, write: Callable[[FilePart], Any]) -> bool:
+    """Whether a file that a tool gave can be sent by `write`, one of the functions below.
+
+    A user's file of a kind that is not known here is for OpenAI to judge; a tool's, which nobody chose, ends no run.
+    """
+    if part.media_type == "application/octet-stream" or (
+        part.media_type.startswith("image/") and isinstance(part.data, bytes) and part.media_type not in _IMAGES
+    ):
+        return False
+    try:
+        write(part)
+    except PreparationError:
+        return False
+    return True
 
 
 def input_file(part: FilePart) -> dict[str, Any]:

@@ -21,9 +21,10 @@ import msgspec
 from fxai.messages.content import AssistantContent, FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import AssistantMessage, Prompt, ToolMessage
+from fxai.models.file_note import file_note
 from fxai.models.preparation import Notes
 from fxai.providers.openai.call import item_of, output_of
-from fxai.providers.openai.file import input_file
+from fxai.providers.openai.file import input_file, is_taken
 from fxai.providers.openai.hosted_call import ANSWERED, HOSTED, PAIRED, hosted_item
 from fxai.providers.openai.mark import marks
 from fxai.providers.openai.offer import Offer
@@ -181,13 +182,20 @@ class _Writer:
         """What came back for a model's calls; approvals of ours are nothing to the provider."""
         for part in message.content:
             if part.type == "tool-result":
-                self.items.extend(output_of(part, self._calls.get(part.id), self._offer, shown))
+                self.items.extend(output_of(part, self._calls.get(part.id), self._offer, self._shown))
                 continue
             call = self._calls.get(part.approval_id)
             if call is not None and marks(call).get("type") == "mcp_approval_request":
                 why = {} if part.reason is None else {"reason": part.reason}
                 about = {"approval_request_id": part.approval_id, "approve": part.approved}
                 self.items.append({"type": "mcp_approval_response", **about, **why})
+
+    def _shown(self, part: TextPart | FilePart) -> _Item:
+        """A text or a file of a tool's result; a file that the wire does not take is a note."""
+        if part.type == "text" or is_taken(part, input_file):
+            return shown(part)
+        self._lost(f"a file ({part.media_type}) that a tool gave", "it takes images and documents")
+        return _said(file_note(part), {})
 
     def _lost(self, what: str, why: str) -> None:
         said = f"{what} is not sent to OpenAI's Responses API: {why}"

@@ -8,7 +8,7 @@ A text is sent as it is, anything else as JSON. A failure has no mark of its own
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -30,13 +30,15 @@ def result_text(part: ToolResultPart) -> str:
     return shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
 
 
-def contents_of(part: ToolResultPart) -> list[TextPart | FilePart] | None:
+def contents_of(part: ToolResultPart, *kinds: Literal["text", "file"]) -> list[TextPart | FilePart] | None:
     """The texts and files that the result is, in the JSON form of a message's content; None if it is anything else.
 
-    Only a list that holds a file counts: a file is of no use to a model as JSON, and texts are as good so.
+    Args:
+        part: the result.
+        kinds: only a list that holds one of these counts.
     """
     result = part.result
-    if part.is_failure or not is_array(result) or not any(_is_file(one) for one in result):
+    if part.is_failure or not is_array(result) or not any(_kind(one) in kinds for one in result):
         return None
     try:
         return msgspec.convert(result, list[TextPart | FilePart])
@@ -44,5 +46,5 @@ def contents_of(part: ToolResultPart) -> list[TextPart | FilePart] | None:
         return None
 
 
-def _is_file(value: Any) -> bool:
-    return is_object(value) and value.get("type") == "file" and "media_type" in value
+def _kind(value: Any) -> Any:
+    return value.get("type") if is_object(value) else None

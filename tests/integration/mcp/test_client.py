@@ -374,6 +374,22 @@ def test_what_a_server_asks_for_is_refused_unless_somebody_answers(backend: Any)
     assert [(one.server, one.message, one.fields) for one in heard] == [("asking", "Sure?", ("sure",))]
 
 
+def test_the_time_that_a_person_takes_is_not_the_calls(backend: Any) -> None:
+    """A call waits for an answer longer than its own timeout; without a question the same timeout holds."""
+
+    def slowly(_: Elicitation) -> EffectOf[ElicitAnswer]:
+        return fx.sleep(0.6).as_(ElicitAnswer("decline"))
+
+    def called(connection: Connection) -> Run:
+        first = yield connection.call("asks")
+        second = yield connection.call("wait").exit()
+        return first["content"][0]["text"], second.cause.failures[0].kind
+
+    asked = fx.run(used(by_hand("rich", call_timeout=0.3, elicit=slowly), called), backend=backend)
+
+    assert asked == ('{"action": "decline"}', "timeout")
+
+
 def test_what_a_server_logs_is_told_where_it_is_asked_for(backend: Any) -> None:
     """`on_log` hears level and data of each notification; nobody does by default."""
     heard: list[tuple[str, Any]] = []

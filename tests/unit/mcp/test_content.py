@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from fxai.mcp.content import content_text, result_value, shown_content
+from fxai.mcp.failure import McpToolError, failure_schema
 
 TEXT = {"type": "text", "text": "a"}
 IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
@@ -36,6 +37,11 @@ def test_the_value_is_the_structured_content_else_the_blocks(
         ({"content": []}, []),
         ({"content": [TEXT, TEXT]}, [TEXT, TEXT]),
         ({"content": [IMAGE]}, [{"type": "file", "media_type": "image/png", "data": "AA=="}]),
+        (
+            {"content": [{**IMAGE, "data": "AAEC\nAw"}]},
+            [{"type": "file", "media_type": "image/png", "data": "AAECAw=="}],
+        ),
+        ({"content": [{**IMAGE, "data": "%"}]}, "(a file of type image/png is left out: its data is no base64)"),
         ({"content": [{"type": "new", "x": 1}]}, '{"type":"new","x":1}'),
         ({"n": 1}, {"n": 1}),
         ({"content": "mine"}, {"content": "mine"}),
@@ -52,6 +58,21 @@ def test_the_value_is_the_structured_content_else_the_blocks(
 def test_a_model_is_shown_the_blocks_and_structured_content_as_it_is(value: Any, shown: Any) -> None:
     """One text is that text, blocks are a list of parts, and what only looks like blocks is left alone."""
     assert shown_content(value) == shown
+
+
+def test_a_failure_shows_no_files() -> None:
+    """Blocks of a failed result are told to the model without their bytes; the failure itself keeps them."""
+    held = {"type": "resource", "resource": {"uri": "u://1", "blob": "AAAA"}}
+    failure = McpToolError("t", "no", (TEXT, IMAGE, held))
+
+    shown = failure_schema.encode_unsafe(failure)["content"]
+
+    assert failure.content[1] == IMAGE
+    assert shown == [
+        TEXT,
+        {**IMAGE, "data": "(4 characters of base64, left out)"},
+        {"type": "resource", "resource": {"uri": "u://1", "blob": "(4 characters of base64, left out)"}},
+    ]
 
 
 def test_the_texts_are_joined_by_lines() -> None:

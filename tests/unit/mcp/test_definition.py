@@ -59,6 +59,18 @@ def test_the_tool_is_the_servers_under_whatever_name() -> None:
     assert plain.identity == prefixed.identity != other.identity
 
 
+def test_nobody_can_change_what_was_said() -> None:
+    """The JSON of a definition is a copy that refuses changes, all the way down."""
+    said = {"properties": {"q": {"type": "string"}}}
+    definition = ToolDefinition("search", input_schema=said)
+    said["properties"]["q"]["type"] = "integer"
+    held: Any = definition.input_schema
+
+    assert held == {"properties": {"q": {"type": "string"}}}
+    with pytest.raises(TypeError, match="does not change"):
+        held["properties"]["q"]["type"] = "number"
+
+
 @pytest.mark.parametrize("part", ["title", "description", "inputSchema", "outputSchema", "annotations"])
 def test_each_part_has_a_digest_of_its_own(part: str) -> None:
     """A change of one part changes its digest alone; the order of members does not matter."""

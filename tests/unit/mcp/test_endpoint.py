@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import pytest
 
@@ -59,3 +60,12 @@ def test_a_server_used_otherwise_is_another_value() -> None:
     assert narrowed.settings.prefix == "x_y_"
     assert copy.copy(narrowed) == narrowed != server
     assert pickle.loads(pickle.dumps(narrowed)) == narrowed
+
+
+@pytest.mark.parametrize("option", [{"timeout": -1}, {"call_timeout": 0}, {"mode": "1999"}])
+def test_an_option_that_cannot_be_is_refused_at_once(option: dict[str, Any]) -> None:
+    """A wrong value is an error where the server is described, which names the option and what it may be."""
+    (name,) = option
+
+    with pytest.raises(ValueError, match=f"{name} is .*: it is"):
+        mcp.stdio("uvx", **option)

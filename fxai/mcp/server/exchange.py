@@ -23,11 +23,11 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
 from fxai.effects.exit import Exit, Failed
 from fxai.effects.fiber import run_fiber
-from fxai.mcp.server_approval import Approvals
-from fxai.mcp.server_offer import Offer
-from fxai.mcp.server_option import Defect, ToolServerSettings
-from fxai.mcp.server_result import failed, result_of, text_of
-from fxai.mcp.server_tool import ServedTool
+from fxai.mcp.server.approval import Approvals
+from fxai.mcp.server.offer import Offer
+from fxai.mcp.server.option import Defect, ToolServerSettings
+from fxai.mcp.server.result import failed, result_of, text_of
+from fxai.mcp.server.tool import ServedTool
 from fxai.tools.call import Outcome
 from fxai.tools.failure import (
     Denied,

@@ -16,7 +16,7 @@ from fxai.effects.exit import Succeeded
 from fxai.effects.fiber import run_fiber
 from fxai.effects.memo import MemoMap
 from fxai.effects.scope import NOTHING, Scope
-from fxai.mcp.server_tool import ServedTool, served
+from fxai.mcp.server.tool import ServedTool, served
 from fxai.tools.call import Call
 from fxai.tools.source import BoundToolkit
 from fxai.tools.toolkit import HandlerError

@@ -17,7 +17,7 @@ from fxai.tools.function import tool
 from fxai.tools.source import BoundToolkit
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
-from tests.unit.mcp.server_client import Era, text, used
+from tests.unit.mcp.server.client import Era, text, used
 
 
 @tool

@@ -16,7 +16,7 @@ import anyio
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse, Response
 
-from fxai.mcp.server_option import HttpSettings
+from fxai.mcp.server.option import HttpSettings
 
 __all__ = ["AsgiApp", "Guard", "Receive", "Send"]
 

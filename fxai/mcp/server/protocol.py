@@ -6,6 +6,7 @@ to it. Clients of both may be there at once.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final, final
 
 import anyio
@@ -18,8 +19,8 @@ from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, Too
 from mcp_types import CallToolRequestParams, NotificationParams, PaginatedRequestParams
 from typing_extensions import override
 
-from fxai.mcp.server_exchange import Exchange
-from fxai.mcp.server_option import ToolServerSettings
+from fxai.mcp.server.exchange import Exchange
+from fxai.mcp.server.option import ToolServerSettings
 
 __all__ = ["Protocol"]
 
@@ -89,5 +90,6 @@ class Protocol:
 
 
 async def _told(session: ServerSession) -> None:
-    with anyio.move_on_after(_PATIENCE):
+    gone = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+    with anyio.move_on_after(_PATIENCE), suppress(*gone):  # it may leave at that moment
         await session.send_tool_list_changed()

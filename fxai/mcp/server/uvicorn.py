@@ -17,8 +17,8 @@ from typing_extensions import override
 from fxai.effects.constructor import fail
 from fxai.effects.effect import Await, EffectOf, Suspend
 from fxai.effects.spawn import event_loop
-from fxai.mcp.server_http import HttpApp
-from fxai.mcp.server_option import CannotListen, HttpSettings
+from fxai.mcp.server.http import HttpApp
+from fxai.mcp.server.option import CannotListen, HttpSettings
 
 __all__ = ["serve_app"]
 

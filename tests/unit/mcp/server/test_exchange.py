@@ -20,7 +20,7 @@ from fxai.tools.handler import CallContext
 from fxai.tools.source import BoundToolkit
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import HandlerError, Toolkit
-from tests.unit.mcp.server_client import Era, refused, text, used
+from tests.unit.mcp.server.client import Era, refused, text, used
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 

@@ -29,8 +29,8 @@ from fxai.effects.exit import Exit, Failed
 from fxai.effects.fiber import run_fiber
 from fxai.effects.fork import fork
 from fxai.effects.scope import Scope, add_finalizer, scoped
-from fxai.mcp.server_offer import Offer, offered
-from fxai.mcp.server_option import (
+from fxai.mcp.server.offer import Offer, offered
+from fxai.mcp.server.option import (
     CannotListen,
     Defect,
     HttpOptions,
@@ -45,9 +45,9 @@ from fxai.tools.source import BoundToolkit, Sourced, ToolSource
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
 
-    from fxai.mcp.server_exchange import Exchange
-    from fxai.mcp.server_http import HttpApp
-    from fxai.mcp.server_protocol import Protocol
+    from fxai.mcp.server.exchange import Exchange
+    from fxai.mcp.server.http import HttpApp
+    from fxai.mcp.server.protocol import Protocol
 
 __all__ = ["ToolServer", "http_app", "serve_http", "serve_stdio"]
 
@@ -126,8 +126,8 @@ class ToolServer:
 
     def __init__(self, settings: ToolServerSettings) -> None:
         """Use `ToolServer.open`, which also gives it tools."""
-        from fxai.mcp.server_exchange import Exchange
-        from fxai.mcp.server_protocol import Protocol
+        from fxai.mcp.server.exchange import Exchange
+        from fxai.mcp.server.protocol import Protocol
 
         self.settings = settings
         self._offer: Offer | None = None
@@ -227,7 +227,7 @@ class ToolServer:
         return self._now
 
     async def _refreshed(self) -> None:
-        from fxai.mcp.server_exchange import report
+        from fxai.mcp.server.exchange import report
 
         live, offer = self._live, self._now
         if live is None:
@@ -256,7 +256,7 @@ class ToolServer:
         """Serves on standard input and output, until the client closes the input."""
 
         async def serve() -> None:
-            from fxai.mcp.server_stdio import over_standard_streams
+            from fxai.mcp.server.stdio import over_standard_streams
 
             await over_standard_streams(self._protocol.sdk, self.settings)
 
@@ -267,7 +267,7 @@ class ToolServer:
         settings = HttpSettings.of(options)
 
         def begin() -> EffectOf[HttpApp, Never, Scope | None]:
-            from fxai.mcp.server_http import opened_app
+            from fxai.mcp.server.http import opened_app
 
             return opened_app(self._protocol, self._exchange, settings, self.settings.max_body)
 
@@ -280,7 +280,7 @@ class ToolServer:
         settings = HttpSettings.of(options)
 
         def serve(app: HttpApp) -> EffectOf[None, CannotListen]:
-            from fxai.mcp.server_uvicorn import serve_app
+            from fxai.mcp.server.uvicorn import serve_app
 
             return serve_app(app, settings, on_listening)
 

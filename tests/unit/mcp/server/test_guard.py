@@ -13,10 +13,10 @@ import pytest
 from fxai.effects import Effect, fx
 from fxai.effects.exit import Failed
 from fxai.mcp import CannotListen, ToolServer, http_app, serve_http
-from fxai.mcp.server_guard import AsgiApp
+from fxai.mcp.server.guard import AsgiApp
 from fxai.providers.http.secret import Secret
 from fxai.tools.function import tool
-from tests.unit.mcp.server_http import INITIALIZE, MODERN, Client, asking, modern, on_client, status_of, with_app
+from tests.unit.mcp.server.http import INITIALIZE, MODERN, Client, asking, modern, on_client, status_of, with_app
 
 
 @tool
@@ -300,6 +300,6 @@ def test_trio_is_told_what_to_do() -> None:
 
 def test_a_token_is_in_no_repr() -> None:
     """The settings of a server never show its token."""
-    from fxai.mcp.server_option import HttpSettings
+    from fxai.mcp.server.option import HttpSettings
 
     assert "right" not in repr(HttpSettings.of({"token": "right"}))

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from fxai.effects import fx
 from fxai.mcp import HttpOptions, http_app
-from fxai.mcp.server_guard import AsgiApp
+from fxai.mcp.server.guard import AsgiApp
 from fxai.tools.source import Sourced
 
 __all__ = ["INITIALIZE", "MODERN", "Client", "asking", "modern", "on_client", "status_of", "with_app"]

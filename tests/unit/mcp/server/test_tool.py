@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.mcp.server_result import content_of
-from fxai.mcp.server_tool import ServedTool, served
+from fxai.mcp.server.result import content_of
+from fxai.mcp.server.tool import ServedTool, served
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.naming import NameConflictError

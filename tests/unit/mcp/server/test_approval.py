@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from fxai.mcp import ToolServer
 from fxai.tools.function import tool
 from fxai.tools.source import BoundToolkit
-from tests.unit.mcp.server_client import Era, refused, text, used
+from tests.unit.mcp.server.client import Era, refused, text, used
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 

@@ -17,7 +17,7 @@ from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY, CallToolRequestParams,
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from fxai.mcp.server_result import text_of
+from fxai.mcp.server.result import text_of
 from fxai.tools.annotations import Title
 from fxai.tools.failure import Denied
 from fxai.tools.tool import Tool

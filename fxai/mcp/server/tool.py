@@ -17,10 +17,10 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import copied, is_array, is_object
 from fxai.schema.fault import pointer_tokens
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title, copied
+from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
 from fxai.tools.naming import NameConflictError, NameRule
 from fxai.tools.relocation import relocated
 from fxai.tools.tool import Tool

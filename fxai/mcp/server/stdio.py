@@ -32,7 +32,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from fxai.mcp.server_option import ToolServerSettings
+from fxai.mcp.server.option import ToolServerSettings
 
 __all__ = ["over_descriptors", "over_standard_streams"]
 

@@ -13,10 +13,10 @@ from fxai.effects.constructor import gen
 from fxai.effects.effect import Await, EffectOf, Gen
 from fxai.effects.fork import fork
 from fxai.effects.scope import Scope, add_finalizer
-from fxai.mcp.server_exchange import Exchange
-from fxai.mcp.server_guard import Guard, Receive, Send
-from fxai.mcp.server_option import HttpSettings
-from fxai.mcp.server_protocol import Protocol
+from fxai.mcp.server.exchange import Exchange
+from fxai.mcp.server.guard import Guard, Receive, Send
+from fxai.mcp.server.option import HttpSettings
+from fxai.mcp.server.protocol import Protocol
 
 __all__ = ["HttpApp", "opened_app"]
 

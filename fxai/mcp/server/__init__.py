@@ -1,0 +1,28 @@
+"""Servers: tools of ours, for MCP clients of anybody.
+
+What is served is what tools come from: a function tool, a toolkit with its layer, a source.
+
+>>> from fxai.tools.function import tool
+>>> @tool
+... def add(a: int, b: int) -> int:
+...     '''Adds two numbers.'''
+...     return a + b
+>>> program = serve_stdio(add, name="calculator")
+"""
+
+from __future__ import annotations
+
+from fxai.mcp.server.option import CannotListen, Defect, HttpOptions, HttpServerOptions, ServerOptions
+from fxai.mcp.server.tool_server import ToolServer, http_app, serve_http, serve_stdio
+
+__all__ = [
+    "CannotListen",
+    "Defect",
+    "HttpOptions",
+    "HttpServerOptions",
+    "ServerOptions",
+    "ToolServer",
+    "http_app",
+    "serve_http",
+    "serve_stdio",
+]
