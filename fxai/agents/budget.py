@@ -48,8 +48,9 @@ class Budget(msgspec.Struct, frozen=True):
     """Tokens in and out of all rounds together. What a provider does not tell is not counted. When they are spent the
     model is not asked again; the round that spends them may take more."""
     seconds: float | None = None
-    """The time that the run may take, by the `Clock`, from when the sources of its tools are opened. What is under way
-    when it is up, a question or a call, is cut; handlers are told when that will be, as their `deadline`."""
+    """The time that the run may take, by the `Clock`, from when the sources of its tools are opened and its memory is
+    loaded. What is under way when it is up, a question or a call, is cut; handlers are told when that will be, as their
+    `deadline`."""
     calls: int | None = None
     """How many calls of tools are run or answered; those beyond it are not run. Calls that the history approved, that
     the provider runs itself or that somebody else answers do not count."""

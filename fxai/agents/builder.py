@@ -207,7 +207,8 @@ class Bindable(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True)
         """The run with a memory, in place of the one before: it is told what the memory holds, and remembered.
 
         Its messages are committed when it has succeeded, the output decoded where there is one; a run that ends
-        pending is, too, and goes on with the answers alone. Give the prompt only what is new.
+        pending is, too, and goes on with the answers alone. Give the prompt only what is new. Where the seconds of
+        the budget are up before it is loaded, the run ends as `at_limit` says, without it, and is not remembered.
 
         Args:
             memory: a memory, or the key of one that a layer gives: `Memory` itself, or a `Tag[Memory]`.

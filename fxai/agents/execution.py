@@ -45,6 +45,7 @@ from fxai.tools.toolkit import Toolkit
 __all__ = ["Execution", "Remembering"]
 
 _Commit: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
+_Begun: TypeAlias = "tuple[Prompt, RunPlan, _Commit]"
 _Opened: TypeAlias = "tuple[RunPlan, LayerOf[Any, Any, Any]]"
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
@@ -160,28 +161,34 @@ class Execution(msgspec.Struct, frozen=True):
         if self.remembering is None:
             return run_loop(_told(self.instructions, said), plan)
 
-        def run(begun: tuple[Prompt, _Commit]) -> EffectOf[Answer[Any], Any, Any]:
-            prompt, commit = begun
-            return run_loop(prompt, plan).tap(commit)
+        def run(begun: _Begun) -> EffectOf[Answer[Any], Any, Any]:
+            prompt, timed, commit = begun
+            return run_loop(prompt, timed).tap(commit)
 
-        return self._begun(said, self.remembering).flat_map(run)
+        return self._begun(said, plan, self.remembering).flat_map(run)
 
     def _parts(self, said: Prompt, plan: RunPlan) -> StreamOf[StreamPart, Any, Any]:
         if self.remembering is None:
             return stream_loop(_told(self.instructions, said), plan)
 
-        def run(begun: tuple[Prompt, _Commit]) -> StreamOf[StreamPart, Any, Any]:
-            prompt, commit = begun
-            return stream_loop(prompt, plan, on_answer=commit)
+        def run(begun: _Begun) -> StreamOf[StreamPart, Any, Any]:
+            prompt, timed, commit = begun
+            return stream_loop(prompt, timed, on_answer=commit)
 
-        return StreamOf.unwrap(self._begun(said, self.remembering).map(run))
+        return StreamOf.unwrap(self._begun(said, plan, self.remembering).map(run))
 
-    def _begun(self, said: Prompt, remembering: Remembering) -> EffectOf[tuple[Prompt, _Commit], Any, Any]:
-        """What the run is told, and what commits its answer."""
+    def _begun(self, said: Prompt, plan: RunPlan, remembering: Remembering) -> EffectOf[_Begun, Any, Any]:
+        """What the run is told, its plan, whose time runs, and what commits its answer.
 
-        def begin() -> Generator[EffectOf[Any, Any, Any], Any, tuple[Prompt, _Commit]]:
+        Where the time is up before the memory is loaded, the run will see that it is late, and is not remembered.
+        """
+
+        def begin() -> Generator[EffectOf[Any, Any, Any], Any, _Begun]:
             memory: Memory = yield remembering.opened()
-            past: Prompt = yield memory.load()
+            timed = yield _timed(plan)
+            past = yield _in_time(memory.load(), timed)
+            if past is LATE:
+                return _told(self.instructions, said), timed, _keep_nothing
             systems = Prompt(takewhile(lambda one: one.role == "system", said))
             new = Prompt(islice(said, len(systems), None))
             told = _told(self.instructions, systems) + recalled(past, new) + new
@@ -192,9 +199,27 @@ class Execution(msgspec.Struct, frozen=True):
                 committed = memory.commit(_since(told, new, answer))
                 return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=answer.history))
 
-            return told, commit if remembering.auto_append else _keep_nothing
+            return told, timed, commit if remembering.auto_append else _keep_nothing
 
         return Generate(begin, (), {})
+
+
+def _timed(plan: RunPlan) -> EffectOf[RunPlan, Any, Any]:
+    """The plan with its deadline, which is from now on where its time did not run yet."""
+    seconds = plan.budget.seconds
+    if plan.deadline is not None or seconds is None:
+        return Succeed(plan)
+    return _CLOCK.map(lambda clock: msgspec.structs.replace(plan, deadline=Deadline.after(clock, seconds)))
+
+
+def _in_time(loading: EffectOf[Any, Any, Any], timed: RunPlan) -> EffectOf[Any, Any, Any]:
+    """What is loaded, or `LATE`. Where the tools took the time, it has as long again, as the last question has."""
+    deadline, seconds = timed.deadline, timed.budget.seconds
+    if deadline is None or seconds is None:
+        return loading
+    if deadline.clock.monotonic() >= deadline.at:
+        deadline = Deadline.after(deadline.clock, seconds)
+    return deadline.cut(loading)
 
 
 def _is_alone(around: ContextOf[Any]) -> bool:

@@ -15,9 +15,11 @@ import msgspec
 
 from fxai.cli.json_text import in_line, indented
 from fxai.cli.offer import Offer, named, with_layer
+from fxai.cli.program import value_of
 from fxai.cli.single_call import SingleCall, called
 from fxai.cli.trouble import WRONG_USE, Trouble
 from fxai.cli.waiting import Waiting
+from fxai.effects.effect import EffectOf
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import parse_json_unsafe
 from fxai.tools.call import Outcome
@@ -62,15 +64,19 @@ def call_offered(
     approved: bool = False,
     as_json: bool = False,
     plain: Callable[[Any], str | None] = lambda _: None,
+    waiting: Waiting | None = None,
+    run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
 ) -> bool:
     """Calls a tool of the offer that `find` gives once, and shows what it gave: JSON, or the text that it is.
+
+    `waiting` is what says that it lasts, and `run` what runs it, where they are not of its own.
 
     Raises:
         Trouble: the offer or the parameters cannot be had, or the call failed.
     """
     given = parameters(params)
 
-    waiting = Waiting(err, f"calling {tool}")
+    waiting = waiting or Waiting(err, f"calling {tool}")
 
     def show(outcome: Outcome) -> None:
         waiting.end()
@@ -81,7 +87,7 @@ def call_offered(
             err.flush()
 
     with waiting:
-        outcomes = called(find(), SingleCall(tool, given, approved), show)
+        outcomes = called(find(), SingleCall(tool, given, approved), show, run)
     for outcome in outcomes:
         if as_json:
             _line(out, {"type": "result", "ok": True, "tool": tool, "result": outcome.encoded_result})

@@ -113,21 +113,17 @@ def tools(server: str, as_json: bool, debug: bool, color: bool | None, **chosen:
 def call(server: str, tool: str, as_json: bool, debug: bool, params: str | None, **chosen: Any) -> None:
     """Call one TOOL of SERVER: parameters in JSON ({} without any), the result as text or JSON.
 
-    It is called without being asked about, whatever it changes.
+    It is called without being asked about, whatever it changes. What the server itself asks, as whether a call that
+    needs approval may run, is asked in a terminal, and refused elsewhere.
     """
 
     def work(out: TextIO, err: TextIO) -> bool:
-        from fxai.cli.calling import call_offered
-        from fxai.cli.offer import of_server
         from fxai.cli.server_named import ServerWish, require_mcp
 
         require_mcp()
-        from fxai.cli.mcp_view import plain_text
+        from fxai.cli.server_call import call_server
 
-        wish = ServerWish(**chosen)
-        return call_offered(
-            lambda: of_server(server, wish), tool, out, err, params=params, as_json=as_json, plain=plain_text
-        )
+        return call_server(server, tool, out, err, params=params, as_json=as_json, wish=ServerWish(**chosen))
 
     ended(work, as_json=as_json, debug=debug, closing={"type": "result"})
 

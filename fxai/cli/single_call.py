@@ -20,7 +20,7 @@ from returns.result import Failure
 from fxai.cli.offer import Offer
 from fxai.cli.opening import opened
 from fxai.cli.program import value_of
-from fxai.cli.trouble import Trouble, is_of_server, one_line
+from fxai.cli.trouble import Trouble, is_of_server, of_server, one_line
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen
@@ -47,8 +47,13 @@ class SingleCall(msgspec.Struct, frozen=True):
         return hash(self.tool)  # parameters are plain data
 
 
-def called(offer: Offer, call: SingleCall, preliminary: Callable[[Outcome], None]) -> list[Outcome]:
-    """The outcome of a call, alone in its list; the ones before it are told as they come.
+def called(
+    offer: Offer,
+    call: SingleCall,
+    preliminary: Callable[[Outcome], None],
+    run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
+) -> list[Outcome]:
+    """The outcome of a call, which `run` runs, alone in its list; the ones before it are told as they come.
 
     Raises:
         Trouble: there is no tool of that name, nobody answers it, it needs approval, the parameters do not fit, the
@@ -62,7 +67,7 @@ def called(offer: Offer, call: SingleCall, preliminary: Callable[[Outcome], None
         else:
             last.append(outcome)
 
-    value_of(fx.scoped(_program(offer, call, hear)))
+    run(fx.scoped(_program(offer, call, hear)))
     return last
 
 
@@ -138,7 +143,7 @@ def _failed(tool: Tool[Any, Any, Any], failure: Any) -> Any:
 def _declared(tool: Tool[Any, Any, Any], error: Any, encoded: Any) -> Trouble:
     """A failure that the tool declares; one of an MCP server says what it is in words."""
     if is_of_server(error):
-        return Trouble(str(error), "", data={"type": "handler-failed", "name": tool.name, "failure": encoded})
+        return of_server(error, {"type": "handler-failed", "name": tool.name, "failure": encoded})
     shown = encoded if isinstance(encoded, str) else msgspec.json.encode(encoded).decode()
     kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
     data = {"type": "handler-failed", "name": tool.name, "failure": encoded, "kind": type(error).__name__}

@@ -29,6 +29,7 @@ __all__ = [
     "WRONG_USE",
     "Trouble",
     "is_of_server",
+    "of_server",
     "one_line",
     "trouble_of",
 ]
@@ -45,6 +46,7 @@ TERMINATED: Final = 143
 """As shells say it of a program that was told to end."""
 
 _LONGEST: Final = 600
+_ASKED: Final = "call it where you can be asked: with fxai mcp call or fxai chat, in a terminal"
 
 
 @final
@@ -117,21 +119,25 @@ def _failed(failure: object) -> Trouble:
     if isinstance(failure, HandlerFailed):
         return Trouble(said, 'with failure_mode="return" the model reads the failure, and the run goes on')
     if is_of_server(failure) or type(failure).__name__ == "CannotListen":
-        return _of_mcp(failure)
+        return of_server(failure)
     if isinstance(failure, InvalidResult):
         return Trouble(said, "correct the handler, or the type that the tool declares")
     return Trouble(f"the run failed: {said}", "--debug shows more")
 
 
-def _of_mcp(failure: Any) -> Trouble:
-    """What is wrong with a server: what it wrote to its standard error comes before the remedy."""
+def of_server(failure: Any, data: Mapping[str, Any] | None = None) -> Trouble:
+    """What is wrong with an MCP server or one of its tools, with the remedies that somebody at the command line has.
+
+    What the server wrote to its standard error comes before them. `data` says more in JSON.
+    """
     from fxai.mcp.failure import McpError
 
     if not isinstance(failure, McpError):
-        return Trouble(str(failure), "")
+        return Trouble(str(failure), "", data=data)
     said = str(msgspec.structs.replace(failure, remedy="", stderr=""))
     heard = f"; its standard error ends: {one_line(failure.stderr, 300)}" if failure.stderr else ""
-    return Trouble(said + heard, failure.remedy.replace("a longer timeout=", "it longer with --timeout SECONDS"))
+    remedy = failure.remedy.replace("a longer timeout=", "it longer with --timeout SECONDS")
+    return Trouble(said + heard, _ASKED if "elicit=" in remedy else remedy, data=data)
 
 
 def _exceeded(failure: BudgetExceeded) -> Trouble:

@@ -15,8 +15,10 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.messages.content import ToolResultPart
+from fxai.messages.content import FilePart, ToolResultPart
 from fxai.messages.message import AssistantMessage, Message, ToolMessage, UserMessage
+from fxai.models.file_note import file_note
+from fxai.models.result_content import contents_of
 
 __all__ = ["Call", "Conversation", "Exchange", "clauses", "conversation"]
 
@@ -48,12 +50,16 @@ class Exchange(msgspec.Struct, frozen=True):
 
 @final
 class Conversation(msgspec.Struct, frozen=True):
-    """What was said: the instructions, the exchanges before, the current one, and the media types of files left out."""
+    """What was said: the instructions, the exchanges before, the current one, and the media types of files left out.
+
+    Those of results have notes in their place; those of a user have none.
+    """
 
     system: str = ""
     past: tuple[Exchange, ...] = ()
     current: Exchange = Exchange()
     left_out: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
 
     def shorter(self) -> Conversation | None:
         """The same without its oldest exchange; None when there is only the current one."""
@@ -65,6 +71,7 @@ def conversation(messages: Iterable[Message]) -> Conversation:
     system: list[str] = []
     done: list[Exchange] = []
     left_out: list[str] = []
+    noted: list[str] = []
     current = Exchange()
     for message in messages:
         match message:
@@ -76,10 +83,10 @@ def conversation(messages: Iterable[Message]) -> Conversation:
                 text = f"{current.request}\n{message.text}".strip()
                 current = msgspec.structs.replace(current, request=text)
             case AssistantMessage() | ToolMessage():
-                current = _followed(current, message)
+                current = _followed(current, message, noted)
             case _:
                 system.append(message.content)
-    return Conversation("\n".join(system), tuple(done), current, tuple(left_out))
+    return Conversation("\n".join(system), tuple(done), current, tuple(left_out), tuple(noted))
 
 
 def clauses(request: str) -> tuple[str, ...]:
@@ -91,7 +98,7 @@ def clauses(request: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in _END.split(request) if part.strip())
 
 
-def _followed(current: Exchange, message: AssistantMessage | ToolMessage) -> Exchange:
+def _followed(current: Exchange, message: AssistantMessage | ToolMessage, noted: list[str]) -> Exchange:
     calls = list(current.calls)
     answer = current.answer
     for part in message.content:
@@ -101,12 +108,21 @@ def _followed(current: Exchange, message: AssistantMessage | ToolMessage) -> Exc
             case "tool-call":
                 calls.append(Call(part.id, part.name, part.params))
             case "tool-result":
-                calls = [_answered(call, part) if call.id == part.id else call for call in calls]
+                text = _shown(part, noted)
+                calls = [_answered(call, text, part.is_failure) if call.id == part.id else call for call in calls]
             case _:
                 pass
     return msgspec.structs.replace(current, calls=tuple(calls), answer=answer)
 
 
-def _answered(call: Call, part: ToolResultPart) -> Call:
-    text = part.result if isinstance(part.result, str) else json.dumps(part.result, ensure_ascii=False, default=str)
-    return msgspec.structs.replace(call, result=text, is_failure=part.is_failure)
+def _answered(call: Call, text: str, is_failure: bool) -> Call:
+    return msgspec.structs.replace(call, result=text, is_failure=is_failure)
+
+
+def _shown(part: ToolResultPart, noted: list[str]) -> str:
+    """A result as a text; its files are notes, and their media types are noted."""
+    contents = contents_of(part, "file")
+    if contents is None:
+        return part.result if isinstance(part.result, str) else json.dumps(part.result, ensure_ascii=False, default=str)
+    noted += [one.media_type for one in contents if isinstance(one, FilePart)]
+    return "\n".join(file_note(one) if one.type == "file" else one.text for one in contents)

@@ -108,7 +108,7 @@ class Turn:
         answer = self.request.response_schema
         shape = None if answer is None else self._grammar("the answer's schema", answer.to_dict())
 
-        for warning in _warnings(self.request):
+        for warning in (*_warnings(self.request), *_noted(self.talk.noted)):
             self.offer(warning)
         self.offer(ResponseMetadata(secrets.token_hex(8), self.engine.name, datetime.now(UTC)))
         chosen, said = await self._choose(wanted)
@@ -329,6 +329,11 @@ def _warnings(request: ModelRequest) -> list[WarningPart]:
             said = f"the tool {tool.name!r} is run by another provider, and was left out"
             found.append(WarningPart(said, kind="unsupported-tool", subject=tool.name))
     return found
+
+
+def _noted(files: tuple[str, ...]) -> list[WarningPart]:
+    kinds = dict.fromkeys(files)
+    return [WarningPart(f"a file ({kind}) that a tool gave was left out: this model reads text only") for kind in kinds]
 
 
 def _unsupported(option: str, why: str) -> WarningPart:

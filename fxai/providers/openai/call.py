@@ -21,9 +21,10 @@ import msgspec
 from fxai.messages.content import ToolCallPart, ToolResultPart
 from fxai.messages.part import ToolCall
 from fxai.models.preparation import without_nulls
+from fxai.models.result_content import contents_of
 from fxai.providers.openai.mark import mark, marks
 from fxai.providers.openai.offer import Offer
-from fxai.providers.openai.output import contents_of, result_text
+from fxai.providers.openai.output import result_text
 from fxai.schema.data import is_array, is_object
 
 __all__ = ["OURS", "arguments_of", "call_of", "item_of", "item_type", "output_of"]

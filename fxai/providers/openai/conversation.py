@@ -19,11 +19,12 @@ from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPa
 from fxai.messages.prompt import AssistantMessage, Prompt, UserMessage
 from fxai.models.file_note import file_note
 from fxai.models.preparation import Notes
+from fxai.models.result_content import contents_of
 from fxai.providers.openai.call import arguments_of, item_type
 from fxai.providers.openai.file import chat_file, is_taken
 from fxai.providers.openai.mark import marks
 from fxai.providers.openai.offer import Offer
-from fxai.providers.openai.output import contents_of, result_text
+from fxai.providers.openai.output import result_text
 from fxai.providers.openai.pairing import hold_answered
 
 __all__ = ["THOUGHTS", "ChatRole", "write_messages"]

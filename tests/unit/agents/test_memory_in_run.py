@@ -7,18 +7,21 @@ from typing import Any
 
 import msgspec
 import pytest
-from returns.result import Success
+from returns.result import Result, Success
+from typing_extensions import override
 
-from fxai.agents import Agent, Budget, Memory, MemoryFailure, Window, step_count_is
+from fxai.agents import Agent, Budget, BudgetExceeded, Memory, MemoryFailure, Window, step_count_is
 from fxai.effects import Effect, Layer, Tag, fx
+from fxai.effects.exit import Succeeded
 from fxai.effects.runtime import Backend
 from fxai.messages import Prompt
 from fxai.messages.content import ToolApprovalResponsePart, ToolResultPart
 from fxai.messages.errors import NetworkError
 from fxai.messages.message import SystemMessage, ToolMessage, UserMessage
-from fxai.testing import ScriptedModel, call, fails, text
+from fxai.testing import ScriptedModel, TestClock, call, fails, text
 from fxai.tools import Tool, Toolkit
 from fxai.tools.function import tool
+from fxai.tools.handler import CallContext
 from fxai.tools.source import BoundToolkit, ToolSource
 from tests.unit.agents.remembering import KINDS, begun_with, memory_of
 from tests.unit.effects.journal import Journal
@@ -43,6 +46,11 @@ def _run(bound: Any, said: Any, way: str, model: ScriptedModel, backend: Backend
     """How a run ended."""
     program: Any = bound.execute(said) if way == "execute" else bound.stream(said).drain()
     return fx.run_exit(program.provide(model.layer), backend=backend)
+
+
+def _run_at(clock: TestClock, program: Any, model: ScriptedModel, backend: Backend) -> None:
+    """Runs it by that clock."""
+    fx.run(program.provide(model.layer).provide(clock.layer), backend=backend)
 
 
 def _turns(memory: Memory, backend: Backend) -> list[list[str]]:
@@ -113,6 +121,86 @@ def test_a_run_that_fails_is_not_kept(way: str, backend: Backend) -> None:
 
     assert all(ended.cause.failures for ended in endings)
     assert _turns(memory, backend) == []
+
+
+class Slow(Memory):
+    """A memory of which nothing comes before `waiting` is over; it notes what it is told."""
+
+    def __init__(self, waiting: Any) -> None:
+        self.waiting = waiting
+        self.told: list[Prompt] = []
+        self.closed = 0
+
+    @override
+    def load(self) -> Any:
+        return self.waiting.as_(Prompt.make("Earlier.")).on_exit(self._close)
+
+    @override
+    def commit(self, messages: Prompt) -> Any:
+        return fx.sync(lambda: self.told.append(messages))
+
+    @override
+    def turns(self) -> Any:
+        return fx.succeed(tuple(self.told))
+
+    @override
+    def clear(self) -> Any:
+        return fx.succeed(None)
+
+    def _close(self, _: Any) -> Any:
+        def close() -> None:
+            self.closed += 1
+
+        return fx.sync(close)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("at_limit", ["fail", "answer", "last_text"])
+def test_a_memory_is_loaded_in_the_time_of_the_run(at_limit: Any, way: str, backend: Backend) -> None:
+    """One that never is, is let go when the time is up; the run ends as its budget says, and is not kept."""
+    memory = Slow(fx.never())
+    model = ScriptedModel.make([text("without it")])
+    agent = Agent.make("a", budget=Budget(seconds=0.01), at_limit=at_limit).with_memory(memory)
+    ended = _run(agent, "?", way, model, backend)
+
+    assert (memory.closed, memory.told) == (1, [])
+    if at_limit == "answer":
+        assert isinstance(ended, Succeeded)
+        assert _shown(model, 0) == [str(Prompt.make("?"))]
+    else:
+        assert ended.cause.failures == (BudgetExceeded("seconds", 0.01, Prompt.make("?")),)
+
+
+def test_what_loading_takes_is_not_there_for_the_rest(backend: Backend) -> None:
+    """The time runs from before the memory is loaded: calls are told when it ends."""
+    clock, ends = TestClock(), list[float | None]()
+    until = Tool.make("until", success=int)
+
+    def on_until(_: Any, about: CallContext) -> Result[int, Any]:
+        ends.append(about.deadline)
+        return Success(1)
+
+    agent = Agent.make("a", budget=Budget(seconds=5), toolkit=Toolkit.make(until))
+    remembering: Any = agent.with_memory(Slow(clock.advance(3)))
+    begun = clock.monotonic()
+    model = ScriptedModel.make([call("until", {}), text("ok")])
+    _run_at(clock, remembering.execute("?").provide(until.handler(on_until)), model, backend)
+
+    assert ends == [begun + 5]
+
+
+def test_where_tools_took_the_time_a_memory_is_loaded_all_the_same(backend: Backend) -> None:
+    """For the last question, as long as that may take: it is told of it, and kept."""
+    clock = TestClock()
+    never: Any = clock.advance(6).and_then(fx.never())
+    late: Any = ToolSource(never)
+    memory = Slow(clock.advance(3))
+    agent: Any = Agent.make("a", budget=Budget(seconds=5), at_limit="answer").with_tools(late).with_memory(memory)
+    model = ScriptedModel.make([text("ok")])
+    _run_at(clock, agent.execute("?"), model, backend)
+
+    assert "Earlier." in _shown(model, 0)[0]
+    assert len(memory.told) == 1
 
 
 def test_an_output_is_kept_when_it_was_decoded(backend: Backend) -> None:

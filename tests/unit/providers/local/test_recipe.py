@@ -53,6 +53,20 @@ def test_files_are_not_read() -> None:
     assert conversation([UserMessage.make("See", FilePart("image/png", b""))]).left_out == ("image/png",)
 
 
+def test_a_file_that_a_tool_gave_is_a_note() -> None:
+    """Its media type is told, for the warning; the model reads a note in its place, and no base64."""
+    shot = [{"type": "text", "text": "Done."}, {"type": "file", "media_type": "image/png", "data": "aGFyYm91cg=="}]
+    results = ToolMessage.make(ToolResultPart("1", "look", shot), ToolResultPart("2", "list", [{"type": "other"}]))
+    calls = AssistantMessage.make(ToolCallPart("1", "look", {}), ToolCallPart("2", "list", {}))
+    talk = conversation([UserMessage.make("Look."), calls, results])
+
+    assert talk.current.calls[0].result == (
+        "Done.\n(the file, image/png, 7 bytes, is left out: this model is not shown such files)"
+    )
+    assert talk.current.calls[1].result == '[{"type": "other"}]'
+    assert (talk.left_out, talk.noted) == ((), ("image/png",))
+
+
 def test_the_oldest_exchange_is_forgotten_first() -> None:
     """A conversation gets shorter from its beginning, and never loses the current request."""
     shorter = conversation(HISTORY).shorter()

@@ -1,0 +1,36 @@
+"""What a tool's result holds for the model: texts and files, where it is a list of them.
+
+>>> contents_of(ToolResultPart("c", "look", [{"type": "text", "text": "a harbour"}]), "text")
+[TextPart(text='a harbour', metadata={})]
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from fxai.messages.content import FilePart, TextPart, ToolResultPart
+from fxai.schema.data import is_array, is_object
+
+__all__ = ["contents_of"]
+
+
+def contents_of(part: ToolResultPart, *kinds: Literal["text", "file"]) -> list[TextPart | FilePart] | None:
+    """The texts and files that the result is, in the JSON form of a message's content; None if it is anything else.
+
+    Args:
+        part: the result.
+        kinds: only a list that holds one of these counts.
+    """
+    result = part.result
+    if part.is_failure or not is_array(result) or not any(_kind(one) in kinds for one in result):
+        return None
+    try:
+        return msgspec.convert(result, list[TextPart | FilePart])
+    except msgspec.ValidationError:
+        return None
+
+
+def _kind(value: Any) -> Any:
+    return value.get("type") if is_object(value) else None

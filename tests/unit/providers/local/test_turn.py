@@ -1,0 +1,66 @@
+"""Turns of the local model, with a scripted llama.cpp in place of the real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from fxai.messages.content import ToolCallPart, ToolResultPart
+from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
+from fxai.messages.part import StreamPart, TextDelta, WarningPart
+from fxai.messages.prompt import Prompt
+from fxai.models.request import ModelRequest
+from fxai.providers.local.engine import Engine, Setting
+from fxai.providers.local.gguf import Description
+from fxai.providers.local.grammar import Bounds
+from fxai.providers.local.turn import Turn
+
+SOUND: dict[str, Any] = {"type": "file", "media_type": "audio/wav", "data": "aGFyYm91cg=="}
+
+
+class Noting:
+    """Says the same each time, and notes what it is asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def handle_completions(self, asked: Mapping[str, Any], hear: Callable[[Mapping[str, Any]], bool]) -> None:
+        """Calls ``hear`` with the answer, then with why it ended, then with what it took."""
+        self.asked.append(str(asked))
+        hear({"choices": [{"text": " A horn.", "finish_reason": None}]})
+        hear({"choices": [{"text": "", "finish_reason": "stop"}]})
+        hear({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 2, "total_tokens": 9}})
+
+
+def _turn(*results: Any) -> tuple[list[StreamPart], Noting]:
+    """The parts of a turn that follows the results, and what was asked."""
+    calls = [ToolCallPart(str(at), "listen", {}) for at, _ in enumerate(results)]
+    given = [ToolResultPart(str(at), "listen", result) for at, result in enumerate(results)]
+    said = (UserMessage.make("What do you hear?"), AssistantMessage.make(*calls), ToolMessage.make(*given))
+    server, parts = Noting(), list[StreamPart]()
+    engine = Engine(server, Path("x.gguf"), Setting(), Description(), None)
+    anyio.run(Turn(engine, ModelRequest(Prompt(said)), parts.append, Bounds()).run)
+    return parts, server
+
+
+def test_files_that_tools_gave_are_notes_and_a_warning() -> None:
+    """One warning for each media type; the model is shown the notes, and answers."""
+    parts, server = _turn([SOUND, {**SOUND, "file_name": "horn.wav"}], [SOUND])
+
+    assert [part for part in parts if isinstance(part, WarningPart)] == [
+        WarningPart("a file (audio/wav) that a tool gave was left out: this model reads text only")
+    ]
+    assert "".join(part.delta for part in parts if isinstance(part, TextDelta)) == "A horn."
+    assert "the file 'horn.wav', audio/wav, 7 bytes, is left out" in server.asked[-1]
+    assert "aGFyYm91cg" not in "".join(server.asked)
+
+
+def test_results_without_files_warn_of_nothing() -> None:
+    """A text and other JSON are shown as they are."""
+    parts, server = _turn("a horn", {"far": "a bell"})
+
+    assert not [part for part in parts if isinstance(part, WarningPart)]
+    assert "a bell" in server.asked[-1]
