@@ -220,9 +220,8 @@ def tools(draw: DrawFn, *, name: SearchStrategy[str] | None = None) -> Tool[Any,
     }
     kind = draw(st.sampled_from(_KINDS))
     if kind == "provider-defined":
-        made = Tool.provider_defined(
-            id="acme.made", name=called, provider_name="made", requires_handler=True, **outcome
-        )
+        sent = f"_made{draw(st.integers(0, 999))}"  # no name that is drawn becomes one with a line in front
+        made = Tool.provider_defined(id="acme.made", name=called, provider_name=sent, requires_handler=True, **outcome)
         return made(**options)
     options["failure_mode"] = draw(st.sampled_from(["error", "return"]))
     if kind == "dynamic" and draw(st.booleans()):
@@ -235,6 +234,10 @@ _NAMES: Final = st.from_regex(r"[A-Za-z][A-Za-z0-9 ._/-]{0,12}[a-z0-9]", fullmat
 
 
 def toolkits(*, least: int = 0, most: int = 4) -> SearchStrategy[Toolkit[Any]]:
-    """Toolkits of between `least` and `most` tools of different names."""
-    several = st.lists(tools(), min_size=least, max_size=most, unique_by=lambda tool: tool.name)
+    """Toolkits of between `least` and `most` tools of different names, here and at a provider."""
+    several = st.lists(tools(), min_size=least, max_size=most, unique_by=(lambda tool: tool.name, _sent_as))
     return several.map(lambda made: Toolkit.of(cast("Any", made)))
+
+
+def _sent_as(tool: Tool[Any, Any, Any]) -> str:
+    return tool.name if tool.provider is None else tool.provider.name or tool.name

@@ -146,7 +146,7 @@ def test_documents_hold_every_kind_of_keyword() -> None:
     seen: set[str] = set()
 
     @given(json_schemas())
-    @settings(max_examples=250, deadline=None, database=None, derandomize=True, phases=(Phase.generate,))
+    @settings(max_examples=600, deadline=None, database=None, derandomize=True, phases=(Phase.generate,))
     def look(document: dict[str, Any]) -> None:
         seen.update(re.findall(r'"(\$?\w+)":', json.dumps(document)))
 
