@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import inspect
 import ipaddress
 import sys
@@ -64,7 +65,7 @@ def asserts_something(function: Callable[..., object]) -> bool:
     """Whether the body of a test holds an assertion, or a call that makes one."""
     inner = getattr(getattr(function, "hypothesis", None), "inner_test", function)
     source = textwrap.dedent(inspect.getsource(inspect.unwrap(inner)))
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(_parsed(source)):
         if isinstance(node, ast.Assert):
             return True
         if isinstance(node, ast.Call):
@@ -72,6 +73,16 @@ def asserts_something(function: Callable[..., object]) -> bool:
             if called.lstrip("_").startswith(_ASSERTING):
                 return True
     return False
+
+
+def _parsed(source: str) -> ast.AST:
+    collects = gc.isenabled()
+    gc.disable()  # where the collector runs a finalizer in the middle, CPython 3.11 takes the parse for broken
+    try:
+        return ast.parse(source)
+    finally:
+        if collects:
+            gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)
