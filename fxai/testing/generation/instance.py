@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import copied, is_array, is_object
 from fxai.schema.dialect import dialect_of
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import deciding_with, inside, validator_of
@@ -241,13 +241,6 @@ def _item_schemas(here: Conjunction, index: int) -> list[Any]:
         elif said(part, "unevaluatedItems") is not None:
             left.append(inside(part, part.schema["unevaluatedItems"]))
     return found or left
-
-
-def copied(value: Any) -> Any:
-    """Plain data as a copy of its own."""
-    if is_object(value):
-        return {name: copied(item) for name, item in value.items()}
-    return [copied(item) for item in value] if is_array(value) else value
 
 
 def identity(value: Any) -> bytes:

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import copied, is_array, is_object
 from fxai.schema.dialect import dialect_of
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import deciding_with, validator_of
 from fxai.schema.pattern import Matcher
 from fxai.testing.generation.conjunction import Dead
-from fxai.testing.generation.instance import ANYTHING, Drawing, copied
+from fxai.testing.generation.instance import ANYTHING, Drawing
 
 __all__ = ["miss_of"]
 
