@@ -14,7 +14,7 @@ from typing import Any, cast
 import pytest
 
 # Programs that the checkers read or that tests start in a process of their own: nothing to import here.
-collect_ignore_glob = ["acceptance/programs/*", "benchmarks/*", "typing/right/*", "typing/wrong/*"]
+collect_ignore_glob = ["acceptance/programs/*", "benchmarks/*", "mutation/*", "typing/right/*", "typing/wrong/*"]
 
 _ASSERTING = ("assert", "check", "expect", "fail", "raises", "warns")
 
