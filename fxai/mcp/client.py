@@ -83,7 +83,7 @@ def stdio(
         env: variables of its environment, beside the few that are safe to inherit (`PATH`, `HOME`, `USER`, …).
         cwd: its working folder; by default ours.
         grace: seconds that it has to end by itself when it is closed, and again when it is asked to terminate, before
-            it is killed. What it started ends with it, on POSIX systems.
+            it is killed. What it started ends with it: on Linux wherever it went, elsewhere on POSIX its group.
         options: see `ClientOptions`.
 
     Raises:

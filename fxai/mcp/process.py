@@ -1,35 +1,28 @@
 """Programs that speak MCP on their standard streams: started, listened to within limits, and ended with all theirs.
 
 The SDK's own transport keeps no standard error, reads lines without a limit, and leaves behind what a server started
-before it ended by itself; so this one stands in its place.
+in a session of its own; so this one stands in its place.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Final, cast, final
+from typing import Any, Final, final
 
 import anyio
-import anyio.abc
 import mcp_types as wire
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
+from fxai.effects.process import GONE, ChildProcess
 from fxai.mcp.endpoint import Program
 from fxai.mcp.watch import Watch
 
 __all__ = ["program_transport"]
 
-_GONE: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
-_POLL: Final = 0.01  # seconds between two looks at whether a program has ended
-_KILLED: Final = 2.0  # seconds for a killed program to be gone
 _FLUSH: Final = 0.5  # seconds for what was accepted to be written before the input is closed
-_CHILDREN: Final = 0.5  # seconds for the children of a program that has ended
 
 _Incoming = SessionMessage | Exception
 
@@ -41,16 +34,13 @@ async def program_transport(program: Program, watch: Watch) -> AsyncGenerator[tu
     Raises:
         OSError: it cannot be started.
     """
-    process = await anyio.open_process(
-        [program.command, *program.args],
-        env=get_default_environment() | program.env.reveal(),
-        cwd=program.cwd,
-        start_new_session=sys.platform != "win32",
-    )
+    env = get_default_environment() | program.env.reveal()
+    command = (program.command, *program.args)
+    process = await ChildProcess.start(command, cwd=program.cwd, env=env, grace=program.grace)
     send, incoming = anyio.create_memory_object_stream[_Incoming](0)
     outgoing, receive = anyio.create_memory_object_stream[SessionMessage](0)
-    running = _Running(process, program, watch, send, receive)
-    watch.process = lambda: process.returncode
+    running = _Running(process, watch, send, receive)
+    watch.process = lambda: process.exit_code
     try:
         async with anyio.create_task_group() as tasks:
             for task in (running.read, running.write, running.listen):
@@ -74,14 +64,12 @@ class _Running:
 
     def __init__(
         self,
-        process: anyio.abc.Process,
-        program: Program,
+        process: ChildProcess,
         watch: Watch,
         send: MemoryObjectSendStream[_Incoming],
         receive: MemoryObjectReceiveStream[SessionMessage],
     ) -> None:
         self._process = process
-        self._program = program
         self._watch = watch
         self._send = send
         self._receive = receive
@@ -89,18 +77,17 @@ class _Running:
 
     async def read(self) -> None:
         """Reads messages from its standard output, one a line, until it ends or was stopped; then only drains it."""
-        stdout = cast("anyio.abc.ByteReceiveStream", self._process.stdout)
         lines = _Lines(self._watch.limits.message_bytes)
-        with suppress(*_GONE):
+        with suppress(*GONE):
             async with self._send:
-                with suppress(*_GONE):
+                with suppress(*GONE):
                     while self._watch.trouble is None:
-                        for line in lines.feed(await stdout.receive()):
+                        for line in lines.feed(await self._process.stdout.receive()):
                             await self._deliver(line)
                         if lines.overlong:
                             self._watch.too_large(self._watch.limits.message_bytes)
             while True:
-                await stdout.receive()
+                await self._process.stdout.receive()
 
     async def _deliver(self, line: bytes) -> None:
         if self._watch.trouble is not None or not line.strip():
@@ -116,73 +103,26 @@ class _Running:
 
     async def write(self) -> None:
         """Writes what is to be sent to its standard input."""
-        stdin = cast("anyio.abc.ByteSendStream", self._process.stdin)
         try:
             async for item in self._receive:
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                await stdin.send(text.encode() + b"\n")
-        except _GONE:
+                await self._process.stdin.send(text.encode() + b"\n")
+        except GONE:
             self._send.close()  # its end is told at once, not when an answer does not come
         finally:
             self._written.set()
 
     async def listen(self) -> None:
         """Keeps the end of its standard error."""
-        stderr = cast("anyio.abc.ByteReceiveStream", self._process.stderr)
-        with suppress(*_GONE):
+        with suppress(*GONE):
             while True:
-                self._watch.complained(await stderr.receive())
+                self._watch.complained(await self._process.stderr.receive())
 
     async def end(self) -> None:
-        """Ends it and all that it started: its input is closed, then it is asked to terminate, then killed."""
+        """Ends it and all that it started, when what was accepted is written."""
         with anyio.move_on_after(_FLUSH):
             await self._written.wait()
-        with suppress(*_GONE), anyio.move_on_after(_FLUSH):
-            await cast("anyio.abc.ByteSendStream", self._process.stdin).aclose()
-        grace = self._program.grace
-        await self._gone_within(grace)
-        self._signal(terminate=True)
-        await self._gone_within(grace)
-        await self._group_gone_within(_CHILDREN)
-        self._signal(terminate=False)
-        await self._gone_within(_KILLED)
-        await self._close_pipes()
-
-    async def _gone_within(self, seconds: float) -> None:
-        deadline = anyio.current_time() + seconds
-        # Not `wait()`: with asyncio it also waits for the pipes, which a child may hold open.
-        while self._process.returncode is None and anyio.current_time() < deadline:  # noqa: ASYNC110
-            await anyio.sleep(_POLL)
-
-    async def _group_gone_within(self, seconds: float) -> None:
-        deadline = anyio.current_time() + seconds
-        while self._signalled(0) and anyio.current_time() < deadline:  # noqa: ASYNC110
-            await anyio.sleep(_POLL)
-
-    def _signal(self, *, terminate: bool) -> None:
-        if sys.platform != "win32":
-            self._signalled(signal.SIGTERM if terminate else signal.SIGKILL)
-        elif self._process.returncode is None:
-            self._process.kill()
-
-    def _signalled(self, number: int) -> bool:
-        if sys.platform == "win32":
-            return False
-        try:
-            os.killpg(self._process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            return False
-        return True
-
-    async def _close_pipes(self) -> None:
-        for pipe in (self._process.stdout, self._process.stderr):
-            with suppress(*_GONE):
-                await cast("anyio.abc.ByteReceiveStream", pipe).aclose()
-        # asyncio's transport warns when it is collected open, and nothing public closes it.
-        transport = getattr(getattr(self._process, "_process", None), "_transport", None)
-        if transport is not None:
-            with suppress(PermissionError):
-                transport.close()
+        await self._process.end()
 
 
 @final

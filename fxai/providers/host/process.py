@@ -15,24 +15,19 @@ b'hello'
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, final
 
 import anyio
-from anyio.abc import ByteReceiveStream, ByteSendStream
-from anyio.abc import Process as AnyProcess
+from anyio.abc import ByteReceiveStream
 
+from fxai.effects.process import GONE, ChildProcess
 from fxai.providers.host.program import Program
 
 __all__ = ["Process", "TooMuch"]
 
 _CHUNK: Final = 65536
 _TAIL: Final = 4000
-_LAST: Final[signal.Signals] = getattr(signal, "SIGKILL", signal.SIGTERM)
-_GONE: Final = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, OSError)
 
 
 class TooMuch(Exception):
@@ -41,7 +36,7 @@ class TooMuch(Exception):
 
 @final
 class Process:
-    """A program that runs in a session of its own, so that its children end with it."""
+    """A program that runs, and that is spoken to by lines."""
 
     __slots__ = (
         "_buffer",
@@ -65,7 +60,7 @@ class Process:
     takes: frozenset[str]
     """What it says that it takes beside messages."""
 
-    def __init__(self, raw: AnyProcess, program: Program) -> None:
+    def __init__(self, raw: ChildProcess, program: Program) -> None:
         self._raw = raw
         self._program = program
         self._buffer = bytearray()
@@ -85,21 +80,14 @@ class Process:
         Raises:
             OSError: It is not there, may not be run, or the directory is not there.
         """
-        raw = await anyio.open_process(
-            list(program.command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=program.cwd,
-            env={**os.environ, **dict(program.env)},
-            start_new_session=True,
-        )
+        env = {**os.environ, **dict(program.env)}
+        raw = await ChildProcess.start(program.command, cwd=program.cwd, env=env, grace=program.grace)
         return Process(raw, program)
 
     @property
     def exit_code(self) -> int | None:
         """What it ended with; None while it runs."""
-        return self._raw.returncode
+        return self._raw.exit_code
 
     @property
     def usable(self) -> bool:
@@ -128,12 +116,11 @@ class Process:
 
     async def send(self, line: bytes, *, last: bool) -> None:
         """Writes a line, and ends its input if it is the `last`. One that reads nothing is no failure here."""
-        stdin: ByteSendStream | None = self._raw.stdin
-        assert stdin is not None
-        with suppress(*_GONE):  # what it has written before can still be read
-            await stdin.send(line)
+        with suppress(*GONE):  # what it has written before can still be read
+            await self._raw.stdin.send(line)
         if last:
-            await _quietly(stdin.aclose)
+            with suppress(*GONE):
+                await self._raw.stdin.aclose()
         self._sent = True
 
     # -- hearing
@@ -178,53 +165,19 @@ class Process:
     async def settle(self) -> None:
         """Waits until it has ended and all of its stderr is read; not longer than its grace."""
         with anyio.move_on_after(self._program.grace):
-            await self._raw.wait()
+            await self._raw.gone_within(self._program.grace)
             await self._drained.wait()
 
     # -- the end
 
     async def end(self) -> None:
-        """Ends it: its input, then a signal to it and its children, then the one that nobody can ignore.
-
-        One that is in the middle of an answer is not waited for until its second.
-        """
-        if self._raw.stdin is not None:
-            await _quietly(self._raw.stdin.aclose)
-        if not self.busy:
-            await self._exited()
-        if self.exit_code is None:
-            self._signal(signal.SIGTERM)
-            await self._exited()
-        self._signal(_LAST)  # also for children that it left behind
-        with anyio.move_on_after(max(self._program.grace, 1.0), shield=True):
-            for stream in (self._raw.stdout, self._raw.stderr):
-                while await _received(stream):
-                    pass  # asyncio keeps a pipe open until its end was read
-            await _quietly(self._raw.aclose)
-
-    async def _exited(self) -> None:
-        with anyio.move_on_after(self._program.grace, shield=True):
-            await self._raw.wait()
-
-    def _signal(self, number: signal.Signals) -> None:
-        try:
-            if hasattr(os, "killpg"):
-                os.killpg(self._raw.pid, number)
-            else:
-                self._raw.send_signal(number)
-        except (ProcessLookupError, PermissionError):
-            return  # nobody is left
+        """Ends it and all that it started; one in the middle of an answer gets no time to end by itself."""
+        await self._raw.end(patient=not self.busy)
 
 
-async def _received(stream: ByteReceiveStream | None) -> bytes:
+async def _received(stream: ByteReceiveStream) -> bytes:
     """What comes next; empty at the end."""
-    assert stream is not None
     try:
         return await stream.receive(_CHUNK)
-    except _GONE:
+    except GONE:
         return b""
-
-
-async def _quietly(close: Callable[[], Awaitable[None]]) -> None:
-    with suppress(*_GONE):
-        await close()

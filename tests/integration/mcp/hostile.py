@@ -355,9 +355,9 @@ CALLS: dict[str, Callable[[Message, Message], None]] = {
 # -- how it behaves as a program
 
 
-def child(code: str) -> None:
-    """Starts a program that has our own name among its arguments."""
-    subprocess.Popen([sys.executable, "-c", code, *sys.argv[3:]])
+def child(code: str, *, apart: bool = False) -> None:
+    """Starts a program that has our own name among its arguments; `apart`: in a session of its own."""
+    subprocess.Popen([sys.executable, "-c", code, *sys.argv[3:]], start_new_session=apart)
 
 
 def dies_at_start() -> None:
@@ -370,6 +370,14 @@ def stubborn() -> None:
     """Does not want to end, and neither does a child."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     child("import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)")
+
+
+def daemon() -> None:
+    """Leaves behind a program without parents, in a session of its own."""
+    if os.fork() == 0:
+        child("import time; time.sleep(300)", apart=True)
+        os._exit(0)
+    os.wait()
 
 
 def huge() -> None:
@@ -409,6 +417,8 @@ STARTS: dict[str, Any] = {
     "deaf": forever,
     "stubborn": stubborn,
     "orphans": lambda: child("import time; time.sleep(300)"),
+    "leaves_group": lambda: child("import time; time.sleep(300)", apart=True),
+    "daemon": daemon,
     "chatty": lambda: sys.stdout.write("Server listening…\n"),
     "only_garbage": garbage,
     "floods_stderr": floods,

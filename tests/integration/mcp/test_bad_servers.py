@@ -83,9 +83,9 @@ def test_a_server_with_bad_manners_can_be_used(mode: str, backend: Any) -> None:
     assert left_running(server.name) == []
 
 
-@pytest.mark.parametrize("mode", ["stubborn", "orphans"])
+@pytest.mark.parametrize("mode", ["stubborn", "orphans", "leaves_group", "daemon"])
 def test_a_program_that_does_not_want_to_end_is_killed_with_its_children(mode: str, backend: Any) -> None:
-    """A server that ignores the end of its input and SIGTERM, or leaves a child behind: none of them runs after."""
+    """A server that ignores SIGTERM, or leaves children behind, in its group or out of it: none of them runs after."""
     server = by_hand(mode)
 
     def during(connection: Connection) -> Generator[EffectOf[Any], Any, int]:

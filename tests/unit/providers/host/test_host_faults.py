@@ -48,6 +48,23 @@ time.sleep(60)
     assert gone(tmp_path / "pids")
 
 
+def test_a_child_in_a_session_of_its_own_ends_with_the_program(backend: Backend, tmp_path: Path) -> None:
+    """What a program started apart from itself is gone when its answer is there and its scope is closed."""
+    starts = (
+        NOTED
+        + """
+import subprocess
+note(sys.argv[1], subprocess.Popen(["sleep", "60"], start_new_session=True).pid)
+for m in asked(): say(type="result", text="done")
+"""
+    )
+    response = asked(backend, python(starts, tmp_path / "pids"), grace=0.3)
+
+    assert response.text == "done"
+    assert len((tmp_path / "pids").read_text().split()) == 2
+    assert gone(tmp_path / "pids")
+
+
 def test_one_that_goes_on_and_on_is_ended_when_the_time_is_over(backend: Backend) -> None:
     """Progress breaks the silence, but an answer that is never complete is a timeout too."""
     goes_on = 'import time\nwhile True:\n    say(type="progress", message="still"); time.sleep(0.02)'
