@@ -24,6 +24,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import SchemaError
 from fxai.schema.strict import strict_form
+from fxai.tools.annotations import ExplicitNull
 from fxai.tools.naming import NameConflictError
 from fxai.tools.tool import Tool
 
@@ -195,7 +196,7 @@ def _of(
     if not found.strict:
         return found
     document = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
-    form = strict_form(document, PROVIDERS[wish.provider].strict)
+    form = strict_form(document, PROVIDERS[wish.provider].strict, explicit_null=tool.get(ExplicitNull))
     weakened = form.unwrap().weakened if isinstance(form, Success) else ()
     return msgspec.structs.replace(found, weakened=tuple(str(each) for each in weakened))
 

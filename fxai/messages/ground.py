@@ -10,12 +10,22 @@ from typing import ClassVar
 
 import msgspec
 
-__all__ = ["Ground", "said"]
+__all__ = ["Ground", "place_in", "said"]
 
 
 def said(summary: str, description: str) -> str:
     """The summary, with the description behind it where there is one."""
     return f"{summary}: {description}" if description else summary
+
+
+def place_in(pointer: str, description: str) -> str:
+    """The place that a summary names, by its pointer; empty where the description names it itself.
+
+    >>> place_in("/a", "expected integer"), place_in("/a", "/a: expected integer")
+    (' at /a', '')
+    """
+    told = description.startswith(f"{pointer}: ") or f" {pointer}: " in description
+    return f" at {pointer}" if pointer and not told else ""
 
 
 class Ground(

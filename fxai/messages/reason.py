@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
-from fxai.messages.ground import Ground, said
+from fxai.messages.ground import Ground, place_in, said
 
 __all__ = [
     "ApprovalProblem",
@@ -214,7 +214,7 @@ class InvalidOutputError(Ground, frozen=True):
     pointer: str = ""
 
     def _summary(self) -> str:
-        where = f" at {self.pointer}" if self.pointer else ""
+        where = place_in(self.pointer, self.description)
         return said(f"Invalid output{where}", self.description)
 
 
@@ -241,7 +241,7 @@ class StructuredOutputError(Ground, frozen=True):
         return hash((self.text, self.pointer))  # results are plain data
 
     def _summary(self) -> str:
-        where = f" at {self.pointer}" if self.pointer else ""
+        where = place_in(self.pointer, self.description)
         return said(f"The answer does not fit its schema{where}", self.description)
 
 
@@ -263,7 +263,7 @@ class UnsupportedSchemaError(Ground, frozen=True):
 
     def _summary(self) -> str:
         keyword = f" (keyword '{self.keyword}')" if self.keyword else ""
-        where = f" at {self.pointer}" if self.pointer else ""
+        where = place_in(self.pointer, self.description)
         return said(f"Unsupported schema{where}{keyword}", self.description)
 
 

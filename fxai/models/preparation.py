@@ -27,7 +27,7 @@ from fxai.models.prepared import PreparationError
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_array, is_object
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict, strict_form
-from fxai.tools.annotations import Strict
+from fxai.tools.annotations import ExplicitNull, Strict
 from fxai.tools.tool import Tool
 
 __all__ = ["AnyTool", "Notes", "Settled", "chosen", "options_of", "refuse_approval", "settle", "without_nulls"]
@@ -97,7 +97,7 @@ def settle(tool: AnyTool, rules: StrictRules, *, config: bool | None, default: b
     if not strict:
         return Settled(tool, strict)
     document = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
-    found = strict_form(document, rules)
+    found = strict_form(document, rules, explicit_null=tool.get(ExplicitNull))
     if isinstance(found, Success):
         return Settled(tool, True, found.unwrap())
     obstacles = found.failure()

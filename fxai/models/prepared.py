@@ -88,6 +88,8 @@ class PreparedTools(msgspec.Struct, frozen=True):
     """The tools that are sent as strict, by their own names, each with the document that it has itself."""
     toolsets: tuple[Toolset, ...] = ()
     """The tools that the model sees as several."""
+    explicit_null: frozenset[str] = frozenset()
+    """Those of the strict tools whose form tells a null from what is left out."""
 
     @staticmethod
     def make(
@@ -99,13 +101,14 @@ class PreparedTools(msgspec.Struct, frozen=True):
         rules: StrictRules | None = None,
         originals: Mapping[str, JsonSchema] | None = None,
         toolsets: Iterable[Toolset] = (),
+        explicit_null: Iterable[str] = (),
     ) -> PreparedTools:
         """The prepared tools of a request's fields; a field of None, and a list of no tools, is left out."""
         sent = {key: value for key, value in fields.items() if value is not None and value != []}
         encoded = msgspec.json.encode(sent)
         held = tuple((originals or {}).items())
-        once = tuple(dict.fromkeys(betas))
-        return PreparedTools(encoded, naming, tuple(warnings), once, rules, held, tuple(toolsets))
+        once, several = tuple(dict.fromkeys(betas)), tuple(toolsets)
+        return PreparedTools(encoded, naming, tuple(warnings), once, rules, held, several, frozenset(explicit_null))
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -134,10 +137,8 @@ class PreparedTools(msgspec.Struct, frozen=True):
     @property
     def strict(self) -> Mapping[str, StrictForm]:
         """The tools that are sent as strict, by their own names: what is sent, and what that weakens."""
-        rules = self.rules
-        if rules is None:
-            return MappingProxyType({})
-        return MappingProxyType({name: strict_form(original, rules).unwrap() for name, original in self.originals})
+        forms = {name: self._form(name) for name, _ in self.originals}
+        return MappingProxyType({name: form for name, form in forms.items() if form is not None})
 
     def call(self, wire: str, params: Any, *, toolset: str | None = None) -> tuple[str, Any]:
         """The tool that a call means, and its parameters as the tool's own schema has them.
@@ -171,4 +172,6 @@ class PreparedTools(msgspec.Struct, frozen=True):
     def _form(self, name: str) -> StrictForm | None:
         """The strict form of one tool; None where it is not sent as strict."""
         original = next((document for held, document in self.originals if held == name), None)
-        return None if original is None or self.rules is None else strict_form(original, self.rules).unwrap()
+        if original is None or self.rules is None:
+            return None
+        return strict_form(original, self.rules, explicit_null=name in self.explicit_null).unwrap()

@@ -34,6 +34,7 @@ from fxai.testing.generation.type import struct_of, type_of
 from fxai.tools.annotations import (
     Annotations,
     Destructive,
+    ExplicitNull,
     Idempotent,
     Meta,
     OpenWorld,
@@ -191,6 +192,7 @@ def annotation_maps() -> SearchStrategy[Annotations]:
             Idempotent: st.booleans(),
             OpenWorld: st.booleans(),
             Strict: st.none() | st.booleans(),
+            ExplicitNull: st.booleans(),
             Meta: st.dictionaries(words, ANYTHING, max_size=2),
         },
     )

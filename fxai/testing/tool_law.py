@@ -22,7 +22,7 @@ from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import Engine, JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_faults, strict_form
 from fxai.testing.law import Break, Law, NoExamples, Trial
-from fxai.tools.annotations import Annotations, Strict
+from fxai.tools.annotations import Annotations, ExplicitNull, Strict
 from fxai.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _fits(name: str, schema: Schema[Any], given: Any) -> Break | None:
 def _strict(rules: StrictRules, subject: Subject, trial: Trial) -> Break | None:
     from fxai.testing.strategies import instances
 
-    result = strict_form(subject.document, rules)
+    result = strict_form(subject.document, rules, explicit_null=subject.tool.get(ExplicitNull))
     if isinstance(result, Failure):
         if subject.tool.get(Strict) is not True:
             return None
@@ -227,7 +227,8 @@ def _goes_there(form: StrictForm, given: Any) -> Break | None:
             given, faults[0].pointer, f"its strict form is not what the strict schema takes: {faults[0]}", _REPORT
         )
     back = form.back(there.unwrap())
-    if _without_nulls(back) != _without_nulls(given):
+    alike = _exact if form.explicit_null else _without_nulls
+    if alike(back) != alike(given):
         return Break(given, "", f"it comes back as {Break(back, '', '', '').json}", _REPORT)
     return None
 
@@ -239,6 +240,13 @@ def _without_nulls(value: Any) -> Any:
     if is_array(value):
         return [_without_nulls(item) for item in value]
     return (isinstance(value, bool), value)
+
+
+def _exact(value: Any) -> Any:
+    """The data, its numbers and booleans told apart."""
+    if is_object(value):
+        return {name: _exact(item) for name, item in value.items()}
+    return [_exact(item) for item in value] if is_array(value) else (isinstance(value, bool), value)
 
 
 # ---- the tool as a value

@@ -30,6 +30,7 @@ __all__ = [
     "DeferLoading",
     "Destructive",
     "EagerInputStreaming",
+    "ExplicitNull",
     "Idempotent",
     "Meta",
     "Namespace",
@@ -101,6 +102,13 @@ OpenWorld: Annotation[bool] = Annotation("open_world", default=True)
 
 Strict: Annotation[bool | None] = Annotation("strict", None)
 """Strict mode: True or False for this tool; None leaves it to the configuration, then to the provider."""
+
+ExplicitNull: Annotation[bool] = Annotation("explicit_null", default=False)
+"""In strict mode, a null is told from what is left out, in each optional parameter that admits null.
+
+Otherwise null is sent for both and taken as left out, so that a null cannot be said where leaving out means something
+else; the strict form lists each such place among what it weakens.
+"""
 
 Meta: Annotation[Mapping[str, Any]] = Annotation("meta", {})
 """Anything else, such as the `_meta` of an MCP server's tool."""

@@ -33,7 +33,7 @@ from fxai.effects.layer import LayerOf
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.annotations import Annotations, Destructive, Idempotent, OpenWorld, Readonly
+from fxai.tools.annotations import Annotations, Destructive, ExplicitNull, Idempotent, OpenWorld, Readonly
 from fxai.tools.call import Call, Outcome
 from fxai.tools.failure import HandlerFailed
 from fxai.tools.handler import CallContext, Given, HandlerOf, context_of
@@ -189,7 +189,7 @@ def _description(toolkit: Toolkit[Any], said: str | None) -> str:
 def _annotations(toolkit: Toolkit[Any]) -> Annotations:
     """A composite does whatever its sub-tools do."""
     every = {key: all(tool.get(key) for tool in toolkit) for key in (Readonly, Idempotent)}
-    some = {key: any(tool.get(key) for tool in toolkit) for key in (Destructive, OpenWorld)}
+    some = {key: any(tool.get(key) for tool in toolkit) for key in (Destructive, OpenWorld, ExplicitNull)}
     return Annotations({**every, **some})
 
 

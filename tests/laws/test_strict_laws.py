@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import HealthCheck, event, given, reject, settings
 from hypothesis import strategies as st
 from returns.result import Success
 
 from fxai.schema.data import is_array, is_object
+from fxai.schema.document import document_faults
+from fxai.schema.fault import pointer_tokens
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_faults, strict_form
+from fxai.schema.strict import (
+    ANTHROPIC,
+    NULL_LOST,
+    OPENAI,
+    Obstacle,
+    StrictForm,
+    StrictRules,
+    rule_faults,
+    strict_form,
+)
 from fxai.testing.strategies import instances, json_schemas
 
 MANY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
@@ -37,6 +49,11 @@ def alike(left: Any, right: Any) -> bool:
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
 
 
+def identical(left: Any, right: Any) -> bool:
+    """Whether two values are the same, nulls and all."""
+    return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
+
+
 def hold_back(form: StrictForm, data: st.DataObject) -> None:
     """Law 1, for one instance: a strict value leads back to an instance of the original, without what was weakened."""
     strict = data.draw(instances(form.document), label="strict")
@@ -55,22 +72,191 @@ def hold_forth(form: StrictForm, data: st.DataObject) -> None:
     assert alike(form.back(strict.unwrap()), value)
 
 
+def tamed(document: Any, rules: StrictRules) -> Any:
+    """The document, changed where something stands against a strict form: most that are drawn have none."""
+    for _ in range(12):
+        form = strict_form(JsonSchema.of(document), rules)
+        if isinstance(form, Success):
+            break
+        obstacles: Any = form.failure()
+        for obstacle in sorted(obstacles, key=lambda one: one.pointer.count("/"), reverse=True):
+            document = _without(document, obstacle)
+        if document_faults(document):
+            reject()
+    return document
+
+
+def _without(document: Any, obstacle: Obstacle) -> Any:
+    """The document without one obstacle."""
+    copy = json.loads(json.dumps(document))
+    there: Any = copy
+    for token in pointer_tokens(obstacle.pointer):
+        inner: Any = there[int(token)] if is_array(there) else there.get(token) if is_object(there) else None
+        if not (is_object(inner) or is_array(inner)):
+            break
+        there = inner
+    if not is_object(there):
+        return copy
+    if obstacle.keyword in ("additionalProperties", "patternProperties", "properties", "unevaluatedProperties"):
+        there.pop("patternProperties", None)
+        there.pop("unevaluatedProperties", None)
+        there.update(additionalProperties=False, properties=there.get("properties", {}))
+    elif obstacle.keyword == "items":
+        there.update(items={"type": "string"})
+        there.pop("maxItems", None)
+    elif obstacle.pointer:
+        there.clear()
+        there.update(type="string")
+    return copy
+
+
 @RULES
 @pytest.mark.parametrize("hold", [hold_back, hold_forth])
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_values_lead_there_and_back(draft: Any, hold: Any, rules: StrictRules) -> None:
     """The two laws hold for generated schemas of each draft, and what is sent keeps the provider's rules."""
+    reached: Counter[str] = Counter()
 
     @settings(max_examples=25, suppress_health_check=MANY)
     @given(json_schemas(draft, objects=True), st.data())
     def hold_for_generated(document: Any, data: st.DataObject) -> None:
+        reached["drawn"] += 1
+        document = tamed(document, rules)
         form = form_of(document, rules)
         if form is None:
             reject()
+        reached["strict"] += 1
+        rewritten = form.document.to_dict() != {k: v for k, v in document.items() if k != "$schema"}
+        reached["rewritten"] += rewritten
+        event(f"{rules.name}: {'rewritten' if rewritten else 'as it is'}")
         assert rule_faults(form.document, rules) == ()
         hold(form, data)
 
     hold_for_generated()
+    assert reached["strict"] >= 20
+    assert reached["rewritten"] >= 10
+
+
+# ---- null, and what is left out
+
+PLAIN: list[Any] = [
+    {"type": "integer"},
+    {"type": "string"},
+    {"type": "boolean"},
+    {"enum": ["a", "b"]},
+    {"$ref": "#/$defs/Plain"},
+]
+NULLABLE: list[Any] = [
+    {"type": ["integer", "null"]},
+    {"anyOf": [{"type": "string"}, {"type": "null"}]},
+    {"oneOf": [{"type": "null"}, {"type": "number"}]},
+    {"enum": ["x", 1, None]},
+    {"type": "null"},
+    {"allOf": [{"type": ["boolean", "null"]}, {"title": "Either"}]},
+    {"$ref": "#/$defs/Maybe"},
+    {"anyOf": [{"$ref": "#/$defs/Plain"}, {"type": "null"}]},
+]
+
+
+@st.composite
+def nullables(draw: st.DrawFn, level: int = 0, *, recursive: bool = False) -> dict[str, Any]:
+    """Objects whose properties may be left out or null, in every combination, nested in every way."""
+    properties: dict[str, Any] = {}
+    for name in draw(st.lists(st.sampled_from(["a", "b", "c", "__null__"]), min_size=1, max_size=3, unique=True)):
+        properties[name] = draw(_property(level, recursive=recursive))
+    required = [name for name in properties if draw(st.integers(0, 3)) == 0]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+@st.composite
+def _property(draw: st.DrawFn, level: int, *, recursive: bool) -> dict[str, Any]:
+    flat = [*PLAIN, *NULLABLE, *([{"$ref": "#"}, {"anyOf": [{"$ref": "#"}, {"type": "null"}]}] if recursive else [])]
+    if level > 1 or draw(st.booleans()):
+        schema: dict[str, Any] = dict(draw(st.sampled_from(flat)))
+        default = draw(st.sampled_from(["none", "none", "null", "other"]))
+        if default != "none" and "$ref" not in schema:
+            schema["default"] = None if default == "null" else 7
+        return schema
+    inner = draw(nullables(level + 1, recursive=recursive))
+    other = {"type": "object", "properties": {"kind": {"const": "other"}}, "required": ["kind"]}
+    forms: list[Any] = [
+        inner,
+        {"anyOf": [inner, {"type": "null"}]},
+        {"anyOf": [inner, {"type": "string"}, {"type": "null"}]},
+        {"oneOf": [inner, {**other, "additionalProperties": False}]},
+        {"type": "array", "items": inner},
+        {"type": ["array", "null"], "items": {"anyOf": [inner, {"type": "null"}]}},
+        {"type": "object", "additionalProperties": inner},
+        {"type": "array", "prefixItems": [inner, {"type": ["integer", "null"]}], "minItems": 2, "items": False},
+    ]
+    return dict(draw(st.sampled_from(forms)))
+
+
+def document_of(drawn: dict[str, Any]) -> dict[str, Any]:
+    """The whole document, with what is referred to."""
+    return {**drawn, "$defs": {"Maybe": {"type": ["string", "null"]}, "Plain": {"type": "number"}}}
+
+
+@RULES
+def test_null_and_left_out_are_told_apart_exactly(rules: StrictRules) -> None:
+    """With `explicit_null` every instance comes back exactly as it was, no null is weakened, and law 1 holds."""
+    reached: Counter[str] = Counter()
+
+    @settings(max_examples=150, suppress_health_check=MANY)
+    @given(nullables(recursive=rules.recursive), st.data())
+    def hold_for_generated(drawn: Any, data: st.DataObject) -> None:
+        document = JsonSchema.of(document_of(drawn))
+        found = strict_form(document, rules, explicit_null=True)
+        if not isinstance(found, Success):
+            reject()  # more than the provider takes of something in all
+        form = found.unwrap()
+        value = data.draw(instances(document, undeclared=False), label="value")
+        strict = form.forth(value).unwrap()
+
+        assert identical(form.back(strict), value)
+        assert rule_faults(form.document, rules) == ()
+        assert all(one.reason != NULL_LOST for one in form.weakened)
+        reached["null"] += "null" in json.dumps(value)
+        reached["lost without"] += not identical(_plainly(document, rules, value), value)
+        hold_back(form, data)
+
+    hold_for_generated()
+    assert reached["null"] >= 40
+    assert reached["lost without"] >= 5
+
+
+def _plainly(document: JsonSchema, rules: StrictRules, value: Any) -> Any:
+    """What a value comes back as where null stands for what is left out."""
+    form = strict_form(document, rules).unwrap()
+    return form.back(form.forth(value).unwrap())
+
+
+@RULES
+def test_a_null_that_is_lost_is_listed(rules: StrictRules) -> None:
+    """Where nothing of null is listed as weakened and no default is null, values come back exactly as they were."""
+    reached: Counter[str] = Counter()
+
+    @settings(max_examples=120, suppress_health_check=MANY)
+    @given(nullables(recursive=rules.recursive), st.data())
+    def hold_for_generated(drawn: Any, data: st.DataObject) -> None:
+        document = JsonSchema.of(document_of(drawn))
+        form = form_of(document, rules)
+        if form is None:
+            reject()
+        value = data.draw(instances(document, undeclared=False), label="value")
+        listed = any(one.reason == NULL_LOST for one in form.weakened)
+        told = "null is taken as left out" in form.document.to_json().decode()
+
+        assert listed == told
+        assert alike(_plainly(document, rules, value), value)
+        if not listed and '"default": null' not in json.dumps(drawn):
+            reached["kept"] += 1
+            assert identical(_plainly(document, rules, value), value)
+        reached["listed"] += listed
+
+    hold_for_generated()
+    assert reached["kept"] >= 10
+    assert reached["listed"] >= 40
 
 
 @RULES

@@ -21,12 +21,12 @@ from fxai.cli.lint.rule import RULES
 from fxai.cli.lint.subject import OTHERS, PROVIDERS, Entry, Subject
 from fxai.schema.codec import Schema
 from fxai.schema.fault import Fault, SchemaError, pointer_to
-from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Strict, Title
+from fxai.tools.annotations import Destructive, ExplicitNull, Idempotent, Meta, OpenWorld, Readonly, Strict, Title
 from fxai.tools.options import described
 
 __all__ = ["attribute_findings"]
 
-_FLAGS: Final = (Readonly, Destructive, Idempotent, OpenWorld)
+_FLAGS: Final = (Readonly, Destructive, Idempotent, OpenWorld, ExplicitNull)
 
 
 def attribute_findings(subject: Subject) -> Iterator[Finding]:

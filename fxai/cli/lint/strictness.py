@@ -21,12 +21,14 @@ from fxai.cli.lint.subject import Entry, Subject
 from fxai.cli.lint.walk import places
 from fxai.schema.data import is_object
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.strict import strict_form
-from fxai.tools.annotations import Strict
+from fxai.schema.strict import NULL_LOST, strict_form
+from fxai.tools.annotations import ExplicitNull, Strict
 
 __all__ = ["strict_findings"]
 
 _MEANT: Final = "change the schema, or say that it is meant: tool.annotate(Strict, False)"
+_CHECKED: Final = "nothing has to be done: what the model gives is validated by the original"
+_APART: Final = "say that null is meant: tool.annotate(ExplicitNull, True); or make it the default"
 _ASKED: Final = "change the schema, or take Strict away from the tool"
 
 
@@ -46,7 +48,7 @@ def _of(entry: Entry, subject: Subject) -> Iterator[Finding]:
     weakened: dict[tuple[str, str, str], list[str]] = {}
     known = _known(entry, asked=asked)
     for provider in subject.providers:
-        form = strict_form(document, provider.strict)
+        form = strict_form(document, provider.strict, explicit_null=entry.tool.get(ExplicitNull))
         told, reasons = (
             (weakened, form.unwrap().weakened) if isinstance(form, Success) else (impossible, form.failure())
         )
@@ -60,7 +62,7 @@ def _of(entry: Entry, subject: Subject) -> Iterator[Finding]:
         yield RULES["strict-impossible"].finding(entry.tool.name, _at(key), message, remedy, severity)
     for key, providers in weakened.items():
         message = f"strict mode cannot hold {' and '.join(providers)} to it: {_reason(key)}"
-        remedy = "nothing has to be done: what the model gives is validated by the original"
+        remedy = _APART if key[2] == NULL_LOST else _CHECKED
         yield RULES["strict-weakened"].finding(entry.tool.name, _at(key), message, remedy)
 
 

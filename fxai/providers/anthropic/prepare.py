@@ -18,7 +18,7 @@ from fxai.models.prepared import PreparationError, PreparedTools, Toolset
 from fxai.providers.anthropic.limit import within
 from fxai.providers.anthropic.wire import TOOLSETS, Writer, kind_of, programs_of, runs_in_programs
 from fxai.schema.strict import ANTHROPIC, resolve_strict
-from fxai.tools.annotations import Strict
+from fxai.tools.annotations import ExplicitNull, Strict
 from fxai.tools.naming import NameMap, NameRule
 
 __all__ = ["NAMES", "prepare_tools", "supports_strict_tools"]
@@ -89,6 +89,7 @@ def prepare_tools(
         betas=notes.betas,
         rules=ANTHROPIC,
         originals={one.tool.name: one.form.original for one in settled if one.form is not None},
+        explicit_null=(one.tool.name for one in settled if one.tool.get(ExplicitNull)),
         toolsets=(Toolset(TOOLSETS[kind_of(tool)], tool.name) for tool in sent if kind_of(tool) in TOOLSETS),
     )
 

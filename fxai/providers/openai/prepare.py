@@ -19,7 +19,7 @@ from fxai.providers.openai.choice import allow_list, choice_on_wire
 from fxai.providers.openai.wire import Api, Writer, kind_of
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import OPENAI
-from fxai.tools.annotations import ToolNamespace
+from fxai.tools.annotations import ExplicitNull, ToolNamespace
 from fxai.tools.naming import NameMap, NameRule
 
 __all__ = ["NAMES", "prepare_tools", "supports_strict_tools"]
@@ -86,7 +86,12 @@ def prepare_tools(
     parallel = parallel_tool_calls if written.sent else None
     fields = {"tools": written.wires, "tool_choice": choice, "parallel_tool_calls": parallel}
     return PreparedTools.make(
-        fields, written.naming, warnings=notes.warnings, rules=OPENAI, originals=written.originals
+        fields,
+        written.naming,
+        warnings=notes.warnings,
+        rules=OPENAI,
+        originals=written.originals,
+        explicit_null=(tool.name for tool in written.sent if tool.get(ExplicitNull)),
     )
 
 

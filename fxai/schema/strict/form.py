@@ -33,15 +33,25 @@ class StrictForm:
     """A document that a provider takes in strict mode, made of another one.
 
     Every instance of `document`, led `back`, is an instance of `relaxed`. Every instance of `original` without
-    undeclared properties has a form by `forth` that leads back to it, up to null and absence where an optional
-    property itself admits null.
+    undeclared properties has a form by `forth` that leads back to it: exactly with `explicit_null`, else up to null
+    and absence where an optional property itself admits null (see `weakened`, unless null is its default).
     """
 
-    __slots__ = ("_node", "_relaxed", "document", "original", "weakened")
+    __slots__ = ("_node", "_relaxed", "document", "explicit_null", "original", "weakened")
 
-    def __init__(self, original: JsonSchema, document: JsonSchema, weakened: tuple[Weakening, ...], node: Node) -> None:
+    def __init__(
+        self,
+        original: JsonSchema,
+        document: JsonSchema,
+        weakened: tuple[Weakening, ...],
+        node: Node,
+        *,
+        explicit_null: bool = False,
+    ) -> None:
         self.original = original
         """What the tool says."""
+        self.explicit_null = explicit_null
+        """Whether a null and what is left out are told apart."""
         self.document = document
         """What is sent."""
         self.weakened = weakened
@@ -76,12 +86,21 @@ class StrictForm:
 
 
 @lru_cache(maxsize=2048)
-def strict_form(document: JsonSchema, rules: StrictRules) -> Result[StrictForm, tuple[Obstacle, ...]]:
-    """The strict form of a document by a provider's rules, made once; else every obstacle, with pointer and keyword."""
+def strict_form(
+    document: JsonSchema, rules: StrictRules, *, explicit_null: bool = False
+) -> Result[StrictForm, tuple[Obstacle, ...]]:
+    """The strict form of a document by a provider's rules, made once; else every obstacle, with pointer and keyword.
+
+    Args:
+        document: what the tool says.
+        rules: what the provider takes.
+        explicit_null: tell a null from what is left out, in each optional property that admits null: null is sent for
+            what is left out, and `{"__null__": true}` for a null. Otherwise both are null, and lead back to left out.
+    """
     plain = document.to_dict()
     if not is_object(plain):
         return Failure((Obstacle("", "schema", "providers take an object at the root"),))
-    to = Transformer(plain, rules)
+    to = Transformer(plain, rules, explicit_null=explicit_null)
     try:
         node = to.convert()
     except StrictError as error:
@@ -99,7 +118,8 @@ def strict_form(document: JsonSchema, rules: StrictRules) -> Result[StrictForm, 
     )
     if refused:
         return Failure(refused)
-    return Success(StrictForm(document, JsonSchema.trusted(strict), tuple(to.weakened), node))
+    sent = JsonSchema.trusted(strict)
+    return Success(StrictForm(document, sent, tuple(to.weakened), node, explicit_null=explicit_null))
 
 
 def _relaxed(original: JsonSchema, weakened: tuple[Weakening, ...]) -> JsonSchema:

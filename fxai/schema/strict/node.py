@@ -10,14 +10,16 @@ A way that changes nothing is None, so that what needs no mapping costs none.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from fxai.schema.data import is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 
 __all__ = [
     "DEFS",
+    "NULL",
     "REST",
+    "Member",
     "NoForm",
     "Node",
     "Way",
@@ -37,6 +39,9 @@ DEFS: Final = "#/$defs/"
 
 REST: Final = "__rest__"
 """The property that holds what has no name of its own."""
+
+NULL: Final = "__null__"
+"""The property of the object that stands for a null, where null itself stands for what is left out."""
 
 _TUPLE: Final = (
     "Tuple encoded as an object with numeric string keys ('0', '1', ...). If present, '__rest__' contains remaining "
@@ -81,51 +86,81 @@ def _through(way: Way, value: Any) -> Any:
     return value if way is None else way(value)
 
 
-def object_node(members: Mapping[str, tuple[Node, bool]], rest: tuple[str, Node] | None) -> Node:
-    """An object with these properties, each with whether it is optional, and the property that holds all others."""
-    said = {name: _nullable(node.schema) if optional else node.schema for name, (node, optional) in members.items()}
-    if rest is None and not any(optional or node.back for node, optional in members.values()):
+class Member(NamedTuple):
+    """A property: what it takes, whether it may be left out, and the name that marks a null of its own.
+
+    An optional property is null where it is left out. `null` is empty where it has no null beside that one; else the
+    object with this one property, which is true, stands for it.
+    """
+
+    node: Node
+    optional: bool = False
+    null: str = ""
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """What is sent of it."""
+        if not self.optional:
+            return self.node.schema
+        marker = _closed({self.null: {"type": "boolean", "enum": [True]}}) if self.null else None
+        return _nullable(self.node.schema, marker)
+
+    @property
+    def back(self) -> Way:
+        """The way from a strict value that is there."""
+        return self._marked if self.null else self.node.back
+
+    def _marked(self, item: Any) -> Any:
+        return None if is_object(item) and item == {self.null: True} else _through(self.node.back, item)
+
+    def forth(self, there: bool, item: Any) -> Any:
+        """The strict value of an item, or of none."""
+        if item is not None or not self.optional:
+            return _through(self.node.forth, item)
+        return {self.null: True} if there and self.null else None
+
+
+def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) -> Node:
+    """An object with these properties, and the property that holds all others."""
+    said = {name: member.schema for name, member in members.items()}
+    if rest is None and not any(member.optional or member.node.back for member in members.values()):
         return Node(_closed(said))
     schema = _closed(said if rest is None else {**said, rest[0]: rest[1].schema})
-    ways = {name: (node.back, node.forth, optional) for name, (node, optional) in members.items()}
+    ways = {name: (member.back, member.optional) for name, member in members.items()}
+    unknown: tuple[Way, bool] = (None, False)
 
     def back(value: Any) -> Any:
         if not is_object(value):
             return value
         found: dict[str, Any] = {}
         for name, item in value.items():
-            way = ways.get(name)
-            if way is None:
-                found[name] = item
-            elif item is not None or not way[2]:
-                found[name] = _through(way[0], item)
-        return found if rest is None else _unrest(found, rest, ways)
+            way, optional = ways.get(name, unknown)
+            if item is not None or not optional:
+                found[name] = item if way is None else way(item)
+        return found if rest is None else _unrest(found, rest, members)
 
-    return Node(schema, back, lambda value: _forth(value, ways, rest))
+    return Node(schema, back, lambda value: _forth(value, members, rest))
 
 
-def _forth(value: Any, ways: Mapping[str, tuple[Way, Way, bool]], rest: tuple[str, Node] | None) -> Any:
+def _forth(value: Any, members: Mapping[str, Member], rest: tuple[str, Node] | None) -> Any:
     """The strict form of an object: what it leaves out is null."""
     if not is_object(value):
         raise NoForm("is no object")
-    others = {name: item for name, item in value.items() if name not in ways}
+    others = {name: item for name, item in value.items() if name not in members}
     if rest is None and others:
         raise NoForm(f"has the property {next(iter(others))!r}, which is not declared")
-    found = {name: value.get(name) for name in ways}
-    for name, (_, way, optional) in ways.items():
-        if found[name] is not None or not optional:
-            found[name] = _through(way, found[name])
+    found = {name: member.forth(name in value, value.get(name)) for name, member in members.items()}
     return found if rest is None else {**found, rest[0]: _through(rest[1].forth, others)}
 
 
-def _unrest(found: dict[str, Any], rest: tuple[str, Node], ways: Mapping[str, Any]) -> dict[str, Any]:
+def _unrest(found: dict[str, Any], rest: tuple[str, Node], members: Mapping[str, Any]) -> dict[str, Any]:
     """The properties with those that the rest holds; a declared property is not overwritten by one of the rest."""
     name, node = rest
     others = _through(node.back, found.get(name, []))
     if not is_object(others):
         return found
     kept = {key: item for key, item in found.items() if key != name}
-    return {**kept, **{key: item for key, item in others.items() if key not in ways and key not in kept}}
+    return {**kept, **{key: item for key, item in others.items() if key not in members and key not in kept}}
 
 
 def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
@@ -194,16 +229,18 @@ def _closed(members: Mapping[str, Any], told: str = "") -> dict[str, Any]:
     return {"type": "object", **words, "properties": dict(members), **required, "additionalProperties": False}
 
 
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema or null, which stands for what is left out; its words stay in front."""
-    if schema.get("type") == "null":
+def _nullable(schema: dict[str, Any], marker: dict[str, Any] | None) -> dict[str, Any]:
+    """The schema or null, which stands for what is left out, or the marker of a null; its words stay in front."""
+    if schema.get("type") == "null" and marker is None:
         return schema
     words: dict[str, Any] = {word: schema[word] for word in ("title", "description") if word in schema}
     bare = {keyword: said for keyword, said in schema.items() if keyword not in words}
     alternatives: list[Any] = bare["anyOf"] if bare.keys() == {"anyOf"} else [bare]
-    if any(alternative.get("type") == "null" for alternative in alternatives):
+    with_null = any(alternative.get("type") == "null" for alternative in alternatives)
+    if with_null and marker is None:
         return schema
-    return {**words, "anyOf": [*alternatives, {"type": "null"}]}
+    added = [*([] if marker is None else [marker]), *([] if with_null else [{"type": "null"}])]
+    return {**words, "anyOf": [*alternatives, *added]}
 
 
 @final

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from fxai.schema.data import is_object
 from fxai.schema.pattern import compiled_pattern
-from fxai.schema.strict.node import REST, Node, map_node, object_node
-from fxai.schema.strict.place import Site, StrictError
-from fxai.schema.strict.prose import length_words, told_keyword
+from fxai.schema.strict.node import REST, Member, Node, map_node, object_node
+from fxai.schema.strict.place import NULL_LOST, Place, Site, StrictError
+from fxai.schema.strict.prose import described, length_words, null_words, told_keyword
 from fxai.schema.strict.rules import is_plain_pattern
 from fxai.schema.strict.scalar import tightest
 
@@ -34,11 +34,11 @@ def object_form(sites: Sequence[Site], at: str, to: Transformer) -> Node | None:
     names = list(dict.fromkeys(name for site in sites for name in (*site.get("properties", {}), *_needed(site))))
     required = {name for site in sites for name in _needed(site)}
     checks = list(_conditions(sites, names, to))
-    members: dict[str, tuple[Node, bool]] = {}
+    members: dict[str, Member] = {}
     for name in names:
-        node = _member(sites, name, at, to, required=name in required)
-        if node is not None:
-            members[name] = (node, name not in required)
+        member = _member(sites, name, at, to, required=name in required)
+        if member is not None:
+            members[name] = member
         elif name in required:
             return None
     bare = not names and "maxItems" in to.rules.keywords
@@ -59,7 +59,7 @@ def _needed(site: Site) -> Sequence[str]:
     return site.get("required", ()) if not isinstance(site.get("required"), bool) else ()
 
 
-def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, required: bool) -> Node | None:
+def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, required: bool) -> Member | None:
     """What stands under a name; None when nothing may."""
     place = tuple(site for rule in sites for site in _property(rule, name))
     if any(site.schema is False for site in place) or any(name not in to.reader.evaluated(site) for site in sites):
@@ -67,7 +67,25 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, requi
     if not place and required and not any(name in site.get("properties", {}) for site in sites):
         raise StrictError(at, "required", f"{name!r} is required and nowhere described: add it to properties")
     site = next((site for site in place if name in site.pointer.rpartition("/")[2]), None)
-    return to.place(place, site.pointer if site else f"{at}/properties/{name}")
+    node = to.place(place, site.pointer if site else f"{at}/properties/{name}")
+    if node is None or required:
+        return None if node is None else Member(node)
+    return _optional(node, place, to)
+
+
+def _optional(node: Node, place: Place, to: Transformer) -> Member:
+    """A property that may be left out, which is said by null: also where a null of its own means something else."""
+    if not place or not to.reader.takes_null(place):
+        return Member(node, optional=True)
+    defaults = [site.get("default") for site in to.reader.together(place) if "default" in site]
+    null = to.null
+    if not null:
+        if defaults and all(default is None for default in defaults):
+            return Member(node, optional=True)
+        to.weaken(place[0], "default", NULL_LOST)
+    schema = {keyword: said for keyword, said in node.schema.items() if keyword != "description"}
+    words = [node.schema.get("description", ""), null_words(null)]
+    return Member(node.saying(described(schema, [], words, [])), optional=True, null=null)
 
 
 def _property(rule: Site, name: str) -> Iterator[Site]:

@@ -21,7 +21,7 @@ from fxai.schema.dialect import dialect_of
 from fxai.schema.document import subschemas
 from fxai.schema.fault import pointer_to, pointer_tokens
 
-__all__ = ["SILENT", "TOLD", "Obstacle", "Place", "Reader", "Site", "StrictError", "Weakening"]
+__all__ = ["NULL_LOST", "SILENT", "TOLD", "Obstacle", "Place", "Reader", "Site", "StrictError", "Weakening"]
 
 TOLD: Final = frozenset(("title", "description", "default", "examples", "deprecated"))
 """Keywords that are words about a value and hold it to nothing."""
@@ -30,6 +30,13 @@ SILENT: Final = frozenset(
     ("$schema", "$id", "id", "$comment", "$anchor", "$defs", "definitions", "$vocabulary", "readOnly", "writeOnly")
 )
 """Keywords that say nothing of a value."""
+
+
+NULL_LOST: Final = (
+    "null is sent for what is left out, so that null itself cannot be said: the tool's annotation ExplicitNull keeps"
+    " the two apart"
+)
+"""Why the null of an optional property is weakened, where leaving it out means something else."""
 
 
 @final
@@ -125,6 +132,7 @@ class Reader:
         self.size = 0
         """How many schemas the document holds."""
         self._anchors: dict[str, str] = {}
+        self._nulls: dict[str, bool] = {}
         self._base = str(document.get(self.dialect.id_keyword, "")) if is_object(document) else ""
         self._note(document, "")
 
@@ -202,6 +210,47 @@ class Reader:
             for index in range(len(site.get("allOf", ()))):
                 self._gather(site.under("allOf", index), found)
 
+    def takes_null(self, place: Place) -> bool:
+        """Whether every schema of a place takes null, by the original's own word.
+
+        Raises:
+            StrictError: a `$ref` that cannot be followed.
+        """
+        return all(self._takes_null(site) for site in place)
+
+    def _takes_null(self, site: Site) -> bool:
+        if not is_object(site.schema):
+            return bool(site.schema)
+        if site.pointer not in self._nulls:
+            self._nulls[site.pointer] = True  # a schema that comes back to itself by references alone adds nothing
+            self._nulls[site.pointer] = self._decides_null(Site(site.pointer, site.schema))
+        return self._nulls[site.pointer]
+
+    def _decides_null(self, site: Site) -> bool:
+        if "$ref" in site:
+            if not self._takes_null(self.follow(site)):
+                return False
+            if self.dialect.ref_alone:
+                return True
+        kinds = site.get("type", "null")
+        listed = "null" in kinds if is_array(kinds) else kinds == "null"
+        if not listed or site.get("const") is not None or None not in site.get("enum", (None,)):
+            return False
+        branches = {k: [self._takes_null(s) for s in _branches(site, k)] for k in ("allOf", "anyOf", "oneOf")}
+        if not all(branches["allOf"]) or not any(branches["anyOf"] or [True]):
+            return False
+        if "oneOf" in site and sum(branches["oneOf"]) != 1:
+            return False
+        return self._not_against_null(site)
+
+    def _not_against_null(self, site: Site) -> bool:
+        if "not" in site and self._takes_null(site.under("not")):
+            return False
+        if "if" not in site:
+            return True
+        branch = "then" if self._takes_null(site.under("if")) else "else"
+        return branch not in site or self._takes_null(site.under(branch))
+
     def evaluated(self, site: Site) -> Container[str]:
         """The names of properties that may be in an object, by what a schema says of those that it does not look at."""
         if site.get("unevaluatedProperties") is not False:
@@ -233,3 +282,7 @@ class Reader:
             for name, inner in site.get(keyword, {}).items():
                 if is_object(inner):
                     yield from self._declared(site.under(keyword, name), seen)
+
+
+def _branches(site: Site, keyword: str) -> list[Site]:
+    return [site.under(keyword, index) for index in range(len(site.get(keyword, ())))]

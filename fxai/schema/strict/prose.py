@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from fxai.schema.strict.place import Site
 
-__all__ = ["described", "length_words", "number_words", "said_of", "told_keyword"]
+__all__ = ["described", "length_words", "null_words", "number_words", "said_of", "told_keyword"]
 
 _LONGEST: Final = 400
 
@@ -76,6 +76,13 @@ def number_words(low: Any, above: Any, high: Any, below: Any, steps: Sequence[An
         yield f"a value less than {below}"
     for step in steps:
         yield f"a value that is a multiple of {step}"
+
+
+def null_words(mark: str) -> str:
+    """The words for null at a property that may be left out; `mark` names what stands for a null of its own."""
+    if not mark:
+        return "null is taken as left out, not as a null"
+    return f'null is taken as left out, {{"{mark}": true}} as a null'
 
 
 def told_keyword(keyword: str, said: Any) -> str:

@@ -15,8 +15,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias, final
 
+import msgspec
+
 from fxai.schema.strict.array import array_form
-from fxai.schema.strict.node import DEFS, Node, any_node, reference_node
+from fxai.schema.strict.node import DEFS, NULL, Node, any_node, reference_node
 from fxai.schema.strict.object import object_form
 from fxai.schema.strict.place import TOLD, Obstacle, Place, Reader, Site, StrictError, Weakening
 from fxai.schema.strict.prose import described, said_of, told_keyword
@@ -37,9 +39,11 @@ _STANDING_IN: Final = Node({"type": "null"})
 class Transformer:
     """One transformation: what was found so far, and what is being looked at."""
 
-    def __init__(self, document: Any, rules: StrictRules) -> None:
+    def __init__(self, document: Any, rules: StrictRules, *, explicit_null: bool = False) -> None:
         self.reader = Reader(document)
         self.rules = rules
+        self.null = _free_name(document) if explicit_null else ""
+        """The property that marks a null beside the one for what is left out; empty where they are not told apart."""
         self.nodes: dict[str, Node] = {}
         self.obstacles: dict[Obstacle, None] = {}
         self.weakened: dict[Weakening, None] = {}
@@ -224,6 +228,14 @@ class Transformer:
                 return Node(node.schema, _whole, _itself, checks=node.checks) if strange else node
             case _:
                 return Node({"type": kind})
+
+
+def _free_name(document: Any) -> str:
+    """A name that no object of a document can have, since it is nowhere in the document."""
+    text, name = msgspec.json.encode(document).decode(), NULL
+    while name in text:
+        name = f"_{name}_"
+    return name
 
 
 def _whole(value: Any) -> Any:

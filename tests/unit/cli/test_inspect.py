@@ -269,6 +269,18 @@ def test_what_is_weakened_is_told(fxai: Run) -> None:
     assert echo["weakened"][0].startswith("/properties/text: minLength")
 
 
+def test_a_null_that_is_lost_is_told_with_the_way_out(fxai: Run) -> None:
+    """Where null is sent for what is left out and would mean something else, its place is named, and the annotation."""
+    limit = {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": 10}
+    listed = {"name": "find", "inputSchema": {"type": "object", "properties": {"limit": limit}}}
+    shown = fxai("schema", "-", "--provider", "anthropic", piped=json.dumps({"tools": [listed]})).out
+
+    (line,) = (line for line in shown.splitlines() if "weakened" in line)
+    assert line.startswith("  ~ weakened: /properties/limit: default: null is sent for what is left out")
+    assert line.endswith("the tool's annotation ExplicitNull keeps the two apart")
+    assert "null is taken as left out, not as a null" in shown
+
+
 @pytest.mark.parametrize(
     ("options", "strict"),
     [

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fxai import Destructive, Idempotent, Readonly, Strict, Tool
+from fxai import Destructive, ExplicitNull, Idempotent, Readonly, Strict, Tool
 from fxai.cli.lint import RULES, Finding, Subject, linted
 from fxai.cli.lint.contradiction import contradictions
 from fxai.cli.lint.subject import PROVIDERS
@@ -229,6 +229,20 @@ def test_what_strict_mode_cannot_hold_is_told_as_information() -> None:
     (found,) = linted(Subject.of([prop(type="string", minLength=2)], providers=[PROVIDERS["openai"]]), "info")
 
     assert (found.code, found.severity, found.pointer) == ("strict-weakened", "info", X)
+
+
+def test_a_null_that_strict_mode_loses_is_told_with_its_remedy() -> None:
+    """It is told where null is not the default, and no more once the tool is annotated."""
+    openai = [PROVIDERS["openai"]]
+    lossy = raw({"type": "object", "properties": {"x": {"type": ["integer", "null"], "description": "It."}}})
+    (found,) = linted(Subject.of([lossy], providers=openai), "info")
+
+    assert (found.code, found.severity, found.pointer) == ("strict-weakened", "info", X)
+    assert "tool.annotate(ExplicitNull, True)" in str(found.remedy)
+    assert linted(Subject.of([lossy.annotate(ExplicitNull, True)], providers=openai), "info") == ()
+    wrong: Any = 1
+    (found,) = linted(Subject.of([lossy.annotate(ExplicitNull, wrong)], providers=openai))
+    assert found.code == "annotation-type"
 
 
 def test_a_type_without_a_json_form_is_found_wherever_it_stands() -> None:

@@ -15,6 +15,7 @@ from fxai.messages.errors import (
     ContextOverflowError,
     InternalProviderError,
     InvalidApprovalError,
+    InvalidOutputError,
     InvalidRequestError,
     ModelUnavailableError,
     NetworkError,
@@ -73,6 +74,22 @@ def test_every_reason_has_a_message_and_advice() -> None:
         (
             StructuredOutputError("{}", "/a", "expected integer"),
             "The answer does not fit its schema at /a: expected integer",
+        ),
+        (
+            StructuredOutputError("{}", "/a/0", "/a/0: expected integer, found null; /b: expected a string"),
+            "The answer does not fit its schema: /a/0: expected integer, found null; /b: expected a string",
+        ),
+        (
+            StructuredOutputError("{}", "/a", "/a/0: expected integer, found null"),
+            "The answer does not fit its schema at /a: /a/0: expected integer, found null",
+        ),
+        (
+            InvalidOutputError("the item at /output: no list", "/output"),
+            "Invalid output: the item at /output: no list",
+        ),
+        (
+            UnsupportedSchemaError("the tool 't' is strict, and there is no form: /a: type: anything", "/a", "type"),
+            "Unsupported schema (keyword 'type'): the tool 't' is strict, and there is no form: /a: type: anything",
         ),
         (
             UnsupportedSchemaError("no recursion", "/$defs/T", "$ref"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -10,17 +11,22 @@ import pytest
 
 from fxai.messages.reason import InvalidRequestError, UnsupportedSchemaError
 from fxai.models.choice import ToolChoice
-from fxai.models.preparation import Notes, chosen, options_of, settle, without_nulls
+from fxai.models.preparation import Notes, Settled, chosen, options_of, settle, without_nulls
 from fxai.models.prepared import PreparationError, PreparedTools, Toolset, WireCall
+from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
-from fxai.schema.strict import ANTHROPIC, OPENAI
-from fxai.tools.annotations import Strict
+from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI
+from fxai.tools.annotations import ExplicitNull, Strict
 from fxai.tools.naming import NameMap
 from fxai.tools.tool import Tool
+from fxai.tools.toolkit import Toolkit
 
 NAMES = NameMap({"Calculator.add": "Calculator__add", "screen": "computer"})
 PAGE = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "integer"}}})
 OPEN: dict[str, Any] = {"type": "object", "properties": {"any": {}}, "additionalProperties": True}
+
+
+ANYTHING = "/properties/any: type: says no type, so that anything may be there"
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -154,6 +160,120 @@ def test_what_cannot_be_strict_is_sent_as_given_and_noted(rules: Any) -> None:
         word in str(raised.value) for word in ("'free'", "additionalProperties", "annotate it with Strict, None")
     )
     assert len(notes.warnings) == 1
+
+
+def test_a_strict_tool_with_one_obstacle_names_it() -> None:
+    """One obstacle is enough to refuse what is annotated as strict: its place and keyword are in the reason."""
+    one = Tool.dynamic("one", parameters={"type": "object", "properties": {"any": {}}}).annotate(Strict, True)
+
+    with pytest.raises(PreparationError) as raised:
+        settle(one, OPENAI, config=None, default=True, notes=Notes())
+    reason: Any = raised.value.reason
+    assert (reason.pointer, reason.keyword) == ("/properties/any", "type")
+    assert reason.description == (
+        "the tool 'one' is annotated as strict, and openai has no strict form for it: "
+        f"{ANYTHING}; or annotate it with Strict, None to send it as it is"
+    )
+
+
+def test_a_strict_tool_with_several_obstacles_names_them_all() -> None:
+    """The reason points at the first, and its description lists every one, in the order of the schema."""
+    document = {"type": "object", "properties": {"any": {}, "more": {"type": "object"}}}
+
+    with pytest.raises(PreparationError) as raised:
+        settle(
+            Tool.dynamic("two", parameters=document).annotate(Strict, True),
+            OPENAI,
+            config=None,
+            default=True,
+            notes=Notes(),
+        )
+    reason: Any = raised.value.reason
+    assert (reason.pointer, reason.keyword) == ("/properties/any", "type")
+    assert "anything may be there; /properties/more: properties: " in reason.description
+
+
+def test_what_is_not_strict_for_one_reason_is_noted_with_it() -> None:
+    """The warning names the tool and the one obstacle; `loosened` leaves a flag that was never said unsaid."""
+    notes = Notes()
+    one = Tool.dynamic("one", parameters={"type": "object", "properties": {"any": {}}})
+    settled = settle(one, OPENAI, config=None, default=True, notes=notes)
+
+    assert [(warning.kind, warning.subject, warning.message) for warning in notes.warnings] == [
+        (
+            "not-strict",
+            "one",
+            f"the tool 'one' is not sent as strict: openai has no form for {ANYTHING}",
+        )
+    ]
+    assert (settled.loosened().strict, Settled(one, None).loosened().strict) == (False, None)
+
+
+# ---- null, and what is left out
+
+LIMIT: dict[str, Any] = {
+    "type": "object",
+    "properties": {"limit": {"anyOf": [{"type": "integer"}, {"type": "null"}], "default": 10}},
+}
+
+
+class Patch(msgspec.Struct, frozen=True):
+    """What is to be changed."""
+
+    limit: int | msgspec.UnsetType | None = msgspec.UNSET
+
+
+PROVIDED = Tool.provider_defined(
+    id="acme.patch", name="patch", provider_name="patch", requires_handler=True, parameters=Patch
+)
+PATCHES: list[Any] = [
+    Tool.make("patch", parameters=Patch),
+    Tool.dynamic("patch", parameters=Patch),
+    Tool.dynamic("patch", parameters=LIMIT),
+]
+
+
+@pytest.mark.parametrize("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])
+@pytest.mark.parametrize(
+    "prepare",
+    [partial(openai.prepare_tools, model="gpt-5.5"), partial(anthropic.prepare_tools, model="claude-opus-4-5")],
+)
+def test_a_null_reaches_the_tool_where_its_annotation_asks_for_it(tool: Any, prepare: Any) -> None:
+    """`ExplicitNull` keeps null and left out apart on the wire and in the history, whatever the tool is called."""
+    kept = Toolkit.make(tool).annotate_all({ExplicitNull: True}).prefix("x.").rename({"x.patch": "p"})
+    prepared = prepare(kept)
+    again: Any = pickle.loads(pickle.dumps(prepared))
+
+    for value, wire in (({}, {"limit": None}), ({"limit": None}, {"limit": {"__null__": True}}), ({"limit": 3},) * 2):
+        assert prepared.wire_call("p", value).params == wire
+        assert prepared.call("p", wire) == again.call("p", wire) == ("p", value)
+    assert [one.reason for one in prepared.strict["p"].weakened if one.reason == NULL_LOST] == []
+    assert prepared != prepare(Toolkit.make(tool).rename({"patch": "p"}))
+
+
+@pytest.mark.parametrize("tool", PATCHES, ids=["user-defined", "dynamic", "raw"])
+def test_a_null_is_left_out_where_nothing_is_said(tool: Any) -> None:
+    """Without the annotation null is left out, and the report of what is sent says so."""
+    prepared = openai.prepare_tools(Toolkit.make(tool), model="gpt-5.5")
+
+    assert prepared.call("patch", {"limit": None}) == ("patch", {})
+    assert [(one.pointer, one.reason) for one in prepared.strict["patch"].weakened] == [
+        ("/properties/limit", NULL_LOST)
+    ]
+
+
+def test_a_tool_of_every_kind_keeps_the_annotation() -> None:
+    """A provider's tool has it too, and keeps its kind; so does the composite of tools of which one has it."""
+    provided: Any = PROVIDED().annotate(ExplicitNull, True)
+    patch = PATCHES[0].annotate(ExplicitNull, True)
+    many = Toolkit.make(patch, Tool.make("ping")).as_tool("many").tool
+
+    assert (provided.kind, provided.get(ExplicitNull)) == ("provider-defined", True)
+    assert many.get(ExplicitNull)
+    assert not Toolkit.make(PATCHES[0]).as_tool("many").tool.get(ExplicitNull)
+    prepared = openai.prepare_tools(Toolkit.make(many), model="gpt-5.5")
+    calls: Any = {"calls": [{"name": "patch", "args": {"limit": None}}, {"name": "patch", "args": {}}]}
+    assert prepared.call("many", prepared.wire_call("many", calls).params) == ("many", calls)
 
 
 def test_a_choice_leaves_the_tools_that_it_names() -> None:

@@ -9,7 +9,16 @@ import pytest
 from returns.result import Failure, Success
 
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.strict import ANTHROPIC, OPENAI, Obstacle, StrictForm, StrictRules, rule_faults, strict_form
+from fxai.schema.strict import (
+    ANTHROPIC,
+    NULL_LOST,
+    OPENAI,
+    Obstacle,
+    StrictForm,
+    StrictRules,
+    rule_faults,
+    strict_form,
+)
 
 STRING: dict[str, Any] = {"type": "string"}
 INTEGER: dict[str, Any] = {"type": "integer"}
@@ -383,3 +392,129 @@ def test_a_schema_bomb_is_an_obstacle() -> None:
     many = [{"anyOf": [obj([f"p{i}{j}"], **{f"p{i}{j}": STRING}) for j in range(4)]} for i in range(12)]
 
     assert [keyword for _, keyword in obstacles(obj(x={"allOf": many}))] == ["schema"]
+
+
+# ---- null, and what is left out
+
+MARK: dict[str, Any] = {
+    "type": "object",
+    "properties": {"__null__": {"type": "boolean", "enum": [True]}},
+    "required": ["__null__"],
+    "additionalProperties": False,
+}
+NO: dict[str, Any] = {"$ref": "#/$defs/no"}
+MAYBE: dict[str, Any] = {"anyOf": [INTEGER, NULL]}
+
+
+def lost(document: dict[str, Any], rules: StrictRules = OPENAI) -> list[str]:
+    """Where a null is lost, by the report."""
+    return [one.pointer for one in form_of(document, rules).weakened if one.reason == NULL_LOST]
+
+
+@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC], ids=lambda rules: rules.name)
+def test_a_null_that_means_something_else_than_left_out_is_listed_and_told(rules: StrictRules) -> None:
+    """Where null is taken and is not the default, the report names the place, and the model reads what null means."""
+    document = obj(limit={**MAYBE, "default": 10, "description": "How many."})
+    form = form_of(document, rules)
+
+    assert lost(document, rules) == ["/properties/limit"]
+    assert form.document.to_dict()["properties"]["limit"] == {
+        "description": "How many. default: 10; null is taken as left out, not as a null",
+        **MAYBE,
+    }
+    assert form.back({"limit": None}) == {}
+
+
+def test_a_null_without_a_default_is_listed() -> None:
+    """A property without a default that may be null can be left out, null or a value: one of them cannot be said."""
+    assert lost(obj(a=MAYBE, b=STRING, c=NULL)) == ["/properties/a", "/properties/c"]
+
+
+def test_a_null_that_is_the_default_is_not_listed() -> None:
+    """Nothing is lost where leaving out means null, and nothing is said."""
+    document = obj(limit={**MAYBE, "default": None})
+
+    assert form_of(document).weakened == ()
+    assert form_of(document).document.to_dict()["properties"]["limit"] == MAYBE
+
+
+@pytest.mark.parametrize(
+    ("schema", "takes"),
+    [
+        ({"enum": ["a", None]}, True),
+        ({"enum": ["a"]}, False),
+        ({"const": None}, True),
+        ({"type": ["string", "null"], "not": {"type": "null"}}, False),
+        ({"type": ["string", "null"], "not": {"type": "string", "minLength": 9}}, True),
+        ({"allOf": [MAYBE, INTEGER]}, False),
+        ({"allOf": [MAYBE, {"$ref": "#/$defs/maybe"}]}, True),
+        ({"oneOf": [NULL, MAYBE]}, False),
+        ({"oneOf": [NULL, STRING]}, True),
+        ({"$ref": "#/$defs/maybe"}, True),
+        ({"$ref": "#/$defs/sure"}, False),
+        ({"type": ["integer", "null"], "if": NULL, "then": INTEGER}, False),
+        ({"type": ["integer", "null"], "if": INTEGER, "else": {"enum": [None]}}, True),
+        ({"type": ["integer", "null"], "if": INTEGER, "else": {"const": 3}}, False),
+    ],
+)
+def test_what_takes_null_is_told_by_the_original(schema: dict[str, Any], takes: bool) -> None:
+    """Every keyword that decides about null does, wherever it stands: only what takes null can lose it."""
+    document = {**obj(x=schema), "$defs": {"maybe": {"type": ["integer", "null"]}, "sure": INTEGER}}
+
+    assert lost(document) == (["/properties/x"] if takes else [])
+    assert (JsonSchema.of(document).validate({"x": None}) == ()) is takes
+
+
+def test_a_default_is_found_where_a_reference_leads() -> None:
+    """The default may stand beside a reference, in what it names, or in one part of an allOf."""
+    document = {
+        **obj(a=NO, b={**NO, "default": 3}, c={"allOf": [MAYBE, {"default": None}]}),
+        "$defs": {"no": {**MAYBE, "default": None}},
+    }
+
+    assert lost(document) == ["/properties/b"]
+
+
+@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC], ids=lambda rules: rules.name)
+def test_null_and_left_out_can_be_told_apart(rules: StrictRules) -> None:
+    """With `explicit_null` an object that nothing else can be stands for null, and every value comes back exactly."""
+    document = JsonSchema.of(obj(limit={**MAYBE, "default": 10}, name=STRING))
+    form = strict_form(document, rules, explicit_null=True).unwrap()
+
+    assert rule_faults(form.document, rules) == ()
+    assert form.weakened == ()
+    assert form.document.to_dict()["properties"]["limit"] == {
+        "description": 'default: 10; null is taken as left out, {"__null__": true} as a null',
+        "anyOf": [INTEGER, NULL, MARK],
+    }
+    assert form.document.to_dict()["properties"]["name"] == {"anyOf": [STRING, NULL]}
+    for value in ({}, {"limit": None}, {"limit": 3}, {"limit": None, "name": "x"}):
+        assert form.back(form.forth(value).unwrap()) == value
+
+
+def test_an_object_that_has_the_marks_name_is_told_from_it() -> None:
+    """Where the document uses the name of the mark itself, the mark has another one."""
+    inner = {"type": "object", "properties": {"__null__": {"type": "boolean"}}, "required": ["__null__"]}
+    document = JsonSchema.of(obj(x={"anyOf": [inner, NULL]}))
+    form = strict_form(document, OPENAI, explicit_null=True).unwrap()
+
+    for value in ({"x": {"__null__": True}}, {"x": None}, {}):
+        assert form.back(form.forth(value).unwrap()) == value
+    assert form.forth({"x": None}) == Success({"x": {"___null___": True}})
+
+
+def test_what_nearly_is_the_mark_is_refused_at_its_place() -> None:
+    """An object that only looks like the mark stays as it is, to be refused by the original."""
+    form = strict_form(JsonSchema.of(obj(x=MAYBE)), OPENAI, explicit_null=True).unwrap()
+
+    assert form.back({"x": {"__null__": False}}) == {"x": {"__null__": False}}
+    assert form.back({"x": {"__null__": True, "y": 1}}) == {"x": {"__null__": True, "y": 1}}
+    assert [fault.pointer for fault in form.original.validate(form.back({"x": {"__null__": False}}))] == ["/x"]
+
+
+def test_a_required_property_and_one_that_takes_no_null_need_no_mark() -> None:
+    """What null can only mean one thing in is sent as without the option."""
+    document = JsonSchema.of(obj(["a"], a=MAYBE, b=INTEGER))
+
+    kept = strict_form(document, OPENAI, explicit_null=True).unwrap()
+    assert kept.document == strict_form(document, OPENAI).unwrap().document
