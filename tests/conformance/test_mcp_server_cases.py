@@ -8,7 +8,7 @@ import anyio
 import mcp
 import msgspec
 import pytest
-from mcp_types import INVALID_PARAMS
+from mcp_types import INTERNAL_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from returns.result import Success
 
@@ -70,7 +70,7 @@ def test_absent_arguments_mean_an_empty_object(case: Case, backend: str, era: Er
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         nothing: dict[str, Any] = {}
-        return [(await refused(client.call_tool("go", given))).message for given in (None, nothing)]
+        return [text(await client.call_tool("go", given)) for given in (None, nothing)]
 
     assert case.expect["ok"] is True
     assert text(used(_serving(Tool.make("go", success=str), "fine"), _called, backend, era)) == "fine"
@@ -80,8 +80,8 @@ def test_absent_arguments_mean_an_empty_object(case: Case, backend: str, era: Er
 
 @both_eras
 @case("mcp.toolkit/192")
-def test_invalid_arguments_are_invalid_params(case: Case, backend: str, era: Era) -> None:
-    """They are the JSON-RPC error of that name; a bug is an internal error, without a trace of the code."""
+def test_invalid_arguments_are_a_result_rather_than_invalid_params(case: Case, backend: str, era: Era) -> None:
+    """Otherwise than the case: a result that a model can read (SEP-1303), no error; no trace of the code in either."""
 
     @tool
     def broken() -> str:
@@ -89,15 +89,17 @@ def test_invalid_arguments_are_invalid_params(case: Case, backend: str, era: Era
         raise RuntimeError("/home/ann")
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
-        wrong = await refused(client.call_tool("go", case.given["arguments"]))
+        wrong = await client.call_tool("go", case.given["arguments"])
         return wrong, await refused(client.call_tool("broken"))
 
     tools = _serving(Tool.make("go", parameters=Answer), None).merge(broken.bound)
     wrong, bug = used(tools, use, backend, era, on_defect=str)
 
-    assert (case.expect["error"], wrong.code) == ("InvalidParams", INVALID_PARAMS)
+    assert (case.expect["error"], wrong.is_error) == ("InvalidParams", True)
+    assert msgspec.json.decode(text(wrong))["type"] == "invalid-parameters"
+    assert bug.code == INTERNAL_ERROR
     assert case.expect["no stack trace"] is True
-    assert [said in repr(error) for error in (wrong, bug) for said in (".py", "Traceback", "ann")] == [False] * 6
+    assert [said in shown for shown in (text(wrong), repr(bug)) for said in (".py", "Traceback", "ann")] == [False] * 6
 
 
 @both_eras
@@ -112,8 +114,6 @@ def test_a_tool_that_needs_approval_is_not_run_unasked(case: Case, backend: str,
         ran.append("go")
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
-        if era == "auto":
-            return (await refused(client.call_tool("go"))).message
         return text(await client.call_tool("go"))
 
     said = used(go, use, backend, era)

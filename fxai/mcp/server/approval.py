@@ -13,7 +13,7 @@ from typing import Any, Final, final
 import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import MISSING_REQUIRED_CLIENT_CAPABILITY, CallToolRequestParams, ElicitResult
+from mcp_types import CallToolRequestParams, ElicitResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
@@ -32,7 +32,6 @@ _FORM: Final[dict[str, Any]] = {
     "properties": {_ANSWER: {"type": "boolean", "title": "Run it", "description": "Whether the call may run"}},
     "required": [_ANSWER],
 }
-_NEEDED: Final[dict[str, Any]] = {"requiredCapabilities": {"elicitation": {"form": {}}}}
 _NOBODY: Final = "it needs a person's approval, and this client offers no way to ask one (elicitation by a form)"
 _NO: Final = "it needs a person's approval, which was not given"
 _LATE: Final = "it needs a person's approval, and nobody answered in time"
@@ -49,15 +48,9 @@ class Approvals:
     async def settle(
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: Tool[Any, Any, Any]
     ) -> dict[str, Any] | Denied | None:
-        """None where the call is approved; else why it is not, or the answer by which the client is to ask.
-
-        Raises:
-            MCPError: a client of the newer protocol did not say that it can ask.
-        """
+        """None where the call is approved; else why it is not, or the answer by which the client is to ask."""
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if not _can_be_asked(ctx, is_modern=is_modern):
-            if is_modern:  # demanded by protocol 2026-07-28, "Capability Negotiation"
-                raise MCPError(MISSING_REQUIRED_CLIENT_CAPABILITY, str(Denied(tool.name, _NOBODY)), _NEEDED)
             return Denied(tool.name, _NOBODY)
         question = _question(tool, params)
         if not is_modern:

@@ -1,7 +1,9 @@
 """What a server answers: the list of its tools, and calls of them.
 
-Every way a call can end has one form: a success or a typed failure is a result, what the client got wrong is a JSON-RPC
-error that says what, and a bug is an internal error that says nothing, while `on_defect` is told of it.
+Every way a call can end has one form. A success or a typed failure is a result; so are arguments that do not fit and an
+approval that was not given, as a model can read results and mend its call (SEP-1303). What a client got wrong, such as
+a tool that is not there, is a JSON-RPC error that says what, and a bug is an internal error that says nothing, while
+`on_defect` is told of it.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from fxai.mcp.server.approval import Approvals
 from fxai.mcp.server.offer import Offer
 from fxai.mcp.server.option import Defect, ToolServerSettings
 from fxai.mcp.server.result import failed, result_of, text_of
-from fxai.mcp.server.tool import ServedTool
+from fxai.mcp.server.tool import ServedTool, titled_by_hint
 from fxai.tools.call import Outcome
 from fxai.tools.failure import (
     Denied,
@@ -43,6 +45,7 @@ __all__ = ["Exchange", "report"]
 _BUSY: Final = -32000  # the first of the codes that JSON-RPC leaves to servers
 
 _COMPLETE: Final = {"resultType": "complete"}
+_TITLED_BY_HINT: Final = ("2024-11-05", "2025-03-26")  # the protocols in which a tool has no `title` of its own
 
 _Context = ServerRequestContext[Any, Any]
 
@@ -65,9 +68,11 @@ class Exchange:
         if self._calls:
             await self._ended.wait()
 
-    async def list_tools(self, _: _Context, params: PaginatedRequestParams | None) -> dict[str, Any]:
+    async def list_tools(self, ctx: _Context, params: PaginatedRequestParams | None) -> dict[str, Any]:
         """The answer to `tools/list`, in pages where the settings say so."""
         documents = (await self._current()).documents
+        if ctx.protocol_version in _TITLED_BY_HINT:
+            documents = [titled_by_hint(document) for document in documents]
         size = self._settings.page_size
         cursor = None if params is None else params.cursor
         if cursor is not None and (size is None or not cursor.isdecimal() or not 0 < int(cursor) <= len(documents)):
@@ -158,7 +163,7 @@ class Exchange:
         """What the program gave, or the result that tells its typed failure.
 
         Raises:
-            MCPError: what the client got wrong, or that there is a bug.
+            MCPError: there is a bug.
         """
         if not isinstance(ended, Failed):
             return ended.value
@@ -168,15 +173,13 @@ class Exchange:
         return self._failure(tool, cause.reasons[0].error, cause)
 
     def _failure(self, tool: ServedTool, failure: Any, cause: Cause[Any]) -> dict[str, Any]:
-        if isinstance(failure, InvalidParameters):
-            raise MCPError(INVALID_PARAMS, str(failure), encode_failure(failure))
         if isinstance(failure, HandlerFailed):
             error: Any = cast(Any, failure).error
             encoded = tool.tool.failure.encode_unsafe(error)
         elif isinstance(failure, Timeout):
             late = Interrupted(tool.tool.name, f"it took longer than {failure.seconds:g} seconds")
             encoded = encode_failure(late)
-        elif isinstance(failure, Denied | Interrupted):
+        elif isinstance(failure, InvalidParameters | Denied | Interrupted):
             encoded = encode_failure(failure)
         else:
             raise self._broken(tool, cause)

@@ -25,7 +25,7 @@ from fxai.tools.naming import NameConflictError, NameRule
 from fxai.tools.relocation import relocated
 from fxai.tools.tool import Tool
 
-__all__ = ["ServedTool", "served"]
+__all__ = ["ServedTool", "served", "titled_by_hint"]
 
 _VALUE: Final = "value"
 _NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # the rule of protocol 2025-11-25, "Tool Names"
@@ -100,6 +100,13 @@ def served(tools: Iterable[Tool[Any, Any, Any]]) -> dict[str, ServedTool]:
             )
         offered[name] = ServedTool.of(tool, name)
     return offered
+
+
+def titled_by_hint(document: dict[str, Any]) -> dict[str, Any]:
+    """What `tools/list` says of a tool to clients that look for its title among the hints, and nowhere else."""
+    if "title" not in document:
+        return document
+    return {**document, "annotations": {"title": document["title"], **document.get("annotations", {})}}
 
 
 def _rooted(document: Any) -> dict[str, Any]:

@@ -89,8 +89,9 @@ def test_typescript_clients_use_the_tools(modules: Path, url: str, way: str, sdk
     assert seen["weather"]["structuredContent"] == {"degrees": 7.5, "sky": "grey"}
     assert seen["nowhere"]["isError"]
     assert json.loads(seen["nowhere"]["content"][0]["text"]) == {"type": "no-such-city", "name": "Atlantis"}
-    assert (seen["invalid"]["code"], seen["unknown"]["code"], seen["broken"]["code"]) == (-32602, -32602, -32603)
-    assert seen["invalid"]["data"]["faults"][0]["pointer"] == "/name"
+    assert (seen["unknown"]["code"], seen["broken"]["code"]) == (-32602, -32603)
+    assert seen["invalid"]["isError"]
+    assert json.loads(seen["invalid"]["content"][0]["text"])["faults"][0]["pointer"] == "/name"
     assert "secret" not in seen["broken"]["message"]
     assert seen["forget"]["content"] == []
     assert seen["progress"] == ["1", "2", "3"]

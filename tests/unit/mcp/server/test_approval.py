@@ -7,7 +7,6 @@ from typing import Any
 import mcp
 import pytest
 from mcp_types import (
-    MISSING_REQUIRED_CLIENT_CAPABILITY,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
@@ -86,24 +85,14 @@ def test_anything_but_a_yes_is_a_no(backend: str, era: Era, action: Any, content
     assert result.structured_content["type"] == "execution-denied"
 
 
-def test_an_older_client_that_cannot_ask_is_refused(backend: str) -> None:
-    """Without elicitation a call that needs approval is refused in words, and not run."""
-    result = used(erase, _call, backend, "legacy")
+@both_eras
+def test_a_client_that_cannot_ask_is_refused(backend: str, era: Era) -> None:
+    """Without elicitation a call that needs approval is refused in words that a model can read, and not run."""
+    result = used(erase, _call, backend, era)
 
     assert (ran, result.is_error) == ([], True)
+    assert result.structured_content["type"] == "execution-denied"
     assert "elicitation" in result.content[0].text
-
-
-def test_a_newer_client_that_cannot_ask_is_told_what_is_missing(backend: str) -> None:
-    """Since 2026-07-28 the refusal is the error that names the capability that the client lacks."""
-
-    async def use(client: mcp.Client, _: ToolServer) -> Any:
-        return await refused(client.call_tool("erase", {"path": "/tmp/x"}))
-
-    error = used(erase, use, backend)
-
-    assert (ran, error.code) == ([], MISSING_REQUIRED_CLIENT_CAPABILITY)
-    assert error.data == {"requiredCapabilities": {"elicitation": {"form": {}}}}
 
 
 def test_nobody_who_answers_is_a_no(backend: str) -> None:
@@ -132,12 +121,13 @@ def test_a_predicate_decides_which_calls_are_asked_for(backend: str, era: Era) -
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         small = await client.call_tool("pay", {"amount": 5})
-        wrong = await refused(client.call_tool("pay", {"amount": "all"}))
-        return text(small), wrong.code, len(asked), (await client.call_tool("pay", {"amount": 500})).is_error
+        wrong = await client.call_tool("pay", {"amount": "all"})
+        told = wrong.structured_content["type"], len(asked)
+        return text(small), *told, (await client.call_tool("pay", {"amount": 500})).is_error
 
-    small, code, before, denied = used(BoundToolkit.make(pay), use, backend, era, answering("decline", None, asked))
+    small, kind, before, denied = used(BoundToolkit.make(pay), use, backend, era, answering("decline", None, asked))
 
-    assert (small, code, before, len(asked), denied) == ("5 paid", -32602, 0, 1, True)
+    assert (small, kind, before, len(asked), denied) == ("5 paid", "invalid-parameters", 0, 1, True)
 
 
 _EITHER: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)

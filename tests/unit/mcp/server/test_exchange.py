@@ -10,6 +10,7 @@ import mcp
 import msgspec
 import pytest
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from returns.result import Failure, Result, Success
 
 from fxai.effects import Gen, Layer, Tag, fx
@@ -21,6 +22,7 @@ from fxai.tools.source import BoundToolkit
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import HandlerError, Toolkit
 from tests.unit.mcp.server.client import Era, refused, text, used
+from tests.unit.mcp.server.http import INITIALIZE, Client, asking
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 
@@ -68,6 +70,31 @@ def test_a_tool_is_listed_with_all_that_is_known_of_it(backend: str, era: Era) -
     assert listed.meta == {"team": "maps"}
     assert listed.input_schema == made.json_schema()
     assert listed.output_schema == made.success.json_schema()
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_PROTOCOL_VERSIONS)
+def test_the_title_stands_where_each_version_looks_for_it(backend: str, version: str) -> None:
+    """Until 2025-03-26 a title is a hint, later a member of the tool too: each client finds it where it looks."""
+    made = Tool.make("go", description="Goes.").annotate(Title, "Go there").annotate(Readonly, True)
+    plain = Tool.make("ping").annotate(Readonly, True)
+
+    async def ask(client: Client) -> Any:
+        params = {**INITIALIZE["params"], "protocolVersion": version}
+        opened = await client.post("/mcp", json={**INITIALIZE, "params": params})
+        session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": version}
+        listing = {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}
+        answer = await client.post("/mcp", json=listing, headers=session)
+        return answer.json()["result"]["tools"]
+
+    kit = BoundToolkit.of(
+        Toolkit.make(made, plain), made.handler(lambda _: Success(None)) | plain.handler(lambda _: Success(None))
+    )
+    titled, untitled = asking(kit, backend, ask, json_response=True)
+
+    assert titled["title"] == "Go there"
+    assert titled["annotations"]["readOnlyHint"] is True
+    assert titled["annotations"].get("title") == ("Go there" if version <= "2025-03-26" else None)
+    assert untitled["annotations"] == {"readOnlyHint": True}
 
 
 @both_eras
@@ -143,23 +170,27 @@ def test_a_failure_is_not_held_to_the_output_schema(backend: str) -> None:
 
 
 @both_eras
-def test_wrong_arguments_are_an_error_that_names_each(backend: str, era: Era) -> None:
-    """What the client got wrong is the JSON-RPC error "invalid params", with every fault; nothing is run."""
+@pytest.mark.parametrize("success", [list[Place], Place])
+def test_wrong_arguments_are_a_result_that_names_each(backend: str, era: Era, success: Any) -> None:
+    """What the model got wrong is a result marked `isError`, which it can read, with every fault; nothing is run."""
     ran: list[Place] = []
-    made = Tool.make("go", parameters=Place, success=list[Place])
+    made = Tool.make("go", parameters=Place, success=success)
 
     def run(place: Place) -> Result[list[Place], Never]:
         ran.append(place)
         return Success(ran)
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
-        return await refused(client.call_tool("go", {"y": "no"}))
+        return await client.call_tool("go", {"y": "no"})
 
-    error = used(bound(made, run), use, backend, era)
+    result = used(bound(made, run), use, backend, era)
+    told = msgspec.json.decode(text(result))
 
-    assert (error.code, ran) == (INVALID_PARAMS, [])
-    assert [fault["pointer"] for fault in error.data["faults"]] == ["/y", "/x"]
-    assert "/y: expected integer" in error.message
+    assert (result.is_error, ran) == (True, [])
+    assert (told["type"], told["name"]) == ("invalid-parameters", "go")
+    assert [fault["pointer"] for fault in told["faults"]] == ["/y", "/x"]
+    assert "/y: expected integer" in told["message"]
+    assert result.structured_content == (None if success is Place else told)
 
 
 @both_eras
@@ -364,14 +395,15 @@ def test_parameters_that_are_no_object_are_the_member_value(backend: str) -> Non
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         (listed,) = (await client.list_tools()).tools
         called = await client.call_tool("double", {"value": 4})
-        return listed.input_schema, text(called), (await refused(client.call_tool("double", {"n": 4}))).code
+        return listed.input_schema, text(called), await client.call_tool("double", {"n": 4})
 
     made = Tool.make("double", parameters=int, success=int)
-    schema, doubled, code = used(bound(made, lambda n: Success(n * 2)), use, backend)
+    schema, doubled, wrong = used(bound(made, lambda n: Success(n * 2)), use, backend)
 
     assert schema["properties"] == {"value": {"type": "integer"}}
     assert schema["required"] == ["value"]
-    assert (doubled, code) == ("8", INVALID_PARAMS)
+    assert (doubled, wrong.is_error) == ("8", True)
+    assert msgspec.json.decode(text(wrong))["type"] == "invalid-parameters"
 
 
 def test_long_lists_come_in_pages(backend: str) -> None:
