@@ -55,4 +55,4 @@ def test_what_goes_in_comes_out(url: str, way: str, backend: str) -> None:
     assert (counted[-1].preliminary, denied.is_failure) == (False, True)
     assert "approval" in denied.encoded_json.decode()
     assert "execution-denied" in denied.result.said
-    assert "elicit=" in denied.result.remedy
+    assert "elicitation" in denied.result.said
