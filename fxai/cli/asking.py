@@ -46,6 +46,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
         timeout: the seconds that they have to open.
         unasked: whether those of their tools run unasked, too, that are not marked read-only.
         memory: the file in which it is kept what was said.
+        secrets: whether the example agent reads files, too, that may hold secrets.
     """
 
     agent: str | None = None
@@ -59,6 +60,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     unasked: bool = False
     memory: str | None = None
+    secrets: bool = False
 
 
 def set_up(chosen: Chosen, elicit: Elicit | None = None) -> tuple[Setting, tuple[str, ...]]:
@@ -73,6 +75,8 @@ def set_up(chosen: Chosen, elicit: Elicit | None = None) -> tuple[Setting, tuple
     own: tuple[str, ...] = ()
     supplied: LayerOf[Any, Any, Any] | None = None
     agent: Bindable[Any, Any, Any, Any]
+    if chosen.secrets and (chosen.agent is not None or chosen.mcp or chosen.system is not None):
+        raise Trouble("--show-secrets is for the example agent", "leave it out", code=WRONG_USE)
     if chosen.agent is not None:
         agent = load_fitting(chosen.agent, lambda value: isinstance(value, Bindable), "an agent")
     elif chosen.mcp or chosen.system is not None:
@@ -80,7 +84,8 @@ def set_up(chosen: Chosen, elicit: Elicit | None = None) -> tuple[Setting, tuple
     else:
         from fxai.cli import example
 
-        agent, supplied, own = example.agent, example.layer, example.PROMPTS
+        agent, own = example.agent, example.PROMPTS
+        supplied = example.open_layer if chosen.secrets else example.layer
     if chosen.layer is not None:
         kind: type[LayerOf[Any, Any, Any]] = LayerOf
         added = load(chosen.layer, kind, "a layer")

@@ -1,19 +1,72 @@
-"""Concealment: the settings of a provider's own tool, without the keys and tokens that may be among them.
+"""Concealment: keys, tokens and passwords are not shown: in the settings of a provider's tool, in files, in histories.
 
 >>> concealed({"server_url": "https://x.org", "authorization": "abc", "headers": {"X-Key": "abc"}, "max_tokens": 3})
 {'server_url': 'https://x.org', 'authorization': '(hidden)', 'headers': {'X-Key': '(hidden)'}, 'max_tokens': 3}
+>>> [is_secret_name(name) for name in (".env", ".gitignore", "id_rsa", "notes.txt")]
+[True, False, True, False]
+>>> has_secret("PASSWORD=hunter22"), has_secret("the password is asked for")
+(True, False)
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from typing import Any, Final
 
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["concealed"]
+__all__ = ["concealed", "has_secret", "is_secret_name"]
 
 _HIDDEN: Final = "(hidden)"
+_PIECE: Final = 2**15
+"""How much is searched at once: meanwhile no other thread runs."""
+_OVERLAP: Final = 2**12
 _SECRET: Final = ("authorization", "header", "secret", "token", "password", "api_key", "apikey", "credential")
+
+_OPEN: Final = re.compile(
+    r"\.{1,2}|\.(?:git(?:ignore|attributes|modules|keep|lab-ci\.yml|-blame-ignore-revs)|github|gitlab|vscode|editorconfig"
+    r"|dockerignore|npmignore|nvmrc|node-version|python-version|ruby-version|tool-versions|mailmap|coveragerc|flake8"
+    r"|pylintrc|clang-(?:format|tidy)|prettier.*|eslint.*|stylelint.*|babelrc.*|browserslistrc|pre-commit-config\.ya?ml"
+    r"|readthedocs\.ya?ml|travis\.yml|circleci|rspec|rubocop.*|markdownlint.*|yamllint.*|hgignore|rustfmt\.toml"
+    r"|cargo|storybook|husky|changeset|devcontainer|env\.(?:example|sample|template|dist))"
+)
+"""Hidden names of what everybody publishes. All others that begin with a dot are taken to hold secrets."""
+_DATA: Final = r"(?:\.(?:txt|csv|json|ya?ml|toml|ini|xml|conf|db|bak))?"
+_CLOSED: Final = re.compile(
+    r"_netrc|.*\.(?:env|pem|key|p8|p12|pfx|jks|keystore|kdbx?|ppk|gpg|agekey|ovpn|tfstate(?:\.backup)?|tfvars)"
+    r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:[._-].*)?(?<!\.pub)|.*_(?:rsa|ed25519)|master\.key|environ|shadow"
+    rf"|(?:aws_|gcloud_|git-)?credentials?{_DATA}|(?:(?:client|app|my)[_-]?)?secrets?(?:[._-].*(?=\.[a-z]))?{_DATA}"
+    rf"|service[_-]?account.*\.json|.*api[_-]?keys?{_DATA}|token(?:\.txt)?|(?:access|auth|api)_tokens?{_DATA}"
+    rf"|passwords?{_DATA}|wp-config\.php|htpasswd|kubeconfig{_DATA}"
+)
+_KEY: Final = re.compile(
+    r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1[0-9A-Z]{20}"
+    r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30}|\bgithub_pat_\w{22}|\bglpat-[\w-]{20}"
+    r"|\bsk-[A-Za-z0-9][\w-]{19}|\bxox[abeoprs]-[\w-]{10}|\bxapp-\d-\w{8}|\bAIza[\w-]{35}|\bya29\.[\w-]{20}"
+    r"|\b[sr]k_(?:live|test)_\w{16}|\bwhsec_\w{20}|\bnpm_[A-Za-z0-9]{36}|\bpypi-AgE\w{20}|\bhf_[A-Za-z0-9]{30}"
+    r"|\bSG\.[\w-]{16,64}\.[\w-]{16}|\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,2000}\.[\w-]{10}|\bdop_v1_[0-9a-f]{32}"
+    r"|\bdckr_pat_[\w-]{20}|\bglsa_\w{20}|\blin_api_\w{20}|\bshpat_[0-9a-f]{20}|\bAccountKey=[\w+/]{40}",
+    re.ASCII,
+)
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{1,20}://[^\s/:@'\"<>]{0,64}:([^\s/@'\"<>]{3,128})@", re.IGNORECASE)
+_ASSIGNED: Final = re.compile(
+    r"(passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key"
+    r"|auth[_-]?key|encryption[_-]?key|credential|_auth|authorization|cookie|dsn)"
+    r"[\w.-]{0,20}[\"']?[ \t]{0,4}(?:[=:]|:=|=>)[ \t]{0,4}(?:bearer |basic )?"
+    r"(?:\"([^\"\n]{4,500})\"|'([^'\n]{4,500})'|([^\s\"',;(){}\[\]<>]{4,500})[ \t]{0,8}$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_STANDS_IN: Final = re.compile(
+    r"[$%{<*].*|.*(?:\.\.\.|…).*|x{3,}.*|(?:your|my|the|some|an?)[ _-].*|change.?(?:me|it|this)"
+    r"|(?:example|dummy|fake|placeholder|redacted).*|pass(?:word|wd)?|secret|token|none|null|true|false|todo|string"
+    r"|\(?hidden\)?",
+    re.IGNORECASE,
+)
+"""What stands where a secret would, and is none."""
+
+
+_CODE: Final = re.compile(r"(?:\w*\.)+[A-Za-z_]\w*")
 
 
 def concealed(data: Any, *, secret: bool = False) -> Any:
@@ -26,3 +79,39 @@ def concealed(data: Any, *, secret: bool = False) -> Any:
     if is_array(data):
         return [concealed(value, secret=secret) for value in data]
     return _HIDDEN if secret and isinstance(data, str) else data
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a file or a folder of this name is taken to hold secrets, however it is written."""
+    plain = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
+    plain = plain.casefold().partition(":")[0].strip()
+    plain = plain.rstrip(". ") or plain
+    if plain.startswith("."):
+        return _OPEN.fullmatch(plain) is None
+    return _CLOSED.fullmatch(plain) is not None
+
+
+def has_secret(text: str) -> bool:
+    """Whether a text looks as if a key, a token or a password stood in it."""
+    pieces = (text[start : start + _PIECE + _OVERLAP] for start in range(0, max(1, len(text)), _PIECE))
+    return any(map(_shows_secret, pieces))
+
+
+def _shows_secret(text: str) -> bool:
+    if _KEY.search(text):
+        return True
+    values = [found[1] for found in _ADDRESS.finditer(text)]
+    values += [value for found in _ASSIGNED.finditer(text) if (value := _value(found)) is not None]
+    return any(_STANDS_IN.fullmatch(value) is None for value in values)
+
+
+def _value(found: re.Match[str]) -> str | None:
+    """What is assigned, where it could be a secret and not a name, a type or a sentence."""
+    value = next(text for text in found.groups()[1:] if text is not None).strip()
+    if any(c.isspace() for c in value) or (found[4] is not None and _CODE.fullmatch(value)):
+        return None
+    mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+    enough = 6 if found[1].lower().startswith("pass") else 8
+    bare = found[4] is not None and not re.search(r"\s[=:]|[=:]\s", found[0])
+    in_capitals = bare and found[1].isupper()  # KEY=value, as files of settings say it
+    return value if in_capitals or (mixed and len(value) >= enough) else None

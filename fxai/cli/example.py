@@ -18,14 +18,15 @@ import msgspec
 
 from fxai.agents.agent import Agent
 from fxai.agents.budget import Budget
-from fxai.cli.folder import REFUSED, Commit, Folder, Refused, Repository, folder, repository
+from fxai.cli.folder import REFUSED, Folder, Refused, folder
+from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects.effect import Gen
 from fxai.tools.annotations import Destructive, OpenWorld, Readonly
 from fxai.tools.example import Example
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["PROMPTS", "agent", "handlers", "kit", "layer"]
+__all__ = ["PROMPTS", "agent", "handlers", "kit", "layer", "open_layer"]
 
 PROMPTS: Final = (
     "How many lines are in README.md?",
@@ -175,15 +176,20 @@ class _Reading(msgspec.Struct, frozen=True):
     tail: float | None = None
 
 
+def _whole(number: float) -> int:
+    """The number as a count: none below 0, and none that no file has."""
+    return int(min(max(0.0, number), 1e9))
+
+
 def on_read(params: object) -> Gen[Text, Refused, Folder]:
     """Reads a file of the folder, or its first or last lines."""
     wanted = msgspec.convert(params, _Reading)
     here = yield from Folder
     lines = (yield from here.text(wanted.path)).splitlines(keepends=True)
     if wanted.head is not None:
-        lines = lines[: max(0, int(wanted.head))]
+        lines = lines[: _whole(wanted.head)]
     if wanted.tail is not None:
-        lines = lines[max(0, len(lines) - int(wanted.tail)) :]
+        lines = lines[max(0, len(lines) - _whole(wanted.tail)) :]
     return Text(wanted.path, "".join(lines))
 
 
@@ -222,7 +228,7 @@ def on_log(params: object) -> Gen[tuple[Commit, ...], Refused, Repository]:
     """Reads the history of the repository."""
     asked = msgspec.convert(params, _Logging)
     history = yield from Repository
-    commits = history.log(asked.repo_path, int(asked.max_count), asked.start_timestamp, asked.end_timestamp)
+    commits = history.log(asked.repo_path, _whole(asked.max_count), asked.start_timestamp, asked.end_timestamp)
     return (yield from commits)
 
 
@@ -239,6 +245,8 @@ handlers: Final = kit.to_layer(
     | git_log.handler(on_log)
 )
 layer: Final = handlers.provide(repository).provide(folder("."))
+open_layer: Final = handlers.provide(repository).provide(folder(".", secrets=True))
+"""The same where files are read, too, that may hold secrets."""
 agent: Final = Agent.make(
     "files",
     toolkit=kit,

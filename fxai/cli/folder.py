@@ -1,8 +1,10 @@
-"""Folders and repositories as services: one folder, what is in it, and its history; never anything outside.
+"""Folders as services: one folder and what is in it; never anything outside, and nothing that may hold secrets.
 
 >>> from fxai.effects import fx
 >>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text("../secret")).provide(folder(".")).result())
 <Failure: outside of this folder: ../secret>
+>>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text(".env")).provide(folder(".")).result())
+<Failure: may hold secrets: .env>
 """
 
 from __future__ import annotations
@@ -13,26 +15,24 @@ import stat
 from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final, get_args
+from typing import Annotated, BinaryIO, Final, Literal, TypeAlias, cast, final, get_args
 
-import anyio
 import msgspec
 from anyio import to_thread
 from typing_extensions import TypeVar, override
 
+from fxai.cli.concealment import has_secret, is_secret_name
 from fxai.effects import fx
 from fxai.effects.context import Service
-from fxai.effects.effect import Effect, Gen
+from fxai.effects.effect import Effect
 from fxai.effects.layer import Layer
 from fxai.schema.codec import Schema
 
-__all__ = ["REFUSED", "Commit", "Folder", "Problem", "Refused", "Repository", "folder", "repository"]
+__all__ = ["REFUSED", "Folder", "Problem", "Refused", "Stopped", "folder", "in_thread", "regular"]
 
 _A = TypeVar("_A")
 
 _LARGEST: Final = 2 * 1024 * 1024
-_MOST_COMMITS: Final = 50
 
 Problem: TypeAlias = Literal[
     "no such file",
@@ -42,10 +42,12 @@ Problem: TypeAlias = Literal[
     "no text file",
     "larger than 2 MB",
     "not readable",
+    "may hold secrets",
     "no git repository",
     "no commits",
-    "no git on this computer",
-    "git refused",
+    "no date",
+    "history not readable",
+    "history too long",
 ]
 """What can be the matter with a file, a folder or a repository."""
 
@@ -79,16 +81,6 @@ REFUSED: Final[Schema[Refused]] = Schema[Refused].of(cast("type[Refused]", Annot
 """The schema of a `Refused`, which is one line of text on the wire: a small model gets on with that best."""
 
 
-@final
-class Commit(msgspec.Struct, frozen=True):
-    """One commit: its short id, who made it, on which day, and the first line of its message."""
-
-    id: str
-    author: str
-    date: str
-    subject: str
-
-
 class Folder(Service):
     """One folder and what is in it. A path is relative to it; what leads outside, by a link too, is refused."""
 
@@ -98,42 +90,28 @@ class Folder(Service):
 
     @abstractmethod
     def text(self, path: str) -> Effect[str, Refused]:
-        """The text of the file `path`: UTF-8, 2 MB at most."""
+        """The text of the file `path`: UTF-8, 2 MB at most; none that may hold secrets, by its name or its text."""
 
     @abstractmethod
     def place(self, path: str) -> Effect[Path, Refused]:
         """Where the folder `path` is."""
 
 
-class Repository(Service):
-    """The history of a git repository."""
+def folder(root: str | Path, *, secrets: bool = False) -> Layer[Folder]:
+    """The layer of the folder `root` of this computer.
 
-    @abstractmethod
-    def log(
-        self, path: str, count: int, since: str | None = None, until: str | None = None
-    ) -> Effect[tuple[Commit, ...], Refused]:
-        """The last `count` commits at `path`, 50 at most, the newest first; dates as git reads them."""
-
-
-def folder(root: str | Path) -> Layer[Folder]:
-    """The layer of the folder `root` of this computer."""
-    return Layer.sync(Folder, lambda: _OnDisk(Path(root).resolve()))
-
-
-@fx.gen
-def _repository() -> Gen[Repository, Any, Folder]:
-    return _Git((yield from Folder))
-
-
-repository: Final[Layer[Repository, Any, Folder]] = Layer.effect(Repository, _repository())
-"""The layer of the repository whose top is the `Folder`, or lies in it, read by the program `git`."""
+    Args:
+        root: where it is.
+        secrets: whether files are read, too, that may hold secrets: hidden ones, keys, what looks like a password.
+    """
+    return Layer.sync(Folder, lambda: _OnDisk(Path(root).resolve(), secrets=secrets))
 
 
 _NOWHERE = (errno.ENAMETOOLONG, errno.ELOOP)  # a name that no file can have, and links in a circle
 
 
 @final
-class _Stopped(Exception):
+class Stopped(Exception):
     """Carries a `Refused` out of a worker thread."""
 
     def __init__(self, problem: Problem, path: str) -> None:
@@ -143,78 +121,49 @@ class _Stopped(Exception):
 
 @final
 class _OnDisk(Folder):
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, secrets: bool) -> None:
         self._root = root
+        self._secrets = secrets
 
     @override
     def names(self, path: str) -> Effect[tuple[str, ...], Refused]:
-        return _in_thread(lambda: _names(self._folder(path), path))
+        return in_thread(lambda: _names(self._folder(path), path))
 
     @override
     def text(self, path: str) -> Effect[str, Refused]:
-        return _in_thread(lambda: _text(self._inside(path), path))
+        return in_thread(lambda: self._text(path))
 
     @override
     def place(self, path: str) -> Effect[Path, Refused]:
-        return _in_thread(lambda: self._folder(path))
+        return in_thread(lambda: self._folder(path))
 
     def _inside(self, path: str) -> Path:
         try:
             found = (self._root / path).resolve()
         except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
-            raise _Stopped("no such file", path) from None
+            raise Stopped("no such file", path) from None
         if not found.is_relative_to(self._root):
-            raise _Stopped("outside of this folder", path)
+            raise Stopped("outside of this folder", path)
         return found
+
+    def _text(self, path: str) -> str:
+        found = self._inside(path)
+        if self._secrets:
+            return _text(found, path)
+        asked = Path(os.path.normpath(self._root / path))
+        parts = asked.relative_to(self._root).parts if asked.is_relative_to(self._root) else (asked.name,)
+        if any(map(is_secret_name, (*parts, *found.relative_to(self._root).parts))):
+            raise Stopped("may hold secrets", path)
+        text = _text(found, path)
+        if has_secret(text):
+            raise Stopped("may hold secrets", path)
+        return text
 
     def _folder(self, path: str) -> Path:
         found = self._inside(path)
         if not os.path.isdir(found):  # noqa: PTH112  # unlike Path.is_dir it is False for any name
-            raise _Stopped("no folder" if os.path.exists(found) else "no such file", path)  # noqa: PTH110
+            raise Stopped("no folder" if os.path.exists(found) else "no such file", path)  # noqa: PTH110
         return found
-
-
-@final
-class _Git(Repository):
-    def __init__(self, where: Folder) -> None:
-        self._where = where
-
-    @override
-    def log(
-        self, path: str, count: int, since: str | None = None, until: str | None = None
-    ) -> Effect[tuple[Commit, ...], Refused]:
-        limits = [f"--max-count={max(1, min(count, _MOST_COMMITS))}"]
-        limits += [f"--{name}={date}" for name, date in (("since", since), ("until", until)) if date]
-        return _logged(self._where, path, limits)
-
-
-@fx.gen
-def _logged(where: Folder, path: str, limits: list[str]) -> Gen[tuple[Commit, ...], Refused]:
-    top = yield from where.place(".")
-    place = yield from where.place(path)
-    done = yield from fx.attempt_async(
-        lambda: _git(top, place, ["log", "--no-show-signature", "--format=%h%x1f%an%x1f%as%x1f%s", *limits]),
-        lambda raised: Refused("no git on this computer", path) if isinstance(raised, OSError) else None,
-    )
-    if done.returncode != 0:
-        yield from fx.fail(Refused(_said(done.stderr.decode(errors="replace")), path))
-    lines = done.stdout.decode(errors="replace").splitlines()
-    fields = (line.split("\x1f", 3) for line in lines)
-    return tuple(Commit(*each) for each in fields if len(each) == 4)
-
-
-async def _git(top: Path, place: Path, arguments: list[str]) -> CompletedProcess[bytes]:
-    """Git at `place`: not on a repository above `top`, nor on one that the environment names."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    alone = {"GIT_CEILING_DIRECTORIES": str(top.parent), "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C"}
-    command = ["git", "--no-pager", "-C", str(place), *arguments]
-    return await anyio.run_process(command, check=False, env={**kept, **alone})
-
-
-def _said(complaint: str) -> Problem:
-    if "not a git repository" in complaint:
-        return "no git repository"
-    return "no commits" if "does not have any commits" in complaint else "git refused"
 
 
 def _names(place: Path, path: str) -> tuple[str, ...]:
@@ -223,30 +172,49 @@ def _names(place: Path, path: str) -> tuple[str, ...]:
             shown = [entry for entry in entries if not entry.name.startswith(".")]
         names = [entry.name + ("/" if os.path.isdir(entry) else "") for entry in shown]  # noqa: PTH112  # as above
     except OSError:
-        raise _Stopped("not readable", path) from None
+        raise Stopped("not readable", path) from None
     return tuple(sorted(names))
 
 
 def _text(place: Path, path: str) -> str:
     try:
-        found = place.stat()
-        if not stat.S_ISREG(found.st_mode):
-            raise _Stopped("no file", path)
-        if found.st_size > _LARGEST:
-            raise _Stopped("larger than 2 MB", path)
-        text = place.read_bytes().decode("utf-8")
+        with regular(place) as file:
+            data = file.read(_LARGEST + 1)
     except FileNotFoundError:
-        raise _Stopped("no such file", path) from None
-    except UnicodeDecodeError:
-        raise _Stopped("no text file", path) from None
+        raise Stopped("no such file", path) from None
+    except IsADirectoryError:
+        raise Stopped("no file", path) from None
     except OSError as wrong:
-        raise _Stopped("no such file" if wrong.errno in _NOWHERE else "not readable", path) from None
-    if "\0" in text:
-        raise _Stopped("no text file", path)
-    return text
+        raise Stopped("no such file" if wrong.errno in _NOWHERE else "not readable", path) from None
+    if len(data) > _LARGEST:
+        raise Stopped("larger than 2 MB", path)
+    if b"\0" in data:
+        raise Stopped("no text file", path)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise Stopped("no text file", path) from None
 
 
-def _in_thread(f: Callable[[], _A]) -> Effect[_A, Refused]:
+def regular(place: Path) -> BinaryIO:
+    """The file at `place`, opened to be read.
+
+    Raises:
+        IsADirectoryError: it is a folder, a pipe, a device or anything else that is no regular file.
+        OSError: it cannot be opened.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    if not stat.S_ISREG(place.stat().st_mode):  # some devices do things when they are opened
+        raise IsADirectoryError(errno.EISDIR, "no regular file", str(place))
+    file = os.fdopen(os.open(place, flags), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise IsADirectoryError(errno.EISDIR, "no regular file", str(place))
+    return file
+
+
+def in_thread(f: Callable[[], _A]) -> Effect[_A, Refused]:
+    """What `f` gives in a worker thread; it fails with what a `Stopped` carries."""
     return fx.attempt_async(
-        lambda: to_thread.run_sync(f), lambda raised: raised.refused if isinstance(raised, _Stopped) else None
+        lambda: to_thread.run_sync(f), lambda raised: raised.refused if isinstance(raised, Stopped) else None
     )

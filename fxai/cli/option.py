@@ -80,6 +80,12 @@ _AGENT: Final = (
         help="Run the servers' tools unasked, those too that are not marked read-only.",
     ),
     click.option(
+        "--show-secrets",
+        "secrets",
+        is_flag=True,
+        help="Let the example agent read files that may hold secrets: hidden ones, keys, passwords.",
+    ),
+    click.option(
         "--memory",
         metavar="FILE",
         type=click.Path(),

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from fxai.cli.example import agent, handlers, kit
-from fxai.cli.folder import Refused, folder, repository
+from fxai.cli.folder import Refused, folder
+from fxai.cli.repository import repository
 from fxai.effects import fx
 from fxai.tools import Destructive, Outcome, Readonly, Tool
 
@@ -83,6 +84,22 @@ def test_what_is_outside_is_a_typed_failure_of_every_tool(root: Path, name: str)
     assert outcome.is_failure
     assert outcome.result == Refused("outside of this folder", "../..")
     assert outcome.encoded_result == "outside of this folder: ../.."
+
+
+@pytest.mark.parametrize("name", ["count_lines", "read_text_file"])
+def test_a_secret_is_a_typed_failure_of_every_tool(root: Path, name: str) -> None:
+    """Neither the text of a file that may hold secrets nor its length is told; its name may be listed."""
+    (root / "server.pem").write_text("harmless")
+    outcome = asked(root, name, path="server.pem")
+
+    assert outcome.encoded_result == "may hold secrets: server.pem"
+    assert "server.pem" in str(shown(root, "list_directory", path="."))
+
+
+@pytest.mark.parametrize("params", [{"head": 1e308}, {"tail": 1e308}, {"head": -5}, {"tail": 0.5}])
+def test_any_number_of_lines_may_be_asked_for(root: Path, params: dict[str, float]) -> None:
+    """Numbers that no file has lines for are no fault of the program."""
+    assert not asked(root, "read_text_file", path="notes.txt", **params).is_failure
 
 
 def test_a_folder_without_history_is_a_typed_failure(root: Path) -> None:

@@ -1,16 +1,15 @@
-"""The folder and the repository of the example agent: what they read, and that they never leave their root."""
+"""The folder of the example agent: what it reads, and that it never leaves its root or shows a secret."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from returns.result import Failure, Success
 
-from fxai.cli.folder import REFUSED, Folder, Problem, Refused, Repository, folder, repository
+from fxai.cli.folder import REFUSED, Folder, Problem, Refused, folder
 from fxai.effects import fx
 from fxai.effects.effect import Effect
 
@@ -31,9 +30,10 @@ def root(tmp_path: Path) -> Path:
     return here
 
 
-def text(root: Path, path: str) -> Any:
+def text(root: Path, path: str, *, secrets: bool = False) -> Any:
     """What the folder gives for a file."""
-    asked: Effect[str, Refused] = fx.service(Folder).flat_map(lambda here: here.text(path)).provide(folder(root))
+    here = folder(root, secrets=secrets)
+    asked: Effect[str, Refused] = fx.service(Folder).flat_map(lambda found: found.text(path)).provide(here)
     return fx.run_result(asked)
 
 
@@ -43,18 +43,6 @@ def names(root: Path, path: str) -> Any:
         fx.service(Folder).flat_map(lambda here: here.names(path)).provide(folder(root))
     )
     return fx.run_result(asked)
-
-
-def log(root: Path, path: str = ".", count: int = 5, until: str | None = None) -> Any:
-    """What the repository gives."""
-    asked = fx.service(Repository).flat_map(lambda history: history.log(path, count, until=until))
-    return fx.run_result(asked.provide(repository).provide(folder(root)))
-
-
-def git(root: Path, *arguments: str) -> None:
-    """Runs git there."""
-    who = ["-c", "user.name=Ann", "-c", "user.email=ann@example.com", "-c", "commit.gpgsign=false"]
-    subprocess.run(["git", *who, *arguments], cwd=root, check=True, capture_output=True)
 
 
 def test_it_reads_texts_and_lists_names(root: Path) -> None:
@@ -119,33 +107,179 @@ def test_a_refusal_is_a_line_on_the_wire(root: Path) -> None:
     assert "no problem" in str(REFUSED.decode("hello").failure())
 
 
-def test_it_reads_the_history(root: Path) -> None:
-    """The last commits, the newest first, as many as were asked for."""
-    git(root, "init", "-q")
-    assert log(root) == Failure(Refused("no commits", "."))
-    git(root, "commit", "-q", "--allow-empty", "-m", "First: one")
-    git(root, "commit", "-q", "--allow-empty", "-m", "Second\n\nbody")
-    two = log(root).unwrap()
-
-    assert [(commit.author, commit.subject) for commit in two] == [("Ann", "Second"), ("Ann", "First: one")]
-    assert len(log(root, count=1).unwrap()) == len(log(root, count=-3).unwrap()) == 1
-    assert log(root, "docs").unwrap() == two
-    assert log(root, until="2001-01-01").unwrap() == ()
+# ---- secrets
 
 
-def test_it_never_reads_a_repository_above_its_root(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A repository above the root, or one that the environment names, is none of its business."""
-    git(root.parent, "init", "-q")
-    git(root.parent, "commit", "-q", "--allow-empty", "-m", "Above")
-    monkeypatch.setenv("GIT_DIR", str(root.parent / ".git"))
+SECRETS = [
+    ".env",
+    ".ENV",
+    ".env.local",
+    ".env ",
+    ".env.",
+    "．env",
+    ".e\u200bnv",
+    "prod.env",
+    ".envrc",
+    ".git/config",
+    ".GIT/config",
+    ".git/hooks/notes",
+    ".git-credentials",
+    ".gitconfig",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".pgpass",
+    ".my.cnf",
+    ".htpasswd",
+    ".dockercfg",
+    ".docker/config.json",
+    ".aws/credentials",
+    ".aws/config",
+    ".ssh/config",
+    ".ssh/id_ed25519",
+    ".kube/config",
+    ".config/gh/hosts.yml",
+    ".bash_history",
+    ".vault-token",
+    "id_rsa",
+    "ID_RSA",
+    "id_ed25519.bak",
+    "server.pem",
+    "server.KEY",
+    "store.p12",
+    "store.pfx",
+    "store.jks",
+    "vault.kdbx",
+    "putty.ppk",
+    "secring.gpg",
+    "vpn.ovpn",
+    "terraform.tfstate",
+    "prod.tfvars",
+    "credentials",
+    "credentials.json",
+    "client_secret_1.apps.json",
+    "secrets.yaml",
+    "secrets/notes.txt",
+    "service-account-1.json",
+    "api_key.txt",
+    "token",
+    "access_token.json",
+    "passwords.txt",
+    "wp-config.php",
+    "kubeconfig",
+]
+SHOWN = [
+    ".gitignore",
+    ".gitattributes",
+    ".github/workflows/ci.yml",
+    ".editorconfig",
+    ".env.example",
+    ".pre-commit-config.yaml",
+    ".python-version",
+    "id_rsa.pub",
+    "tokens.json",
+    "token.py",
+    "credentials.py",
+    "secret_santa.md",
+    "environment.yml",
+    "keyboard.md",
+]
+TEXTS = [
+    f"-----BEGIN {'RSA '}PRIVATE KEY-----\nMII",
+    f"-----BEGIN {'OPENSSH '}PRIVATE KEY-----",
+    f"-----BEGIN PGP {'PRIVATE'} KEY BLOCK-----",
+    f"key: AKIA{'A1' * 8}",
+    f"ghp_{'a1' * 18}",
+    f"github_pat_{'a1' * 15}",
+    f"glpat-{'a1' * 10}",
+    f"sk-ant-{'a1' * 15}",
+    f"sk-proj-{'a1' * 15}",
+    f"xoxb-{'1' * 12}-abc",
+    f"AIza{'a1' * 18}",
+    f"sk_live_{'a1' * 10}",
+    f"npm_{'a1' * 18}",
+    f"hf_{'a1' * 17}",
+    f"eyJ{'a' * 20}.eyJ{'b' * 20}.{'c' * 20}",
+    "DATABASE_URL=postgres://ann:hunter2@db/app",
+    "https://oauth2:s3cr3tvalue@git.example.org/x.git",
+    "AWS_SECRET_ACCESS_KEY=abcdefgh",
+    "export DB_PASSWORD=letmein",
+    'password = "hunter2!"',
+    "password: hunter22",
+    '{"api_key": "0a1b2c3d4e5f"}',
+    "Authorization: Bearer 0a1b2c3d4e5f6g7h",
+    "//registry.example.org/:_authToken=0a1b2c3d4e5f",
+    "x" * 70_000 + f"\nghp_{'a1' * 18}",
+    "é" * (2**15 - 10) + f"AKIA{'A1' * 8}",
+]
+HARMLESS = [
+    "the password is asked for",
+    "password = getpass()",
+    "token = self.token",
+    "API_KEY=",
+    "API_KEY=your-key-here",
+    "API_KEY=${API_KEY}",
+    "OPENAI_API_KEY=sk-...",
+    'password = "..."',
+    "secret: str",
+    "max_tokens: 4096",
+    "https://example.org:8080/a@b",
+    "TOKEN: Final = something",
+]
 
-    assert log(root) == Failure(Refused("no git repository", "."))
-    assert log(root, "..") == Failure(Refused("outside of this folder", ".."))
-    assert log(root, "nowhere") == Failure(Refused("no such file", "nowhere"))
+
+@pytest.mark.parametrize("path", SECRETS)
+def test_a_file_that_may_hold_secrets_by_its_name_is_refused(tmp_path: Path, path: str) -> None:
+    """However the name is written, and whatever stands in the file; only where it is allowed it is read."""
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("harmless")
+    (tmp_path / "link.txt").symlink_to(file)
+    (tmp_path / "sub").mkdir()
+    refused = [text(tmp_path, asked) for asked in (path, f"./sub/../{path}", str(file))]
+
+    assert refused == [Failure(Refused("may hold secrets", a)) for a in (path, f"./sub/../{path}", str(file))]
+    assert text(tmp_path, "link.txt") == Failure(Refused("may hold secrets", "link.txt"))
+    assert text(tmp_path, path, secrets=True) == text(tmp_path, "link.txt", secrets=True) == Success("harmless")
 
 
-def test_a_computer_without_git_says_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the program git the failure is typed as well."""
-    monkeypatch.setenv("PATH", str(root))
+@pytest.mark.parametrize("path", SHOWN)
+def test_what_everybody_publishes_is_read(tmp_path: Path, path: str) -> None:
+    """Hidden files that hold no secrets, and names that only sound like it."""
+    (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / path).write_text("harmless")
 
-    assert log(root) == Failure(Refused("no git on this computer", "."))
+    assert text(tmp_path, path) == Success("harmless")
+
+
+@pytest.mark.parametrize("secret", TEXTS)
+def test_a_file_in_which_a_secret_stands_is_refused(tmp_path: Path, secret: str) -> None:
+    """Whatever it is called, also as a hard link to a file of another name; allowed, it is read."""
+    (tmp_path / "notes.txt").write_text(f"one\n{secret}\n")
+    (tmp_path / "hard.txt").hardlink_to(tmp_path / "notes.txt")
+
+    assert text(tmp_path, "notes.txt") == Failure(Refused("may hold secrets", "notes.txt"))
+    assert text(tmp_path, "hard.txt") == Failure(Refused("may hold secrets", "hard.txt"))
+    assert text(tmp_path, "notes.txt", secrets=True) == Success(f"one\n{secret}\n")
+
+
+@pytest.mark.parametrize("said", HARMLESS)
+def test_talk_of_secrets_is_no_secret(tmp_path: Path, said: str) -> None:
+    """Code, documentation and placeholders are read."""
+    (tmp_path / "notes.txt").write_text(f"{said}\n")
+
+    assert text(tmp_path, "notes.txt") == Success(f"{said}\n")
+
+
+def test_the_files_of_this_project_are_read() -> None:
+    """Nearly nothing of a whole project is taken for a secret: what is refused are keys that tests have made up."""
+    project = Path(__file__).parents[3]
+    files = [
+        file for part in ("fxai", "docs") for file in (project / part).rglob("*.*") if file.suffix in (".py", ".md")
+    ]
+    refused = [file for file in files if isinstance(text(project, str(file)), Failure)]
+
+    assert len(files) > 300
+    assert len(refused) <= 2
