@@ -120,7 +120,7 @@ class Memory(Service):
         A commit is on the disk when it has succeeded, however the process ends. See `FileMemory`.
 
         Args:
-            path: the file; beside it a file `.lock` is made.
+            path: the file, which its owner alone can read; beside it a file `.lock` is made.
             window: how much of it a run is given; None: everything.
             keep: how many turns are kept at most, the newest; None: all. Older ones are dropped from the file in bulk.
 

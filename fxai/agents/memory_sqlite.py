@@ -2,19 +2,17 @@
 
 >>> import tempfile
 >>> from fxai.effects import fx
->>> path = Path(tempfile.mkdtemp()) / "memory.db"
->>> ann, bob = (SqliteMemory(path, name, None, None) for name in ("ann", "bob"))
->>> fx.run(ann.commit(Prompt.make("I am Ann.")))
->>> len(fx.run(ann.load())), len(fx.run(bob.load()))
+>>> with tempfile.TemporaryDirectory() as folder:
+...     ann, bob = (SqliteMemory(Path(folder) / "memory.db", name, None, None) for name in ("ann", "bob"))
+...     fx.run(ann.commit(Prompt.make("I am Ann.")))
+...     len(fx.run(ann.load())), len(fx.run(bob.load()))
 (1, 0)
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
 from itertools import groupby, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, final
@@ -27,6 +25,7 @@ from fxai.agents.memory_turn import owner, said
 from fxai.agents.window import Window
 from fxai.effects.effect import Effect
 from fxai.messages.prompt import Prompt
+from fxai.storage.database import connected, writing
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -35,7 +34,6 @@ __all__ = ["SqliteMemory"]
 
 _A = TypeVar("_A")
 
-_WAIT: Final = 30.0  # seconds for others that write
 _TABLE: Final = (
     "CREATE TABLE IF NOT EXISTS memory_turn (conversation TEXT, number INTEGER, part INTEGER, messages TEXT NOT NULL, "
     "PRIMARY KEY (conversation, number, part)) STRICT, WITHOUT ROWID"
@@ -88,7 +86,7 @@ class SqliteMemory(Memory):
     # -- what threads do
 
     def _read(self, f: Callable[[Iterator[Prompt]], _A]) -> _A:
-        with _connected(self._path) as database:
+        with connected(self._path, _TABLE) as database:
             return f(turn for _, _, turn in self._turns(database))
 
     def _turns(self, database: Connection) -> Iterator[tuple[int, int, Prompt]]:
@@ -107,7 +105,7 @@ class SqliteMemory(Memory):
         if not len(messages):
             return
         text = kept_text(messages)
-        with _connected(self._path) as database, _writing(database):
+        with connected(self._path, _TABLE) as database, writing(database):
             number, part = self._next(database, messages)
             values = (self._conversation, number, part, text)
             database.execute("INSERT INTO memory_turn VALUES (?, ?, ?, ?)", values)
@@ -131,49 +129,5 @@ class SqliteMemory(Memory):
         return newest[0] + 1, 0
 
     def _clear(self) -> None:
-        with _connected(self._path) as database, _writing(database):
+        with connected(self._path, _TABLE) as database, writing(database):
             database.execute("DELETE FROM memory_turn WHERE conversation = ?", (self._conversation,))
-
-
-@contextmanager
-def _connected(path: Path) -> Generator[Connection]:
-    import sqlite3  # only where it is asked for
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with closing(sqlite3.connect(path, timeout=_WAIT, isolation_level=None)) as database:
-            _prepare(database)
-            yield database
-    except sqlite3.Error as error:
-        raise OSError(f"{error}; see that {path} is a SQLite database that nobody else holds") from error
-
-
-def _prepare(database: Connection) -> None:
-    """Sets the database up; what others do at the same moment is waited for, which SQLite does not do for the mode."""
-    import sqlite3  # only where it is asked for
-
-    until = time.monotonic() + _WAIT
-    while True:
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("PRAGMA synchronous=FULL")
-            database.execute(_TABLE)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                raise
-            time.sleep(0.005)
-        else:
-            return
-
-
-@contextmanager
-def _writing(database: Connection) -> Generator[None]:
-    """A transaction, which begins as a writer and is undone when it fails."""
-    database.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        database.execute("COMMIT")
-    except BaseException:
-        if database.in_transaction:
-            database.execute("ROLLBACK")
-        raise

@@ -26,7 +26,7 @@ from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import AwaitExit, EffectOf, Succeed, Suspend
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.mcp.failure import McpError
-from fxai.models.safe_file import locked, replace_file
+from fxai.storage.private_file import locked, read_file, replace_file
 
 __all__ = ["Digests", "Pins", "Unseen"]
 
@@ -128,7 +128,7 @@ class Pins:
     def _in_file(self, path: Path, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> _A:
         with self._lock, locked(path.with_name(f"{path.name}.lock")):
             try:
-                kept = msgspec.json.decode(path.read_bytes(), type=_File).servers
+                kept = msgspec.json.decode(read_file(path), type=_File).servers
             except FileNotFoundError:
                 kept = {}
             value, changed = change(kept)

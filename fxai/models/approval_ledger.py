@@ -15,7 +15,8 @@ import os
 import threading
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Never, final
+from pathlib import Path
+from typing import Any, Final, Never, final
 
 from typing_extensions import override
 
@@ -27,6 +28,8 @@ from fxai.effects.layer import LayerOf
 from fxai.messages.errors import AiError, UnknownError
 
 __all__ = ["ApprovalLedger"]
+
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS used_approval (id TEXT PRIMARY KEY, until REAL) STRICT"
 
 
 class ApprovalLedger(Reference):
@@ -94,24 +97,15 @@ class _Sqlite(ApprovalLedger):
         return clock.flat_map(lambda clock: _worked(lambda: self._claimed(uses, clock.now())))
 
     def _claimed(self, uses: Mapping[str, float | None], now: float) -> tuple[str, ...]:
-        import sqlite3  # only where it is asked for
-        from pathlib import Path
+        from fxai.storage.database import connected, writing  # only where it is asked for
 
-        Path(self._path).parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("CREATE TABLE IF NOT EXISTS used_approval (id TEXT PRIMARY KEY, until REAL) STRICT")
-            database.execute("BEGIN IMMEDIATE")
+        with connected(Path(self._path), _TABLE) as database, writing(database):
             database.execute("DELETE FROM used_approval WHERE until < ?", (now,))
             marks = ",".join("?" * len(uses))
             rows: Any = database.execute(f"SELECT id FROM used_approval WHERE id IN ({marks})", tuple(uses))
             before = tuple(row[0] for row in rows)
             if not before:
                 database.executemany("INSERT INTO used_approval VALUES (?, ?)", list(uses.items()))
-            database.execute("COMMIT")
-        finally:
-            database.close()
         return before
 
 
@@ -119,9 +113,7 @@ def _worked(work: Callable[[], tuple[str, ...]]) -> EffectOf[tuple[str, ...], Ai
     """What is done in a thread, to its end even when the run is cancelled."""
 
     def failed(error: Exception) -> AiError | None:
-        import sqlite3  # only where it is asked for
-
-        if not isinstance(error, OSError | sqlite3.Error):
+        if not isinstance(error, OSError):
             return None
         return AiError("ApprovalLedger", "claim", UnknownError(description=f"which approvals were used: {error}"))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Literal, Never, TypeVar, final
+from typing import Any, Final, Literal, Never, TypeVar, final
 
 import anyio
 import anyio.to_thread
@@ -26,20 +26,32 @@ from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
 from fxai.messages.prompt import Prompt
 from fxai.models.chat_store import ChatStore, ChatStoreError
-from fxai.models.safe_file import open_lock, replace_file, take_lock
+from fxai.storage.private_file import (
+    free_lock,
+    is_intact,
+    open_lock,
+    read_file,
+    remove_file,
+    replace_file,
+    sealed,
+    take_lock,
+)
 
 __all__ = ["Files", "Sqlite", "file_name"]
 
 _A = TypeVar("_A")
+_REMEDY: Final = "put it back from a copy, or move it away to begin anew"
+_TABLE: Final = "CREATE TABLE IF NOT EXISTS chat (id TEXT PRIMARY KEY, history TEXT, expires REAL) STRICT"
 _FIRST_PAUSE, _LAST_PAUSE = 0.005, 0.1  # seconds between two looks at a lock
 
 
-class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a file holds."""
 
     chat: str
     expires: float | None
     history: msgspec.Raw
+    digest: str | None = None  # of all that stands before it; earlier versions wrote none
 
 
 def file_name(chat_id: str) -> str:
@@ -66,19 +78,19 @@ class Files(ChatStore):
 
     @override
     def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
-        return _timed(chat_id, "load", lambda now: _read(self._path(chat_id), now))
+        return _timed(chat_id, "load", lambda now: _read(self._path(chat_id), chat_id, now))
 
     @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
         def saved(_: float) -> None:
             kept = _Kept(chat_id, expires, msgspec.Raw(history.to_json().encode()))
-            replace_file(self._path(chat_id), msgspec.json.encode(kept))
+            replace_file(self._path(chat_id), sealed(msgspec.json.encode(kept)))
 
         return _timed(chat_id, "save", saved)
 
     @override
     def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
-        return _timed(chat_id, "delete", lambda _: self._path(chat_id).unlink(missing_ok=True))
+        return _timed(chat_id, "delete", lambda _: remove_file(self._path(chat_id)))
 
 
 @final
@@ -98,7 +110,7 @@ class Sqlite(ChatStore):
             rows = self._done("SELECT history, expires FROM chat WHERE id = ?", (chat_id,))
             if not rows or _is_over(rows[0][1], now):
                 return None
-            return _history(rows[0][0])
+            return _history(_unsealed(rows[0][0]))
 
         return _timed(chat_id, "load", loaded)
 
@@ -107,7 +119,8 @@ class Sqlite(ChatStore):
         statement = "INSERT INTO chat VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET history = ?2, expires = ?3"
 
         def saved(_: float) -> None:
-            self._done(statement, (chat_id, history.to_json(), expires))
+            kept = sealed(msgspec.json.encode({"history": msgspec.Raw(history.to_json().encode())}))
+            self._done(statement, (chat_id, kept.decode(), expires))
 
         return _timed(chat_id, "save", saved)
 
@@ -119,32 +132,28 @@ class Sqlite(ChatStore):
         return _timed(chat_id, "delete", deleted)
 
     def _done(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
-        import sqlite3  # only where it is asked for
+        from fxai.storage.database import connected  # only where it is asked for
 
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        database = sqlite3.connect(self._path, timeout=30, isolation_level=None)
-        try:
-            database.execute("PRAGMA journal_mode=WAL")
-            database.execute("CREATE TABLE IF NOT EXISTS chat (id TEXT PRIMARY KEY, history TEXT, expires REAL) STRICT")
+        with connected(self._path, _TABLE) as database:
             return database.execute(statement, values).fetchall()
-        except sqlite3.Error as error:
-            raise OSError(f"{self._path}: {error}") from error
-        finally:
-            database.close()
 
 
 # -- files
 
 
-def _read(path: Path, now: float) -> Prompt | None:
+def _read(path: Path, chat_id: str, now: float) -> Prompt | None:
     try:
-        text = path.read_bytes()
+        text = read_file(path)
     except FileNotFoundError:
         return None
     try:
         kept = msgspec.json.decode(text, type=_Kept)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise OSError(f"{path} holds no chat: {error}; move it away to begin anew") from error
+        raise OSError(f"{path} holds no chat: {error}; {_REMEDY}") from error
+    if kept.digest is not None and not is_intact(text):
+        raise OSError(f"{path} is damaged: what stands in it is not what was written; {_REMEDY}")
+    if kept.chat != chat_id:
+        raise OSError(f"{path} holds another chat, {kept.chat!r}; {_REMEDY}")
     return None if _is_over(kept.expires, now) else _history(bytes(kept.history))
 
 
@@ -153,7 +162,27 @@ def _history(text: str | bytes) -> Prompt:
     if isinstance(read, Success):
         history: Prompt = read.unwrap()
         return history
-    raise OSError(f"what is kept is no history: {read.failure()}; move it away to begin anew")
+    raise OSError(f"what is kept is no history: {read.failure()}; {_REMEDY}")
+
+
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a row holds; earlier versions wrote the history alone."""
+
+    history: msgspec.Raw
+    digest: str
+
+
+def _unsealed(text: object) -> bytes:
+    kept = str(text).encode()
+    if not kept.startswith(b"{"):
+        return kept
+    try:
+        row = msgspec.json.decode(kept, type=_Row)
+    except msgspec.DecodeError as error:
+        raise OSError(f"the row holds no chat: {error}; {_REMEDY}") from error
+    if not is_intact(kept):
+        raise OSError(f"the row is damaged: what stands in it is not what was written; {_REMEDY}")
+    return bytes(row.history)
 
 
 def _is_over(expires: float | None, now: float) -> bool:
@@ -189,18 +218,18 @@ def _held(chat_id: str, folder: Path) -> EffectOf[None, ChatStoreError, Scope]:
 
 
 async def _lock(folder: Path, name: str, scope: Scope) -> None:
-    file = await anyio.to_thread.run_sync(lambda: open_lock(folder / f"{name}.lock"))
+    file = open_lock(folder / f"{name}.lock")  # not in a thread, whose answer a cancellation could lose
     pause = _FIRST_PAUSE
     try:
         while not take_lock(file):
             await anyio.sleep(pause)  # no matter of the `Clock`: another process lives in real time
             pause = min(2 * pause, _LAST_PAUSE)
     except BaseException:
-        os.close(file)
+        free_lock(file)
         raise
 
     def released(_: object) -> EffectOf[None, Never]:
-        os.close(file)  # and with it the lock
+        free_lock(file)
         return NOTHING
 
     scope.add(released)

@@ -31,6 +31,7 @@ FLOORS = {
     "schema": 1,
     "messages": 2,
     "tools": 3,
+    "storage": 3,
     "models": 4,
     "agents": 5,
     "providers": 6,

@@ -22,8 +22,9 @@ def _name(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=_name)
-def test_the_examples_of_a_page_run(page: Path) -> None:
+def test_the_examples_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Python blocks of a page, all of them, run from top to bottom as one program and raise nothing."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # what a page makes is not left behind
     parsers: list[Callable[[Document], Iterable[Region]]] = [PythonCodeBlockParser(), SkipParser()]
     document = Sybil(parsers=parsers, pattern=page.name, path=str(page.parent)).parse(page)
     examples = list(document.examples())

@@ -7,12 +7,13 @@
 >>> answers = httpx2.MockTransport(lambda request: httpx2.Response(200, json={"text": "Hello."}))
 >>> opened = open_client(base_url="https://api.example.com/v1", headers={"x-api-key": Secret("sk-1234")})
 >>> asked = fx.scoped(opened.flat_map(lambda client: client.post("/replies", b'{"input": "Hi"}')))
->>> path = Path(tempfile.mkdtemp(), "hello.json")
->>> fx.run(asked.provide(cassette(path, "record", live=answers))).body
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = Path(folder, "hello.json")
+...     fx.run(asked.provide(cassette(path, "record", live=answers))).body
+...     fx.run(asked.provide(cassette(path))).body
+...     "sk-1234" in path.read_text()
 b'{"text":"Hello."}'
->>> fx.run(asked.provide(cassette(path))).body
 b'{"text":"Hello."}'
->>> "sk-1234" in path.read_text()
 False
 """
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Callable
 from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Final, final
 
 import msgspec
 
+from fxai.storage.private_file import replace_file
 from fxai.testing.recording.content import Asked, Exchange, pretty
 from fxai.testing.recording.failure import CassetteError
 
@@ -76,16 +75,8 @@ class Tape:
         if self._recorded and not added:
             return
         data = msgspec.to_builtins(_File(_VERSION, [*self._recorded, *added]))
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=self._path.parent, prefix=self._path.name, suffix=".part")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-                json.dump(data, file, ensure_ascii=False, indent=2)
-                file.write("\n")
-            Path(name).replace(self._path)
-        except BaseException:
-            Path(name).unlink()
-            raise
+        text = json.dumps(data, ensure_ascii=False, indent=2)
+        replace_file(self._path, f"{text}\n".encode())
 
     def missing(self, asked: Asked) -> CassetteError:
         """The error of a request that nothing answers, with the nearest one that is recorded."""

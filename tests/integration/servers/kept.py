@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fxai.models.safe_file import locked
+from fxai.storage.private_file import locked
 
 __all__ = ["Missing", "kept", "ran"]
 

@@ -44,7 +44,13 @@ def test_a_file_is_lines_of_json(path: Path) -> None:
     fx.run(commit_all(Memory.file(path), [asked("a"), ONE, approved()]))
     first, *lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
-    assert first == {"format": "fxai memory", "version": 1}
+    assert {**first, "digest": ""} == {
+        "format": "fxai memory",
+        "version": 2,
+        "commits": "000000000006",
+        "digest": "",
+    }
+    assert [one["commit"] for one in lines] == [1, 2, 3, 4, 5, 6]
     assert [(one["turn"], one["part"], one["newest"]) for one in lines] == [
         *((1, 0, 1), (2, 0, 2), (3, 0, 3), (4, 0, 4), (5, 0, 5), (4, 1, 5)),
     ]
@@ -107,7 +113,7 @@ def test_a_first_line_that_was_cut_is_written_anew(cut: int, tmp_path: Path) -> 
     fx.run(Memory.file(path).commit(ONE))
 
     assert (before, _turns(path)) == ((), (ONE,))
-    assert path.read_bytes().startswith(HEAD)
+    assert path.read_bytes().startswith(b'{"format":"fxai memory","version":2,"commits":"000000000001"')
 
 
 def test_zeros_at_the_end_are_what_a_power_cut_leaves(path: Path) -> None:
@@ -318,8 +324,8 @@ def _never(_: int) -> bool:
 def test_a_lock_that_nobody_lets_go_is_a_failure(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another process hangs: it says which lock, and what to do, and the file is as it was."""
     before = path.read_bytes()
-    monkeypatch.setattr("fxai.models.safe_file.take_lock", _never)
-    monkeypatch.setattr("fxai.models.safe_file.time.monotonic", iter(range(0, 1000, 20)).__next__)
+    monkeypatch.setattr("fxai.storage.private_file.take_lock", _never)
+    monkeypatch.setattr("fxai.storage.private_file.time.monotonic", iter(range(0, 1000, 20)).__next__)
     failure = _refused(Memory.file(path).commit(ONE))
 
     assert "memory.jsonl.lock for 30 s; end the process that hangs" in failure.description

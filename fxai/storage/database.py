@@ -1,0 +1,136 @@
+"""Private databases: SQLite files that are their owner's alone, with all that SQLite puts beside them.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = Path(folder) / "notes.db"
+...     with connected(path, "CREATE TABLE IF NOT EXISTS note (text TEXT) STRICT") as database, writing(database):
+...         done = database.execute("INSERT INTO note VALUES ('buy milk')")
+...     oct(path.stat().st_mode & 0o777)
+'0o600'
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fxai.storage.private_file import create_file, protect, warn
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+__all__ = ["connected", "writing"]
+
+_WAIT: Final = 30.0  # seconds for others that write
+_BESIDE: Final = ("-wal", "-shm", "-journal")
+_CREATING = threading.Lock()
+
+
+@contextmanager
+def connected(path: Path, *tables: str) -> Generator[Connection]:
+    """A connection to a database, in WAL mode and on the disk at each commit, that is closed behind the `with`.
+
+    The database is made, with its folders, where it is not there. It and its journals have the mode 0600 or a stricter
+    one. Others that write are waited for, up to 30 s.
+
+    Args:
+        path: the database.
+        tables: statements that make its tables, where they are not there.
+
+    Raises:
+        OSError: SQLite refuses, what stands at the path is no private file, or a statement inside the `with` fails.
+    """
+    import sqlite3  # only where it is asked for
+
+    with _CREATING:  # whoever closes a new file must not free the locks that a thread has taken on it meanwhile
+        _protect(path, tables)
+    try:
+        with closing(sqlite3.connect(path, timeout=_WAIT, isolation_level=None)) as database:
+            _prepare(database, tables)
+            yield database
+    except sqlite3.Error as error:
+        raise OSError(f"{error}; see that {path} is a SQLite database that nobody else holds") from error
+
+
+@contextmanager
+def writing(database: Connection) -> Generator[None]:
+    """A transaction, which begins as a writer and is undone when it fails."""
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        if database.in_transaction:
+            database.execute("ROLLBACK")
+        raise
+
+
+def _prepare(database: Connection, tables: tuple[str, ...]) -> None:
+    """Sets the database up; what others do at the same moment is waited for, which SQLite does not do for the mode."""
+    import sqlite3  # only where it is asked for
+
+    until = time.monotonic() + _WAIT
+    while True:
+        try:
+            database.execute("PRAGMA journal_mode=WAL")
+            database.execute("PRAGMA synchronous=FULL")
+            for table in tables:
+                database.execute(table)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.005)
+        else:
+            return
+
+
+def _protect(path: Path, tables: tuple[str, ...]) -> None:
+    """Makes the file, so that SQLite does not; it gives its journals the mode that the database has."""
+    size = _tighten(path)
+    if size is None:
+        create_file(path, _empty(tables))
+    elif size == 0:
+        warn("%s is an empty file; if it held a database, put that back from a copy", path)
+    for beside in _BESIDE:
+        _tighten(path.with_name(path.name + beside))
+
+
+def _empty(tables: tuple[str, ...]) -> bytes:
+    """What a database with empty tables holds: one that is made whole is never an empty file, as one cut short is."""
+    import sqlite3  # only where it is asked for
+
+    with closing(sqlite3.connect(":memory:")) as database:
+        for table in tables:
+            database.execute(table)
+        return database.serialize()
+
+
+def _tighten(path: Path) -> int | None:
+    """The size of a file that is its owner's alone now; None where there is none.
+
+    It is not opened: in a process that closes any descriptor of a file, all its locks on that file are free, and
+    SQLite's are such locks.
+    """
+    if sys.platform != "linux":
+        with suppress(FileNotFoundError):
+            found = path.lstat()
+            protect(path, found, str(path), in_place=True)
+            return found.st_size
+        return None
+    try:
+        descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)  # which holds and frees no locks
+    except FileNotFoundError:
+        return None
+    try:
+        found = os.fstat(descriptor)
+        protect(path, found, f"/proc/self/fd/{descriptor}", in_place=stat.S_ISREG(found.st_mode))
+    finally:
+        os.close(descriptor)
+    return found.st_size

@@ -1,0 +1,476 @@
+"""Private files: their owner's alone from the first byte on, replaced whole, with locks between processes.
+
+Whatever holds conversations, approvals, pins or recorded exchanges is opened and written here. A file is made with the
+mode 0600 and a folder with 0700, whatever the umask. A file that others could read is tightened when it is opened, and
+a warning says so; a stricter mode stays. What stands at the place of a private file and is none is refused: a symbolic
+link, a device, a file of another user, and a second name (a hard link) of a file that is written in place.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder:
+...     path = Path(folder) / "count.txt"
+...     replace_file(path, b"1")
+...     replace_file(path, b"2")
+...     read_file(path), oct(path.stat().st_mode & 0o777)
+(b'2', '0o600')
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+__all__ = [
+    "create_file",
+    "free_lock",
+    "is_intact",
+    "locked",
+    "make_folder",
+    "open_file",
+    "open_lock",
+    "protect",
+    "read_file",
+    "remove_file",
+    "replace_file",
+    "sealed",
+    "sync_folder",
+    "take_lock",
+    "warn",
+]
+
+_FIRST_PAUSE, _LAST_PAUSE = 0.0005, 0.02  # seconds between two looks at a lock
+_WAIT: Final = 30.0  # seconds for others that write
+_PRIVATE: Final = 0o600
+_OTHERS: Final = 0o077  # what the group and everybody else may do
+_CAN_NAME: Final = Path("/proc/self/fd")  # by which a file without a name gets one
+# A pipe must not wait for its other end, and a link must not lead elsewhere.
+_SAFE: Final = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+
+
+def open_file(path: Path, *, create: bool = False, writing: bool = True) -> int:
+    """A descriptor of a private file that is written in place, or only read.
+
+    Args:
+        path: the file.
+        create: whether it is made, with its folders, where it is not there.
+        writing: whether it is opened for writing too.
+
+    Raises:
+        FileNotFoundError: it is not there and is not to be made.
+        OSError: it cannot be opened, or what stands there is no private file; it says which file, why and what to do.
+    """
+    if create:
+        make_folder(path.parent)
+    _remove_stale(path)
+    descriptor = _opened(path, os.O_RDWR if writing else os.O_RDONLY, create=create)
+    try:
+        protect(path, os.fstat(descriptor), descriptor, in_place=writing)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def read_file(path: Path) -> bytes:
+    """What a private file holds.
+
+    Raises:
+        FileNotFoundError: it is not there.
+        OSError: as `open_file`.
+    """
+    with os.fdopen(open_file(path, writing=False), "rb") as file:
+        return file.read()
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Puts a file in the place of the one that is there, on the disk and whole, or not at all.
+
+    The copy that is written meanwhile has no name where the system can do that, and is otherwise removed by whoever
+    opens the file next: a process that is killed leaves none.
+
+    Raises:
+        OSError: it cannot be written, or what stands there is no private file.
+    """
+    make_folder(path.parent)
+    _remove_stale(path)
+    mode = _PRIVATE
+    with suppress(FileNotFoundError):
+        found = path.lstat()
+        _check(path, found, in_place=False)
+        mode = stat.S_IMODE(found.st_mode) & _PRIVATE
+    with _written(path, content, mode) as copy:
+        copy.replace(path)
+    sync_folder(path.parent)
+
+
+def create_file(path: Path, content: bytes) -> None:
+    """Makes a file with this content, on the disk and whole; nothing happens where there is something already.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    make_folder(path.parent)
+    descriptor = _nameless(path.parent, content, _PRIVATE)
+    with suppress(FileExistsError):
+        if descriptor is None:
+            descriptor = _new(path, content, _PRIVATE)
+        else:
+            _link(descriptor, path)
+    if descriptor is not None:
+        os.close(descriptor)
+    sync_folder(path.parent)
+
+
+def remove_file(path: Path) -> None:
+    """Removes a file and what a killed process left of its copies; nothing happens where there is none."""
+    with suppress(FileNotFoundError):
+        _remove_stale(path)
+        path.unlink()
+        sync_folder(path.parent)
+
+
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those around it that are not there; nobody else may enter what it makes.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    if folder.is_dir():
+        return
+    if folder.parent == folder:
+        raise FileNotFoundError(errno.ENOENT, "it is not there, and neither is what it is in", str(folder))
+    make_folder(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o700)  # a umask may have taken the owner's own rights
+        return
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(folder))
+
+
+def sync_folder(folder: Path) -> None:
+    """Lets the entries of a folder survive a power cut, where a folder can be opened."""
+    if sys.platform != "win32":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def protect(path: Path, found: os.stat_result, descriptor: int | str, *, in_place: bool) -> None:
+    """Refuses what is no private file, and takes from others what they may do with one.
+
+    Args:
+        path: the file, for what is said of it.
+        found: what the system says of it.
+        descriptor: what its mode is changed by.
+        in_place: whether it is written where it stands, so that another name of it would be written too.
+
+    Raises:
+        OSError: it is none; it says why and what to do.
+    """
+    _check(path, found, in_place=in_place)
+    mode = stat.S_IMODE(found.st_mode)
+    if sys.platform == "win32" or not mode & _OTHERS:
+        return
+    try:
+        os.chmod(descriptor, mode & _PRIVATE)  # noqa: PTH101 (a descriptor cannot be another file meanwhile)
+    except OSError as error:
+        warn("%s can be read by others (mode %03o), and that cannot be changed: %s", path, mode, error.strerror)
+    else:
+        warn("%s could be read by others (mode %03o); it is its owner's alone now", path, mode)
+
+
+def warn(message: str, *about: object) -> None:
+    """Tells whoever runs the program, in the log `fxai.storage`."""
+    import logging  # few files are wrong
+
+    logging.getLogger("fxai.storage").warning(message, *about)
+
+
+def _opened(path: Path, flags: int, *, create: bool) -> int:
+    """A descriptor of what stands at a path; what is made is private from the start, whatever the umask."""
+    for _ in range(100):  # it may come and go meanwhile
+        try:
+            return os.open(path, flags | _SAFE)
+        except FileNotFoundError:
+            if not create:
+                raise
+        except OSError as error:
+            raise _explained(path, error) from error
+        with suppress(FileExistsError):
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | _SAFE, _PRIVATE)
+            if sys.platform != "win32":
+                os.fchmod(descriptor, _PRIVATE)  # a umask may have taken the owner's own rights
+            return descriptor
+    raise OSError(f"{path} is made and removed again all the time; see who does that")
+
+
+def _explained(path: Path, error: OSError) -> OSError:
+    """The trouble, in words that say what stands there."""
+    if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
+        with suppress(FileNotFoundError):
+            _check(path, path.lstat(), in_place=False)
+    return error
+
+
+def _check(path: Path, found: os.stat_result, *, in_place: bool) -> None:
+    if stat.S_ISLNK(found.st_mode):
+        raise _Refused(f"{path} is a symbolic link, which may lead anywhere; give the path of the file itself")
+    if not stat.S_ISREG(found.st_mode):
+        raise _Refused(f"{path} is no regular file; give another path, or move it away")
+    if sys.platform == "win32":
+        return
+    user = os.geteuid()
+    if user != 0 and found.st_uid not in (user, 0):
+        raise _Refused(f"{path} belongs to another user, who can read it; give another path")
+    if in_place and found.st_nlink > 1:
+        raise _Refused(f"{path} has another name (a hard link), which would be written too; put a copy in its place")
+
+
+class _Refused(OSError):
+    """What stands at the place of a private file is none."""
+
+
+# -- copies
+
+
+@contextmanager
+def _written(path: Path, content: bytes, mode: int) -> Generator[Path]:
+    """A copy with this content beside a file, on the disk; it is gone behind the `with` unless it was moved."""
+    copy = _copy_of(path)
+    descriptor = _nameless(copy.parent, content, mode)
+    if descriptor is None:
+        descriptor = _named(copy, content, mode)
+    try:
+        if not os.fstat(descriptor).st_nlink:
+            for _ in _until(f"somebody else has written {copy}"):
+                if _link(descriptor, copy):
+                    break
+                _remove_stale_copy(copy)
+        if sys.platform == "win32":
+            os.close(descriptor)
+        yield copy
+    finally:
+        if sys.platform == "win32":
+            copy.unlink(missing_ok=True)
+        else:
+            if _is_at(descriptor, copy):
+                copy.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _fill(descriptor: int, content: bytes, mode: int) -> None:
+    """Writes a new file and locks it, so that nobody takes it for one that a killed process left."""
+    if sys.platform != "win32":
+        os.fchmod(descriptor, mode)  # a umask may have taken the owner's own rights
+        take_lock(descriptor)
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+    os.fsync(descriptor)
+
+
+def _copy_of(path: Path) -> Path:
+    if sys.platform == "win32":
+        return path.with_name(f".{path.name}.{os.getpid()}-{os.urandom(4).hex()}.tmp")
+    return path.with_name(f".{path.name}.tmp")
+
+
+def _nameless(folder: Path, content: bytes, mode: int) -> int | None:
+    """A descriptor of a file without a name, with this content; None where the system has no such files."""
+    if sys.platform != "linux" or not _CAN_NAME.exists():
+        return None
+    try:
+        descriptor = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, _PRIVATE)
+    except OSError:
+        return None
+    try:
+        _fill(descriptor, content, mode)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _link(descriptor: int, path: Path) -> bool:
+    """Gives a file without a name this name; whether nobody else had it."""
+    try:
+        # A descriptor of a folder, which is not looked at, makes Python follow the link: that is the point of it.
+        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _new(path: Path, content: bytes, mode: int) -> int:
+    """A descriptor of a file with this name and content, which is made."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, _PRIVATE)
+    try:
+        _fill(descriptor, content, mode)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _named(path: Path, content: bytes, mode: int) -> int:
+    """A descriptor of a new file with this name and content; whoever saw it before it was locked may remove it."""
+    for _ in _until(f"somebody else has written {path}"):
+        if sys.platform != "win32":
+            _remove_stale_copy(path)
+        with suppress(FileExistsError):
+            descriptor = _new(path, content, mode)
+            if sys.platform == "win32" or _is_at(descriptor, path):
+                return descriptor
+            os.close(descriptor)
+    raise AssertionError("the pauses end with a TimeoutError")
+
+
+def _remove_stale(path: Path) -> None:
+    """Removes the copy that a killed process left of a file."""
+    if sys.platform != "win32":
+        _remove_stale_copy(_copy_of(path))
+
+
+def _remove_stale_copy(copy: Path) -> None:
+    """Removes a copy that nobody writes any more: whoever writes one holds its lock."""
+    try:
+        descriptor = os.open(copy, os.O_RDONLY | _SAFE)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _explained(copy, error) from error
+    try:
+        _check(copy, os.fstat(descriptor), in_place=False)
+        if take_lock(descriptor) and _is_at(descriptor, copy):
+            copy.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether a path names the file of a descriptor."""
+    try:
+        return descriptor >= 0 and os.path.samestat(os.fstat(descriptor), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+# -- records
+
+
+def sealed(record: bytes) -> bytes:
+    """A JSON object with a last member `digest`, by which it is noticed when anything in it was changed.
+
+    >>> sealed(b'{"a":1}')
+    b'{"a":1,"digest":"..."}'
+    """
+    return b'%s,"digest":"%s"}' % (record[:-1], _digest(record))
+
+
+def is_intact(text: bytes) -> bool:
+    """Whether a sealed record is as it was written.
+
+    >>> is_intact(sealed(b'{"a":1}')), is_intact(sealed(b'{"a":1}').replace(b"1", b"2", 1))
+    (True, False)
+    """
+    record, _, end = text.strip().rpartition(b',"digest":"')
+    return end == b'%s"}' % _digest(record + b"}")
+
+
+def _digest(record: bytes) -> bytes:
+    from hashlib import blake2b  # only where something is kept
+
+    return blake2b(record, digest_size=8).hexdigest().encode()
+
+
+# -- locks
+
+
+def open_lock(path: Path) -> int:
+    """A descriptor of the lock file, which is made, with its folder, where it is not there; nobody holds it yet.
+
+    Raises:
+        OSError: it cannot be made, or what stands there is no private file.
+    """
+    make_folder(path.parent)
+    descriptor = _opened(path, os.O_RDWR, create=True)
+    try:
+        protect(path, os.fstat(descriptor), descriptor, in_place=True)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def take_lock(descriptor: int) -> bool:
+    """Whether the lock was free, and is ours now, until the descriptor is closed."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    import fcntl
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def free_lock(descriptor: int) -> None:
+    """Frees a lock and closes its descriptor."""
+    try:
+        if sys.platform != "win32":
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough where a child was forked meanwhile
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path, seconds: float = _WAIT) -> Generator[None]:
+    """Holds a lock file inside a `with`, in a thread that may wait; threads of one process exclude each other too.
+
+    Raises:
+        TimeoutError: somebody else held it all the time.
+        OSError: as `open_lock`.
+    """
+    descriptor = open_lock(path)
+    try:
+        for _ in _until(f"somebody else has held {path}", seconds):
+            if take_lock(descriptor):
+                break
+        yield
+    finally:
+        free_lock(descriptor)
+
+
+def _until(what: str, seconds: float = _WAIT) -> Generator[None]:
+    """Goes on, with pauses that grow, until it is left.
+
+    Raises:
+        TimeoutError: it was not left in time.
+    """
+    until, pause = time.monotonic() + seconds, _FIRST_PAUSE
+    while True:
+        yield
+        if time.monotonic() > until:
+            raise TimeoutError(f"{what} for {seconds:g} s; end the process that hangs")
+        time.sleep(pause)
+        pause = min(2 * pause, _LAST_PAUSE)

@@ -1,0 +1,508 @@
+"""Private files: their modes, what is refused in their place, copies of killed processes, locks and descriptors."""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fxai.storage import private_file
+from fxai.storage.private_file import (
+    create_file,
+    free_lock,
+    locked,
+    make_folder,
+    open_file,
+    open_lock,
+    read_file,
+    remove_file,
+    replace_file,
+    sync_folder,
+    take_lock,
+)
+
+ROOT = Path(__file__).parents[3]
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes and links")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="descriptors are counted in /proc")
+
+
+def _mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def _descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture(params=[0, 0o022, 0o777], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each test once under a umask that takes nothing, the common one, and one that takes everything."""
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.fixture(params=["nameless", "named"])
+def copies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How the copy of a replacement is made: by a system that has files without a name, and by one that has not."""
+    if request.param == "named":
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+        monkeypatch.setattr(private_file, "_CAN_NAME", Path("/nowhere"))
+    return str(request.param)
+
+
+def _opened(path: Path) -> None:
+    os.close(open_file(path, create=True))
+
+
+def _locked(path: Path) -> None:
+    with locked(path):
+        pass
+
+
+def _replaced(path: Path) -> None:
+    replace_file(path, b"new")
+
+
+def _created(path: Path) -> None:
+    create_file(path, b"new")
+
+
+MAKERS: list[Callable[[Path], None]] = [_opened, _locked, _replaced, _created]
+makers = pytest.mark.parametrize("make", MAKERS)
+
+
+# -- modes
+
+
+@pytest.mark.usefixtures("umask", "copies")
+@makers
+def test_what_is_made_is_its_owners_alone(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """The file has the mode 0600 and each folder around it that was made 0700, whatever the umask."""
+    path = tmp_path / "a" / "b" / "chat.json"
+    make(path)
+
+    assert _mode(path) == 0o600
+    assert [_mode(folder) for folder in (path.parent, path.parent.parent)] == [0o700, 0o700]
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.usefixtures("copies")
+def test_a_copy_can_never_be_read_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before its first byte is written it has its mode already."""
+    modes: list[int] = []
+    write = os.write
+
+    def looked(descriptor: int, data: Any) -> int:
+        modes.append(stat.S_IMODE(os.fstat(descriptor).st_mode))
+        return write(descriptor, data)
+
+    monkeypatch.setattr(os, "write", looked)
+    before = os.umask(0)
+    try:
+        replace_file(tmp_path / "chat.json", b"secret")
+        create_file(tmp_path / "other.json", b"secret")
+    finally:
+        os.umask(before)
+
+    assert modes == [0o600, 0o600]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(0o600, 0o600), (0o400, 0o400), (0o644, 0o600), (0o666, 0o600), (0o440, 0o400)]
+)
+@pytest.mark.parametrize("make", [_opened, _locked, _replaced])
+def test_an_existing_file_is_tightened_and_never_loosened(
+    before: int, after: int, make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """What others could do is taken away; a mode that is stricter stays, through a replacement too."""
+    path = tmp_path / "chat.json"
+    path.write_bytes(b"old")
+    path.chmod(before)
+    if os.geteuid() != 0 and not before & 0o200:
+        pytest.skip("only root opens it for writing")
+    make(path)
+
+    assert _mode(path) == after
+
+
+def test_a_file_that_others_could_read_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Once: from then on it is its owner's alone. A mode that cannot be changed is told too, and the file is read."""
+    path = tmp_path / "chat.json"
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    with caplog.at_level(logging.WARNING, "fxai.storage"):
+        contents = [read_file(path), read_file(path)]
+
+    assert contents == [b"old", b"old"]
+    assert caplog.messages == [f"{path} could be read by others (mode 644); it is its owner's alone now"]
+
+
+def test_a_mode_that_cannot_be_changed_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a file system that has no modes, say; the file is read all the same."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    path = tmp_path / "chat.json"
+    path.write_bytes(b"old")
+    path.chmod(0o604)
+    monkeypatch.setattr(os, "chmod", refuse)
+    content = read_file(path)
+
+    assert content == b"old"
+    assert "(mode 604), and that cannot be changed: Operation not permitted" in caplog.text
+
+
+# -- what stands in its place
+
+
+def _linked(path: Path) -> None:
+    path.with_name("target").write_bytes(b"precious")
+    path.symlink_to(path.with_name("target"))
+
+
+def _dangling(path: Path) -> None:
+    path.symlink_to(path.with_name("nowhere"))
+
+
+def _pipe(path: Path) -> None:
+    os.mkfifo(path)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+@pytest.mark.parametrize("plant", [_linked, _dangling, _pipe, _socket])
+@pytest.mark.parametrize("make", [_opened, _locked, _replaced])
+def test_what_is_no_file_is_refused(
+    plant: Callable[[Path], None], make: Callable[[Path], None], tmp_path: Path
+) -> None:
+    """A link, to something or to nothing, a pipe, a socket: nothing hangs, nothing is followed, nothing is written."""
+    path = tmp_path / "chat.json"
+    plant(path)
+    before = sorted(one.name for one in tmp_path.iterdir())
+    with pytest.raises(OSError, match=r"chat\.json is (a symbolic link|no regular file)") as refused:
+        make(path)
+
+    assert "give " in str(refused.value)
+    assert sorted(one.name for one in tmp_path.iterdir()) == before
+    assert not (tmp_path / "nowhere").exists()
+    assert not path.is_symlink() or not path.exists() or path.read_bytes() == b"precious"
+
+
+def test_nothing_is_made_through_a_link(tmp_path: Path) -> None:
+    """A file is not made at the place that a link names."""
+    path = tmp_path / "chat.json"
+    _dangling(path)
+    create_file(path, b"new")
+
+    assert path.is_symlink()
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize("make", [_opened, _locked])
+def test_a_second_name_of_what_is_written_in_place_is_refused(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """It would be another file's content, or its mode, that changes."""
+    path = tmp_path / "chat.json"
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    path.with_name("other").hardlink_to(path)
+    with pytest.raises(OSError, match=r"another name \(a hard link\), which would be written too; put a copy"):
+        make(path)
+
+    assert _mode(path) == 0o644
+
+
+def test_a_replacement_leaves_the_second_name_as_it_was(tmp_path: Path) -> None:
+    """Only the name is taken."""
+    path, other = tmp_path / "chat.json", tmp_path / "other"
+    other.write_bytes(b"old")
+    path.hardlink_to(other)
+    replace_file(path, b"new")
+
+    assert (path.read_bytes(), other.read_bytes()) == (b"new", b"old")
+
+
+def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """He could read what is written; root, who may do everything, is told nothing."""
+    path = tmp_path / "chat.json"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    owner = 1 if path.stat().st_uid == 0 else path.stat().st_uid
+    if os.getuid() == 0:
+        os.chown(path, owner, -1)
+    for make in (_opened, _locked, _replaced):
+        with pytest.raises(OSError, match="belongs to another user, who can read it; give another path"):
+            make(path)
+
+    assert path.read_bytes() == b"old"
+
+
+# -- copies
+
+
+@pytest.mark.usefixtures("copies")
+@pytest.mark.parametrize("read", [True, False])
+def test_what_a_killed_process_left_is_removed(read: bool, tmp_path: Path) -> None:
+    """By whoever opens the file next, to read it or to replace it."""
+    path = tmp_path / "chat.json"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    (tmp_path / ".chat.json.tmp").write_bytes(b"half of wha")
+    if read:
+        read_file(path)
+    else:
+        replace_file(path, b"new")
+
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_bytes() == (b"old" if read else b"new")
+
+
+@pytest.mark.usefixtures("copies")
+def test_removing_a_file_removes_its_copy(tmp_path: Path) -> None:
+    """What is forgotten is forgotten whole; nothing happens where there is nothing."""
+    path = tmp_path / "chat.json"
+    path.write_bytes(b"old")
+    (tmp_path / ".chat.json.tmp").write_bytes(b"half of wha")
+    remove_file(path)
+    remove_file(path)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("copies")
+def test_a_link_in_the_place_of_a_copy_is_refused(tmp_path: Path) -> None:
+    """It is neither followed nor removed."""
+    path, copy = tmp_path / "chat.json", tmp_path / ".chat.json.tmp"
+    (tmp_path / "target").write_bytes(b"precious")
+    copy.symlink_to(tmp_path / "target")
+    with pytest.raises(OSError, match=r"\.chat\.json\.tmp is a symbolic link"):
+        replace_file(path, b"new")
+
+    assert copy.is_symlink()
+    assert copy.read_bytes() == b"precious"
+
+
+@pytest.mark.usefixtures("copies")
+def test_many_who_replace_at_once_leave_one_whole_file(tmp_path: Path) -> None:
+    """Nobody takes the copy that another one writes for one that was left."""
+    path = tmp_path / "chat.json"
+    texts = [bytes([65 + n]) * 50_000 for n in range(6)]
+    failures: list[Exception] = []
+
+    def work(text: bytes) -> None:
+        try:
+            for _ in range(8):
+                replace_file(path, text)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(text,)) for text in texts]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert failures == []
+    assert path.read_bytes() in texts
+    assert list(tmp_path.iterdir()) == [path]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from fxai.storage import private_file
+from fxai.storage.private_file import replace_file
+path, point, kind = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+if kind == "named":
+    private_file._CAN_NAME = Path("/nowhere")
+def die(*_, **__):
+    os.kill(os.getpid(), signal.SIGKILL)
+if point == "write":
+    real = os.write
+    os.write = lambda file, data: (real(file, data[:3]), die())
+elif point == "fsync":
+    os.fsync = die
+else:
+    Path.replace = die
+replace_file(path, b"the new content")
+"""
+
+
+@pytest.mark.parametrize("kind", ["nameless", "named"])
+@pytest.mark.parametrize("point", ["write", "fsync", "replace"])
+def test_a_process_that_is_killed_leaves_no_copy(point: str, kind: str, tmp_path: Path) -> None:
+    """Nothing at all where the system has files without a name; else what is removed at the next look at the file."""
+    path = tmp_path / "chat.json"
+    replace_file(path, b"the old content")
+    command = [sys.executable, "-c", KILLED, str(path), point, kind]
+    ended = subprocess.run(command, cwd=ROOT, check=False).returncode
+    left = {one.name: _mode(one) for one in tmp_path.iterdir() if one != path}
+    content = read_file(path)
+
+    assert ended == -signal.SIGKILL
+    assert set(left.items()) <= {(".chat.json.tmp", 0o600)}
+    assert left == {} or kind == "named" or point == "replace"
+    assert (content, list(tmp_path.iterdir())) == (b"the old content", [path])
+
+
+@pytest.mark.usefixtures("copies")
+@pytest.mark.parametrize("doing", ["write", "fsync"])
+def test_a_disk_that_is_full_leaves_the_file_as_it_was(
+    doing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And neither a copy nor a descriptor."""
+
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "chat.json"
+    replace_file(path, b"old")
+    before = _descriptors()
+    with monkeypatch.context() as patched:
+        patched.setattr(os, doing, full)
+        for make in (_replaced, _created):
+            with pytest.raises(OSError, match="No space left"):
+                make(path if make is _replaced else tmp_path / "other.json")
+
+    assert (_descriptors(), path.read_bytes()) == (before, b"old")
+    assert not (tmp_path / ".chat.json.tmp").exists()
+
+
+def test_what_is_there_is_not_made_again(tmp_path: Path) -> None:
+    """`create_file` puts nothing in the place of a file."""
+    path = tmp_path / "chat.json"
+    path.write_bytes(b"old")
+    create_file(path, b"new")
+
+    assert path.read_bytes() == b"old"
+
+
+# -- folders
+
+
+def test_a_folder_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
+    """It is the user's: only what is made is private."""
+    tmp_path.chmod(0o755)
+    make_folder(tmp_path / "a")
+    make_folder(tmp_path / "a")
+
+    assert (_mode(tmp_path), _mode(tmp_path / "a")) == (0o755, 0o700)
+
+
+def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
+    """And so is a folder that is gone with all that was around it."""
+    (tmp_path / "a").write_bytes(b"")
+    with pytest.raises(NotADirectoryError):
+        make_folder(tmp_path / "a" / "b")
+
+
+# -- locks and descriptors
+
+
+def test_a_lock_excludes_others_until_it_is_free(tmp_path: Path) -> None:
+    """Those who wait get it when it is let go, and are told when it is not in time."""
+    path = tmp_path / "chat.lock"
+    with locked(path):
+        began = time.monotonic()
+        with (
+            pytest.raises(TimeoutError, match=r"has held .*chat\.lock for 0\.05 s; end the process that hangs"),
+            locked(path, 0.05),
+        ):
+            raise AssertionError("held twice")
+        waited = time.monotonic() - began
+    descriptor = open_lock(path)
+    taken = take_lock(descriptor)
+    free_lock(descriptor)
+
+    assert taken
+    assert waited >= 0.05
+
+
+def _read_again(path: Path) -> None:
+    replace_file(path, b"a")
+    read_file(path)
+
+
+def _synced(path: Path) -> None:
+    sync_folder(path.parent)
+
+
+def _freed(path: Path) -> None:
+    free_lock(open_lock(path))
+
+
+@on_linux
+@pytest.mark.parametrize("work", [*MAKERS, _read_again, _synced, _freed, remove_file])
+@pytest.mark.usefixtures("copies")
+def test_no_descriptor_stays_open(work: Callable[[Path], None], tmp_path: Path) -> None:
+    """Neither of a file nor of a lock nor of a folder, however often."""
+    before = _descriptors()
+    for _ in range(5):
+        work(tmp_path / "chat.json")
+
+    assert _descriptors() == before
+
+
+@on_linux
+@pytest.mark.parametrize("plant", [_linked, _pipe])
+def test_what_is_refused_leaves_no_descriptor_open(plant: Callable[[Path], None], tmp_path: Path) -> None:
+    """Nor does a lock that somebody else holds."""
+    plant(tmp_path / "chat.json")
+    held = open_lock(tmp_path / "chat.lock")
+    take_lock(held)
+    before = _descriptors()
+    for work in (_opened, _locked, _replaced):
+        with pytest.raises(OSError, match="chat"):
+            work(tmp_path / "chat.json")
+    with pytest.raises(TimeoutError), locked(tmp_path / "chat.lock", 0.001):
+        raise AssertionError("held twice")
+    after = _descriptors()
+    free_lock(held)
+
+    assert after == before
+
+
+FORKED = """
+import json, os, sys, time
+from pathlib import Path
+from fxai.storage.private_file import locked, open_lock, take_lock
+path = Path(sys.argv[1])
+with locked(path):
+    child = os.fork()
+    if child == 0:
+        time.sleep(30)
+        os._exit(0)
+again = open_lock(path)
+print(json.dumps(take_lock(again)))
+os.kill(child, 9)
+os.waitpid(child, 0)
+"""
+
+
+def test_a_child_does_not_keep_the_lock_of_its_parent(tmp_path: Path) -> None:
+    """One that was forked while the lock was held has a copy of its descriptor."""
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED, str(tmp_path / "a.lock")], cwd=ROOT, capture_output=True, check=True
+    )
+
+    assert json.loads(done.stdout) is True
