@@ -358,6 +358,7 @@ class AgentBuilder(Bindable[_T_co, _O_co, _E_co, _R_co], Generic[_T_co, _O_co, _
             agent.hooks.on_step + more.on_step,
             agent.output,
             agent.output_retries,
+            without_own=self.without_own,
         )
         return Execution(plan, self.binding, agent.instructions, agent.model, self.remembering)
 

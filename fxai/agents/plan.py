@@ -55,6 +55,13 @@ class RunPlan(msgspec.Struct, frozen=True):
     deadline: Deadline | None = None
     """When it is cut, where its time began before it did; None: after `budget.seconds`, if there are any."""
 
+    without_own: bool = False
+    """Whether the agent's own tools are left out, which its `tool_choice` may name all the same."""
+
+    def is_hidden(self, name: str) -> bool:
+        """Whether a tool choice may name a tool that a step lacks: one of the run's, or one that was left out."""
+        return self.without_own or name in self.toolkit
+
     def __post_init__(self) -> None:
         if self.output_retries < 0:
             raise ValueError(f"output_retries is {self.output_retries}: an answer is asked for once at least")

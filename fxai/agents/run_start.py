@@ -58,7 +58,7 @@ def settling(run: Run, emit: Emit | None) -> _Steps:
     if bound is LATE:
         run.exceed("seconds")
         return
-    prepared = prepare(run.history, bound.toolkit, run.options)
+    prepared = prepare(run.history, bound.toolkit, run.options, is_hidden=run.plan.is_hidden)
     if isinstance(prepared, AiError):
         yield FailCause(Cause((Fail(prepared),)))
         return

@@ -115,7 +115,7 @@ def _made(
     model: LanguageModel | None = None,
     layer: LayerOf[Any, Any, Any] | None = None,
 ) -> StepRequest | AiError:
-    prepared = prepare(told, toolkit, options)
+    prepared = prepare(told, toolkit, options, is_hidden=run.plan.is_hidden)
     if isinstance(prepared, AiError):
         return prepared
     request, resolution = prepared

@@ -36,9 +36,10 @@ def fold(parts: Iterable[AnyPart]) -> tuple[Message, ...]:
 
     A turn ends with its `Finish`. Its assistant message holds, in order, its texts, reasoning, files, calls, approval
     requests and the results of tools that the provider ran; the tool message after it holds the results of its other
-    calls. Results of calls made in an earlier turn come first, in a tool message of their own, right after that turn.
-    Results are kept as encoded, preliminary ones dropped. Metadata stays with its part. Sources, warnings, errors and
-    what the provider says of the response are no part of the conversation; nor is an empty text that carries nothing.
+    calls. Requests and results are in the order of their calls, in whatever order they came. Results of calls made in
+    an earlier turn come first, in a tool message of their own, right after that turn. Results are kept as encoded,
+    preliminary ones dropped. Metadata stays with its part. Sources, warnings, errors and what the provider says of the
+    response are no part of the conversation; nor is an empty text that carries nothing.
     """
     turn, messages = _Turn(), list[Message]()
     for part in gather(parts):
@@ -51,6 +52,7 @@ def fold(parts: Iterable[AnyPart]) -> tuple[Message, ...]:
                 messages.extend(turn.messages())
                 turn = _Turn()
             turn.content.append(content)
+            turn.asked += content.type == "tool-approval-request"
     messages.extend(turn.messages())
     return tuple(messages)
 
@@ -59,22 +61,38 @@ def fold(parts: Iterable[AnyPart]) -> tuple[Message, ...]:
 class _Turn:
     """What was said until the next finish."""
 
-    __slots__ = ("content", "finished", "results")
+    __slots__ = ("asked", "content", "finished", "results")
 
     def __init__(self) -> None:
         self.content: list[AssistantContent] = []
         self.results: list[ToolResultPart] = []
+        self.asked = 0  # requests for approvals
         self.finished = False
 
     def messages(self) -> Iterable[Message]:
-        calls = {part.id for part in self.content if part.type == "tool-call"} if self.results else ()
+        calls = self._calls() if self.results or self.asked > 1 else {}
         own = [result for result in self.results if result.id in calls]
         if len(own) < len(self.results):
             yield ToolMessage(tuple([result for result in self.results if result.id not in calls]))
         if self.content:
-            yield AssistantMessage(tuple(self.content))
+            yield AssistantMessage(tuple(self.content if self.asked < 2 else self._in_order(calls)))
         if own:
+            own.sort(key=lambda result: calls[result.id])
             yield ToolMessage(tuple(own))
+
+    def _calls(self) -> dict[str, int]:
+        """The place of each call by its id: the first one, where several have it."""
+        at: dict[str, int] = {}
+        for part in self.content:
+            if part.type == "tool-call":
+                at.setdefault(part.id, len(at))
+        return at
+
+    def _in_order(self, calls: dict[str, int]) -> list[AssistantContent]:
+        """What the assistant message holds, each request for an approval where one stood, in the order of the calls."""
+        asked = [part for part in self.content if part.type == "tool-approval-request"]
+        ordered = iter(sorted(asked, key=lambda part: calls.get(part.tool_call_id, -1)))
+        return [next(ordered) if part.type == "tool-approval-request" else part for part in self.content]
 
 
 def _result(part: ToolResult) -> ToolResultPart:

@@ -22,10 +22,11 @@ __all__ = ["placed"]
 def placed(messages: Iterable[Message], results: Iterable[ToolResultPart]) -> list[Message]:
     """The messages with each result in the tool message right behind the latest turn that made its call.
 
-    Where there is no such message yet, the turn gets one; a result whose call is nowhere goes to the end.
+    Where there is no such message yet, the turn gets one; a result whose call is nowhere goes to the end. Results are
+    put there in the order of their calls.
     """
-    made = list(messages)
-    for result in results:
+    made, given = list(messages), tuple(results)
+    for result in given if len(given) < 2 else _in_order(made, given):
         at = next((at for at in range(len(made) - 1, -1, -1) if _made(made[at], result.id)), len(made) - 1)
         while at + 1 < len(made) and made[at + 1].role == "tool":
             at += 1
@@ -35,6 +36,14 @@ def placed(messages: Iterable[Message], results: Iterable[ToolResultPart]) -> li
         else:
             made.insert(at + 1, ToolMessage((result,)))
     return made
+
+
+def _in_order(messages: list[Message], results: tuple[ToolResultPart, ...]) -> list[ToolResultPart]:
+    """The results in the order of their calls; those whose call is nowhere last."""
+    made = [message for message in messages if message.role == "assistant"]
+    parts = (part for message in made for part in message.content if part.type == "tool-call")
+    at = {part.id: place for place, part in enumerate(parts)}
+    return sorted(results, key=lambda result: at.get(result.id, len(at)))
 
 
 def _made(message: Message, call_id: str) -> bool:

@@ -6,12 +6,12 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Literal, TypeAlias, final
 
 import msgspec
 
-__all__ = ["ToolChoice", "ToolChoices", "allowed", "refusal"]
+__all__ = ["ToolChoice", "ToolChoices", "allowed", "narrowed", "refusal"]
 
 
 @final
@@ -52,6 +52,21 @@ ToolChoices: TypeAlias = Literal["auto", "none", "required"] | ToolChoice
 def allowed(choice: ToolChoices, name: str) -> bool:
     """Whether `choice` allows a call of the tool `name`."""
     return choice.allows(name) if isinstance(choice, ToolChoice) else choice != "none"
+
+
+def narrowed(choice: ToolChoice, tools: Container[str]) -> ToolChoices:
+    """What is left of a choice where only `tools` are there.
+
+    Where none of its tools is, nothing is required: `"auto"` in place of the one tool that had to be called, and
+    `"none"` in place of several that alone were allowed.
+
+    >>> narrowed(ToolChoice.one_of(["add", "weather"]), {"add"}).names, narrowed(ToolChoice.tool("add"), ())
+    (('add',), 'auto')
+    """
+    left = tuple(name for name in choice.names if name in tools)
+    if left:
+        return choice if len(left) == len(choice.names) else ToolChoice(left, choice.mode)
+    return "auto" if choice.mode == "tool" else "none"
 
 
 def refusal(choice: ToolChoices) -> str:

@@ -26,11 +26,12 @@ from fxai.effects.channel import Channel
 from fxai.effects.context import Service
 from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, FlatMap, Succeed
 from fxai.effects.stream import Stream, StreamOf
-from fxai.messages.errors import AiError, InvalidRequestError, Reason, StructuredOutputError
-from fxai.messages.part import Finish, Part, StreamPart, ToolResult
+from fxai.messages.errors import AiError, InvalidRequestError, InvalidUserInputError, Reason, StructuredOutputError
+from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
+from fxai.messages.part import Finish, Part, StreamPart, ToolResult, WarningPart
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response, stream_of
-from fxai.models.choice import ToolChoice, ToolChoices
+from fxai.models.choice import ToolChoice, ToolChoices, narrowed
 from fxai.models.request import ModelOptions, ModelRequest
 from fxai.models.resolve import Emit, Repair, Resolution, Turn, with_response
 from fxai.models.settlement import Settled, settled
@@ -62,7 +63,8 @@ class RoundOptions(ModelOptions, total=False):
     """What one round takes beside prompt and toolkit."""
 
     tool_choice: ToolChoices
-    """Which tools the model may or must call; `"auto"` by default. Enforced on its reply too."""
+    """Which tools the model may or must call; `"auto"` by default. Enforced on its reply too. Where there is no tool to
+    choose, nothing is required, and a warning says so."""
     concurrency: int | None
     """How many calls run at once; None, the default, is all of them. Results are in the order of the calls always."""
     resolve_tools: bool
@@ -129,7 +131,9 @@ class LanguageModel(Service):
             toolkit: the tools that the model may call.
             options: see `RoundOptions` and `ModelOptions`.
 
-        Fails with `AiError` when the model cannot be asked or understood; with a `ToolError` when a handler failed in
+        Fails with `AiError` when the model cannot be asked or understood, and before it is asked for
+        `InvalidUserInputError` when nothing is said: no message, system messages alone, a last message that is blank.
+        With a `ToolError` when a handler failed in
         failure mode `"error"` or broke its promise: its `response` holds the result of every call. With `AiError` for
         `InvalidApprovalError`, and nothing run, when an answer to an approval request is not to be trusted.
         """
@@ -313,18 +317,32 @@ def _settling_stream(
     return StreamOf.from_channel(body).concat(StreamOf.suspend(rest))
 
 
-def prepare(prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> tuple[ModelRequest, Resolution] | AiError:
-    """The request of a round and how its calls are resolved, or why there can be none."""
+def prepare(
+    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, is_hidden: Callable[[str], bool] | None = None
+) -> tuple[ModelRequest, Resolution] | AiError:
+    """The request of a round and how its calls are resolved, or why there can be none.
+
+    Args:
+        prompt: what is said.
+        toolkit: the tools of the round.
+        options: how it is asked.
+        is_hidden: tells of a name whether it is that of a tool which this round lacks on purpose, so that a tool choice
+            may name it. Where no tool is left to choose, nothing is required, and a warning says so.
+    """
     tools = toolkit.tools
+    silence = _silence(prompt)
+    if silence is not None:
+        return _refused(InvalidUserInputError(f"there is nothing to answer: {silence}"))
     if not options:
         return ModelRequest(prompt, toolkit.as_tuple), Resolution(tools, prompt=prompt)
-    choice = options.get("tool_choice", "auto")
-    problem = _problem(choice, toolkit)
+    given = options.get("tool_choice", "auto")
+    problem = _problem(given, toolkit, is_hidden)
     if problem is not None:
-        return AiError("LanguageModel", "prepare", problem)
+        return _refused(problem)
+    choice, warnings = (given, ()) if given == "auto" else _left(given, toolkit)
     shown = toolkit.as_tuple
-    if isinstance(choice, ToolChoice) and choice.mode != "tool":
-        shown = tuple(tool for tool in shown if tool.name in choice.names)
+    if isinstance(given, ToolChoice) and given.mode != "tool":
+        shown = tuple(tool for tool in shown if tool.name in given.names)
     common = cast(Any, {k: v for k, v in options.items() if k in _COMMON})
     resolution = Resolution(
         tools,
@@ -334,22 +352,66 @@ def prepare(prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> tup
         options.get("repair"),
         prompt,
         options.get("deadline"),
+        warnings=warnings,
     )
     return ModelRequest(prompt, shown, choice, **common), resolution
 
 
-def _problem(choice: ToolChoices, toolkit: Toolkit[Any]) -> Reason | None:
+def _refused(problem: Reason) -> AiError:
+    return AiError("LanguageModel", "prepare", problem)
+
+
+def _silence(prompt: Prompt) -> str | None:
+    """Why there is nothing to answer; None where there is: what is said last is looked at, not the whole history."""
+    for at in range(len(prompt) - 1, -1, -1):
+        message = prompt[at]
+        if message.role == "system":
+            continue
+        if _is_spoken(message):
+            return None
+        if message.role == "user":
+            return (
+                "the last message is blank text; say something in it, or leave it out to go on from what is before it"
+            )
+    if len(prompt):
+        return "the prompt has no message but system messages and blank ones, nothing that a user said"
+    return "the prompt has no message; say something, as in Prompt.make('Hello')"
+
+
+def _is_spoken(message: UserMessage | AssistantMessage | ToolMessage) -> bool:
+    """Whether a message says anything: more than blank text, or what only its provider can read."""
+    if message.role == "user":
+        return any(part.type != "text" or part.text.strip() for part in message.content)
+    if message.role == "assistant":
+        return any(part.type != "text" or part.text.strip() or part.metadata for part in message.content)
+    return bool(message.content)
+
+
+def _left(choice: ToolChoices, toolkit: Toolkit[Any]) -> tuple[ToolChoices, tuple[WarningPart, ...]]:
+    """What of a choice can be demanded with these tools, and the warning where nothing can."""
     if isinstance(choice, ToolChoice):
-        unknown = [name for name in choice.names if name not in toolkit]
+        left = narrowed(choice, toolkit)
+        if isinstance(left, ToolChoice):
+            return left, ()
+        said = f"none of its tools ({', '.join(choice.names)}) is among those of this turn: nothing is chosen"
+    elif choice == "required" and not len(toolkit):
+        left, said = "auto", "a tool is required and there is none: nothing is chosen"
+    else:
+        return choice, ()
+    return left, (WarningPart(message=f"tool_choice: {said}", kind="unsupported-option", subject="tool_choice"),)
+
+
+def _problem(choice: ToolChoices, toolkit: Toolkit[Any], is_hidden: Callable[[str], bool] | None) -> Reason | None:
+    if isinstance(choice, ToolChoice):
+        unknown = [name for name in choice.names if name not in toolkit] if len(toolkit) else []
+        unknown = unknown if is_hidden is None else [name for name in unknown if not is_hidden(name)]
         if unknown:
-            there = ", ".join(toolkit.tools) or "none"
+            there = ", ".join(toolkit.tools)
             constraint = f"names tools that are not in the toolkit: {', '.join(unknown)}; there are: {there}"
             return InvalidRequestError(parameter="tool_choice", constraint=constraint)
     elif choice not in ("auto", "none", "required"):
         constraint = f"is {choice!r}, which is no choice: give 'auto', 'none', 'required' or a ToolChoice"
         return InvalidRequestError(parameter="tool_choice", constraint=constraint)
-    elif choice == "required" and not len(toolkit):
-        return InvalidRequestError(parameter="tool_choice", constraint="is 'required', and there are no tools")
     return None
 
 

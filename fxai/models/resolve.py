@@ -14,14 +14,16 @@ cancels its siblings nor loses their results: they finish, then the failure is t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar, cast, final
 
 import msgspec
+from returns.result import Success
 
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import for_each
 from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Suspend
+from fxai.effects.interop import lift_any
 from fxai.messages.gather import gather
 from fxai.messages.metadata import merge_metadata
 from fxai.messages.part import (
@@ -34,14 +36,14 @@ from fxai.messages.part import (
     ToolCall,
     ToolParamsStart,
     ToolResult,
+    WarningPart,
 )
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.approval import authority
 from fxai.models.choice import ToolChoices, allowed, refusal
 from fxai.schema.parsing import LIMITS, Limits
-from fxai.schema.plain import is_plain, plain_faults, written
-from fxai.tools.call import Call, OnInvalidCall, Outcome
+from fxai.tools.call import Call, OnInvalidCall, Outcome, model_output
 from fxai.tools.failure import (
     CallFailure,
     Denied,
@@ -56,8 +58,14 @@ from fxai.tools.tool import Tool
 
 __all__ = ["Emit", "Repair", "Resolution", "Turn", "with_response", "with_responses"]
 
-Repair: TypeAlias = Callable[[ToolCall, UnknownTool | InvalidParameters], EffectOf[ToolCall | None, Any, Any]]
-"""Mends a call that is invalid, once: gives another call in its place, or None to let it fail.
+Repair: TypeAlias = Callable[
+    [ToolCall, UnknownTool | InvalidParameters],
+    ToolCall | EffectOf[ToolCall | None, Any, Any] | Awaitable[ToolCall | None] | None,
+]
+"""Mends a call that is invalid, once: gives another call in its place, or None to let it fail; or an effect of these.
+
+Where it fails, or gives a call that may not be run, the call fails as it would have: its result and a warning say why
+it was not mended. What it raises is a defect, as is anything else that it gives.
 
 The other call takes the place of the first one in the response and in the history, under its id, marked as `repaired`.
 In a stream it comes as a second call of that id, before its result.
@@ -85,6 +93,8 @@ class Resolution(msgspec.Struct, frozen=True):
     limits: Limits = LIMITS
     approved: bool = False
     """Whether somebody has approved the calls."""
+    warnings: tuple[WarningPart, ...] = ()
+    """What was asked of the round and is not done: the first parts of its response."""
 
     def flagged(self, part: _Calling) -> _Calling:
         """A call, or the beginning of one, marked as dynamic where its tool is a dynamic one."""
@@ -95,16 +105,15 @@ class Resolution(msgspec.Struct, frozen=True):
 
     def result(self, call: ToolCall, outcome: Outcome) -> ToolResult:
         """The outcome of a call as a part of the response."""
-        encoded = outcome.encoded_result
         tool = self.tools.get(call.name)
-        if tool is not None and tool.to_model_output is not None and not outcome.is_failure:
-            encoded = _shown(tool, tool.to_model_output(outcome.result))
+        shows = tool is not None and tool.to_model_output is not None and not outcome.is_failure
+        encoded = model_output(tool, outcome.result) if tool is not None and shows else outcome.encoded_result
         return ToolResult(
             call.id, call.name, outcome.result, encoded, outcome.is_failure, outcome.preliminary, dynamic=call.dynamic
         )
 
     def run(
-        self, call: ToolCall, emit: Emit | None, instead: Callable[[ToolCall], EffectOf[None]]
+        self, call: ToolCall, emit: Emit | None, tell: Callable[[ToolCall | WarningPart], EffectOf[None]]
     ) -> EffectOf[Outcome | ApprovalRequest, ToolError, Any]:
         """The final outcome of one call, mended once where it is invalid and there is a `repair`.
 
@@ -114,7 +123,7 @@ class Resolution(msgspec.Struct, frozen=True):
         Args:
             call: the call.
             emit: is given its preliminary results.
-            instead: is given the call that is run in its place, before that runs.
+            tell: is given the call that is run in its place, before that runs, or the warning that none is.
         """
         repair = self.repair
         if repair is None:
@@ -123,29 +132,72 @@ class Resolution(msgspec.Struct, frozen=True):
         def mended(failure: ToolError) -> EffectOf[_Ended, ToolError, Any]:
             if not isinstance(failure, UnknownTool | InvalidParameters):
                 return FailCause(Cause((Fail(failure),)))
-            asked = repair(call, failure).catch_all(lambda _: Succeed(None))
-            return asked.flat_map(lambda other: self._again(call, self._mended(call, other), emit, instead))
+            return Fold(
+                Suspend(lambda: _asked(repair, call, failure)),
+                lambda cause: self._unmended(call, failure, cause, tell),
+                lambda other: self._again(call, failure, other, emit, tell),
+            )
 
         return self._run(call, emit, "error").catch_all(mended)
 
     def _again(
         self,
         call: ToolCall,
-        other: ToolCall | None,
+        failure: UnknownTool | InvalidParameters,
+        given: ToolCall | None,
         emit: Emit | None,
-        instead: Callable[[ToolCall], EffectOf[None]],
+        tell: Callable[[ToolCall | WarningPart], EffectOf[None]],
     ) -> EffectOf[_Ended, ToolError, Any]:
-        as_it_was = self._run(call, emit, self.on_invalid_call)
+        if given is None:
+            return self._mistaken(failure)
+        other = self._mended(call, given)
         if other is None:
-            return as_it_was
+            why = f"it gave a call of {given.name!r}, which may not be run here"
+            return self._failed_repair(call, failure, why, tell)
         made = self._call(other, emit, self.on_invalid_call)
+        why = f"it gave a call of {other.name!r}, which must be approved: the model has to make it"
         return made.needs_approval().flat_map(
-            lambda needed: as_it_was if needed else instead(other).and_then(made.effect)
+            lambda needed: (
+                self._failed_repair(call, failure, why, tell) if needed else tell(other).and_then(made.effect)
+            )
         )
 
-    def _mended(self, call: ToolCall, other: ToolCall | None) -> ToolCall | None:
-        """The call in place of `call`; None where there is none, or it may not be run either."""
-        if other is None or not allowed(self.choice, other.name):
+    def _unmended(
+        self,
+        call: ToolCall,
+        failure: UnknownTool | InvalidParameters,
+        cause: Cause[Any],
+        tell: Callable[[ToolCall | WarningPart], EffectOf[None]],
+    ) -> EffectOf[_Ended, ToolError, Any] | None:
+        """What becomes of a call whose repair failed or broke; None where it was cancelled."""
+        if cause.defects:
+            broken = [_RepairBroke.of(call, defect) for defect in cause.defects]
+            rest = tuple(reason for reason in cause.reasons if not isinstance(reason, Die))
+            return FailCause(Cause((*map(Die, broken), *rest)))
+        if not cause.failures or len(cause.failures) < len(cause.reasons):
+            return None
+        return self._failed_repair(call, failure, "; ".join(map(str, cause.failures)), tell)
+
+    def _failed_repair(
+        self,
+        call: ToolCall,
+        failure: UnknownTool | InvalidParameters,
+        why: str,
+        tell: Callable[[ToolCall | WarningPart], EffectOf[None]],
+    ) -> EffectOf[_Ended, ToolError, Any]:
+        said = f"the repair of the call {call.id!r} of {call.name!r} failed: {why}"
+        told = self._mistaken(msgspec.structs.replace(failure, repair=why))
+        return tell(WarningPart(message=said, subject=call.name)).and_then(told)
+
+    def _mistaken(self, failure: UnknownTool | InvalidParameters) -> EffectOf[_Ended, ToolError]:
+        """The model's mistake, told to the model, or in the error channel."""
+        if self.on_invalid_call == "error":
+            return FailCause(Cause((Fail(failure),)))
+        return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
+
+    def _mended(self, call: ToolCall, other: ToolCall) -> ToolCall | None:
+        """The call in place of `call`; None where it may not be run either."""
+        if not allowed(self.choice, other.name):
             return None
         tool = self.tools.get(other.name)
         if tool is None or not tool.requires_handler:
@@ -182,7 +234,7 @@ class Resolution(msgspec.Struct, frozen=True):
             self.limits,
             self.prompt,
             self.deadline,
-            None if emit is None else (lambda outcome: emit(self.result(call, outcome))),
+            None if emit is None else (lambda outcome: Suspend(lambda: emit(self.result(call, outcome)))),
         )
 
 
@@ -199,12 +251,13 @@ class Turn:
         "_resolution",
         "_results",
         "_runnable",
+        "_warnings",
         "failed",
     )
 
     def __init__(self, parts: Iterable[Part], resolution: Resolution) -> None:
         self._resolution = resolution
-        self._parts: list[Part] = []
+        self._parts: list[Part] = [*resolution.warnings]
         self._finish: list[Finish] = []
         self._calls: list[ToolCall] = []  # those that wait for a result
         self._pending = False  # whether calls wait for others, or to be approved
@@ -227,6 +280,7 @@ class Turn:
         self._reason: FinishReason = self._finish[-1].reason if self._finish else "unknown"
         self._results: list[ToolResult | ApprovalRequest | None] = [None] * len(self._calls)
         self._runnable: list[int] = []
+        self._warnings: dict[int, WarningPart] = {}  # of calls, by their place
         self.failed: Cause[Any] | None = None
 
     def resolve(self, emit: Emit | None = None) -> EffectOf[None, Any, Any]:
@@ -271,14 +325,17 @@ class Turn:
                 self._runnable.append(at)
 
     def _one(self, at: int, emit: Emit | None) -> EffectOf[None, Any, Any]:
-        ran = self._resolution.run(self._calls[at], emit, lambda other: self._mended(at, other, emit))
+        ran = self._resolution.run(self._calls[at], emit, lambda part: self._told(at, part, emit))
         return Fold(ran, lambda cause: self._broke(at, cause), lambda outcome: self._gave(at, outcome))
 
-    def _mended(self, at: int, other: ToolCall, emit: Emit | None) -> EffectOf[None]:
-        """The call that is run in place of one, put there."""
-        place = next(place for place, part in enumerate(self._parts) if part is self._calls[at])
-        self._calls[at] = self._parts[place] = other
-        return _NOTHING if emit is None else emit(other)
+    def _told(self, at: int, part: ToolCall | WarningPart, emit: Emit | None) -> EffectOf[None]:
+        """The call that is run in place of one, put there; or the warning that none is."""
+        if part.type == "warning":
+            self._warnings[at] = part
+        else:
+            place = next(place for place, said in enumerate(self._parts) if said is self._calls[at])
+            self._calls[at] = self._parts[place] = part
+        return _NOTHING if emit is None else emit(part)
 
     def _gave(self, at: int, outcome: _Ended) -> EffectOf[None]:
         if isinstance(outcome, ApprovalRequest):
@@ -303,12 +360,17 @@ class Turn:
             return ToolResult(call.id, call.name, error.error, encoded, is_failure=True, dynamic=call.dynamic)
         if isinstance(error, UnknownTool | InvalidParameters):
             return _told(call, error)
-        return _told(call, Interrupted(call.name, "the tool broke; what went wrong is not for the model"))
+        broke = "the repair of the call" if any(isinstance(one, _RepairBroke) for one in cause.defects) else "the tool"
+        return _told(call, Interrupted(call.name, f"{broke} broke; what went wrong is not for the model"))
 
     def response(self) -> Response:
         """The response: the model's parts, results and approval requests in the order of the calls, and the finish."""
-        results = [result for result in self._results if result is not None]
-        return Response((*self._parts, *results, *self.finish()))
+        return Response((*self._parts, *self._behind(), *self.finish()))
+
+    def _behind(self) -> list[Part]:
+        """What comes behind the model's parts: warnings, results and approval requests, in the order of the calls."""
+        warnings = [self._warnings[at] for at in sorted(self._warnings)]
+        return [*warnings, *(result for result in self._results if result is not None)]
 
     def finish(self) -> list[Finish]:
         """How the turn finished: `"pending"` where approvals or calls of others are open."""
@@ -329,27 +391,48 @@ class Turn:
             return Succeed(self.finish())
         mended = [call for call in self._calls if call.repaired]
         parts = gather([*(part for part in said if part.type != "finish"), *mended])
-        results = [result for result in self._results if result is not None]
-        return FailCause(with_responses(self.failed, Response((*parts, *results, *self.finish()))))
+        return FailCause(with_responses(self.failed, Response((*parts, *self._behind(), *self.finish()))))
 
 
 def _told(call: ToolCall, failure: Denied | Interrupted | UnknownTool | InvalidParameters) -> ToolResult:
     return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
 
 
-def _shown(tool: Tool[Any, Any, Any], output: Any) -> Any:
-    """What `to_model_output` gave, as plain JSON data.
+@final
+class _RepairBroke(RuntimeError):
+    """The defect of a repair, told apart from one of the tool."""
 
-    Raises:
-        TypeError: it is none.
-    """
-    if is_plain(output):
-        return output
-    faults = plain_faults(output)
-    if faults:
-        said = "; ".join(str(fault) for fault in faults)
-        raise TypeError(f"to_model_output of {tool.name!r} gave what is not JSON: {said}")
-    return msgspec.json.decode(written(output))
+    @staticmethod
+    def of(call: ToolCall, bug: BaseException) -> BaseException:
+        """The defect that says whose it is; the bug is its cause. What is no exception is itself."""
+        if not isinstance(bug, Exception):
+            return bug
+        broke = _RepairBroke(f"the repair of the call {call.id!r} of {call.name!r} raised {type(bug).__name__}: {bug}")
+        broke.__cause__ = bug
+        return broke
+
+
+def _asked(
+    repair: Repair, call: ToolCall, failure: UnknownTool | InvalidParameters
+) -> EffectOf[ToolCall | None, Any, Any]:
+    """What a repair gives, in whatever form it gives it."""
+    given: Any = repair(call, failure)
+    if given is None or isinstance(given, ToolCall):
+        return Succeed(given)
+    is_awaited = hasattr(given, "__await__") and not isinstance(given, EffectOf)
+    effect = lift_any(_waited(given) if is_awaited else given)
+    return Succeed(_call_given(given)) if effect is None else effect.map(_call_given)
+
+
+async def _waited(given: Any) -> Any:
+    waited = await given
+    return waited if lift_any(waited) is not None else Success(waited)
+
+
+def _call_given(given: Any) -> ToolCall | None:
+    if given is None or isinstance(given, ToolCall):
+        return given
+    raise TypeError(f"it gave {given!r}: a repair gives a ToolCall, None, or an effect of one of them")
 
 
 def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:

@@ -28,7 +28,7 @@ __all__ = ["StreamedTurn"]
 class StreamedTurn:
     """One streamed round: the model's parts, then the results, then how it finished."""
 
-    __slots__ = ("_broken", "_parts", "_resolution", "_resolve_tools", "_results", "_said", "_source", "pull")
+    __slots__ = ("_ahead", "_broken", "_parts", "_resolution", "_resolve_tools", "_results", "_said", "_source", "pull")
 
     def __init__(
         self,
@@ -45,7 +45,12 @@ class StreamedTurn:
         self._said: list[Any] = list(early)
         self._broken: dict[str, Any] = {}  # what began as a call and is none yet
         self._results: EffectOf[Any, Any, Any] | None = None
-        self.pull: EffectOf[Any, Any, Any] = Suspend(self._following)
+        self._ahead = list(resolution.warnings)
+        self.pull: EffectOf[Any, Any, Any] = Suspend(self._beginning if self._ahead else self._following)
+
+    def _beginning(self) -> EffectOf[Any, Any, Any]:
+        """The warnings of the round, then what the model says."""
+        return self._seen(self._ahead.pop(0)) if self._ahead else self._following()
 
     def _following(self) -> EffectOf[Any, Any, Any]:
         if self._results is not None:

@@ -20,13 +20,14 @@ import msgspec
 from returns.result import Failure, Success
 from typing_extensions import override
 
-from fxai.effects.cause import Cause, Fail
+from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, FailCause, Fold, Instruction, Succeed, Suspend, Within
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import LIMITS, Limits, parse_json_unsafe
+from fxai.schema.plain import is_plain, plain_faults, written
 from fxai.tools.approval import needs_asking
 from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, ToolError, UnknownTool, encode_failure
 from fxai.tools.handler import Answering, CallContext, missing_handler
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
     from fxai.tools.tool import Tool
 
-__all__ = ["Call", "OnInvalidCall", "Outcome"]
+__all__ = ["Call", "OnInvalidCall", "Outcome", "model_output"]
 
 _ENCODE: Final = msgspec.json.Encoder().encode
 
@@ -89,6 +90,8 @@ class Call(msgspec.Struct, eq=False):
     deadline: float | None = None
     emit: Callable[[Outcome], EffectOf[None]] | None = None
     """What is given the preliminary outcomes."""
+    misfit: InvalidResult | None = None
+    """What was wrong with a preliminary value of the run under way: the call fails, even where the handler goes on."""
 
     @property
     def effect(self) -> EffectOf[Outcome, ToolError, Any]:
@@ -105,8 +108,20 @@ class Call(msgspec.Struct, eq=False):
 
     def context(self, tool: Tool[Any, Any, Any]) -> CallContext:
         """What the handler may know of the call."""
-        shown = None if self.emit is None else _shown(tool, self.emit)
-        return CallContext(tool, self.call_id, self.prompt, self.deadline, shown)
+        return CallContext(tool, self.call_id, self.prompt, self.deadline, lambda value: self._shown(tool, value))
+
+    def _shown(self, tool: Tool[Any, Any, Any], value: Any) -> EffectOf[None]:
+        """Shows a preliminary value; one that does not fit stops the handler, whether or not anybody reads it."""
+        try:
+            encoded = tool.success.encode_unsafe(value)
+        except DecodeError as error:
+            failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
+            return Suspend(lambda: self._stopped(failure))
+        return _NOTHING if self.emit is None else self.emit(Outcome(value, encoded, preliminary=True))
+
+    def _stopped(self, failure: InvalidResult) -> EffectOf[Never]:
+        self.misfit = failure
+        return FailCause(Cause((Die(_Misfit(failure)),)))
 
     def _asked(self, context: CallContext | None) -> EffectOf[bool, Never, Any]:
         tool = self.tools.get(self.name)
@@ -128,13 +143,15 @@ class Call(msgspec.Struct, eq=False):
         if handler is None:
             raise missing_handler(tool)
 
+        if self.misfit is not None:
+            self.misfit = None  # of a run before
         answer = handler.answer(params, tool, self, services)
         kind = answer.__class__
         if kind is Success:
             return _succeeded(tool, answer.unwrap())
         if kind is Failure:
             return _failed(tool, answer.failure())
-        return _Settling(answer, tool)
+        return _Settling(answer, tool, self)
 
     def _decoded(self, tool: Tool[Any, Any, Any]) -> Any:
         """The parameters as the handler takes them, or `_Refused`."""
@@ -161,13 +178,15 @@ class _Settling(Instruction, eq=False):
 
     source: EffectOf[Any, Any, Any]
     tool: Tool[Any, Any, Any]
+    call: Call
     op = Fold.op
 
     def on_value(self, value: Any) -> EffectOf[Outcome, ToolError]:
-        return _succeeded(self.tool, value)
+        misfit = self.call.misfit
+        return _succeeded(self.tool, value) if misfit is None else FailCause(Cause((Fail(misfit),)))
 
     def on_cause(self, cause: Cause[Any]) -> EffectOf[Outcome, ToolError] | None:
-        return _caught(self.tool, cause)
+        return _caught(self.tool, cause, self.call.misfit)
 
 
 def _raw(tool: Tool[Any, Any, Any], value: Any) -> Any:
@@ -202,8 +221,20 @@ def _failed(tool: Tool[Any, Any, Any], value: Any) -> EffectOf[Outcome, ToolErro
     return FailCause(Cause((Fail(HandlerFailed(tool.name, value)),)))
 
 
-def _caught(tool: Tool[Any, Any, Any], cause: Cause[Any]) -> EffectOf[Outcome, ToolError] | None:
-    """The first typed failure settled; defects and interruption beside it stay, so that none is swallowed."""
+def _caught(
+    tool: Tool[Any, Any, Any], cause: Cause[Any], misfit: InvalidResult | None
+) -> EffectOf[Outcome, ToolError] | None:
+    """The first typed failure settled; defects and interruption beside it stay, so that none is swallowed.
+
+    A preliminary value that did not fit is a typed failure too, in place of the handler's own; it may be of a run that
+    several calls share.
+    """
+    defects = cause.defects
+    if misfit is None and defects:
+        misfit = next((one.failure for one in defects if isinstance(one, _Misfit)), None)
+    if misfit is not None:
+        rest = (r for r in cause.reasons if not isinstance(r, Fail | Die) or not _is_told(r))
+        return FailCause(Cause((Fail(misfit), *rest)))
     first = next((r for r in cause.reasons if isinstance(r, Fail)), None)
     if first is None:
         return None
@@ -214,14 +245,39 @@ def _caught(tool: Tool[Any, Any, Any], cause: Cause[Any]) -> EffectOf[Outcome, T
     return FailCause(settled.cause.combine(others) if isinstance(settled, FailCause) else others)
 
 
-def _shown(tool: Tool[Any, Any, Any], emit: Callable[[Outcome], EffectOf[None]]) -> Callable[[Any], EffectOf[None]]:
-    return lambda value: emit(_preliminary(tool, value))
+def _is_told(reason: Fail[Any] | Die) -> bool:
+    """Whether a reason is told by the failure of a preliminary value: its own, or what the handler made of it."""
+    return isinstance(reason, Fail) or isinstance(reason.defect, _Misfit)
 
 
-def _preliminary(tool: Tool[Any, Any, Any], value: Any) -> Outcome:
+@final
+class _Misfit(Exception):
+    """Stops a handler whose preliminary value does not fit: a defect inside it, a typed failure of its call."""
+
+    def __init__(self, failure: InvalidResult) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+def model_output(tool: Tool[Any, Any, Any], value: Any) -> Any:
+    """What `to_model_output` of a tool makes of a success, as plain JSON data.
+
+    Raises:
+        RuntimeError: it raised; the message names the tool, and what it raised is the cause.
+        TypeError: it gave what JSON cannot carry.
+    """
     try:
-        return Outcome(value, tool.success.encode_unsafe(value), preliminary=True)
-    except DecodeError as error:
-        raise TypeError(
-            f"the handler of {tool.name!r} gave a preliminary value that is not of its success type: {error.failure}"
-        ) from None
+        output = tool.to_model_output(value) if tool.to_model_output is not None else tool.success.encode_unsafe(value)
+    except Exception as bug:
+        raised = f"to_model_output of the tool {tool.name!r} raised {type(bug).__name__}: {bug}"
+        raise RuntimeError(raised) from bug
+    if is_plain(output):
+        return output
+    faults = plain_faults(output)
+    if faults:
+        said = "; ".join(str(fault) for fault in faults)
+        raise TypeError(f"to_model_output of {tool.name!r} gave what is not JSON: {said}")
+    return msgspec.json.decode(written(output))
+
+
+_NOTHING: EffectOf[None] = Succeed(None)

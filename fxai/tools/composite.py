@@ -34,7 +34,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.annotations import Annotations, Destructive, ExplicitNull, Idempotent, OpenWorld, Readonly
-from fxai.tools.call import Call, Outcome
+from fxai.tools.call import Call, Outcome, model_output
 from fxai.tools.failure import HandlerFailed
 from fxai.tools.handler import CallContext, Given, HandlerOf, context_of
 from fxai.tools.options import NeedsApproval, ToolOptions
@@ -265,7 +265,7 @@ class _Shown(msgspec.Struct, frozen=True):
         tool = self.toolkit.tools.get(given.name)
         if tool is None or tool.to_model_output is None:
             return given.result
-        return tool.to_model_output(tool.success.decode_unsafe(given.result))
+        return model_output(tool, tool.success.decode_unsafe(given.result))
 
 
 # -- how it runs

@@ -56,11 +56,13 @@ class UnknownTool(CallFailure, frozen=True, tag="unknown-tool"):
 
     name: str
     known: tuple[str, ...] = ()
+    repair: str | None = None
+    """Why the call could not be repaired, where that was tried and failed."""
 
     @override
     def __str__(self) -> str:
         known = f"the tools are: {', '.join(self.known)}" if self.known else "there are no tools"
-        return f"there is no tool {self.name!r}; {known}"
+        return f"there is no tool {self.name!r}; {known}{_unrepaired(self.repair)}"
 
 
 @final
@@ -69,11 +71,14 @@ class InvalidParameters(CallFailure, frozen=True, tag="invalid-parameters"):
 
     name: str
     faults: tuple[Fault, ...]
+    repair: str | None = None
+    """Why the call could not be repaired, where that was tried and failed."""
 
     @override
     def __str__(self) -> str:
         faults = "; ".join([fault.__str__() for fault in self.faults])
-        return f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again"
+        said = f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again"
+        return f"{said}{_unrepaired(self.repair)}"
 
 
 @final
@@ -95,11 +100,14 @@ class InvalidResult(CallFailure, frozen=True, tag="invalid-result"):
     name: str
     faults: tuple[Fault, ...]
     declared: str = "success"
+    preliminary: bool = False
+    """Whether it is a preliminary value that does not fit; the handler was stopped there."""
 
     @override
     def __str__(self) -> str:
         faults = "; ".join([str(fault) for fault in self.faults])
-        return f"the handler of {self.name!r} gave what its {self.declared} type does not allow: {faults}"
+        what = "a preliminary value that" if self.preliminary else "what"
+        return f"the handler of {self.name!r} gave {what} its {self.declared} type does not allow: {faults}"
 
 
 @final
@@ -130,13 +138,22 @@ ToolError: TypeAlias = UnknownTool | InvalidParameters | HandlerFailed[Any] | In
 """A failure of a call, in the error channel."""
 
 
+def _unrepaired(why: str | None) -> str:
+    return "" if why is None else f" (a repair was tried and failed: {why})"
+
+
 def encode_failure(failure: UnknownTool | InvalidParameters | Denied | Interrupted) -> dict[str, Any]:
     """What a model reads of a failure that has no schema of the tool's own: its `type`, its data and its message."""
     if isinstance(failure, InvalidParameters):
         faults = [{"pointer": f.pointer, "expected": f.expected, "found": f.found} for f in failure.faults]
-        return {"type": "invalid-parameters", "name": failure.name, "faults": faults, "message": failure.__str__()}
+        about = {"faults": faults, **_repair(failure.repair), "message": failure.__str__()}
+        return {"type": "invalid-parameters", "name": failure.name, **about}
     if isinstance(failure, UnknownTool):
-        known = list(failure.known)
-        return {"type": "unknown-tool", "name": failure.name, "known": known, "message": str(failure)}
+        about = {"known": list(failure.known), **_repair(failure.repair), "message": str(failure)}
+        return {"type": "unknown-tool", "name": failure.name, **about}
     kind = "execution-denied" if isinstance(failure, Denied) else "execution-interrupted"
     return {"type": kind, "name": failure.name, "reason": failure.reason}
+
+
+def _repair(why: str | None) -> dict[str, Any]:
+    return {} if why is None else {"repair": why}

@@ -130,7 +130,8 @@ class CallContext:
     def preliminary(self, value: object) -> EffectOf[None, Never, None]:
         """Shows `value`, of the tool's success type, before the result is there; waits until it was read.
 
-        Nobody may be reading, then nothing happens. A value of another type is a defect.
+        Nobody may be reading, then nothing is shown. A value of another type stops the handler, and its call fails with
+        `InvalidResult`, as for such a result; in `tool.call`, which checks no result either, nothing happens.
         """
         return _NOTHING if self._emit is None else self._emit(value)
 

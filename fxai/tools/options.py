@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias, TypedDict
 
@@ -44,10 +45,11 @@ class ToolOptions(TypedDict, total=False):
     needs_approval: NeedsApproval
     """False by default. A function that fails, breaks or gives anything but False asks."""
     input_examples: Iterable[Any]
-    """Examples of calls: parameters as plain JSON data, or `Example(request, parameters)`."""
+    """Examples of calls: parameters as plain JSON data, or `Example(request, parameters)`. One that the parameters do
+    not allow is refused."""
     to_model_output: Callable[[Any], Any] | None
-    """Changes what the model is shown of a success, to other plain JSON data; the result itself stays. None: its
-    encoded form."""
+    """Changes what the model is shown of a success, to other plain JSON data; the result itself stays. What it raises
+    is a defect that names the tool. None: its encoded form."""
     provider_options: Mapping[str, Any]
     """By provider name, what only that provider understands."""
     dependencies: Iterable[Any]
@@ -58,8 +60,8 @@ _KNOWN: Final = frozenset(ToolOptions.__annotations__)
 _NONE: Final = Annotations()
 
 
-def taken(options: ToolOptions) -> dict[str, Any]:
-    """The options as fields of a tool, each immutable.
+def taken(options: ToolOptions, name: str) -> dict[str, Any]:
+    """The options as fields of the tool `name`, each immutable.
 
     Raises:
         SchemaError: an option has no meaning, or a value that it cannot have.
@@ -67,13 +69,14 @@ def taken(options: ToolOptions) -> dict[str, Any]:
     unknown = set(options) - _KNOWN
     if unknown:
         known = ", ".join(ToolOptions.__annotations__)
-        raise SchemaError(f"tools have no option {', '.join(sorted(map(repr, unknown)))}: there are {known}")
+        said = f"tools have no option {', '.join(sorted(map(repr, unknown)))}"
+        raise SchemaError(f"the tool {name!r}: {said}: there are {known}")
     mode = options.get("failure_mode", "error")
     if mode not in ("error", "return"):
-        raise SchemaError(f"failure_mode is {mode!r}: it is 'error' or 'return'")
-    _hold_callable(options)
+        raise SchemaError(f"the tool {name!r}: failure_mode is {mode!r}: it is 'error' or 'return'")
+    _hold_callable(options, name)
     annotations = options.get("annotations", _NONE)
-    examples = tuple(_example(given) for given in options.get("input_examples", ()))
+    examples = _examples(options.get("input_examples", ()), name)
     return {
         "given_description": options.get("description"),
         "annotations": annotations if isinstance(annotations, Annotations) else Annotations(annotations),
@@ -85,13 +88,38 @@ def taken(options: ToolOptions) -> dict[str, Any]:
     }
 
 
-def _hold_callable(options: ToolOptions) -> None:
+def _hold_callable(options: ToolOptions, name: str) -> None:
     approval: object = options.get("needs_approval", False)
     if not (isinstance(approval, bool) or callable(approval)):
-        raise SchemaError(f"needs_approval is {approval!r}: it is True, False or a function of parameters and context")
+        said = f"needs_approval is {approval!r}: it is True, False or a function of parameters and context"
+        raise SchemaError(f"the tool {name!r}: {said}")
     shown: object = options.get("to_model_output")
-    if not (shown is None or callable(shown)):
-        raise SchemaError(f"to_model_output is {shown!r}: it is a function of the success, or None")
+    if shown is None:
+        return
+    if not callable(shown):
+        raise SchemaError(f"the tool {name!r}: to_model_output is {shown!r}: it is a function of the success, or None")
+    if inspect.iscoroutinefunction(shown) or inspect.isasyncgenfunction(shown):
+        raise SchemaError(f"the tool {name!r}: to_model_output is an async function, and nobody awaits it: say def")
+    try:
+        inspect.signature(shown).bind(None)
+    except TypeError as error:
+        said = f"to_model_output is called with the success alone, which {shown!r} does not take: {error}"
+        raise SchemaError(f"the tool {name!r}: {said}") from None
+    except ValueError:  # a builtin without a signature
+        return
+
+
+def _examples(given: Any, name: str) -> tuple[Example, ...]:
+    """The examples, immutable.
+
+    Raises:
+        SchemaError: it is no list of them.
+    """
+    is_single = isinstance(given, Mapping | str | bytes | Example)
+    if is_single or not hasattr(given, "__iter__"):
+        said = f"input_examples is {given!r}: it is a list of examples, each with all parameters of one call"
+        raise SchemaError(f"the tool {name!r}: {said}")
+    return tuple([_example(one) for one in given])
 
 
 def _example(given: Any) -> Example:

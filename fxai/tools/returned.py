@@ -11,28 +11,48 @@ True
 from __future__ import annotations
 
 import typing
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Coroutine, Generator
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+)
 from types import NoneType, UnionType
-from typing import Annotated, Any, Never, Union, final, get_args, get_origin
+from typing import Annotated, Any, Literal, Never, Union, final, get_args, get_origin
 
 import msgspec
-from returns.context import RequiresContextFutureResult
-from returns.future import FutureResult
-from returns.io import IOResult
+from returns.context import (
+    RequiresContext,
+    RequiresContextFutureResult,
+    RequiresContextIOResult,
+    RequiresContextResult,
+)
+from returns.future import Future, FutureResult
+from returns.io import IO, IOFailure, IOResult
 from returns.maybe import Maybe
-from returns.result import Result
+from returns.result import Failure, Result
 from typing_extensions import TypeAliasType
 
 from fxai.effects.effect import EffectOf, Gen
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
+from fxai.schema.wire import Codec
 from fxai.tools.hint import meant
 
-__all__ = ["Returned", "returned"]
+__all__ = ["Returned", "data_meant", "returned"]
 
 _PAIRS: tuple[Any, ...] = (EffectOf, StreamOf, Gen, Result, IOResult, FutureResult, RequiresContextFutureResult)
 _AWAITED: tuple[Any, ...] = (Awaitable, Coroutine)
 _ASYNC_ITEMS: tuple[Any, ...] = (AsyncGenerator, AsyncIterator, AsyncIterable)
+_SAY_BOTH: tuple[Any, ...] = (
+    *(EffectOf, StreamOf, Result, IOResult, FutureResult),
+    *(RequiresContextResult, RequiresContextIOResult, RequiresContextFutureResult),
+)
+_SAY_ONE: tuple[Any, ...] = (IO, Future, RequiresContext)
 _IN_A_THREAD: tuple[Any, ...] = (Result, IOResult)
 _ALIAS: tuple[Any, ...] = (TypeAliasType, getattr(typing, "TypeAliasType", TypeAliasType))
 _ANNOTATED: Any = Annotated
@@ -145,3 +165,61 @@ def _union(types: list[Any]) -> Any:
         return Never
     joined = kept[0] if len(kept) == 1 else _UNION[tuple(kept)]
     return None if joined is NoneType else joined
+
+
+def data_meant(given: Any, what: Literal["parameters", "success", "failure"]) -> str | None:
+    """Why a type is none of data, and what was meant: it is how a handler answers; None where it may be data.
+
+    Looked for in the type and its arguments; a place that a codec carries is data.
+
+    >>> print(data_meant(Result[int, str], "success"))
+    success=returns.result.Result[int, str] is how a handler answers, and no data: say success=int and failure=str
+    """
+    told = _answering(given, what, ())
+    if told is None:
+        return None
+    shown = given.__name__ if isinstance(given, type) and not get_args(given) else repr(given)
+    return f"{what}={shown} is how a handler answers, and no data: {told}"
+
+
+def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:
+    """What to say in place of a type that holds a handler's answer; `around` are the aliases that it stands in."""
+    alias = given if isinstance(given, _ALIAS) else get_origin(given)
+    if isinstance(alias, _ALIAS):
+        if alias in around:
+            return None
+        around = (*around, alias)
+    if get_origin(given) is _ANNOTATED and any(isinstance(note, Codec) for note in get_args(given)[1:]):
+        return None
+    bare = get_args(given)[0] if get_origin(given) is _ANNOTATED else given
+    origin, arguments = _taken_apart(bare)
+    if isinstance(bare, (*_SAY_BOTH, *_SAY_ONE, Maybe)):
+        return f"it is a value: say the type of what is in it, as in {what}=int"
+    if isinstance(origin, type):
+        told = _said_of(origin, [_named(one) for one in arguments], what)
+        if told is not None:
+            return told
+    inside = () if origin is Literal else arguments
+    return next((told for one in inside if (told := _answering(one, what, around)) is not None), None)
+
+
+def _said_of(origin: type, inside: list[str], what: str) -> str | None:
+    first = inside[0] if inside else "int"
+    if issubclass(origin, (Failure, IOFailure)):
+        return f"say failure={first}; the handler returns the Failure"
+    if issubclass(origin, _SAY_BOTH):
+        both = f"say success={first}" + (f" and failure={inside[1]}" if len(inside) > 1 else "")
+        return f"say {what}={first}" if what == "parameters" else both
+    if issubclass(origin, Maybe):
+        return f"say {what}={first} | None"
+    if issubclass(origin, _SAY_ONE) or origin in _AWAITED:
+        return f"say {what}={inside[-1] if inside else 'int'}, what comes of it"
+    if origin is Generator:
+        return f"say {what}={inside[2] if len(inside) > 2 else first}, what it returns"
+    if origin in (*_ASYNC_ITEMS, Iterator, Iterable):
+        return f"say {what}=list[{first}]; or return a Stream, whose items are of the success type"
+    return None
+
+
+def _named(given: Any) -> str:
+    return given.__name__ if isinstance(given, type) and not get_args(given) else repr(given)

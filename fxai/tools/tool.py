@@ -30,11 +30,12 @@ from fxai.schema.empty import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.annotations import Annotation, Annotations
-from fxai.tools.example import Example
+from fxai.tools.example import Example, hold_examples
 from fxai.tools.handler import CallContext, HandlerOf, HandlerReturn, handler_layer, typed_call
 from fxai.tools.identity import FailureMode, Identity, Kind
 from fxai.tools.options import NeedsApproval, ToolOptions, Validation, taken
 from fxai.tools.provider_tool import ProviderTool
+from fxai.tools.returned import data_meant
 
 if TYPE_CHECKING:
     from fxai.tools.function import ToolDecorator
@@ -125,9 +126,10 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
             options: see `ToolOptions`.
 
         Raises:
-            SchemaError: a type without a JSON form, an option that there is none of, or an empty name.
+            SchemaError: a type that is how a handler answers (`Success[int]`, an effect, an awaitable) and no data; an
+                example that the parameters do not allow; an option that there is none of, or an empty name.
         """
-        return _made("user-defined", name, _schema(parameters), success, failure, "schema", options)
+        return _made("user-defined", name, _schema(parameters, name), success, failure, "schema", options)
 
     @overload
     @staticmethod
@@ -187,7 +189,7 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         raw = isinstance(parameters, Mapping | JsonSchema)
         if not raw and validation != "schema":
             raise SchemaError(f"the tool {name!r} has a typed schema, which is always checked: leave validation out")
-        schema = JsonSchema.of(cast(Any, parameters)) if raw else _schema(parameters)
+        schema = JsonSchema.of(cast(Any, parameters)) if raw else _schema(parameters, name)
         return _made("dynamic", name, schema, success, failure, validation, options)
 
     @overload
@@ -248,7 +250,8 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
             provider = ProviderTool.of(id, provider_name, args, given, requires_handler=requires_handler)
             if "failure_mode" in options and not requires_handler:
                 raise SchemaError(f"the provider runs the tool {name!r}: failure_mode needs requires_handler=True")
-            made = _made("provider-defined", name, _schema(parameters), success, failure, "schema", options, provider)
+            schema = _schema(parameters, name)
+            made = _made("provider-defined", name, schema, success, failure, "schema", options, provider)
             return made if requires_handler else made.external()
 
         return construct
@@ -338,13 +341,16 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
 
     def with_options(self, **options: Unpack[ToolOptions]) -> Self:
         """The same tool, with other options; another failure mode makes another tool."""
-        fields = taken(options)
+        fields = taken(options, self.name)
         names = {"description": "given_description"}
         changed = {names.get(k, k): fields[names.get(k, k)] for k in options if k != "failure_mode"}
         if "failure_mode" in options:
             changed["failure_mode"] = options["failure_mode"]
             changed["identity"] = self.identity.with_mode(options["failure_mode"])
-        return msgspec.structs.replace(self, **changed)
+        made = msgspec.structs.replace(self, **changed)
+        if "input_examples" in options:
+            hold_examples(made)
+        return made
 
     def external(self) -> ExternalTool[_P, _S, _F]:
         """The same tool, answered by somebody else: no handler is needed, and its calls stay pending."""
@@ -436,8 +442,12 @@ def _checked(name: str) -> str:
     return name
 
 
-def _schema(type_: object) -> Schema[Any]:
-    return Schema.of(type_)
+def _schema(type_: object, name: str, what: Literal["parameters", "success", "failure"] = "parameters") -> Schema[Any]:
+    schema: Schema[Any] = Schema.of(type_)
+    meant = data_meant(schema.type, what)
+    if meant is not None:
+        raise SchemaError(f"the tool {name!r}: {meant}")
+    return schema
 
 
 def _made(
@@ -450,8 +460,13 @@ def _made(
     options: ToolOptions,
     provider: ProviderTool | None = None,
 ) -> Tool[Any, Any, Any]:
-    fields = taken(options)
+    fields = taken(options, name)
     mode = options.get("failure_mode", "error")
-    outcome = (_schema(success), _schema(failure))
+    outcome = (_schema(success, name, "success"), _schema(failure, name, "failure"))
     identity = Identity(kind, _checked(name), parameters, *outcome, mode, validation, provider)
-    return Tool(identity, name, parameters, *outcome, mode, validation, **fields, provider=provider)
+    made: Tool[Any, Any, Any] = Tool(
+        identity, name, parameters, *outcome, mode, validation, **fields, provider=provider
+    )
+    if made.input_examples:
+        hold_examples(made)
+    return made

@@ -19,9 +19,9 @@ from returns.result import Failure
 from fxai.cli.lint.finding import Finding
 from fxai.cli.lint.rule import RULES
 from fxai.cli.lint.subject import OTHERS, PROVIDERS, Entry, Subject
-from fxai.schema.codec import Schema
-from fxai.schema.fault import Fault, SchemaError, pointer_to
+from fxai.schema.fault import Fault, pointer_to
 from fxai.tools.annotations import Destructive, ExplicitNull, Idempotent, Meta, OpenWorld, Readonly, Strict, Title
+from fxai.tools.example import example_faults
 from fxai.tools.options import described
 
 __all__ = ["attribute_findings"]
@@ -70,16 +70,10 @@ def _misfits(entry: Entry, parameters: Any) -> tuple[Fault, ...]:
     tool = entry.tool
     if not entry.sound:
         return ()
-    if isinstance(tool.parameters, Schema):
-        try:
-            decoded = tool.parameters.decode(parameters)
-        except SchemaError:
-            return ()  # said of the schema
-        return decoded.failure().faults if isinstance(decoded, Failure) else ()
     if callable(tool.validation):
         checked = tool.validation(parameters)
         return described(checked.failure()).faults if isinstance(checked, Failure) else ()
-    return tool.parameters.validate(parameters)
+    return example_faults(tool, parameters)
 
 
 def _options(entry: Entry) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from fxai.agents import Agent, Budget, BudgetExceeded, Memory, Step, StepSetup, 
 from fxai.effects import Layer, Service, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import Prompt, Response
-from fxai.models import LanguageModel
+from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, ToolConflictError, Toolkit
 from fxai.tools.function import tool
@@ -67,6 +67,22 @@ def test_the_agents_own_tools_can_be_left_out(backend: Backend) -> None:
     assert _asked(agent.without_tools(), backend) == []
     assert _asked(agent.without_tools().with_tools([double]), backend) == ["double"]
     assert agent.with_tools([double]).without_tools() == agent.without_tools().with_tools([double])
+
+
+@pytest.mark.parametrize("choice", ["required", ToolChoice.tool("double"), ToolChoice.one_of(["double"])])
+@pytest.mark.parametrize("more", [False, True])
+def test_an_agents_choice_demands_nothing_of_tools_that_are_left_out(choice: Any, more: bool, backend: Backend) -> None:
+    """Without them nothing is required, and a warning says so; any tool that is bound meets a demand for any."""
+    agent: Any = Agent.make("sums", toolkit=Toolkit.make(Tool.make("double")), tool_choice=choice)
+    bound = agent.without_tools().with_tools(triple) if more else agent.without_tools()
+    model = ScriptedModel.make(["ok", "ok"])
+    answer = fx.run(bound.execute("go").provide(model.layer), backend=backend)
+    parts = fx.run(bound.stream("go").collect().provide(model.layer), backend=backend)
+    warned = [] if more and choice == "required" else ["tool_choice"]
+
+    assert [warning.subject for warning in answer.steps[0].response.warnings] == warned
+    assert [part.subject for part in parts if part.type == "warning"] == warned
+    assert all(request.tool_choice in (("required",) if not warned else ("auto", "none")) for request in model.requests)
 
 
 def test_a_call_of_a_tool_that_is_left_out_is_a_mistake() -> None:

@@ -202,13 +202,44 @@ def test_it_may_fail_or_be_broken(way: Way, backend: Backend) -> None:
 
 
 @BOTH
-def test_a_choice_of_a_tool_that_is_gone_is_refused(way: Way, backend: Backend) -> None:
+@pytest.mark.parametrize(
+    ("choice", "left", "shown"),
+    [
+        (ToolChoice.tool("add"), "auto", ["raw"]),
+        (ToolChoice.one_of(["add", "double"], mode="required"), "none", []),
+        (ToolChoice.one_of(["add", "raw"], mode="required"), ToolChoice(("raw",), "required"), ["raw"]),
+    ],
+)
+def test_a_choice_of_tools_that_a_step_lacks_requires_none_of_them(
+    choice: Any, left: Any, shown: list[str], way: Way, backend: Backend
+) -> None:
+    """What is left of the choice holds; where nothing is, nothing is required, and a warning of the step says so."""
+    narrow = _in_step(1, lambda setup: setup.with_tools(setup.toolkit.pick("raw")))
+    end = end_of(way, backend, ["ok"], prepare_step=(narrow,), options={"tool_choice": choice})
+    (request,) = end.model.requests
+    warned = [warning.subject for warning in end.answer.steps[0].response.warnings]
+
+    assert (request.tool_choice, [tool.name for tool in request.tools]) == (left, shown)
+    assert warned == ([] if left == ToolChoice(("raw",), "required") else ["tool_choice"])
+
+
+@BOTH
+def test_a_choice_of_a_tool_that_the_run_does_not_know_is_refused(way: Way, backend: Backend) -> None:
     """Before anybody is asked; it says which tools there are."""
     narrow = _each(lambda setup: setup.with_tools(setup.toolkit.pick("raw")))
-    options: Any = {"tool_choice": ToolChoice.tool("add")}
-    end = end_of(way, backend, [], prepare_step=(narrow,), options=options)
+    end = end_of(way, backend, [], prepare_step=(narrow,), options={"tool_choice": ToolChoice.tool("adde")})
 
-    assert "names tools that are not in the toolkit: add; there are: raw" in str(end.failure)
+    assert "names tools that are not in the toolkit: adde; there are: raw" in str(end.failure)
+
+
+@BOTH
+def test_a_step_that_is_shown_nothing_fails_before_the_model_is_asked(way: Way, backend: Backend) -> None:
+    """As a prompt that says nothing does."""
+    end = end_of(way, backend, [], prepare_step=(_each(lambda setup: setup.with_messages("  ")),))
+
+    assert isinstance(end.failure, RunFailed)
+    assert "there is nothing to answer" in str(end.failure)
+    assert end.model.requests == []
 
 
 @BOTH

@@ -8,6 +8,7 @@ import msgspec
 from returns.result import Result, Success
 
 from fxai import Destructive, Effect, Layer, Readonly, Service, Strict, Tool, Toolkit, fx
+from fxai.schema.codec import Schema
 from fxai.tools import Annotation
 from fxai.tools.function import tool
 from fxai.tools.source import ToolSource
@@ -86,7 +87,13 @@ TEN: list[Any] = [
     Tool.make("torn", description="It changes nothing, and destroys.")
     .annotate(Readonly, True)
     .annotate(Destructive, True),
-    Tool.make("shown", description="Its example is none.", parameters=Query, input_examples=[{"txt": "x"}]),
+    Tool.dynamic(
+        "shown",
+        description="Its example is none, which only its own validation can say.",
+        parameters=Schema.of(Query).document,
+        validation=Schema.of(Query).decode,
+        input_examples=[{"txt": "x"}],
+    ),
     Tool.make("a.b", description="It is sent under another name."),
     Tool.make("a__b", description="And so is this one."),
 ]

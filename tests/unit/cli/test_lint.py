@@ -16,7 +16,7 @@ from fxai.cli.lint.contradiction import contradictions
 from fxai.cli.lint.subject import PROVIDERS
 from fxai.cli.lint.width import width
 from fxai.cli.tool_list import read_tools
-from fxai.schema import JsonSchema
+from fxai.schema import JsonSchema, Schema
 from tests.unit.cli.faulty import described
 
 Found = tuple[str, str]
@@ -40,6 +40,9 @@ class Node(msgspec.Struct, frozen=True):
     name: Annotated[str, msgspec.Meta(description="What it is called.")]
     kind: Literal["leaf"] = "leaf"
     children: Annotated[list[Node], msgspec.Meta(description="Those below.")] = []
+
+
+_COUNTS: Schema[dict[str, int]] = Schema.of(dict[str, int])
 
 
 def raw(document: Any, name: str = "raw", **options: Any) -> Tool[Any, Any, Any]:
@@ -164,7 +167,7 @@ CASES: list[tuple[str, list[Tool[Any, Any, Any]], list[Found]]] = [
     ("yes", [raw(described()).annotate(Readonly, YES)], [("annotation-type", "/annotations/readonly")]),
     (
         "example of a call",
-        [raw(described(n={"type": "integer"}), input_examples=[{"n": "a"}])],
+        [raw(described(n={"type": "integer"}), validation=_COUNTS.decode, input_examples=[{"n": "a"}])],
         [("input-example-misfit", "/input_examples/0/n")],
     ),
     (

@@ -19,7 +19,8 @@ from fxai.messages.errors import RateLimitError
 from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
 from fxai.models import Chat, ChatStore, ChatStoreError, LanguageModel, ObjectPending
 from fxai.testing import ScriptedModel, TestClock, call, delay, fails, text
-from fxai.tools import HandlerFailed, Tool, Toolkit
+from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit
+from tests.unit.effects.journal import turns
 from tests.unit.models.approvals import Office, Wipe
 
 HELLO = Prompt((UserMessage.make("hello"), AssistantMessage.make("Good day.")))
@@ -116,6 +117,53 @@ def test_a_stream_holds_its_turn_until_it_ends(backend: Backend) -> None:
     history = _run(talk(), [["a", delay(0.001), "b"], text("c")], backend)
 
     assert _said(history) == [("user", "one"), ("assistant", "ab"), ("user", "two"), ("assistant", "c")]
+
+
+_Wait = Tool.make("wait", parameters=dict[str, float], success=float)
+
+
+def _waiting(p: dict[str, float], call: CallContext) -> Any:
+    """Says that it waits, and ends after so many seconds."""
+    return call.preliminary(-p["s"]).and_then(fx.sleep(p["s"])).as_(p["s"])
+
+
+@pytest.mark.parametrize("how", ["text", "stream"])
+@pytest.mark.parametrize("asks", [False, True])
+def test_results_are_kept_in_the_order_of_the_calls(how: str, asks: bool, backend: Backend) -> None:
+    """In whatever order the handlers end, streamed or not; of calls that were approved before, too."""
+    tool = _Wait.with_options(needs_approval=asks)
+    kit = Toolkit.make(tool)
+    calls = [call("wait", {"s": seconds}, id=str(seconds)) for seconds in (0.03, 0.01, 0.02, 0.0)]
+    clock = TestClock()
+
+    @fx.gen
+    def talk() -> Any:
+        chat = yield from Chat
+
+        def turn(said: Any) -> Any:
+            if how == "text":
+                return chat.generate_text(said, toolkit=kit)
+            return chat.stream_text(said, toolkit=kit).drain()
+
+        yield from turn("go")
+        if asks:
+            waiting = yield from chat.pending
+            yield from turn([ToolMessage(tuple(one.approve() for one in reversed(waiting)))])
+        return (yield from chat.history)
+
+    said: list[Any] = [calls, "Done."] if asks else [calls]
+    program: Any = talk().provide(tool.handler(_waiting)).provide(Chat.layer())
+    served: Any = program.provide(ScriptedModel.make(said).layer)
+    moved: Any = fx.all_(served, _advancing(clock)).map(lambda both: both[0]).provide(clock.layer)
+    history: Prompt = fx.run(moved, backend=backend)
+    results = [part for one in history if one.role == "tool" for part in one.content if part.type == "tool-result"]
+
+    assert [(part.id, part.result) for part in results] == [(one.id, float(one.id)) for one in calls]
+
+
+def _advancing(clock: TestClock) -> Any:
+    """Time that passes when everything waits for it."""
+    return fx.for_each(range(8), lambda _: fx.wait(lambda: turns(250)).and_then(clock.advance(0.01)))
 
 
 def test_a_turn_inside_a_turn_is_a_defect(backend: Backend) -> None:
@@ -374,7 +422,7 @@ def test_a_store_keeps_what_was_said(kind: str, tmp_path: Path, backend: Backend
     @fx.gen
     def talk() -> Any:
         for name in names:
-            yield from _told(name, name)
+            yield from _told(name, f"say {name}")
         again = yield from _turn_of(_HISTORY.provide(Chat.stored("../a")))
         fresh = yield from _turn_of(_HISTORY.provide(Chat.stored("new", HELLO)))
         store = yield from ChatStore
@@ -385,8 +433,8 @@ def test_a_store_keeps_what_was_said(kind: str, tmp_path: Path, backend: Backend
     store = _stores(tmp_path)[kind]
     again, fresh, gone, other = _run(talk(), [text("ok")] * len(names), backend, store)
 
-    assert _said(again) == [("user", "../a"), ("assistant", "ok")]
-    assert (fresh, gone, _said(other)[0]) == (HELLO, None, ("user", "a"))
+    assert _said(again) == [("user", "say ../a"), ("assistant", "ok")]
+    assert (fresh, gone, _said(other)[0]) == (HELLO, None, ("user", "say a"))
 
 
 @pytest.mark.parametrize("kind", ["files", "sqlite"])

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from returns.result import Success
+import pytest
+from returns.result import Failure, Success
 
-from fxai.effects import Effect, fx
+from fxai.effects import Effect, Timeout, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import Prompt, Response
 from fxai.messages.part import ToolCall
@@ -131,15 +132,137 @@ def test_a_mended_call_obeys_the_tool_choice(backend: Backend) -> None:
     assert desk.journal.lines == []
 
 
-def test_a_repair_that_fails_lets_the_call_fail(backend: Backend) -> None:
-    """Its failure is not the round's."""
+def _giving(given: object) -> Any:
+    """A repair that gives always the same."""
 
-    def repair(failed: ToolCall, failure: Any) -> Effect[None, str]:
-        return fx.fail("no idea")
+    def repair(_: ToolCall, __: object) -> object:
+        return given
 
-    response = asked(Desk(), [call("add", {}, id="c")], backend, repair=repair)
+    return repair
 
-    assert isinstance(response.tool_results[0].result, InvalidParameters)
+
+def _of_one(broken: ToolCall) -> ToolCall:
+    return broken
+
+
+FAILING: list[tuple[Any, str]] = [
+    (_giving(fx.fail("no idea")), "no idea"),
+    (_giving(Failure("no idea")), "no idea"),
+    (_giving(call("wipe", {})), "it gave a call of 'wipe', which may not be run here"),
+    (_giving(fx.succeed(call("guarded", {}))), "it gave a call of 'guarded', which must be approved"),
+]
+
+
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize(("repair", "why"), FAILING)
+def test_a_repair_that_fails_is_told_in_the_result_and_as_a_warning(
+    repair: Any, why: str, streams: bool, backend: Backend
+) -> None:
+    """The call fails as it would have, its failure is not the round's; the siblings run."""
+    kit = Desk().kit.merge(Toolkit.make(Tool.make("guarded", needs_approval=True)))
+    said = [call("add", {}, id="c"), call("nope", {}, id="n"), call("add", ONE, id="d")]
+    options: Any = {"repair": repair, "toolkit": kit}
+    if streams:
+        response = Response.from_stream(streamed(Desk(), said, backend, **options)[0])
+    else:
+        response = asked(Desk(), said, backend, **options)
+    first, second, third = response.tool_results
+
+    assert isinstance(first.result, InvalidParameters)
+    assert isinstance(second.result, UnknownTool)
+    assert (first.is_failure, second.is_failure, third.result) == (True, True, 3)
+    for one in (first, second):
+        assert str(one.result.repair).startswith(why)
+        assert one.encoded_result["repair"] == one.result.repair
+        assert f"(a repair was tried and failed: {why}" in one.encoded_result["message"]
+    assert [(w.kind, w.subject) for w in response.warnings] == [("other", "add"), ("other", "nope")]
+    assert response.warnings[0].message.startswith(f"the repair of the call 'c' of 'add' failed: {why}")
+    assert [(one.name, one.repaired) for one in response.tool_calls] == [
+        ("add", False),
+        ("nope", False),
+        ("add", False),
+    ]
+
+
+def test_a_repair_that_fails_is_told_where_mistakes_are_errors(backend: Backend) -> None:
+    """`on_invalid_call="error"`: in the failure itself, whose response has the warning too."""
+    repair: Any = FAILING[0][0]
+    ended = exit_of(Desk(), [call("add", {}, id="c")], backend, repair=repair, on_invalid_call="error")
+    (failure,) = ended.cause.failures
+
+    assert isinstance(failure, InvalidParameters)
+    assert failure.repair == "no idea"
+    assert failure.response is not None
+    assert [warning.subject for warning in failure.response.warnings] == ["add"]
+    assert failure.response.tool_results[0].encoded_result["repair"] == "no idea"
+
+
+async def _awaited(_: ToolCall, __: Any) -> ToolCall | None:
+    return call("add", ONE)
+
+
+async def _nothing(_: ToolCall, __: Any) -> ToolCall | None:
+    return None
+
+
+@pytest.mark.parametrize(
+    ("repair", "mends"),
+    [
+        (_giving(call("add", ONE)), True),
+        (_giving(None), False),
+        (_giving(Success(call("add", ONE))), True),
+        (_giving(fx.succeed(call("add", ONE))), True),
+        (_awaited, True),
+        (_nothing, False),
+    ],
+)
+def test_a_repair_may_give_a_call_in_any_form(repair: Any, mends: bool, backend: Backend) -> None:
+    """A plain call, None, a Result, an effect, an awaitable; where it gives none, nothing is said of a repair."""
+    response = asked(Desk(), [call("add", {"a": "x"}, id="c")], backend, repair=repair)
+    (result,) = response.tool_results
+
+    assert (result.id, result.is_failure, response.warnings) == ("c", not mends, ())
+    assert result.result == 3 if mends else result.result.repair is None
+    assert response.tool_calls[0].repaired is mends
+
+
+def _raising(_: ToolCall, __: Any) -> Any:
+    raise ZeroDivisionError("boom")
+
+
+@pytest.mark.parametrize(
+    ("repair", "why"),
+    [
+        (_raising, "ZeroDivisionError: boom"),
+        (_giving(fx.sync(lambda: _raising(call("add", {}), None))), "ZeroDivisionError: boom"),
+        (_giving(5), "TypeError: it gave 5: a repair gives a ToolCall, None"),
+        (_giving(fx.succeed("add")), "TypeError: it gave 'add'"),
+        (_of_one, "TypeError"),
+    ],
+)
+def test_a_repair_that_raises_names_itself(repair: Any, why: str, backend: Backend) -> None:
+    """A defect of the repair, which the model is not shown, and not of the tool; the siblings' results are kept."""
+    said = [call("add", {}, id="c"), call("add", ONE, id="d")]
+    parts, ended = streamed(Desk(), said, backend, repair=repair)
+    whole = exit_of(Desk(), said, backend, repair=repair)
+    (defect,) = whole.cause.defects
+    broke, kept = (part for part in parts if part.type == "tool-result")
+    told, other = (broke, kept) if broke.id == "c" else (kept, broke)
+
+    assert str(defect).startswith(f"the repair of the call 'c' of 'add' raised {why}")
+    assert isinstance(defect.__cause__, ZeroDivisionError | TypeError)
+    assert [str(one) for one in ended.cause.defects] == [str(defect)]
+    assert told.result.reason == "the repair of the call broke; what went wrong is not for the model"
+    assert other.result == 3
+
+
+def test_a_repair_that_is_cancelled_is_no_failure_of_it(backend: Backend) -> None:
+    """The round is cut where it stands."""
+    model = ScriptedModel.make([call("add", {}, id="c")])
+    asked_ = LanguageModel.generate_text("go", toolkit=Toolkit.make(add), repair=_giving(fx.never()))
+    served: Any = asked_.provide(add.handler(on_add)).provide(model.layer).timeout(0.01)
+
+    assert isinstance(fx.run_result(served, backend=backend).failure(), Timeout)
 
 
 def test_calls_that_are_refused_or_fail_are_not_mended(backend: Backend) -> None:

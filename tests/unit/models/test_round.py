@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Never
 
+import httpx2
 import pytest
 from returns.result import Result, Success
 
+from fxai.agents import Agent, RunFailed
 from fxai.effects import Layer, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import AiError, Prompt, Response
-from fxai.messages.errors import RateLimitError
+from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPart
+from fxai.messages.errors import InvalidUserInputError, RateLimitError
+from fxai.messages.message import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.part import FinishReason, Text, ToolCall, ToolResult
-from fxai.models import LanguageModel, ToolChoice
+from fxai.models import Chat, LanguageModel, ToolChoice
+from fxai.models.fallback_chain import fallback
+from fxai.models.selection import per_step
+from fxai.providers import anthropic, host, openai
 from fxai.testing import ScriptedModel, call, delay, fails, finish, text
 from fxai.tools import (
     CallContext,
@@ -30,6 +37,7 @@ from tests.unit.models.rounds import Desk, asked, exit_of
 from tests.unit.tools.samples import Sum, TooBig, add, double, giving
 
 ONE = {"a": 1, "b": 2}
+RESULT = ToolResultPart("c", "add", 3)
 
 
 def _results(response: Response) -> list[tuple[str, Any, bool]]:
@@ -160,7 +168,6 @@ def test_a_call_outside_the_choice_is_refused(choice: Any, runs: list[str], back
     [
         ({"tool_choice": ToolChoice.tool("nope")}, "nope"),
         ({"tool_choice": ToolChoice.one_of(["add", "nope"])}, "nope"),
-        ({"tool_choice": "required", "toolkit": Toolkit.empty()}, "no tools"),
     ],
 )
 def test_a_choice_that_cannot_be_met_is_an_error_before_the_request(options: dict[str, Any], said: str) -> None:
@@ -173,6 +180,119 @@ def test_a_choice_that_cannot_be_met_is_an_error_before_the_request(options: dic
     assert failed.failure().reason.parameter == "tool_choice"
     assert said in str(failed.failure())
     assert model.requests == []
+
+
+@pytest.mark.parametrize("way", ["text", "object", "stream", "chat"])
+@pytest.mark.parametrize(
+    ("choice", "left"),
+    [
+        ("required", "auto"),
+        (ToolChoice.tool("add"), "auto"),
+        (ToolChoice.one_of(["add"]), "none"),
+        (ToolChoice.one_of(["add"], mode="required"), "none"),
+    ],
+)
+def test_where_there_is_no_tool_nothing_is_required(choice: Any, left: Any, way: str, backend: Backend) -> None:
+    """The model is asked all the same, for nothing in particular; a warning says so, first of all parts."""
+    model = ScriptedModel.make(['{"n": 1}'])
+    asked: dict[str, Any] = {
+        "text": LanguageModel.generate_text("go", tool_choice=choice),
+        "object": LanguageModel.generate_object("go", dict[str, int], tool_choice=choice).map(lambda one: one.response),
+        "stream": LanguageModel.stream_text("go", tool_choice=choice).collect().map(Response.from_stream),
+        "chat": fx.service(Chat).flat_map(lambda chat: chat.generate_text("go", tool_choice=choice)),
+    }
+    response = fx.run(asked[way].provide(Chat.layer()).provide(model.layer), backend=backend)
+    (warning,) = response.warnings
+
+    assert [part.type for part in response.content] == ["warning", "text", "finish"]
+    assert (warning.kind, warning.subject) == ("unsupported-option", "tool_choice")
+    assert "nothing is chosen" in warning.message
+    assert [(request.tool_choice, request.tools) for request in model.requests] == [(left, ())]
+
+
+# -- nothing said
+
+
+@pytest.mark.parametrize("way", ["text", "object", "stream", "chat", "chat, streamed", "agent", "agent, streamed"])
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ([], "the prompt has no message"),
+        (Prompt.make([]).set_system("Be brief."), "no message but system messages"),
+        (Prompt((UserMessage(()),)), "blank"),
+        ("", "blank"),
+        (" \n\t", "blank"),
+        (Prompt.make("").set_system("Be brief."), "blank"),
+        ([UserMessage.make("Hello"), AssistantMessage.make("Hi."), UserMessage.make(" ")], "blank"),
+        ([UserMessage.make("Hello"), UserMessage.make("", "  "), SystemMessage("Be brief.")], "blank"),
+        ([AssistantMessage(())], "no message but system messages and blank ones"),
+    ],
+)
+def test_nothing_said_is_one_failure_before_anybody_is_asked(said: Any, words: str, way: str, backend: Backend) -> None:
+    """The same whatever is asked for, and of whom; a blank text is told from no message at all."""
+    model = ScriptedModel.make([])
+    agent = Agent.make("quiet")
+    asked: dict[str, Any] = {
+        "text": LanguageModel.generate_text(said),
+        "object": LanguageModel.generate_object(said, int),
+        "stream": LanguageModel.stream_text(said).drain(),
+        "chat": fx.service(Chat).flat_map(lambda chat: chat.generate_text(said)),
+        "chat, streamed": fx.service(Chat).flat_map(lambda chat: chat.stream_text(said).drain()),
+        "agent": agent.execute(said),
+        "agent, streamed": agent.stream(said).drain(),
+    }
+    failed: Any = fx.run_result(asked[way].provide(Chat.layer()).provide(model.layer), backend=backend).failure()
+    failed = failed.error if isinstance(failed, RunFailed) else failed
+
+    assert isinstance(failed, AiError)
+    assert isinstance(failed.reason, InvalidUserInputError)
+    assert "there is nothing to answer: " in failed.message
+    assert words in failed.message
+    assert model.requests == []
+
+
+def test_nothing_is_sent_to_any_provider_where_nothing_is_said() -> None:
+    """OpenAI by both of its APIs, Anthropic, a program, and models behind others fail as the scripted one does."""
+    sent: list[Any] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        return httpx2.Response(500)
+
+    http: Any = {"api_key": "k", "transport": httpx2.MockTransport(answer), "retry": None}
+    scripted = ScriptedModel.make([])
+    layers: list[Any] = [
+        openai.layer("gpt-5.5", **http),
+        openai.layer("gpt-5.5", api="chat", **http),
+        anthropic.layer("claude-sonnet-5", **http),
+        host.model("cat"),
+        fallback(scripted.layer, scripted.layer),
+        per_step({"one": scripted.layer}, lambda _: "one"),
+    ]
+    failures: list[Any] = [fx.run_result(LanguageModel.generate_text("").provide(one)).failure() for one in layers]
+
+    assert {str(failure) for failure in failures} == {str(failures[0])}
+    assert isinstance(failures[0].reason, InvalidUserInputError)
+    assert (sent, scripted.requests) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [UserMessage.make("Hello"), AssistantMessage.make("Once upon")],
+        [AssistantMessage.make("Once upon")],
+        [UserMessage.make(""), UserMessage.make("Hello"), SystemMessage("Be brief.")],
+        [UserMessage.make(FilePart("image/png", b"1"), "")],
+        [UserMessage.make("Hello"), AssistantMessage.make(ToolCallPart("c", "add", ONE)), ToolMessage((RESULT,))],
+        [UserMessage.make("Hello"), AssistantMessage(())],
+        [AssistantMessage((TextPart("", metadata={"acme": {"block": {}}}),))],
+    ],
+)
+def test_what_goes_on_from_a_history_is_asked(said: Any, backend: Backend) -> None:
+    """An answer begun, results, files alone, blank messages further up: there is something to answer."""
+    model = ScriptedModel.make(["Fine."])
+
+    assert fx.run(LanguageModel.generate_text(said).provide(model.layer), backend=backend).text == "Fine."
 
 
 def test_a_choice_without_names_is_refused() -> None:
@@ -373,8 +493,32 @@ def test_a_bug_in_to_model_output_is_a_defect_of_that_call_alone(backend: Backen
     program: Any = LanguageModel.generate_text("go", toolkit=kit).provide(shown.handler(giving(Success(1))))
     ended: Any = fx.run_exit(desk.served(program, model), backend=backend)
 
-    assert ended.cause.defects == (desk.boom,)
+    (defect,) = ended.cause.defects
+    assert "to_model_output of the tool 'shown' raised RuntimeError: boom" in str(defect)
+    assert defect.__cause__ is desk.boom
     assert "end 1" in desk.journal.lines
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_bug_in_to_model_output_of_a_preliminary_value_names_the_tool(streamed: bool, backend: Backend) -> None:
+    """A defect of the call, as that of the result; where nobody reads preliminary values, it is that of the result."""
+
+    def bad(value: int) -> object:
+        return dict[int, object]()[value]
+
+    early = Tool.make("early", success=int, to_model_output=bad)
+
+    def handler(_: object, context: CallContext) -> Any:
+        return context.preliminary(1).as_(2)
+
+    model = ScriptedModel.make([call("early", {})])
+    kit: Any = Toolkit.make(early)
+    whole: Any = LanguageModel.generate_text("go", toolkit=kit)
+    asked: Any = LanguageModel.stream_text("go", toolkit=kit).drain() if streamed else whole
+    ended: Any = fx.run_exit(asked.provide(early.handler(handler)).provide(model.layer), backend=backend)
+    (defect,) = ended.cause.defects
+
+    assert f"to_model_output of the tool 'early' raised KeyError: {1 if streamed else 2}" in str(defect)
 
 
 def test_to_model_output_changes_what_the_model_is_shown(backend: Backend) -> None:

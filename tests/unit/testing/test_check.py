@@ -15,6 +15,7 @@ from returns.result import Failure, Result, Success
 from fxai import Strict, Tool, Toolkit, fx
 from fxai.schema import Schema
 from fxai.testing import LawError, check_handler, check_layer, check_tool, check_toolkit, laws_of
+from fxai.tools import Example
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -67,7 +68,9 @@ FAULTS: list[tuple[Callable[[], None], Found]] = [
     (lambda: check_tool(Tool.make("t", success=Schema.of(Odd))), Found("written", "", "the decoder does not")),
     (lambda: check_tool(Tool.make("t", parameters=Schema.of(Vague))), Found("exactly", "", "date and time")),
     (
-        lambda: check_tool(share.with_options(input_examples=[{"of": "x", "among": 1}])),
+        lambda: check_tool(
+            msgspec.structs.replace(share, input_examples=(Example(None, {"of": "x", "among": 1}),))  # else refused
+        ),
         Found("examples", {"of": "x", "among": 1}, "expected integer"),
     ),
     (

@@ -16,7 +16,7 @@ from returns.result import Failure, Result, Success
 from fxai.effects import ContextOf, Effect, Gen, Layer, Scope, Service, Stream, StreamOf, Tag, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import Prompt
-from fxai.tools import CallContext, HandlerFailed, HandlerOf, Tool, Toolkit
+from fxai.tools import CallContext, HandlerFailed, HandlerOf, InvalidResult, Tool, Toolkit
 from tests.unit.effects.journal import Journal
 from tests.unit.tools.samples import (
     Sum,
@@ -293,17 +293,85 @@ def test_the_context_leaves_the_system_prompt_out() -> None:
     assert call.deadline == 12.5
 
 
-def test_a_preliminary_value_of_another_type_is_a_defect(backend: Backend) -> None:
-    """It is of the tool's success type, as the result is."""
+def _yielding(_: Sum, call: CallContext) -> Gen[int, Never]:
+    yield from call.preliminary("one")
+    return 1
 
-    def handler(_: Sum, call: CallContext) -> Gen[int, Never]:
+
+def _swallowing(_: Sum, call: CallContext) -> Any:
+    return call.preliminary("one").catch_all(lambda _: fx.succeed(None)).as_(1)
+
+
+def _excepting(_: Sum, call: CallContext) -> Gen[int, Never]:
+    try:
         yield from call.preliminary("one")
-        return 1
+    except Exception:
+        return 2
+    return 1
 
-    defect = defect_of(add_kit.handle("add", GOOD).collect().provide(add.handler(handler)), backend)
 
-    assert "preliminary" in str(defect)
-    assert "'add'" in str(defect)
+async def _awaiting(_: Sum, call: CallContext) -> Result[int, Never]:
+    await fx.run_async(call.preliminary("one"))
+    return Success(1)
+
+
+def _streaming(_: Sum) -> Any:
+    return Stream.make(0, "one", 1)
+
+
+def _failing_too(_: Sum, call: CallContext) -> Any:
+    return call.preliminary("one").ensuring(fx.sync(lambda: None)).and_then(fx.fail("no"))
+
+
+EARLY: list[Any] = [_yielding, _swallowing, _excepting, _awaiting, _streaming, _failing_too]
+
+
+@pytest.mark.parametrize("handler", EARLY)
+@pytest.mark.parametrize("way", ["call", "call_json", "handle", "composite"])
+def test_a_preliminary_value_of_another_type_is_an_invalid_result(way: str, handler: Any, backend: Backend) -> None:
+    """A typed failure, as for a result of another type; whatever the handler does about it, and whoever reads it.
+
+    Inside a composite it is a bug of the handler, as such a result is.
+    """
+    handlers = add.handler(handler)
+    ways: dict[str, Any] = {
+        "call": lambda: add_kit.call("add", GOOD),
+        "call_json": lambda: add_kit.call_json("add", '{"a": 1, "b": 2}'),
+        "handle": lambda: add_kit.handle("add", GOOD).collect(),
+    }
+    if way == "composite":
+        whole = add_kit.as_tool("all")
+        layer: Any = whole.layer
+        asked = Toolkit.make(whole.tool).call("all", {"calls": [{"name": "add", "args": GOOD}]})
+        told = str(defect_of(asked.provide(layer.provide(handlers)), backend))
+    else:
+        failure = failure_of(ways[way]().provide(handlers), backend)
+        assert isinstance(failure, InvalidResult)
+        assert (failure.name, failure.declared, failure.preliminary) == ("add", "success", True)
+        assert [(fault.expected, fault.found) for fault in failure.faults] == [("integer", "string 'one'")]
+        told = str(failure)
+
+    assert "the handler of 'add' gave a preliminary value that its success type does not allow" in told
+
+
+def test_a_handler_is_stopped_at_a_preliminary_value_that_does_not_fit(backend: Backend) -> None:
+    """What comes after is not run, its finalizers are; what fitted before it was shown."""
+    journal, shown = Journal(), list[Any]()
+
+    def handler(_: Sum, call: CallContext) -> Any:
+        told = call.preliminary(1).and_then(call.preliminary("one")).and_then(journal.note("after"))
+        return told.ensuring(journal.note("left")).as_(2)
+
+    outcomes = add_kit.handle("add", GOOD).for_each(lambda outcome: fx.sync(lambda: shown.append(outcome.result)))
+    failure = failure_of(outcomes.provide(add.handler(handler)), backend)
+
+    assert isinstance(failure, InvalidResult)
+    assert (journal.lines, shown) == (["left"], [1])
+
+
+def test_a_typed_call_checks_neither_preliminary_values_nor_results(backend: Backend) -> None:
+    """No JSON is involved: what the handler gives is what the caller gets."""
+    assert fx.run(add.call(Sum(1, 2)).provide(add.handler(_yielding)), backend=backend) == 1
 
 
 # -- services

@@ -104,7 +104,7 @@ COMBINATORS: dict[str, Callable[[Any], Any]] = {
     "prefix": lambda tool: tool.prefix("p."),
     "with_description": lambda tool: tool.with_description("D"),
     "external": lambda tool: tool.external(),
-    "another option": lambda tool: tool.with_options(input_examples=[{}]),
+    "another option": lambda tool: tool.with_options(input_examples=[ARGS]),
     "another failure mode": lambda tool: tool.with_options(failure_mode="return"),
     "a toolkit": lambda tool: Toolkit.make(tool).prefix("k.").annotate_all({Readonly: True}).as_tuple[0],
 }

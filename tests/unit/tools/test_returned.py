@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Generator, Iterable, Iterator
 from types import GenericAlias
 from typing import Annotated, Any, Never, Union
 
 import msgspec
 import pytest
 from returns.context import RequiresContextFutureResult
-from returns.future import FutureResult
-from returns.io import IOResult
-from returns.maybe import Maybe
-from returns.result import Result, ResultE
+from returns.future import Future, FutureResult
+from returns.io import IO, IOFailure, IOResult, IOSuccess
+from returns.maybe import Maybe, Nothing, Some
+from returns.result import Failure, Result, ResultE, Success
 from typing_extensions import TypeAliasType, TypeVar
 
-from fxai import EffectOf, SchemaError, StreamOf, fx
+from fxai import EffectOf, Schema, SchemaError, StreamOf, Tool, fx
 from fxai.effects import Gen
 from fxai.tools.hint import hints_of
-from fxai.tools.returned import Returned, returned
+from fxai.tools.returned import Returned, data_meant, returned
 
 _T = TypeVar("_T")
 Named = TypeAliasType("Named", Result[int, str])
@@ -138,3 +138,93 @@ def test_written_annotations_keep_what_subscripts_drop() -> None:
         return StreamOf.from_effect(f())
 
     assert [returned(hints_of(each, {})["return"], "f") for each in (f, g, h)] == [_pair(int, str)] * 3
+
+
+# -- what is no data
+
+MAKE: Any = Tool.make
+Json = TypeAliasType("Json", "dict[str, Json] | list[Json] | str | None")
+ANSWERS: list[tuple[Any, str]] = [
+    (Success[int], "success=int"),
+    (Success, "success=int"),
+    (Failure[str], "failure=str; the handler returns the Failure"),
+    (IOFailure[str], "failure=str; the handler returns the Failure"),
+    (IOSuccess[int], "success=int"),
+    (Result[int, str], "success=int and failure=str"),
+    (ResultE[int], "success=int and failure=Exception"),
+    (Named, "success=int and failure=str"),
+    (Either[int], "success=int"),
+    (IOResult[int, str], "success=int and failure=str"),
+    (FutureResult[int, str], "success=int and failure=str"),
+    (RequiresContextFutureResult[int, str, None], "success=int and failure=str"),
+    (Future[int], "success=int, what comes of it"),
+    (IO[int], "success=int, what comes of it"),
+    (Maybe[int], "success=int | None"),
+    (Some[int], "success=int | None"),
+    (EffectOf, "success=int"),
+    (EFFECT[int, str], "success="),
+    (STREAM[int, str], "success="),
+    (GEN[int, str], "success="),
+    (Awaitable[int], "success=int, what comes of it"),
+    (Coroutine[Any, Any, int], "success=int, what comes of it"),
+    (Generator[Any, Any, int], "success=int, what it returns"),
+    (Iterator[int], "success=list[int]; or return a Stream"),
+    (Iterable[int], "success=list[int]; or return a Stream"),
+    (AsyncIterator[int], "success=list[int]; or return a Stream"),
+    (Success(1), "it is a value"),
+    (Nothing, "it is a value"),
+    (fx.succeed(1), "it is a value"),
+    (list[Success[int]], "success=int"),
+    (dict[str, list[Result[int, str]]], "success=int and failure=str"),
+    (Success[int] | None, "success=int"),
+    (Annotated[Success[int], msgspec.Meta(description="n")], "success=int"),
+    (Schema.of(Success[int]), "success=int"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), ANSWERS)
+def test_how_a_handler_answers_is_no_data(given: Any, said: str) -> None:
+    """Refused when the tool is made, of whatever kind, with what was meant; also inside other types, and as a value."""
+    makers: list[Any] = [
+        lambda: Tool.make("odd", success=given),
+        lambda: Tool.dynamic("odd", success=given),
+        lambda: Tool.from_function(lambda: 1, name="odd", success=given).tool,
+    ]
+    for make in makers:
+        with pytest.raises(SchemaError) as refused:
+            make()
+        assert str(refused.value).startswith("the tool 'odd': success=")
+        assert "is how a handler answers, and no data: " in str(refused.value)
+        assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("what", ["parameters", "failure"])
+def test_parameters_and_failures_are_data_too(what: Any) -> None:
+    """Each says which of the three it is about."""
+    with pytest.raises(SchemaError, match=rf"the tool 'odd': {what}=.*Result\[int, str\] is how a handler answers"):
+        MAKE("odd", **{what: Result[int, str]})
+
+
+class _Success(msgspec.Struct, frozen=True):
+    """A struct of a name that says nothing."""
+
+    value: Json
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        _Success,
+        Json,
+        list[Json],
+        int | None,
+        None,
+        object,
+        Any,
+        Never,
+        Annotated[Result[int, str], Schema.codec(wire=int, decode=Success, encode=lambda one: one.unwrap())],
+    ],
+)
+def test_data_is_left_alone(given: Any) -> None:
+    """What a codec carries is data, and an alias may be of itself."""
+    assert data_meant(given, "success") is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -110,6 +111,7 @@ def test_every_option_is_kept() -> None:
 
     tool = Tool.make(
         "t",
+        parameters=dict[str, int],
         description="Says t.",
         failure_mode="return",
         annotations={Title: "T", Readonly: True},
@@ -141,6 +143,87 @@ def test_a_wrong_option_is_an_error_that_says_what_there_is(wrong: dict[str, Any
 
     with pytest.raises(SchemaError, match=said):
         make("t", **wrong)
+
+
+async def _awaited(value: object) -> object:
+    return value
+
+
+def _alone() -> int:
+    return 1
+
+
+def _together(value: object, more: object) -> object:
+    return value, more
+
+
+def odd(a: int, b: int) -> int:
+    """Adds."""
+    return a + b
+
+
+def _later(**options: Any) -> Any:
+    return Tool.make("odd", parameters=Sum).with_options(**options)
+
+
+def _of_function(**options: Any) -> Any:
+    made: Any = Tool.from_function
+    return made(odd, **options).tool
+
+
+MAKE: Any = Tool.make
+DYNAMIC: Any = Tool.dynamic
+ALL_KINDS: dict[str, Callable[..., Any]] = {
+    "make": partial(MAKE, "odd", parameters=Sum),
+    "dynamic, typed": partial(DYNAMIC, "odd", parameters=Sum),
+    "dynamic, raw": partial(DYNAMIC, "odd", parameters=Schema.of(Sum).document),
+    "provider-defined": Tool.provider_defined(
+        id="acme.odd", name="odd", provider_name="odd", requires_handler=True, parameters=Sum
+    ),
+    "later": _later,
+    "from a function": _of_function,
+}
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"input_examples": [{"a": 1, "b": 2}, {"a": 1, "b": "2"}]}, "example 2 does not fit: /b: expected integer"),
+    ({"input_examples": [{"a": 1}]}, "example 1 does not fit: /b: expected integer, found nothing"),
+    ({"input_examples": [Example("?", {"a": None, "b": 2})]}, "example 1 does not fit: /a: expected integer"),
+    ({"input_examples": [Sum(1, 2)]}, "example 1 does not fit: expected plain JSON data, found a Python Sum"),
+    ({"input_examples": [[1, 2]]}, "example 1 does not fit"),
+    ({"input_examples": {"a": 1, "b": 2}}, "it is a list of examples"),
+    ({"input_examples": Example(None, {"a": 1, "b": 2})}, "it is a list of examples"),
+    ({"input_examples": '{"a": 1, "b": 2}'}, "it is a list of examples"),
+    ({"input_examples": 5}, "it is a list of examples"),
+    ({"to_model_output": _awaited}, "to_model_output is an async function"),
+    ({"to_model_output": _alone}, "to_model_output is called with the success alone"),
+    ({"to_model_output": _together}, "to_model_output is called with the success alone"),
+    ({"to_model_output": "x"}, "to_model_output is 'x'"),
+]
+
+
+@pytest.mark.parametrize("kind", list(ALL_KINDS))
+@pytest.mark.parametrize(("wrong", "said"), WRONG)
+def test_options_that_cannot_work_are_refused_when_the_tool_is_made(
+    wrong: dict[str, Any], said: str, kind: str
+) -> None:
+    """Examples that the parameters do not allow, and functions that cannot be called; the tool is named."""
+    with pytest.raises(SchemaError, match=f"the tool 'odd': .*{said}"):
+        ALL_KINDS[kind](**wrong)
+
+
+def test_examples_are_measured_by_what_the_tool_would_check() -> None:
+    """Not where it checks nothing or asks a function, nor for what a provider runs; builtins may show results."""
+    hosted = Tool.provider_defined(id="acme.search", name="search", provider_name="search")
+    unfit: list[Any] = [{"a": "x"}]
+    document = Schema.of(Sum).document
+    tools: list[Any] = [
+        DYNAMIC("t", parameters=document, validation="none", input_examples=unfit),
+        DYNAMIC("t", parameters=document, validation=Success, input_examples=unfit),
+        hosted(input_examples=unfit),
+        MAKE("t", input_examples=[{}], to_model_output=str),
+        MAKE("t", parameters=Schema.EpochMillis, input_examples=iter([5]), to_model_output=dict.fromkeys),
+    ]
+
+    assert [len(tool.input_examples) for tool in tools] == [1] * 5
 
 
 @pytest.mark.parametrize("name", ["", "  ", None, 3])
@@ -246,7 +329,8 @@ def test_later_changes_to_examples_and_options_do_not_show() -> None:
     example: dict[str, Any] = {"a": [1]}
     options: dict[str, Any] = {"acme": {"cache": True}}
     meta: dict[str, Any] = {"x": {"y": 1}}
-    tool = Tool.make("t", input_examples=[example, Example("r", example)], provider_options=options)
+    examples = [example, Example("r", example)]
+    tool = Tool.make("t", parameters=dict[str, list[int]], input_examples=examples, provider_options=options)
     marked = tool.annotate(Meta, meta)
     example["a"].append(2)
     options["acme"]["cache"] = False
@@ -312,7 +396,7 @@ def test_equal_tools_are_one_member_of_a_set() -> None:
 
 def test_a_tool_of_unhashable_payloads_has_a_hash() -> None:
     """Examples and documents are plain data; the hash leaves them out."""
-    tool = Tool.dynamic("t", parameters=RAW, input_examples=[{"q": ["x"]}], annotations={Meta: {"a": [1]}})
+    tool = Tool.dynamic("t", parameters=RAW, input_examples=[{"q": "x"}], annotations={Meta: {"a": [1]}})
 
     assert hash(tool) == hash(Tool.dynamic("t", parameters=RAW))
 

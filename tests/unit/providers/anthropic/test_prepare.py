@@ -10,7 +10,7 @@ import pytest
 from fxai.models.choice import ToolChoice
 from fxai.models.prepared import PreparationError, WireCall
 from fxai.providers import anthropic
-from fxai.schema import JsonSchema
+from fxai.schema import JsonSchema, Schema
 from fxai.tools.annotations import (
     AllowedCallers,
     CacheControl,
@@ -150,7 +150,8 @@ def test_what_the_wire_has_no_place_for_is_said(tool: Any, what: str) -> None:
 def test_examples_are_sent_in_the_form_of_the_schema_that_is_sent() -> None:
     """An example of a strict tool goes out in its strict form; one that does not fit is left out, and said."""
     examples = [{"text": "tea", "one": None}, {"words": "tea"}]
-    tool = Tool.make("search", parameters=Query, input_examples=examples)
+    document = Schema.of(Query).document
+    tool = Tool.dynamic("search", parameters=document, validation="none", input_examples=examples)  # else refused
     strict, loose = _prepare(tool), _prepare(tool, strict_json_schema=False)
     form = strict.strict["search"]
 
