@@ -340,9 +340,8 @@ def prepare(
     if problem is not None:
         return _refused(problem)
     choice, warnings = (given, ()) if given == "auto" else _left(given, toolkit)
-    shown = toolkit.as_tuple
-    if isinstance(given, ToolChoice) and given.mode != "tool":
-        shown = tuple(tool for tool in shown if tool.name in given.names)
+    alone = given.names if isinstance(given, ToolChoice) and given.mode != "tool" else toolkit
+    shown = tuple([tool for tool in toolkit if tool.name in alone])
     common = cast(Any, {k: v for k, v in options.items() if k in _COMMON})
     resolution = Resolution(
         tools,

@@ -279,8 +279,7 @@ class Turn:
             self._calls = [call for call in self._calls if call.id not in answered]
         self._reason: FinishReason = self._finish[-1].reason if self._finish else "unknown"
         self._results: list[ToolResult | ApprovalRequest | None] = [None] * len(self._calls)
-        self._runnable: list[int] = []
-        self._warnings: dict[int, WarningPart] = {}  # of calls, by their place
+        self._runnable, self._warnings = list[int](), dict[int, WarningPart]()  # by the places of calls
         self.failed: Cause[Any] | None = None
 
     def resolve(self, emit: Emit | None = None) -> EffectOf[None, Any, Any]:
