@@ -96,4 +96,4 @@ def _cut_short(history: Prompt, told: list[ToolResult]) -> Settled:
     known.update({result.id: result for result in interrupted(open_, TIME_IS_UP)})
     results = tuple([known[call.id] for call in calls])
     whole = history.with_response(results)
-    return Settled(whole, Prompt(without(whole, said.settled)), results, said.waiting)
+    return Settled(whole, Prompt(without(whole, said)), results, said.waiting)

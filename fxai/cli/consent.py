@@ -1,16 +1,16 @@
 r"""Consent: a call that waits is shown to a person, who says whether it may run, or what came of it.
 
 Nothing is approved unless somebody says so: not by an empty line, nor by one that was typed before the question, nor
-where the lines end. A program that writes the lines says `/approve`, `/deny` or `/answer`; any other line denies, and
-is the next thing that is said.
+where the lines end. A program that writes the lines says `/approve`, `/deny` or `/answer`; any other line answers
+nothing, so that the call is not run, and is the next thing that is said.
 
 >>> import io
 >>> from fxai.cli.typed import Piped
 >>> call = Pending("c1", "wipe", {"disk": "a"}, "a1")
 >>> Consent(Piped(io.StringIO("/approve\n")), lambda waiting: None).answer(call).approved
 True
->>> Consent(Piped(io.StringIO("yes\n")), lambda waiting: None).answer(call).approved
-False
+>>> Consent(Piped(io.StringIO("yes\n")), lambda waiting: None).answer(call).unanswered
+'unavailable'
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Consent:
         while True:
             said = self._lines.answer(_QUESTION)
             if said is None:
-                return waiting.deny(_NOBODY)
+                return waiting.abandon(_NOBODY)
             word, _, reason = said.strip().partition(" ")
             match word.lower():
                 case "y" | "yes" if not reason:
@@ -87,7 +87,7 @@ class Consent:
             return waiting.approve() if word == "/approve" else waiting.deny(rest.strip() or _NO)
         if line is not None:
             self._lines.back(line)
-        return _given(waiting, "") if waiting.approval_id is None else waiting.deny(_NOBODY)
+        return _given(waiting, "") if waiting.approval_id is None else waiting.abandon(_NOBODY)
 
 
 def _given(waiting: Pending, text: str) -> ToolResultPart:

@@ -52,7 +52,7 @@ class Conversation:
         self._consent = Consent(lines, view.waits)
 
     def resume(self) -> int:
-        """How many messages it goes on from; calls that were left open there count as denied.
+        """How many messages it goes on from; calls that were left open there are closed.
 
         Raises:
             Trouble: the memory cannot be read or written.

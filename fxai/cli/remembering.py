@@ -18,10 +18,12 @@ from fxai.messages.content import ToolResultPart
 from fxai.messages.message import ToolMessage
 from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
+from fxai.tools.failure import ApprovalUnavailable, Interrupted, encode_failure
 
 __all__ = ["closed", "memory_at", "unwritable"]
 
-_LEFT: Final = "nobody approved it before the conversation went on"
+_LEFT: Final = "nobody approved or denied it before the conversation went on"
+_UNRUN: Final = "nobody ran it before the conversation went on"
 _LINES: Final = (".jsonl", ".ndjson")
 _DATABASE: Final = (".db", ".sqlite", ".sqlite3")
 
@@ -45,18 +47,22 @@ def memory_at(path: str) -> Memory:
 
 @fx.gen
 def closed(memory: Memory) -> Gen[Prompt, MemoryFailure]:
-    """What is remembered; calls that were left open there now count as denied, so that the conversation can go on."""
+    """What is remembered; calls that were left open there are closed, so that the conversation can go on."""
     before = yield from memory.load()
     if before.pending:
-        denied = [_denied(one) for one in before.pending]
-        yield from memory.commit(Prompt((ToolMessage.make(*denied),)))
+        left = [_left(one) for one in before.pending]
+        yield from memory.commit(Prompt((ToolMessage.make(*left),)))
         return (yield from memory.load())
     return before
 
 
-def _denied(waiting: Pending) -> ToolResultPart:
-    denied = {"type": "execution-denied", "reason": _LEFT}
-    return ToolResultPart(waiting.id, waiting.name, denied, is_failure=True, dynamic=waiting.dynamic)
+def _left(waiting: Pending) -> ToolResultPart:
+    if waiting.approval_id is None:
+        failure: ApprovalUnavailable | Interrupted = Interrupted(waiting.name, _UNRUN)
+    else:
+        failure = ApprovalUnavailable(waiting.name, _LEFT)
+    encoded = encode_failure(failure)
+    return ToolResultPart(waiting.id, waiting.name, encoded, is_failure=True, dynamic=waiting.dynamic)
 
 
 def unwritable(place: Path) -> str | None:

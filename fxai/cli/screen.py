@@ -23,7 +23,15 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, final
 from fxai.cli.summary import Summary
 from fxai.cli.trouble import INTERRUPTED, is_of_server, one_line
 from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
-from fxai.tools.failure import Denied, Interrupted, InvalidParameters, UnknownTool
+from fxai.tools.failure import (
+    ApprovalExpired,
+    ApprovalUnavailable,
+    Denied,
+    InDoubt,
+    Interrupted,
+    InvalidParameters,
+    UnknownTool,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,7 +42,15 @@ _LONGEST_RESULT: Final = 800
 _LONGEST_PROMPT: Final = 400
 _PIECE: Final = re.compile(r"\n|[^\S\n]*[^\s]+|[^\S\n]+")
 _REASONS: Final = {"length": "no more tokens were allowed", "content-filter": "the provider's filter cut it"}
-_REFUSED: Final = (Denied, Interrupted, InvalidParameters, UnknownTool)
+_REFUSED: Final = (
+    ApprovalExpired,
+    ApprovalUnavailable,
+    Denied,
+    InDoubt,
+    Interrupted,
+    InvalidParameters,
+    UnknownTool,
+)
 
 
 def console(file: TextIO, color: bool | None = None) -> Console:

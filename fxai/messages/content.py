@@ -132,12 +132,21 @@ class ToolApprovalRequestPart(Carrier, frozen=True, tag_field="type", tag="tool-
 
 @final
 class ToolApprovalResponsePart(Carrier, frozen=True, tag_field="type", tag="tool-approval-response"):
-    """A person's answer to the request `approval_id`."""
+    """A person's answer to the request `approval_id`, or that there is none.
+
+    Attributes:
+        approval_id: Which request.
+        approved: Whether the call may run.
+        reason: Why, for the model.
+        unanswered: Why nobody answered, with `approved=False`: the time is over, or nobody can be asked. The model then
+            reads it as what it is, and not as a denial.
+    """
 
     type: ClassVar[Literal["tool-approval-response"]] = "tool-approval-response"
     approval_id: str
     approved: bool
     reason: str | None = None
+    unanswered: Literal["expired", "unavailable"] | None = None
 
 
 UserContent: TypeAlias = TextPart | FilePart

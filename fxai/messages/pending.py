@@ -41,7 +41,7 @@ class Pending(msgspec.Struct, frozen=True):
         Raises:
             ValueError: nobody asked for an approval; `answer` it.
         """
-        return self._response(True, reason)
+        return ToolApprovalResponsePart(self._require_request(), True, reason)
 
     def deny(self, reason: str | None = None) -> ToolApprovalResponsePart:
         """The answer that keeps the call from running, for a tool message behind the turn.
@@ -49,7 +49,23 @@ class Pending(msgspec.Struct, frozen=True):
         Raises:
             ValueError: nobody asked for an approval; `answer` it.
         """
-        return self._response(False, reason)
+        return ToolApprovalResponsePart(self._require_request(), False, reason)
+
+    def expire(self, reason: str | None = None) -> ToolApprovalResponsePart:
+        """The answer where nobody answered in time: the call is not run, and the model does not read it as a denial.
+
+        Raises:
+            ValueError: nobody asked for an approval; `answer` it.
+        """
+        return ToolApprovalResponsePart(self._require_request(), False, reason, "expired")
+
+    def abandon(self, reason: str | None = None) -> ToolApprovalResponsePart:
+        """The answer where nobody can be asked: the call is not run, and the model does not read it as a denial.
+
+        Raises:
+            ValueError: nobody asked for an approval; `answer` it.
+        """
+        return ToolApprovalResponsePart(self._require_request(), False, reason, "unavailable")
 
     def answer(self, result: Any, *, is_failure: bool = False) -> ToolResultPart:
         """The result of a call that somebody else ran, plain JSON data, for a tool message behind the turn.
@@ -61,12 +77,12 @@ class Pending(msgspec.Struct, frozen=True):
             raise ValueError(f"the call {self.id!r} of {self.name!r} waits for an approval: approve or deny it")
         return ToolResultPart(self.id, self.name, result, is_failure, dynamic=self.dynamic)
 
-    def _response(self, approved: bool, reason: str | None) -> ToolApprovalResponsePart:
+    def _require_request(self) -> str:
         if self.approval_id is None:
             raise ValueError(
                 f"the call {self.id!r} of {self.name!r} waits for a result, not for an approval: answer it"
             )
-        return ToolApprovalResponsePart(self.approval_id, approved, reason)
+        return self.approval_id
 
     @override
     def __hash__(self) -> int:

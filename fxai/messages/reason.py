@@ -47,10 +47,12 @@ AuthenticationKind: TypeAlias = Literal["MissingKey", "InvalidKey", "ExpiredKey"
 NetworkKind: TypeAlias = Literal["TransportError", "EncodeError", "InvalidUrlError"]
 """Where a request got stuck: on the way, or before it could leave."""
 
-ApprovalProblem: TypeAlias = Literal["no-request", "no-call", "altered", "forged", "expired", "used"]
+ApprovalProblem: TypeAlias = Literal[
+    "no-request", "no-call", "altered", "forged", "expired", "used", "denied", "in-doubt"
+]
 """What is wrong with the answer to an approval request: nobody asked, or it is answered already; its call is not there;
 call or tool are not what was asked about; the request is signed by nobody who is trusted here; it is too late; it was
-used before."""
+used before; it was denied before; its call was begun before, and whether it was run to its end is not known."""
 
 ModelProblem: TypeAlias = Literal["missing", "checksum", "not-installed", "unreadable", "unknown-model"]
 """Why a model cannot be used: its file is missing or not the expected one, the package that runs it is not installed,
@@ -335,8 +337,16 @@ _APPROVAL_MESSAGES: dict[ApprovalProblem, tuple[str, str]] = {
     "no-call": ("the call that it is about is not there", "Keep the call beside its request"),
     "altered": ("the call or the tool is not what was asked about", "Deny it, and let the model call again"),
     "forged": ("the request was not signed here", "Deny it, or give the `ApprovalKey` that it was signed with"),
-    "expired": ("the request is too old", "Deny it, and let the model call again"),
+    "expired": ("the request is too old", "Answer with `pending.expire()`, and let the model call again"),
     "used": ("it was used before", "Go on from the history that holds the result; an approval runs a call once"),
+    "denied": (
+        "it was denied before",
+        "Let the model call again: a denial is final, and a new request can be approved",
+    ),
+    "in-doubt": (
+        "its call was begun before, and whether it was run to its end is not known: it runs still, or was cut off",
+        "Look what it did, then deny this request: the model is told of the doubt, and asks anew where it calls again",
+    ),
 }
 
 _MODEL_MESSAGES: dict[ModelProblem, tuple[str, str]] = {

@@ -46,7 +46,8 @@ def _line(part: Content) -> str:
             return f"[approval {part.approval_id}] asked for call {part.tool_call_id}"
         case "tool-approval-response":
             reason = f": {part.reason}" if part.reason else ""
-            return f"[approval {part.approval_id}] {'approved' if part.approved else 'denied'}{reason}"
+            answer = "approved" if part.approved else part.unanswered or "denied"
+            return f"[approval {part.approval_id}] {answer}{reason}"
 
 
 def _plain(data: Any) -> str:

@@ -1,10 +1,14 @@
 """What a history says of approvals: which are open, which are answered and not settled, and what is wrong with it.
 
+A history may hold the same turn more than once, as it is or changed: copied, merged, sent again. An approval is one for
+all its copies, told by its id, or by the call and what is bound to it: the first answer stands, a denial wins over any
+other, and a call that has its result anywhere is not run.
+
 >>> from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponsePart
 >>> from fxai.messages.message import AssistantMessage, ToolMessage
 >>> turn = AssistantMessage.make(ToolCallPart("c", "wipe", {}), ToolApprovalRequestPart("a", "c"))
 >>> asked = Prompt((turn, ToolMessage.make(ToolApprovalResponsePart("a", True))))
->>> [(one.call.name, one.approved) for one in read(asked).answered]
+>>> [(one.call.name, one.approved) for one in read(asked + asked).answered]
 [('wipe', True)]
 """
 
@@ -17,8 +21,8 @@ import msgspec
 from typing_extensions import override
 
 from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponsePart, ToolCallPart
-from fxai.messages.errors import InvalidApprovalError
-from fxai.messages.message import AssistantMessage, Message
+from fxai.messages.errors import ApprovalProblem, InvalidApprovalError
+from fxai.messages.message import AssistantMessage, Message, ToolMessage
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool import Tool
 
@@ -31,12 +35,17 @@ class Answered(msgspec.Struct, frozen=True):
 
     request: ToolApprovalRequestPart
     call: ToolCallPart
-    approved: bool
-    reason: str | None = None
+    said: ToolApprovalResponsePart
+    """The answer that counts."""
+
+    @property
+    def approved(self) -> bool:
+        """Whether the call is to be run."""
+        return self.said.approved
 
     @override
     def __hash__(self) -> int:
-        return hash((self.request, self.approved))
+        return hash((self.request, self.said))
 
 
 @final
@@ -44,36 +53,54 @@ class History(msgspec.Struct, frozen=True):
     """What a history says of approvals."""
 
     answered: tuple[Answered, ...]
-    """Answered and not settled: to be run, or denied."""
+    """Answered and not settled: to be run, or denied. Each call once, however often its turn stands there."""
     settled: frozenset[str]
     """The ids of all approvals that are answered."""
     waiting: bool
     """Whether the last turn has open requests, and nothing was said since but what came back for its calls."""
     problem: InvalidApprovalError | None = None
     """What is wrong with an answer; then nothing is to be run."""
+    approved: tuple[Answered, ...] = ()
+    """Every approval by which a call would run, copies among them: all of them are to be good."""
+    denied: tuple[ToolApprovalRequestPart, ...] = ()
+    """The requests that somebody denied, copies among them, and not settled."""
+    repeated: Mapping[str, ToolApprovalResponsePart] = {}
+    """The answers to a provider's own requests that stand there more than once: the one that counts, by its id."""
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.answered, self.settled, self.waiting))
 
 
 @final
 class _Request:
     """A request of a turn that is read, its call, and what was answered."""
 
-    __slots__ = ("approved", "call", "part", "reason", "settled")
+    __slots__ = ("call", "key", "part", "said", "settled")
 
     def __init__(self, part: ToolApprovalRequestPart, call: ToolCallPart | None) -> None:
         self.part = part
         self.call = call
-        self.approved: bool | None = None
-        self.reason: str | None = None
+        self.key = (part.tool_call_id, part.digest)
+        self.said: ToolApprovalResponsePart | None = None
         self.settled = False
 
     @property
     def of_provider(self) -> bool:
         return self.call is not None and self.call.provider_executed
 
-    def answer(self, said: ToolApprovalResponsePart) -> None:
-        """A denial wins over an approval, whichever comes first."""
-        if self.approved is not False:
-            self.approved, self.reason = said.approved, said.reason
+    @property
+    def approved(self) -> bool:
+        return self.said is not None and self.said.approved
+
+
+def _stronger(one: ToolApprovalResponsePart | None, other: ToolApprovalResponsePart) -> ToolApprovalResponsePart:
+    """Which of two answers counts: the first one, but a denial before what nobody answered, and that before a yes."""
+    return other if one is None or _strength(other) > _strength(one) else one
+
+
+def _strength(said: ToolApprovalResponsePart) -> int:
+    return 0 if said.approved else 2 if said.unanswered is None else 1
 
 
 def concerns(prompt: Prompt) -> bool:
@@ -83,22 +110,135 @@ def concerns(prompt: Prompt) -> bool:
 
 def read(prompt: Prompt) -> History:
     """What the history says of approvals; those of calls that a provider runs are the provider's."""
-    every: list[_Request] = []
-    turn: list[_Request] = []
-    problem: InvalidApprovalError | None = None
+    reading = _Reading()
     for message in prompt:
         if message.role == "assistant":
-            turn = _requests_of(message)
-            every += turn
+            reading.hear_turn(message)
         elif message.role == "tool":
-            for part in message.content:
-                if part.type == "tool-approval-response":
-                    problem = problem or _heard(part, turn)
-                else:
-                    _settle(part.id, turn)
+            reading.hear_answers(message)
+    return reading.history(goes_on=bool(len(prompt)) and prompt[-1].role not in ("assistant", "tool"))
 
-    is_open = any(one.approved is None and not one.settled and not one.of_provider for one in turn)
-    return _history(every, is_open and prompt[-1].role in ("assistant", "tool"), problem)
+
+@final
+class _Reading:
+    """A history that is read, message by message."""
+
+    __slots__ = ("_calls", "_denied", "_every", "_problem", "_repeated", "_results", "_theirs", "_turn")
+
+    def __init__(self) -> None:
+        self._every: list[_Request] = []
+        self._turn: list[_Request] = []
+        # of each id the latest call so far, with the requests of its turn, and the calls that have a result
+        self._calls: dict[str, tuple[ToolCallPart | None, list[_Request]]] = {}
+        self._results: dict[str, list[ToolCallPart | None]] = {}
+        self._denied: dict[Any, ToolApprovalResponsePart] = {}  # by approval id, and by call and digest
+        self._theirs: dict[str, ToolApprovalResponsePart] = {}
+        self._repeated: dict[str, ToolApprovalResponsePart] = {}
+        self._problem: InvalidApprovalError | None = None
+
+    # -- messages in order
+
+    def hear_turn(self, message: AssistantMessage) -> None:
+        """A model's turn: its calls, its requests, and results that stand in it."""
+        self._turn = _requests_of(message)
+        self._every += self._turn
+        for part in message.content:
+            if part.type == "tool-call":
+                self._calls[part.id] = (part, self._turn)
+            elif part.type == "tool-result":
+                self._settle(part.id)
+
+    def hear_answers(self, message: ToolMessage) -> None:
+        """What came back for the calls of the turn before."""
+        for part in message.content:
+            if part.type == "tool-result":
+                self._settle(part.id)
+                continue
+            if not part.approved:
+                self._denied[part.approval_id] = _stronger(self._denied.get(part.approval_id), part)
+            problem = _answer(part, self._turn)
+            if isinstance(problem, InvalidApprovalError):
+                self._problem = self._problem or problem
+            elif problem.of_provider:
+                self._repeat(part)
+
+    def _settle(self, call_id: str) -> None:
+        """A result: of the latest call of its id, wherever that stands."""
+        call, turn = self._calls.get(call_id, (None, []))
+        self._results.setdefault(call_id, []).append(call)
+        for request in turn:
+            if request.part.tool_call_id == call_id:
+                request.settled = True
+
+    def _repeat(self, said: ToolApprovalResponsePart) -> None:
+        first = self._theirs.setdefault(said.approval_id, said)
+        if first is not said:
+            self._repeated[said.approval_id] = _stronger(self._repeated.get(said.approval_id, first), said)
+
+    # -- all of it
+
+    def history(self, *, goes_on: bool) -> History:
+        """What it comes to; `goes_on`: something else was said behind it."""
+        ours = [one for one in self._every if not one.of_provider]
+        for one in ours:
+            said = self._denied.get(one.part.approval_id)
+            if said is not None:
+                self._denied[one.key] = _stronger(self._denied.get(one.key), said)
+        approved, answered = self._answers([one for one in ours if not one.settled and one.call is not None])
+        is_open = any(not (one.settled or one.approved or one.of_provider or one.key in answered) for one in self._turn)
+        return History(
+            tuple(answered.values()),
+            frozenset(one.part.approval_id for one in ours if one.approved or one.settled or one.key in answered),
+            is_open and not goes_on,
+            self._problem,
+            approved,
+            tuple(one.part for one in ours if not one.settled and self._is_denied(one)),
+            self._repeated,
+        )
+
+    def _answers(self, open_: list[_Request]) -> tuple[tuple[Answered, ...], dict[Any, Answered]]:
+        """All approvals of calls without a result, and what is to become of each call, by call and digest."""
+        approved: list[Answered] = []
+        answered: dict[Any, Answered] = {}
+        for one in open_:
+            call: Any = one.call
+            denial = self._denial(one)
+            if denial is not None:
+                answered.setdefault(one.key, Answered(one.part, call, denial))
+            elif one.said is not None:
+                approved.append(Answered(one.part, call, one.said))
+                self._claim(one.key, approved[-1], answered)
+        by_id: dict[str, Answered] = {}
+        for each in answered.values():
+            other = by_id.setdefault(each.call.id, each)
+            if other is not each and (other.approved or each.approved):
+                self._refuse(each, "altered", f"two different calls have the id {each.call.id!r}")
+        return tuple(approved), answered
+
+    def _denial(self, request: _Request) -> ToolApprovalResponsePart | None:
+        """The no that was said of it or of a copy."""
+        by_id, by_key = (self._denied.get(key) for key in (request.part.approval_id, request.key))
+        return by_id if by_key is None else _stronger(by_id, by_key)
+
+    def _is_denied(self, request: _Request) -> bool:
+        """Whether somebody denied it."""
+        said = self._denial(request)
+        return said is not None and said.unanswered is None
+
+    def _claim(self, key: Any, approval: Answered, answered: dict[Any, Answered]) -> None:
+        """Takes the approval, unless a copy of it was taken or its call has a result."""
+        if self._has_result(approval.call):
+            self._refuse(approval, "used", f"its call {approval.call.id!r} has a result")
+        elif all(one.request.approval_id != approval.request.approval_id for one in answered.values()):
+            answered.setdefault(key, approval)
+
+    def _refuse(self, approval: Answered, problem: ApprovalProblem, about: str) -> None:
+        self._problem = self._problem or InvalidApprovalError(approval.request.approval_id, problem, about)
+
+    def _has_result(self, call: ToolCallPart) -> bool:
+        """Whether a result stands anywhere for this call, for a copy of it, or for one that is not there."""
+        of_same_id = self._results.get(call.id, ())
+        return any(one is None or (one.name, one.params) == (call.name, call.params) for one in of_same_id)
 
 
 def _requests_of(message: AssistantMessage) -> list[_Request]:
@@ -116,62 +256,65 @@ def _requests_of(message: AssistantMessage) -> list[_Request]:
     ]
 
 
-def _settle(call_id: str, turn: list[_Request]) -> None:
-    for request in turn:
-        if request.part.tool_call_id == call_id:
-            request.settled = True
-
-
-def _heard(said: ToolApprovalResponsePart, turn: list[_Request]) -> InvalidApprovalError | None:
+def _answer(said: ToolApprovalResponsePart, turn: list[_Request]) -> _Request | InvalidApprovalError:
+    """The request that is answered by it now; or what is wrong with the answer."""
     asked = [one for one in turn if one.part.approval_id == said.approval_id]
     if not asked:
         return InvalidApprovalError(said.approval_id, "no-request")
     request = asked[0]
     if request.of_provider:
-        return None
+        return request
     if request.call is None:
         return InvalidApprovalError(said.approval_id, "no-call", f"the call {request.part.tool_call_id!r}")
     if len(asked) > 1 or sum(one.call is request.call for one in turn) > 1:
         return InvalidApprovalError(said.approval_id, "altered", "there are two requests where there was one")
     if request.settled:
         return InvalidApprovalError(said.approval_id, "used", f"its call {request.call.id!r} has a result")
-    request.answer(said)
-    return None
-
-
-def _history(requests: list[_Request], waiting: bool, problem: InvalidApprovalError | None) -> History:
-    ours = [one for one in requests if not one.of_provider]
-    answered = tuple(
-        Answered(one.part, one.call, one.approved, one.reason)
-        for one in ours
-        if one.call is not None and one.approved is not None and not one.settled
-    )
-    settled = frozenset(one.part.approval_id for one in ours if one.approved is not None or one.settled)
-    return History(answered, settled, waiting, problem)
+    request.said = _stronger(request.said, said)
+    return request
 
 
 def shown(prompt: Prompt) -> Prompt:
     """What a model is shown of a history: everything but the requests and answers that are settled."""
     if not concerns(prompt):
         return prompt
-    settled = read(prompt).settled
-    return Prompt(without(prompt, settled)) if settled else prompt
+    history = read(prompt)
+    return Prompt(without(prompt, history)) if history.settled or history.repeated else prompt
 
 
-def without(messages: Iterable[Message], settled: frozenset[str]) -> list[Message]:
-    """The messages without the requests and answers of these approvals: what a model is shown."""
+def without(messages: Iterable[Message], history: History) -> list[Message]:
+    """The messages without requests and answers that are settled: what a model is shown.
+
+    Of answers to a provider's own request that stand there more than once, the one that counts stands where the first
+    one did.
+    """
     shown: list[Message] = []
+    repeated = dict(history.repeated)
     for message in messages:
         if message.role == "system" or message.role == "user":
             shown.append(message)
             continue
-        parts: tuple[Any, ...] = message.content
-        kept = tuple(part for part in parts if getattr(part, "approval_id", None) not in settled)
-        if len(kept) == len(message.content):
+        kept = _unsettled(message, history, repeated)
+        if kept == message.content:
             shown.append(message)
         elif kept:
             shown.append(msgspec.structs.replace(message, content=kept))
     return shown
+
+
+def _unsettled(
+    message: AssistantMessage | ToolMessage, history: History, repeated: dict[str, ToolApprovalResponsePart]
+) -> tuple[Any, ...]:
+    kept: list[Any] = []
+    for part in message.content:
+        approval: str | None = getattr(part, "approval_id", None)
+        if approval is None or (approval not in history.settled and approval not in history.repeated):
+            kept.append(part)
+        elif part.type != "tool-approval-response":
+            kept += [] if approval in history.settled else [part]
+        elif approval in repeated:
+            kept.append(repeated.pop(approval))
+    return tuple(kept)
 
 
 def is_waiting(prompt: Prompt, tools: Mapping[str, Tool[Any, Any, Any]]) -> bool:

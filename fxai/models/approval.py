@@ -57,11 +57,15 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
         )
         return msgspec.structs.replace(request, signature=self.key.sign(_signed_text(request)))
 
+    def is_signed(self, request: ToolApprovalRequestPart) -> bool:
+        """Whether the request was asked here, as it stands."""
+        return self.key.signed(_signed_text(request), request.signature)
+
     def problem(
         self, request: ToolApprovalRequestPart, call: ToolCallPart, tool: Tool[Any, Any, Any]
     ) -> ApprovalProblem | None:
         """Why a yes to the request does not count for the call as it stands; None: it does."""
-        if not self.key.signed(_signed_text(request), request.signature):
+        if not self.is_signed(request):
             return "forged"
         if call.params_text is not None or digest_of(tool, call.params) != request.digest:
             return "altered"

@@ -174,7 +174,8 @@ _Ask: TypeAlias = "Callable[[LanguageModel, ModelRequest, Resolution, tuple[Tool
 
 
 OnSettled: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
-"""Is told the history with the results of the calls that the prompt approved, before the model is asked."""
+"""Is told the history with the results of the calls that the prompt approved, before the model is asked; and before
+they run the same with those calls in doubt, so that it is known whatever stops the process."""
 
 
 def text_round(
@@ -278,7 +279,7 @@ def _round(
             return ask(model, asked, msgspec.structs.replace(resolution, prompt=done.shown), done.results)
 
         def settles(emit: Emit | None) -> EffectOf[Settled, Any, Any]:
-            settling: Any = settled(prompt, resolution, emit)
+            settling: Any = settled(prompt, resolution, emit, on_settled)
             return settling if on_settled is None else _keeping(settling, prompt, on_settled)
 
         if streamed:

@@ -26,8 +26,11 @@ from fxai.tools.annotations import (
 from fxai.tools.call import OnInvalidCall, Outcome
 from fxai.tools.example import Example
 from fxai.tools.failure import (
+    ApprovalExpired,
+    ApprovalUnavailable,
     Denied,
     HandlerFailed,
+    InDoubt,
     Interrupted,
     InvalidParameters,
     InvalidResult,
@@ -46,6 +49,8 @@ __all__ = [
     "AllowedCallers",
     "Annotation",
     "Annotations",
+    "ApprovalExpired",
+    "ApprovalUnavailable",
     "CacheControl",
     "CacheTime",
     "CallContext",
@@ -63,6 +68,7 @@ __all__ = [
     "HandlerOf",
     "HandlerReturn",
     "Idempotent",
+    "InDoubt",
     "Interrupted",
     "InvalidParameters",
     "InvalidResult",

@@ -1,8 +1,9 @@
 """What can go wrong with a call, all of it.
 
 `UnknownTool` and `InvalidParameters` are the model's mistakes: it is told and may correct itself. `HandlerFailed`
-holds the typed failure of a handler. `InvalidResult` is a handler's mistake. `Denied` and `Interrupted` say why
-nothing was run. Everything else is a defect, which no model sees.
+holds the typed failure of a handler. `InvalidResult` is a handler's mistake. `Denied`, `ApprovalExpired`,
+`ApprovalUnavailable` and `Interrupted` say why nothing was run, `InDoubt` that it may have been. Everything else is a
+defect, which no model sees.
 
 >>> print(UnknownTool("wether", ("weather", "add")))
 there is no tool 'wether'; the tools are: weather, add
@@ -20,9 +21,12 @@ from fxai.messages.response import Response
 from fxai.schema.fault import Fault
 
 __all__ = [
+    "ApprovalExpired",
+    "ApprovalUnavailable",
     "CallFailure",
     "Denied",
     "HandlerFailed",
+    "InDoubt",
     "Interrupted",
     "InvalidParameters",
     "InvalidResult",
@@ -123,6 +127,42 @@ class Denied(_Failure, frozen=True, tag="execution-denied"):
 
 
 @final
+class ApprovalExpired(_Failure, frozen=True, tag="approval-expired"):
+    """The call was not run, because nobody answered in time whether it may. Nobody denied it either."""
+
+    name: str
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the tool {self.name!r} was not run: {self.reason}"
+
+
+@final
+class ApprovalUnavailable(_Failure, frozen=True, tag="approval-unavailable"):
+    """The call was not run, because there was nobody who could be asked whether it may. Nobody denied it either."""
+
+    name: str
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the tool {self.name!r} was not run: {self.reason}"
+
+
+@final
+class InDoubt(_Failure, frozen=True, tag="execution-in-doubt"):
+    """The call was approved and begun before, and what became of it is not known: it may have been run."""
+
+    name: str
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        return f"whether the tool {self.name!r} was run is not known: {self.reason}"
+
+
+@final
 class Interrupted(_Failure, frozen=True, tag="execution-interrupted"):
     """The call was not run, or not to its end, because the turn or the run was cut off."""
 
@@ -134,7 +174,17 @@ class Interrupted(_Failure, frozen=True, tag="execution-interrupted"):
         return f"the tool {self.name!r} was interrupted: {self.reason}"
 
 
-ToolError: TypeAlias = UnknownTool | InvalidParameters | HandlerFailed[Any] | InvalidResult | Denied | Interrupted
+ToolError: TypeAlias = (
+    UnknownTool
+    | InvalidParameters
+    | HandlerFailed[Any]
+    | InvalidResult
+    | Denied
+    | ApprovalExpired
+    | ApprovalUnavailable
+    | InDoubt
+    | Interrupted
+)
 """A failure of a call, in the error channel."""
 
 
@@ -142,7 +192,9 @@ def _unrepaired(why: str | None) -> str:
     return "" if why is None else f" (a repair was tried and failed: {why})"
 
 
-def encode_failure(failure: UnknownTool | InvalidParameters | Denied | Interrupted) -> dict[str, Any]:
+def encode_failure(
+    failure: UnknownTool | InvalidParameters | Denied | ApprovalExpired | ApprovalUnavailable | InDoubt | Interrupted,
+) -> dict[str, Any]:
     """What a model reads of a failure that has no schema of the tool's own: its `type`, its data and its message."""
     if isinstance(failure, InvalidParameters):
         faults = [{"pointer": f.pointer, "expected": f.expected, "found": f.found} for f in failure.faults]
@@ -151,8 +203,7 @@ def encode_failure(failure: UnknownTool | InvalidParameters | Denied | Interrupt
     if isinstance(failure, UnknownTool):
         about = {"known": list(failure.known), **_repair(failure.repair), "message": str(failure)}
         return {"type": "unknown-tool", "name": failure.name, **about}
-    kind = "execution-denied" if isinstance(failure, Denied) else "execution-interrupted"
-    return {"type": kind, "name": failure.name, "reason": failure.reason}
+    return {"type": failure.__struct_config__.tag, "name": failure.name, "reason": failure.reason}
 
 
 def _repair(why: str | None) -> dict[str, Any]:

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import event, given, settings, target
 from hypothesis import strategies as st
 from returns.result import Success
 
 from fxai.effects import Exit, Failed, fx
+from fxai.effects.layer import LayerOf
 from fxai.messages import Prompt
-from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponsePart, ToolCallPart
+from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponsePart, ToolCallPart, ToolResultPart
 from fxai.messages.errors import AiError
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
+from fxai.messages.message import AssistantMessage, Message, ToolMessage, UserMessage
 from fxai.messages.part import ToolCall
 from fxai.models import ApprovalLedger, LanguageModel
 from fxai.models.answered import shown
 from fxai.models.approval import Authority, authority, digest_of
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, Toolkit
+from tests.unit.models.approvals import HOW, How, Office
 
 LAW = settings(deadline=None, max_examples=60)
 
@@ -133,13 +138,66 @@ def _floats(data: Any) -> Any:
     return {key: _floats(value) for key, value in cast("dict[str, Any]", data).items()}
 
 
-@LAW
-@given(PARAMS, PARAMS)
-def test_other_parameters_have_another_digest(one: Any, other: Any) -> None:
-    """Two parameters have one digest only where they are equal JSON; `True` is not `1`."""
-    same = _typed(one) == _typed(other)
+def _retyped(data: Any) -> st.SearchStrategy[Any]:
+    """The data with `True` for `1` and `0` for `False`, and the other way round."""
+    if isinstance(data, dict):
+        return st.just({key: _swapped(value) for key, value in cast("dict[str, Any]", data).items()})
+    return st.just(_swapped(data))
 
-    assert (digest_of(wipe, one) == digest_of(wipe, other)) is same
+
+def _swapped(value: Any) -> Any:
+    if value in (0, 1) and isinstance(value, int):
+        return int(value) if isinstance(value, bool) else bool(value)
+    return [_swapped(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+
+
+def _nearly(data: Any) -> st.SearchStrategy[Any]:
+    """The data, or the same but for one value that a careless comparison takes for equal."""
+    if isinstance(data, dict) and data:
+        members: dict[str, Any] = cast(Any, data)
+        return st.sampled_from(list(members)).flatmap(
+            lambda name: _nearly(members[name]).map(lambda value: {**members, name: value})
+        )
+    if isinstance(data, list) and data:
+        items: list[Any] = cast(Any, data)
+        return st.integers(0, len(items) - 1).flatmap(
+            lambda at: _nearly(items[at]).map(lambda value: [*items[:at], value, *items[at + 1 :]])
+        )
+    if isinstance(data, str):
+        return st.sampled_from([data, data + " ", data.upper(), 0, None])
+    if isinstance(data, dict | list):
+        return st.sampled_from([[], {}, None, False])
+    return st.sampled_from([data, *_ALIKE.get(data, (str(data), -1.5))])
+
+
+_ALIKE: dict[Any, tuple[Any, ...]] = {
+    0: (0.0, False, "", None, "0", -0.0),
+    1: (1.0, True, "1", "true"),
+    None: (False, 0, "null", "", [], {}),
+}
+_CLOSE = st.sampled_from([True, False, 1, 0, 1.0, 0.0, None, "1", 2**53, 2**53 + 1, float(2**53), -1])
+ALIKE = st.dictionaries(NAMES, _CLOSE | st.lists(_CLOSE, max_size=2), min_size=1, max_size=2)
+
+
+def test_other_parameters_have_another_digest() -> None:
+    """Two parameters have one digest only where they are equal JSON; `True` is not `1`, and is drawn beside it."""
+    reached: Counter[str] = Counter()
+
+    @settings(LAW, max_examples=150)
+    @given(st.data())
+    def law(data: st.DataObject) -> None:
+        one = data.draw(PARAMS | ALIKE)
+        other = data.draw(data.draw(st.sampled_from([_retyped(one), _nearly(one), PARAMS])))
+        same = _typed(one) == _typed(other)
+        kind = "equal" if same else "equal but for a type" if one == other else "different"
+        event(kind)
+        target(float(kind == "equal but for a type"))
+        reached[kind] += 1
+
+        assert (digest_of(wipe, one) == digest_of(wipe, other)) is same
+
+    law()
+    assert min(reached["equal"], reached["equal but for a type"], reached["different"]) >= 2, reached
 
 
 def _typed(data: Any) -> Any:
@@ -151,6 +209,8 @@ def _typed(data: Any) -> Any:
         return [_typed(one) for one in items]
     if isinstance(data, dict):
         return {key: _typed(value) for key, value in cast("dict[str, Any]", data).items()}
+    if isinstance(data, float) and data.is_integer() and abs(data) >= 2**53:
+        return ("float", data)  # it stands for many whole numbers
     return data
 
 
@@ -175,3 +235,178 @@ def test_errors_of_approvals_are_written_and_read() -> None:
     error: AiError = ended.cause.failures[0]
 
     assert AiError.from_json(error.to_json()).unwrap() == error
+
+
+# -- histories that were copied, cut, shuffled, merged and edited
+
+CALLS = [(f"c{n}", {"disk": name}) for n, name in enumerate("ab")]
+
+
+def _request(call_id: str, params: Any, office: Office) -> ToolApprovalRequestPart:
+    request = WHO.request(ToolCall(call_id, "wipe", params), office.wipe)
+    return ToolApprovalRequestPart(**{name: getattr(request, name) for name in request.__struct_fields__})
+
+
+class Past:
+    """A history in the making, and what it is known to say."""
+
+    def __init__(self, data: st.DataObject, office: Office) -> None:
+        self._draw: Any = data.draw
+        self._office = office
+        self.call_of: dict[str, str] = {}
+        """Of each request that was made, by its id, which call it is about."""
+        self.messages: list[Message] = [UserMessage.make("go")]
+
+    def grow(self) -> None:
+        """A turn with some calls, answered or not, run or not."""
+        calls = self._draw(st.lists(st.sampled_from(CALLS), min_size=1, max_size=2, unique_by=lambda one: one[0]))
+        parts: list[Any] = [ToolCallPart(call_id, "wipe", params) for call_id, params in calls]
+        requests = [_request(call_id, params, self._office) for call_id, params in calls]
+        self.call_of.update({one.approval_id: one.tool_call_id for one in requests})
+        self.messages.append(AssistantMessage((*parts, *requests)))
+        for request in requests:
+            verdicts = self._draw(st.sampled_from([[True], [True], [True], [False], [True, False], []]))
+            answers: list[Any] = [ToolApprovalResponsePart(request.approval_id, yes) for yes in verdicts]
+            if self._draw(st.sampled_from([False, False, False, True])):
+                answers.append(ToolResultPart(request.tool_call_id, "wipe", "gone"))
+            if answers:
+                self.messages.append(ToolMessage(tuple(answers)))
+
+    def twist(self) -> None:
+        """A piece copied to somewhere, cut out or moved."""
+        at, to = sorted(self._draw(st.tuples(*[st.integers(0, len(self.messages))] * 2)))
+        piece = self.messages[at:to]
+        how = self._draw(st.sampled_from(["copy", "copy", "copy", "cut", "move"]))
+        if how != "copy":
+            del self.messages[at:to]
+        if how != "cut" and len(self.messages) + len(piece) < 40:
+            place = self._draw(st.integers(0, len(self.messages)) | st.just(len(self.messages)))
+            self.messages[place:place] = piece
+
+    def edit(self) -> None:
+        """One message changed, as somebody may who holds it."""
+        at = self._draw(st.integers(0, len(self.messages) - 1))
+        parts: list[Any] = list(getattr(self.messages[at], "content", ()))
+        if self.messages[at].role in ("system", "user") or not parts:
+            return
+        which = self._draw(st.integers(0, len(parts) - 1))
+        part = parts[which]
+        changes: dict[str, list[Any]] = {
+            "tool-call": [None, {"provider_executed": True}, {"id": "c0"}, {"params_text": "{}"}],
+            "tool-approval-request": [None, {"approval_id": "other"}, {"tool_call_id": "c0"}, {"digest": "0"}],
+            "tool-approval-response": [None, {"approved": True}],
+            "tool-result": [None, {"id": "c0"}],
+        }
+        change = self._draw(st.sampled_from(changes[part.type]))
+        parts[which : which + 1] = [] if change is None else [msgspec.structs.replace(part, **change)]
+        if parts:
+            self.messages[at] = msgspec.structs.replace(cast(Any, self.messages[at]), content=tuple(parts))
+        else:
+            del self.messages[at]
+
+    def parts(self) -> Iterable[Any]:
+        """All parts, in order."""
+        return [part for one in self.messages if one.role in ("assistant", "tool") for part in cast(Any, one).content]
+
+    def denied(self) -> set[str]:
+        """The calls to whose request somebody said no, anywhere."""
+        noes = [one for one in self.parts() if one.type == "tool-approval-response" and not one.approved]
+        return {self.call_of[one.approval_id] for one in noes if one.approval_id in self.call_of}
+
+
+def _asked_of(office: Office, past: Past, how: How, backend: Any, **options: Any) -> Counter[str]:
+    """How often each call ran when the model was asked with this history."""
+    before = len(office.ran)
+    office.exit(how, Prompt(past.messages), [text('{"it": "is gone"}')], backend, **options)
+    disks = {params["disk"]: call_id for call_id, params in CALLS}
+    return Counter(disks[one.disk] for one in office.ran[before:])
+
+
+WAYS = st.sampled_from([*HOW, "generate_text"])
+LOOPS = st.sampled_from(["asyncio", "asyncio", "asyncio", "trio"])
+
+
+def test_no_history_runs_a_call_twice_or_a_denied_one() -> None:
+    """However a history was copied, cut, shuffled, merged and edited: each call once at most, and no denied one.
+
+    The ledger of each asking is new, so it is the history alone that says so.
+    """
+    reached: Counter[str] = Counter()
+
+    @settings(deadline=None, max_examples=250)
+    @given(st.data(), WAYS, LOOPS)
+    def law(data: st.DataObject, how: How, backend: Any) -> None:
+        office = Office()
+        past = Past(data, office)
+        for step in data.draw(st.lists(st.sampled_from(["grow", "twist", "twist", "edit"]), max_size=5)):
+            past.grow() if len(past.messages) == 1 else getattr(past, step)()
+        ran = _asked_of(office, past, how, backend)
+        approved = Counter(one.approval_id for one in past.parts() if getattr(one, "approved", False))
+        reached["ran"] += bool(ran)
+        reached["ran among copies"] += bool(ran) and max(approved.values()) > 1
+        reached["denied beside a yes"] += bool(past.denied() & {past.call_of.get(one, "") for one in approved})
+        event(f"ran: {bool(ran)}")
+        target(float(sum(approved.values())))
+
+        assert all(times == 1 for times in ran.values())
+        assert not past.denied() & ran.keys()
+
+    law()
+    assert reached["ran"] >= 15, reached
+    assert reached["ran among copies"] >= 3, reached
+    assert reached["denied beside a yes"] >= 5, reached
+
+
+def test_with_a_ledger_many_histories_run_a_call_once(tmp_path: Path) -> None:
+    """Pieces of one conversation, sent one after another: each request runs its call once, and none that was denied."""
+    reached: Counter[str] = Counter()
+
+    @settings(deadline=None, max_examples=100)
+    @given(st.data(), st.sampled_from(["process", "process", "process", "file"]))
+    def law(data: st.DataObject, where: str) -> None:
+        office = Office()
+        file = tmp_path / f"{len(list(tmp_path.iterdir()))}.db"
+        ledger = ApprovalLedger.default() if where == "process" else file
+        first = Past(data, office)
+        first.grow()
+        total: Counter[str] = Counter()
+        denied: set[str] = set()
+        for _ in range(data.draw(st.integers(2, 5))):
+            past = Past(data, office)
+            past.messages, past.call_of = list(first.messages), first.call_of
+            for step in data.draw(st.lists(st.just("twist"), max_size=2)):
+                getattr(past, step)()
+            past.messages += _more(data, past)
+            layer = ApprovalLedger.sqlite(ledger) if isinstance(ledger, Path) else _served(ledger)
+            ran = _asked_of(office, past, data.draw(WAYS), data.draw(LOOPS), layer=layer)
+            assert not denied & ran.keys()
+            total += ran
+            denied |= _used_up(past)
+        reached["ran"] += bool(total)
+        reached["denied"] += bool(denied)
+
+        assert all(times == 1 for times in total.values())
+
+    law()
+    assert min(reached["ran"], reached["denied"]) >= 5, reached
+
+
+def _served(ledger: ApprovalLedger) -> Any:
+    return LayerOf.succeed(ApprovalLedger, ledger)
+
+
+def _more(data: st.DataObject, past: Past) -> list[Message]:
+    """One of its turns once more, and an answer to each of its requests."""
+    turns = [one for one in past.messages if one.role == "assistant"]
+    if not turns:
+        return []
+    turn = data.draw(st.sampled_from(turns))
+    yes = data.draw(st.sampled_from([True, True, False]))
+    return [turn, ToolMessage(tuple(ToolApprovalResponsePart(one, yes) for one in _asked(turn)))]
+
+
+def _used_up(past: Past) -> set[str]:
+    """The calls whose denial is used up when this history was heard: those that had no result yet."""
+    there = {part.approval_id for part in past.parts() if part.type == "tool-approval-request"}
+    results = {part.id for part in past.parts() if part.type == "tool-result"}
+    return {call for call in past.denied() - results if call in {past.call_of[one] for one in there}}

@@ -8,7 +8,7 @@ to tool and arguments by the SDK, and opens one call, once. Whoever cannot be as
 from __future__ import annotations
 
 import secrets
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import anyio
 from mcp.server.context import ServerRequestContext
@@ -19,10 +19,13 @@ from pydantic import ValidationError
 
 from fxai.mcp.server.result import text_of
 from fxai.tools.annotations import Title
-from fxai.tools.failure import Denied
+from fxai.tools.failure import ApprovalExpired, ApprovalUnavailable, Denied
 from fxai.tools.tool import Tool
 
-__all__ = ["Approvals"]
+__all__ = ["Approvals", "Refusal"]
+
+Refusal: TypeAlias = Denied | ApprovalExpired | ApprovalUnavailable
+"""Why a call is not run: somebody said no, nobody answered in time, or nobody could be asked."""
 
 _KEY: Final = "approval"
 _ANSWER: Final = "approve"
@@ -34,7 +37,7 @@ _FORM: Final[dict[str, Any]] = {
 }
 _NOBODY: Final = "it needs a person's approval, and this client offers no way to ask one (elicitation by a form)"
 _NO: Final = "it needs a person's approval, which was not given"
-_LATE: Final = "it needs a person's approval, and nobody answered in time"
+_LATE: Final = "it needs a person's approval, and nobody answered in time; nobody denied it either"
 
 
 @final
@@ -47,11 +50,11 @@ class Approvals:
 
     async def settle(
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: Tool[Any, Any, Any]
-    ) -> dict[str, Any] | Denied | None:
+    ) -> dict[str, Any] | Refusal | None:
         """None where the call is approved; else why it is not, or the answer by which the client is to ask."""
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if not _can_be_asked(ctx, is_modern=is_modern):
-            return Denied(tool.name, _NOBODY)
+            return ApprovalUnavailable(tool.name, _NOBODY)
         question = _question(tool, params)
         if not is_modern:
             return await self._wait(ctx, tool, question)
@@ -75,14 +78,14 @@ class Approvals:
 
     async def _wait(
         self, ctx: ServerRequestContext[Any, Any], tool: Tool[Any, Any, Any], question: str
-    ) -> Denied | None:
+    ) -> Refusal | None:
         answer: ElicitResult | None = None
         with anyio.move_on_after(self._seconds) as waited:
             try:
                 answer = await ctx.session.elicit_form(question, _FORM, related_request_id=ctx.request_id)
             except (MCPError, ValidationError):
-                return Denied(tool.name, _NOBODY)
-        return Denied(tool.name, _LATE) if waited.cancelled_caught else _verdict(tool, answer)
+                return ApprovalUnavailable(tool.name, _NOBODY)
+        return ApprovalExpired(tool.name, _LATE) if waited.cancelled_caught else _verdict(tool, answer)
 
 
 def _can_be_asked(ctx: ServerRequestContext[Any, Any], *, is_modern: bool) -> bool:

@@ -25,7 +25,7 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
 from fxai.effects.exit import Exit, Failed
 from fxai.effects.fiber import run_fiber
-from fxai.mcp.server.approval import Approvals
+from fxai.mcp.server.approval import Approvals, Refusal
 from fxai.mcp.server.offer import Offer
 from fxai.mcp.server.option import Defect, ToolServerSettings
 from fxai.mcp.server.result import failed, result_of, text_of
@@ -124,7 +124,7 @@ class Exchange:
             raise self._broken(tool, asks.cause)
         if asks.value:
             settled = await self._approvals.settle(ctx, params, tool.tool)
-            if isinstance(settled, Denied):
+            if isinstance(settled, Refusal):
                 return failed(encode_failure(settled), structured=not tool.gives_objects)
             if settled is not None:
                 return settled

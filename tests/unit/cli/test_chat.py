@@ -144,21 +144,25 @@ def test_a_call_runs_when_the_next_line_approves_it(chat: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "reason"),
-    [("/deny too dear\n", "too dear"), ("/deny\n", "the user said no"), ("", "nobody was there to approve it")],
+    ("line", "told"),
+    [
+        ("/deny too dear\n", {"type": "execution-denied", "reason": "too dear"}),
+        ("/deny\n", {"type": "execution-denied", "reason": "the user said no"}),
+        ("", {"type": "approval-unavailable", "name": "wipe", "reason": "nobody was there to approve it"}),
+    ],
 )
-def test_a_call_does_not_run_otherwise(chat: Run, line: str, reason: str) -> None:
-    """/deny tells the model why; where the lines end, nobody approved it."""
+def test_a_call_does_not_run_otherwise(chat: Run, line: str, told: dict[str, str]) -> None:
+    """/deny tells the model why; where the lines end, nobody was asked, which is no denial."""
     ended = chat("asks", "--json", piped=f"Wipe a\n{line}")
     (result,) = [each for each in objects(ended) if each["type"] == "tool-result"]
 
     assert result["is_failure"]
-    assert result["result"] == {"type": "execution-denied", "reason": reason}
+    assert result["result"] == told
 
 
 @pytest.mark.parametrize("line", ["y", "yes", "always", "", "/approved", "sure /approve"])
-def test_another_line_denies_and_is_said_next(chat: Run, line: str) -> None:
-    """Nothing but /approve approves: another line is what is said next, and the call was denied."""
+def test_another_line_approves_nothing_and_is_said_next(chat: Run, line: str) -> None:
+    """Nothing but /approve approves: another line is what is said next, and the call was not run."""
     ended = chat("asks", "--json", piped=f"Wipe a\n{line}\n")
     results = [each for each in objects(ended) if each["type"] == "tool-result"]
 
@@ -275,7 +279,7 @@ def test_a_run_remembers_too(fxai: Run, tmp_path: Path) -> None:
     assert told() == [["system", "user", "assistant", "user"]]
 
 
-def test_calls_that_were_left_open_count_as_denied(fxai: Run, chat: Run, tmp_path: Path) -> None:
+def test_calls_that_were_left_open_are_not_run(fxai: Run, chat: Run, tmp_path: Path) -> None:
     """A call that waited when the process ended is not run by the next one; the conversation goes on."""
     file = str(tmp_path / "notes.jsonl")
     fxai("run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:asks", "--memory", file, "Wipe a")
@@ -283,7 +287,7 @@ def test_calls_that_were_left_open_count_as_denied(fxai: Run, chat: Run, tmp_pat
     messages = objects(ended)[-1]["messages"]
 
     assert [each["role"] for each in messages] == ["user", "assistant", "tool", "user", "assistant"]
-    assert messages[2]["content"][0]["result"]["type"] == "execution-denied"
+    assert messages[2]["content"][0]["result"]["type"] == "approval-unavailable"
 
 
 def test_a_turn_that_fails_is_not_in_the_file(chat: Run, tmp_path: Path) -> None:
