@@ -171,8 +171,10 @@ class _Reading:
                 request.settled = True
 
     def _repeat(self, said: ToolApprovalResponsePart) -> None:
-        first = self._theirs.setdefault(said.approval_id, said)
-        if first is not said:
+        first = self._theirs.get(said.approval_id)
+        if first is None:
+            self._theirs[said.approval_id] = said
+        else:
             self._repeated[said.approval_id] = _stronger(self._repeated.get(said.approval_id, first), said)
 
     # -- all of it

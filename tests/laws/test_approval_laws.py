@@ -146,9 +146,12 @@ def _retyped(data: Any) -> st.SearchStrategy[Any]:
 
 
 def _swapped(value: Any) -> Any:
-    if value in (0, 1) and isinstance(value, int):
-        return int(value) if isinstance(value, bool) else bool(value)
-    return [_swapped(one) for one in cast("list[Any]", value)] if isinstance(value, list) else value
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, list):
+        items: Any = cast(Any, value)
+        return [_swapped(one) for one in items]
+    return bool(value) if isinstance(value, int) and 0 <= value <= 1 else value
 
 
 def _nearly(data: Any) -> st.SearchStrategy[Any]:
@@ -159,7 +162,7 @@ def _nearly(data: Any) -> st.SearchStrategy[Any]:
             lambda name: _nearly(members[name]).map(lambda value: {**members, name: value})
         )
     if isinstance(data, list) and data:
-        items: list[Any] = cast(Any, data)
+        items: Any = cast(Any, data)
         return st.integers(0, len(items) - 1).flatmap(
             lambda at: _nearly(items[at]).map(lambda value: [*items[:at], value, *items[at + 1 :]])
         )
@@ -285,10 +288,11 @@ class Past:
 
     def edit(self) -> None:
         """One message changed, as somebody may who holds it."""
-        at = self._draw(st.integers(0, len(self.messages) - 1))
-        parts: list[Any] = list(getattr(self.messages[at], "content", ()))
-        if self.messages[at].role in ("system", "user") or not parts:
+        at: int = self._draw(st.integers(0, len(self.messages) - 1))
+        message: Any = self.messages[at]
+        if message.role in ("system", "user"):
             return
+        parts: list[Any] = list(message.content)
         which = self._draw(st.integers(0, len(parts) - 1))
         part = parts[which]
         changes: dict[str, list[Any]] = {
@@ -300,7 +304,7 @@ class Past:
         change = self._draw(st.sampled_from(changes[part.type]))
         parts[which : which + 1] = [] if change is None else [msgspec.structs.replace(part, **change)]
         if parts:
-            self.messages[at] = msgspec.structs.replace(cast(Any, self.messages[at]), content=tuple(parts))
+            self.messages[at] = msgspec.structs.replace(message, content=tuple(parts))
         else:
             del self.messages[at]
 
@@ -322,7 +326,7 @@ def _asked_of(office: Office, past: Past, how: How, backend: Any, **options: Any
     return Counter(disks[one.disk] for one in office.ran[before:])
 
 
-WAYS = st.sampled_from([*HOW, "generate_text"])
+WAYS: st.SearchStrategy[How] = st.sampled_from(HOW)
 LOOPS = st.sampled_from(["asyncio", "asyncio", "asyncio", "trio"])
 
 

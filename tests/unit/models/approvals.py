@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import pytest
 from returns.result import Success
 
 from fxai.agents import Agent
 from fxai.effects import Cause, Exit, fx
+from fxai.effects.layer import LayerOf
 from fxai.effects.runtime import Backend
 from fxai.messages import Prompt
 from fxai.messages.errors import InvalidApprovalError
@@ -19,7 +22,7 @@ from fxai.models import ApprovalLedger, LanguageModel
 from fxai.testing import ScriptedModel, call
 from fxai.tools import Tool, Toolkit
 
-__all__ = ["HOW", "How", "Office", "Wipe", "answered", "changed", "problem_of"]
+__all__ = ["HOW", "How", "Office", "Wipe", "answered", "changed", "layer_of", "ledgers", "problem_of", "results_of"]
 
 How = Literal["generate_text", "generate_object", "stream_text", "execute", "stream"]
 HOW: tuple[How, ...] = ("generate_text", "generate_object", "stream_text", "execute", "stream")
@@ -122,3 +125,31 @@ def answered(history: Prompt, *, approve: bool = True) -> Prompt:
     return history.append(
         ToolMessage(tuple(one.approve() if approve else one.deny("not today") for one in history.pending))
     )
+
+
+def results_of(history: Prompt) -> list[list[Any]]:
+    """The results behind each turn of the model."""
+    turns: list[list[Any]] = []
+    for message in history:
+        if message.role == "assistant":
+            turns.append([])
+        elif message.role == "tool":
+            turns[-1] += [part.result for part in message.content if part.type == "tool-result"]
+    return turns
+
+
+def layer_of(ledger: ApprovalLedger) -> Any:
+    """The layer of a ledger that is there."""
+    return LayerOf.succeed(ApprovalLedger, ledger)
+
+
+def _in_process(_: Path) -> Callable[[], Any]:
+    return lambda: layer_of(ApprovalLedger.default())
+
+
+def _in_file(folder: Path) -> Callable[[], Any]:
+    return lambda: ApprovalLedger.sqlite(folder / "ledger.db")
+
+
+ledgers = pytest.mark.parametrize("ledger", [_in_process, _in_file], ids=["process", "sqlite"])
+"""A ledger of each kind: what is given a folder, and gives what makes its layer."""

@@ -1,0 +1,279 @@
+"""Approved calls that were stopped, and calls that nobody answered: what is told, and what never runs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from returns.result import Success
+
+from fxai.effects import fx
+from fxai.effects.runtime import Backend
+from fxai.messages import Prompt
+from fxai.messages.message import ToolMessage
+from fxai.models import ApprovalKey, ApprovalLedger, LanguageModel
+from fxai.models.chat import Chat
+from fxai.models.chat_store import ChatStore
+from fxai.testing import ScriptedModel, TestClock, call, text
+from fxai.tools import ApprovalExpired, ApprovalUnavailable, Denied, InDoubt, Tool
+from tests.unit.models.approvals import Office, Wipe, answered, ledgers, problem_of, results_of
+
+SECRET = "a secret that is long enough"
+
+
+def _dust(_: object) -> Success[str]:
+    return Success("dust")
+
+
+@ledgers
+def test_a_run_that_was_cut_off_is_in_doubt(ledger: Any, tmp_path: Path, backend: Backend) -> None:
+    """Its approval does not run the call again; denied then, the model reads of the doubt and of no denial."""
+    clock, wipe = TestClock(), cast(Any, Tool.make("wipe", parameters=Wipe, success=str, needs_approval=True))
+    office, layer = Office(wipe), ledger(tmp_path)
+    history = office.asked()
+    began: list[Any] = []
+
+    def hang(params: Wipe) -> Any:
+        began.append(params)
+        return fx.never()
+
+    asked: Any = LanguageModel.generate_text(answered(history), toolkit=office.kit).provide(wipe.handler(hang))
+    model = ScriptedModel.make([])
+    cut: Any = asked.provide(office.look.handler(_dust)).provide(model.layer)
+    timed = fx.all_(cut.timeout(5).exit(), clock.advance(6)).provide(layer())
+    fx.run(timed.provide(clock.layer), backend=backend)
+    again = office.exit("execute", answered(history), [], backend, layer=layer())
+    denied = office.exit("execute", answered(history, approve=False), [text("Ok.")], backend, layer=layer())
+    (result,) = denied.value.steps[0].results
+
+    assert (began, office.ran) == ([Wipe("a")], [])
+    assert problem_of(again) == "in-doubt"
+    assert "whether it was run to its end is not known" in str(again.cause.failures[0])
+    assert isinstance(result.result, InDoubt)
+    assert result.encoded_result["type"] == "execution-in-doubt"
+    assert "not today" in result.encoded_result["reason"]
+
+
+@ledgers
+@pytest.mark.parametrize("late", ["expire", "abandon"])
+def test_what_ran_is_not_told_as_unanswered(ledger: Any, late: str, tmp_path: Path, backend: Backend) -> None:
+    """An approval that let its call run, then said to be expired: the model reads that the call may have been run."""
+    office, layer = Office(), ledger(tmp_path)
+    history = office.asked()
+    office.exit("execute", answered(history), [text("Ok.")], backend, layer=layer())
+    (one,) = history.pending
+    closed = history.append(ToolMessage.make(getattr(one, late)()))
+    (result,) = office.exit("generate_text", closed, [text("Ok.")], backend, layer=layer()).value.tool_results
+
+    assert isinstance(result.result, InDoubt)
+
+
+PROGRAM = """
+import os, sys
+from returns.result import Success
+from fxai.effects import fx
+from fxai.messages import Prompt
+from fxai.messages.message import ToolMessage
+from fxai.models import ApprovalKey, ApprovalLedger, Chat
+from fxai.models.chat_store import ChatStore
+from fxai.testing import text
+from tests.unit.models.approvals import Office, answered
+how, folder = sys.argv[1:]
+office = Office()
+office.ran = type("Crash", (list,), {"append": lambda self, params: os._exit(3)})() if "crash" in how else office.ran
+key = ApprovalKey.layer("a secret that is long enough")
+if "chat" in how:
+    def talk():
+        chat = yield from Chat
+        waiting = yield from chat.pending
+        answer = ToolMessage.make(*[one.approve() for one in waiting])
+        yield from chat.generate_text(answer, toolkit=office.kit)
+    program = fx.gen(talk)().provide(Chat.stored("c")).provide(ChatStore.files(folder)).provide(office.handlers)
+    from fxai.testing import ScriptedModel
+    print(fx.run_exit(program.provide(ScriptedModel.make([text("Ok.")]).layer).provide(key)))
+else:
+    with open(os.path.join(folder, "history.json")) as file:
+        history = answered(Prompt.from_json(file.read()).unwrap(), approve="deny" not in how)
+    layer = ApprovalLedger.sqlite(os.path.join(folder, "ledger.db"))
+    ended = office.exit("execute", history, [text("Ok.")], layer=key | layer)
+    cause = getattr(ended, "cause", None)
+    print(cause.failures[0] if cause else ended.value.history.to_json(), office.ran)
+"""
+
+
+def _process_of(how: str, folder: Path) -> tuple[int, str]:
+    root = Path(__file__).parents[3]
+    env = {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, how, str(folder)], env=env, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_a_crash_leaves_a_call_in_doubt(tmp_path: Path) -> None:
+    """The process ends in the middle of an approved call: the next one says so, and runs it under no answer."""
+    history = Office().asked(layer=ApprovalKey.layer(SECRET))
+    (tmp_path / "history.json").write_text(history.to_json())
+    crashed, again, denied = (_process_of(how, tmp_path) for how in ("crash", "again", "deny"))
+
+    assert crashed[0] == 3, crashed
+    assert again[0] == denied[0] == 0, (again, denied)
+    assert "whether it was run to its end is not known" in again[1]
+    assert again[1].endswith("[]\n")
+    assert "execution-in-doubt" in denied[1]
+
+
+def test_processes_share_what_was_denied(tmp_path: Path) -> None:
+    """A denial in one process holds in the next one, by the ledger in a file."""
+    history = Office().asked(layer=ApprovalKey.layer(SECRET))
+    (tmp_path / "history.json").write_text(history.to_json())
+    denied, approved = (_process_of(how, tmp_path) for how in ("deny", "approve"))
+
+    assert "execution-denied" in denied[1]
+    assert "it was denied before" in approved[1]
+    assert approved[1].endswith("[]\n")
+
+
+# -- in chats
+
+
+STORES: dict[str, Callable[[Path], Any]] = {
+    "memory": lambda _: ChatStore.in_memory(),
+    "files": lambda folder: ChatStore.files(folder / "chats"),
+    "sqlite": lambda folder: ChatStore.sqlite(folder / "chats.db"),
+}
+
+
+def _talk(office: Office, talk: Any, layer: Any, says: Any, backend: Backend) -> Any:
+    program: Any = fx.gen(talk)().provide(layer).provide(office.handlers)
+    return fx.run(program.provide(ScriptedModel.make(says).layer).provide(ApprovalLedger.in_process()), backend=backend)
+
+
+@pytest.mark.parametrize("store", [None, *STORES])
+@pytest.mark.parametrize("how", ["generate_text", "stream_text"])
+def test_a_chat_runs_a_call_once(store: str | None, how: str, tmp_path: Path, backend: Backend) -> None:
+    """A prompt of a yes, the same turn and another yes: the call runs once, and is told once behind each copy."""
+    office = Office()
+    layer: Any = Chat.layer() if store is None else Chat.stored("c").provide(STORES[store](tmp_path))
+
+    def said(chat: Chat, prompt: Any) -> Any:
+        parts = chat.stream_text(prompt, toolkit=office.kit).collect()
+        return parts if how == "stream_text" else chat.generate_text(prompt, toolkit=office.kit)
+
+    def talk() -> Any:
+        chat = yield from Chat
+        yield from said(chat, "Clean up.")
+        history = yield from chat.history
+        turn, yes = history[1], ToolMessage.make(history.pending[0].approve())
+        yield from said(chat, Prompt((yes, turn, yes)))
+        yield from said(chat, Prompt((turn, yes))).exit()
+        return (yield from chat.history)
+
+    says = [[call("wipe", {"disk": "a"}, id="c1")], text("Done."), text("Not again.")]
+    history: Prompt = _talk(office, talk, layer, says, backend)
+
+    assert office.ran == [Wipe("a")]
+    assert results_of(history)[:2] == [["gone"], ["gone"]]
+
+
+@pytest.mark.parametrize("store", STORES)
+def test_a_chat_knows_what_runs(store: str, tmp_path: Path, backend: Backend) -> None:
+    """While an approved call runs, the store holds it as in doubt; afterwards its result."""
+    wipe: Any = Tool.make("wipe", parameters=Wipe, success=str, needs_approval=True)
+    office, seen = Office(wipe), list[Any]()
+    stored: Any = STORES[store](tmp_path)
+
+    def look(_: Wipe) -> Any:
+        kept = yield from (yield from ChatStore).load("c")
+        seen.append(results_of(cast(Prompt, kept))[0][0]["type"])
+        return "gone"
+
+    def talk() -> Any:
+        chat = yield from Chat
+        yield from chat.generate_text("Clean up.", toolkit=office.kit)
+        (one,) = yield from chat.pending
+        yield from chat.generate_text(ToolMessage.make(one.approve()), toolkit=office.kit)
+        return (yield from chat.history)
+
+    says = [[call("wipe", {"disk": "a"}, id="c1")], text("Done.")]
+    handled: Any = fx.gen(talk)().provide(Chat.stored("c")).provide(wipe.handler(fx.gen(look)))
+    program: Any = handled.provide(office.look.handler(_dust)).provide(stored)
+    history: Prompt = fx.run(program.provide(ScriptedModel.make(says).layer), backend=backend)
+
+    assert seen == ["execution-in-doubt"]
+    assert results_of(history)[0] == ["gone"]
+
+
+def test_a_chat_after_a_crash_does_not_run_it_again(tmp_path: Path) -> None:
+    """Even without a ledger in a file: the stored history says that the call is in doubt, and nothing waits."""
+    office = Office()
+
+    def talk() -> Any:
+        chat = yield from Chat
+        yield from chat.generate_text("Clean up.", toolkit=office.kit)
+
+    says = [[call("wipe", {"disk": "a"}, id="c1")]]
+    layer: Any = Chat.stored("c").provide(ChatStore.files(tmp_path))
+    program: Any = fx.gen(talk)().provide(layer).provide(office.handlers).provide(ApprovalKey.layer(SECRET))
+    fx.run(program.provide(ScriptedModel.make(says).layer))
+    crashed, _ = _process_of("chat crash", tmp_path)
+
+    def read() -> Any:
+        return (yield from (yield from ChatStore).load("c"))
+
+    stored: Any = fx.gen(read)().provide(ChatStore.files(tmp_path))
+    history: Prompt = fx.run(stored)
+
+    assert crashed == 3
+    assert results_of(history)[0][0]["type"] == "execution-in-doubt"
+    assert history.pending == ()
+
+
+# -- denied, expired, nobody
+
+
+def test_the_model_is_told_why_a_call_was_not_run(backend: Backend) -> None:
+    """A denial, a time that was over and nobody to be asked are told apart, by type and in words."""
+    office = Office()
+    history = office.asked()
+    (one,) = history.pending
+    told: list[tuple[Any, str, str]] = []
+    for answer in (one.deny(), one.expire(), one.abandon()):
+        said = Prompt.from_json(history.append(ToolMessage.make(answer)).to_json()).unwrap()
+        (result,) = office.exit("generate_text", said, [text("Ok.")], backend).value.tool_results
+        told.append((result.result.__class__, result.encoded_result["type"], result.encoded_result["reason"]))
+
+    assert office.ran == []
+    assert told == [
+        (Denied, "execution-denied", "the user denied it, and gave no reason"),
+        (ApprovalExpired, "approval-expired", "nobody answered in time whether it may run, and nobody denied it"),
+        (
+            ApprovalUnavailable,
+            "approval-unavailable",
+            "nobody could be asked whether it may run, and nobody denied it",
+        ),
+    ]
+    assert str(told[0][0]("wipe", "no")) == "the tool 'wipe' was not run: no"
+    assert str(InDoubt("wipe", "it was cut off")) == "whether the tool 'wipe' was run is not known: it was cut off"
+
+
+def test_a_denial_wins_over_no_answer_and_that_over_a_yes(backend: Backend) -> None:
+    """In whichever order they are said."""
+    office = Office()
+    history = office.asked()
+    (one,) = history.pending
+    for answers, kind in (
+        ((one.expire(), one.deny("no")), "execution-denied"),
+        ((one.deny("no"), one.expire()), "execution-denied"),
+        ((one.approve(), one.abandon()), "approval-unavailable"),
+        ((one.expire(), one.approve()), "approval-expired"),
+    ):
+        said = history.append(ToolMessage.make(*answers))
+        (result,) = office.exit("generate_text", said, [text("Ok.")], backend).value.tool_results
+        assert result.encoded_result["type"] == kind
+    assert office.ran == []
