@@ -2,8 +2,8 @@
 
 What a turn says and what is answered are kept together, when the turn has succeeded. A turn that fails leaves the
 history as it was before, so that it can be tried again; only the results of calls that it approved stay, because they
-have been run. Before such calls run, the history is kept with them in doubt: whatever stops the process then, nothing is
-run again unasked.
+have been run. Before such calls run, the history is kept with them in doubt: whatever stops the process then, nothing
+is run again unasked.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text

@@ -91,12 +91,12 @@ def test_a_client_that_cannot_ask_is_refused(backend: str, era: Era) -> None:
     result = used(erase, _call, backend, era)
 
     assert (ran, result.is_error) == ([], True)
-    assert result.structured_content["type"] == "execution-denied"
+    assert result.structured_content["type"] == "approval-unavailable"
     assert "elicitation" in result.content[0].text
 
 
-def test_nobody_who_answers_is_a_no(backend: str) -> None:
-    """After `approval_timeout` seconds without an answer the call is refused."""
+def test_nobody_who_answers_is_no_denial(backend: str) -> None:
+    """After `approval_timeout` seconds without an answer the call is refused, and the result says that time ran out."""
     import anyio
 
     async def silent(_: Any, __: Any) -> ElicitResult:
@@ -106,6 +106,7 @@ def test_nobody_who_answers_is_a_no(backend: str) -> None:
     result = used(erase, _call, backend, "legacy", {"elicitation_callback": silent}, approval_timeout=0.05)
 
     assert (ran, result.is_error) == ([], True)
+    assert result.structured_content["type"] == "approval-expired"
     assert "in time" in result.content[0].text
 
 
