@@ -54,5 +54,5 @@ def test_what_goes_in_comes_out(url: str, way: str, backend: str) -> None:
     assert "no-such-city" in wrong.result.said
     assert (counted[-1].preliminary, denied.is_failure) == (False, True)
     assert "approval" in denied.encoded_json.decode()
-    assert "execution-denied" in denied.result.said
+    assert "approval-unavailable" in denied.result.said
     assert "elicitation" in denied.result.said
