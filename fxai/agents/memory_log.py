@@ -223,7 +223,7 @@ class MemoryLog:
         if not head.startswith(_HEAD):
             raise OSError("the file is no memory of this version of fxai; give another path, or move it away")
         if len(head) < len(_head(0)) or head[-1:] != b"\n":
-            raise OSError(f"line 1 of {self._path} is damaged; put the file back from a copy, or {_ACCEPT}")
+            raise OSError(f"line 1 of {self._path} is damaged; put the file back from a copy, or, {_ACCEPT}")
         return len(head), self._acknowledged(head)
 
     def _acknowledged(self, head: bytes) -> int | None:

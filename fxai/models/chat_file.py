@@ -41,7 +41,10 @@ __all__ = ["Files", "Sqlite", "file_name"]
 
 _A = TypeVar("_A")
 _REMEDY: Final = "put it back from a copy, or move it away to begin anew"
-_TABLE: Final = "CREATE TABLE IF NOT EXISTS chat (id TEXT PRIMARY KEY, history TEXT, expires REAL) STRICT"
+_TABLES: Final = (
+    "CREATE TABLE IF NOT EXISTS chat (id TEXT PRIMARY KEY, history TEXT, expires REAL) STRICT",
+    "CREATE TABLE IF NOT EXISTS chat_id (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID",  # by which a lost row is noticed
+)
 _FIRST_PAUSE, _LAST_PAUSE = 0.005, 0.1  # seconds between two looks at a lock
 
 
@@ -106,36 +109,47 @@ class Sqlite(ChatStore):
 
     @override
     def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
-        def loaded(now: float) -> Prompt | None:
-            rows = self._done("SELECT history, expires FROM chat WHERE id = ?", (chat_id,))
-            if not rows or _is_over(rows[0][1], now):
-                return None
-            return _history(_unsealed(rows[0][0]))
+        return _timed(chat_id, "load", lambda now: self._loaded(chat_id, now))
 
-        return _timed(chat_id, "load", loaded)
+    def _loaded(self, chat_id: str, now: float) -> Prompt | None:
+        rows = self._done(("SELECT history, expires FROM chat WHERE id = ?", (chat_id,)))
+        if rows:
+            row = _row(*rows[0])
+            return None if _is_over(row.expires, now) else _history(bytes(row.history))
+        if self._done(("SELECT id FROM chat_id WHERE id = ?", (chat_id,))):
+            said = f"its row is missing in {self._path}; put the database back from a copy, or delete the chat"
+            raise OSError(f"{said} to begin anew")
+        return None
 
     @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
         statement = "INSERT INTO chat VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET history = ?2, expires = ?3"
 
         def saved(_: float) -> None:
-            kept = sealed(msgspec.json.encode({"history": msgspec.Raw(history.to_json().encode())}))
-            self._done(statement, (chat_id, kept.decode(), expires))
+            row = _Row(expires, msgspec.Raw(history.to_json().encode()))
+            values = (chat_id, sealed(msgspec.json.encode(row)).decode(), expires)
+            self._done(("INSERT OR IGNORE INTO chat_id VALUES (?)", (chat_id,)), (statement, values))
 
         return _timed(chat_id, "save", saved)
 
     @override
     def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
+        tables = ("chat", "chat_id")
+
         def deleted(_: float) -> None:
-            self._done("DELETE FROM chat WHERE id = ?", (chat_id,))
+            self._done(*[(f"DELETE FROM {table} WHERE id = ?", (chat_id,)) for table in tables])
 
         return _timed(chat_id, "delete", deleted)
 
-    def _done(self, statement: str, values: tuple[Any, ...]) -> list[Any]:
-        from fxai.storage.database import connected  # only where it is asked for
+    def _done(self, *statements: tuple[str, tuple[Any, ...]]) -> list[Any]:
+        """What the last of these statements gives, which are one transaction."""
+        from fxai.storage.database import connected, writing  # only where it is asked for
 
-        with connected(self._path, _TABLE) as database:
-            return database.execute(statement, values).fetchall()
+        with connected(self._path, *_TABLES) as database:
+            if len(statements) == 1:
+                return database.execute(*statements[0]).fetchall()
+            with writing(database):
+                return [database.execute(*one).fetchall() for one in statements][-1]
 
 
 # -- files
@@ -165,24 +179,25 @@ def _history(text: str | bytes) -> Prompt:
     raise OSError(f"what is kept is no history: {read.failure()}; {_REMEDY}")
 
 
-class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What a row holds; earlier versions wrote the history alone."""
 
+    expires: float | None
     history: msgspec.Raw
-    digest: str
+    digest: str | None = None
 
 
-def _unsealed(text: object) -> bytes:
+def _row(text: object, expires: float | None) -> _Row:
     kept = str(text).encode()
     if not kept.startswith(b"{"):
-        return kept
+        return _Row(expires, msgspec.Raw(kept))
     try:
         row = msgspec.json.decode(kept, type=_Row)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise OSError(f"the row holds no chat: {error}; {_REMEDY}") from error
-    if not is_intact(kept):
+    if not is_intact(kept) or row.expires != expires:
         raise OSError(f"the row is damaged: what stands in it is not what was written; {_REMEDY}")
-    return bytes(row.history)
+    return row
 
 
 def _is_over(expires: float | None, now: float) -> bool:

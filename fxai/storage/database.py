@@ -55,7 +55,7 @@ def connected(path: Path, *tables: str) -> Generator[Connection]:
         with closing(sqlite3.connect(path, timeout=_WAIT, isolation_level=None)) as database:
             _prepare(database, tables)
             yield database
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the words of an error may be damaged too
         raise OSError(f"{error}; see that {path} is a SQLite database that nobody else holds") from error
 
 

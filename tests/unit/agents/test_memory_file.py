@@ -75,11 +75,12 @@ def test_reading_leaves_nothing_behind(tmp_path: Path) -> None:
 # -- a process that ended while it wrote
 
 
-def test_a_line_cut_anywhere_was_never_acknowledged(path: Path) -> None:
-    """Wherever its last line ends, the others are read; the next commit stands in its place."""
+def test_a_last_line_cut_anywhere_is_left_out(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Wherever it ends, the others are read, and that is told; the next commit stands in its place."""
     whole = path.read_bytes()
     begin = whole.rindex(b"\n", 0, len(whole) - 1) + 1
     seen: list[bool] = []
+    told: list[bool] = []
     for cut in [
         *range(begin, begin + 12),
         *range(begin + 12, len(whole) - 4, 13),
@@ -89,9 +90,12 @@ def test_a_line_cut_anywhere_was_never_acknowledged(path: Path) -> None:
         before = _turns(path)
         fx.run(Memory.file(path).commit(ONE))
         seen.append(before == (ONE, TWO) and _turns(path) == (ONE, TWO, ONE))
+        told.append(caplog.messages[0].startswith(f"the last commit of {path} is cut off and left out; put the file"))
+        caplog.clear()
 
     assert len(seen) > 20
     assert all(seen)
+    assert all(told)
 
 
 def test_a_line_that_lacks_only_its_end_counts(path: Path) -> None:
@@ -157,6 +161,158 @@ def test_short_writes_are_finished(path: Path, monkeypatch: pytest.MonkeyPatch) 
         fx.run(Memory.file(path).commit(ONE))
 
     assert _turns(path) == (ONE, TWO, THREE, ONE)
+
+
+@pytest.mark.parametrize("size", [1, 8, 9, 30, 60])
+def test_a_line_that_was_never_acknowledged_goes_without_a_word(
+    size: int, path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What a process wrote that was killed before it could say that it is kept; zeros may stand behind it."""
+    whole = path.read_bytes()
+    line = whole.splitlines(keepends=True)[-1]
+    for more in (line[:size], line[:size] + bytes(50)):
+        path.write_bytes(whole + more)
+        before = _turns(path)
+        fx.run(Memory.file(path).commit(ONE))
+
+        assert (before, _turns(path)) == ((ONE, TWO, THREE), (ONE, TWO, THREE, ONE))
+
+    assert caplog.messages == []
+    assert not path.with_name("memory.jsonl.torn").exists()
+
+
+def test_a_line_that_was_kept_before_its_process_could_say_so_counts(path: Path) -> None:
+    """The number in the first line is written behind it: a smaller one does no harm."""
+    before = path.read_bytes()[:100]
+    fx.run(commit_all(Memory.file(path), [ONE, TWO]))
+    path.write_bytes(before + path.read_bytes()[100:])
+
+    assert before.count(b"000000000003") == 1
+    assert _turns(path) == (ONE, TWO, THREE, ONE, TWO)
+
+
+def test_what_is_left_of_a_commit_is_put_beside(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It was acknowledged: a person may want to look at it. Clearing the memory removes it too."""
+    path.write_bytes(path.read_bytes()[:-20])
+    fx.run(Memory.file(path).commit(ONE))
+    torn = path.with_name("memory.jsonl.torn")
+    rest, mode = torn.read_bytes(), stat.S_IMODE(torn.stat().st_mode)
+    fx.run(Memory.file(path).clear())
+
+    assert rest.startswith(b'{"turn":3,"part":0,"newest":3,"messages":[')
+    assert (mode, torn.exists(), path.exists()) == (0o600, False, False)
+    assert caplog.messages[-1].endswith(f"stands in {torn} now")
+
+
+@pytest.mark.parametrize("how", ["cut", "zeroed"])
+def test_an_end_with_several_commits_that_is_gone_is_a_failure(how: str, path: Path) -> None:
+    """It says how many, and what to do; what it says helps."""
+    whole = path.read_bytes()
+    end = whole.index(b"\n", len(whole.splitlines()[0]) + 5) + 30  # in the second turn
+    path.write_bytes(whole[:end] + (b"" if how == "cut" else bytes(len(whole) - end)))
+    memory = Memory.file(path)
+    failures = [_refused(one) for one in (memory.load(), memory.turns(), memory.commit(ONE))]
+    text = path.read_bytes()
+    first = text.index(b"\n") + 1
+    path.write_bytes(HEAD + text[first:])
+    fx.run(memory.commit(THREE))
+
+    assert all("of its 3 commits the last 2 are missing; put the file back" in one.description for one in failures)
+    assert all('make its first line {"format":"fxai memory","version":1}' in one.description for one in failures)
+    assert fx.run(memory.turns()) == (ONE, THREE)
+
+
+def test_lines_that_were_taken_out_are_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In the middle and at the beginning."""
+    fx.run(commit_all(Memory.file(path), [ONE, TWO]))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], *lines[2:4], lines[5]]))
+    turns = _turns(path)
+
+    assert turns == (TWO, THREE, TWO)
+    assert caplog.messages == [
+        f"1 commits that stood behind line 3 of {path} are missing",
+        f"1 commits that stood behind line 1 of {path} are missing",
+    ]
+
+
+def test_a_number_of_commits_that_is_damaged_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The turns are read; the next commit writes it anew."""
+    path.write_bytes(path.read_bytes().replace(b"000000000003", b"000000000002", 1))
+    turns = _turns(path)
+    told = list(caplog.messages)
+    fx.run(Memory.file(path).commit(ONE))
+    caplog.clear()
+
+    assert turns == (ONE, TWO, THREE)
+    assert told == [f"line 1 of {path} is damaged, so it is not known whether the newest commits are missing"]
+    assert (_turns(path), caplog.messages) == ((ONE, TWO, THREE, ONE), [])
+
+
+def test_a_first_line_that_is_damaged_is_a_failure(path: Path) -> None:
+    """It says what to put in its place, and that helps."""
+    text = path.read_bytes()
+    path.write_bytes(text[:60] + text[70:])
+    failure = _refused(Memory.file(path).load())
+    path.write_bytes(HEAD + text[text.index(b"\n") + 1 :])
+
+    assert failure.description.startswith(f"line 1 of {path} is damaged; put the file back from a copy, or, to go on")
+    assert _turns(path) == (ONE, TWO, THREE)
+
+
+def test_a_commit_that_is_kept_never_fails_for_an_older_line(path: Path) -> None:
+    """Whoever would try it again would have it twice."""
+    _damaged(path, 2, b"rubbish\n")
+    fx.run(Memory.file(path, keep=2).commit(ONE))
+
+    assert fx.run(Memory.file(path, keep=2).turns()) == (THREE, ONE)
+
+
+# -- files of earlier versions
+
+
+def _earlier(path: Path) -> bytes:
+    """The same file as the first version wrote it: without numbers and digests."""
+    _, *lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+    for line in lines:
+        del line["commit"], line["digest"]
+    return HEAD + b"".join(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+
+
+def test_a_file_of_the_first_version_is_read_on(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The first commit writes it as it is written today, whole or not at all."""
+    fx.run(commit_all(Memory.file(path), [asked("a"), ONE, approved()]))
+    whole = _turns(path)
+    path.write_bytes(_earlier(path))
+    before = _turns(path)
+    fx.run(Memory.file(path).commit(TWO))
+    first, *lines = [json.loads(line) for line in path.read_bytes().splitlines()]
+
+    assert (before, _turns(path)) == (whole, (*whole, TWO))
+    assert (first["version"], first["commits"]) == (2, "000000000007")
+    assert [one["commit"] for one in lines] == [1, 2, 3, 4, 5, 6, 7]
+    assert caplog.messages == []
+
+
+def test_a_cut_line_of_the_first_version_is_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody knows whether it was acknowledged: what is left of it is put beside."""
+    path.write_bytes(_earlier(path)[:-9])
+    before = _turns(path)
+    fx.run(Memory.file(path).commit(ONE))
+
+    assert (before, _turns(path)) == ((ONE, TWO), (ONE, TWO, ONE))
+    assert "is cut off and left out" in caplog.text
+    assert path.with_name("memory.jsonl.torn").read_bytes().startswith(b'{"turn":3')
+
+
+def test_a_damaged_line_of_the_first_version_stays_as_it_is(path: Path) -> None:
+    """It is named to whoever needs it, before and after the file is written anew."""
+    path.write_bytes(_earlier(path))
+    _damaged(path, 3, b"rubbish\n")
+    fx.run(Memory.file(path).commit(ONE))
+
+    assert "line 3 of" in _refused(Memory.file(path).turns()).description
+    assert fx.run(Memory.file(path, Window.turns(2)).load()) == THREE + ONE
 
 
 # -- a file that is damaged

@@ -98,6 +98,76 @@ def test_a_damaged_row_is_named(path: Path) -> None:
     assert fx.run(Memory.sqlite(path, Window.turns(1)).load()) == THREE
 
 
+def test_a_row_that_was_changed_is_named(path: Path) -> None:
+    """By its digest: what was said is not read as something else."""
+    _done(path, "UPDATE memory_turn SET messages = replace(messages, 'three', 'seven')")
+    failure = _refused(Memory.sqlite(path).load())
+
+    assert "turn 3 is damaged: it was changed; take its rows out" in failure.description
+
+
+def test_newest_turns_that_are_missing_are_a_failure(path: Path) -> None:
+    """It says which, and what to do, for whoever reads and for whoever writes; what it says helps."""
+    _done(path, "DELETE FROM memory_turn WHERE number > 1")
+    memory = Memory.sqlite(path)
+    failures = [_refused(one) for one in (memory.load(), memory.turns(), memory.commit(ONE))]
+    _done(path, failures[0].description.partition(" run ")[2])
+    fx.run(memory.commit(THREE))
+
+    assert all("turns 2 to 3 are missing; put it back from a copy" in one.description for one in failures)
+    assert fx.run(memory.turns()) == (ONE, THREE)
+
+
+def test_all_turns_that_are_missing_are_a_failure(path: Path) -> None:
+    """And so is the row that says how many there are; a memory that was cleared is empty."""
+    _done(path, "DELETE FROM memory_turn")
+    gone = _refused(Memory.sqlite(path).load())
+    fx.run(Memory.sqlite(path).clear())
+    cleared = _turns(path)
+    fx.run(Memory.sqlite(path).commit(ONE))
+    _done(path, "DELETE FROM memory_head")
+
+    assert "turns 1 to 3 are missing" in gone.description
+    assert cleared == ()
+    assert "the row that says how many there are is missing" in _refused(Memory.sqlite(path).load()).description
+
+
+def test_turns_that_were_taken_out_are_told(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """In the middle and at the beginning; those that `keep` drops are not missed."""
+    fx.run(commit_all(Memory.sqlite(path), [ONE, TWO]))
+    _done(path, "DELETE FROM memory_turn WHERE number IN (1, 3, 4)")
+    turns = _turns(path)
+    told = list(caplog.messages)
+    caplog.clear()
+    fx.run(Memory.sqlite(path, keep=1).commit(ONE))
+
+    assert turns == (TWO, TWO)
+    assert [one.partition(" of the memory")[0] for one in told] == ["turns 3 to 4", "turns 1 to 1"]
+    assert (_turns(path), caplog.messages) == ((ONE,), [])
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_a_part_that_is_missing_is_noticed(part: int, path: Path) -> None:
+    """The first, one in the middle, or the last: a turn is not given as if it were whole."""
+    both = asked("a") + Prompt(asked("b", "c2", "a2").messages[1:])
+    fx.run(commit_all(Memory.sqlite(path), [both, approved("c2", "a2"), approved()]))
+    _done(path, f"DELETE FROM memory_turn WHERE number = 4 AND part = {part}")
+
+    assert "turn 4 is damaged: a part of it is missing" in _refused(Memory.sqlite(path).load()).description
+
+
+def test_rows_of_an_earlier_version_are_read_on(path: Path) -> None:
+    """They hold the messages alone, and nothing says how many there are."""
+    fx.run(commit_all(Memory.sqlite(path), [asked("a"), ONE]))
+    _done(path, "UPDATE memory_turn SET messages = json_extract(messages, '$.messages')")
+    _done(path, "DROP TABLE memory_head")
+    before = _turns(path)
+    fx.run(commit_all(Memory.sqlite(path), [approved(), TWO]))
+
+    assert before == (ONE, TWO, THREE, asked("a"), ONE)
+    assert _turns(path) == (ONE, TWO, THREE, asked("a") + approved(), ONE, TWO)
+
+
 def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     """It says so, and what to look at."""
     path = tmp_path / "diary.txt"

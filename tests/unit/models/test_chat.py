@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +15,7 @@ from returns.result import Failure, Result
 
 from fxai.agents import Agent
 from fxai.effects import Effect, EffectOf, Layer, fx
+from fxai.effects.effect import Gen
 from fxai.effects.runtime import Backend
 from fxai.messages import AiError, Prompt
 from fxai.messages.content import FilePart, ReasoningPart, TextPart
@@ -494,6 +498,101 @@ def test_what_is_no_history_is_a_typed_failure(kind: str, garbage: str, tmp_path
     assert failure.doing == "load"
     assert str(failure).startswith("the chat 'a' could not be loaded: ")
     assert path.read_text() == kept
+
+
+@fx.gen
+def _kept_history() -> Gen[Prompt | None, ChatStoreError, ChatStore]:
+    store = yield from ChatStore
+    return (yield from store.load("a"))
+
+
+def _load_refused(store: Any) -> ChatStoreError:
+    failure: ChatStoreError = fx.run_result(_kept_history().provide(store)).failure()
+    assert failure.doing == "load"
+    return failure
+
+
+def _in_chats(folder: Path, statement: str) -> None:
+    with closing(sqlite3.connect(folder / "deep" / "chats.db", isolation_level=None)) as database:
+        database.execute(statement)
+
+
+def test_a_file_that_was_changed_or_is_of_another_chat_is_refused(tmp_path: Path) -> None:
+    """What was said is not read as something else, and not as if somebody else had said it."""
+    store = ChatStore.files(tmp_path)
+    for chat_id in "ab":
+        _run(_told(chat_id, "one"), [text("1")], "asyncio", store)
+    (first,), (second,) = tmp_path.glob("a-*.json"), tmp_path.glob("b-*.json")
+    whole = first.read_bytes()
+    first.write_bytes(whole.replace(b'"one"', b'"two"'))
+    changed = _load_refused(store)
+    first.write_bytes(second.read_bytes())
+    other = _load_refused(store)
+
+    assert changed.description.startswith(f"{first} is damaged: what stands in it is not what was written; put it back")
+    assert other.description.startswith(f"{first} holds another chat, 'b'; put it back from a copy, or move it away")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("UPDATE chat SET history = replace(history, 'one', 'two')", "the row is damaged: what stands in it is not"),
+        ("UPDATE chat SET expires = 7", "the row is damaged: what stands in it is not"),
+        ("UPDATE chat SET history = '{\"history\": 7'", "the row holds no chat"),
+        ("DELETE FROM chat", "its row is missing in "),
+    ],
+)
+def test_a_row_that_was_changed_or_lost_is_refused(statement: str, said: str, tmp_path: Path) -> None:
+    """What is forgotten on purpose is forgotten without a word."""
+    store = ChatStore.sqlite(tmp_path / "deep" / "chats.db")
+    _run(_told("a", "one"), [text("1")], "asyncio", store)
+    _in_chats(tmp_path, statement)
+    failure = _load_refused(store)
+
+    @fx.gen
+    def begun_anew() -> Gen[Any, ChatStoreError, ChatStore]:
+        kept = yield from ChatStore
+        yield from kept.delete("a")
+        return (yield from kept.load("a"))
+
+    assert failure.description.startswith(said)
+    assert fx.run(begun_anew().provide(store)) is None
+
+
+def test_chats_of_an_earlier_version_are_read_on(tmp_path: Path) -> None:
+    """Their files have no digest, and their rows hold the history alone."""
+    stores = [ChatStore.files(tmp_path / "chats"), ChatStore.sqlite(tmp_path / "deep" / "chats.db")]
+    for store in stores:
+        _run(_told("a", "one"), [text("1")], "asyncio", store)
+    (file,) = (tmp_path / "chats").glob("*.json")
+    file.write_bytes(re.sub(rb',"digest":"[0-9a-f]+"', b"", file.read_bytes()))
+    _in_chats(tmp_path, "UPDATE chat SET history = json_extract(history, '$.history')")
+    _in_chats(tmp_path, "DROP TABLE chat_id")
+    for store in stores:
+        _run(_told("a", "two"), [text("2")], "asyncio", store)
+    said = [_said(fx.run(_kept_history().provide(store)) or Prompt.empty) for store in stores]
+
+    assert b"digest" in file.read_bytes()
+    assert said[0] == said[1] == [("user", "one"), ("assistant", "1"), ("user", "two"), ("assistant", "2")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="descriptors are counted in /proc")
+def test_turns_leave_no_descriptor_open(tmp_path: Path, backend: Backend) -> None:
+    """Neither those of locks, whoever holds them and however the waiting for them ends, nor of files."""
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for store in (ChatStore.files(tmp_path), ChatStore.sqlite(tmp_path / "chats.db")):
+
+        @fx.gen
+        def waited() -> Gen[bool, ChatStoreError, ChatStore]:
+            kept = yield from ChatStore
+            waiting = fx.scoped(kept.hold("a")).timeout(0.02).result()
+            ended = yield from fx.scoped(kept.hold("a").and_then(waiting))
+            return isinstance(ended, Failure)
+
+        for _ in range(3):
+            assert fx.run(waited().provide(store), backend=backend)
+
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_a_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
