@@ -84,7 +84,9 @@ def _alone(keyword: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def _missing(breach: Breach, root: object) -> Iterator[Fault]:
     schema, there = breach.schema, breach.at(root)
-    if breach.keyword == "required":
+    if breach.names:
+        wanted = list(breach.names)
+    elif breach.keyword == "required":
         wanted = [name for name in schema.get("required", breach.names) if isinstance(name, str)]
     else:
         given = cast("Mapping[str, Any]", schema.get(breach.keyword, {}))

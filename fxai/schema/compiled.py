@@ -18,13 +18,14 @@ from typing import Any, Final, Never, NoReturn, TypeAlias, final
 
 import msgspec
 
+from fxai.schema.budget import MAX_LEVELS
 from fxai.schema.carrier import Unfit
 from fxai.schema.conformity import misfits
 from fxai.schema.diagnosis import Judge, faults_of, judge_of
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
 from fxai.schema.mending import retold, whole_integers
 from fxai.schema.parsing import Limits, parse_whole, read_text, too_deep
-from fxai.schema.plain import MAX_LEVELS, builtin, is_plain, plain_faults, written
+from fxai.schema.plain import builtin, is_plain, plain_faults, written
 from fxai.schema.plan import plan_of
 
 __all__ = ["Compiled", "Refused", "raised"]

@@ -12,13 +12,23 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeGuard, cast, final
 
 from typing_extensions import override
 
-__all__ = ["FrozenArray", "FrozenObject", "copied", "frozen", "is_array", "is_listed", "is_object", "is_same"]
+__all__ = [
+    "FrozenArray",
+    "FrozenObject",
+    "copied",
+    "frozen",
+    "identity",
+    "is_array",
+    "is_listed",
+    "is_object",
+    "is_same",
+]
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -39,6 +49,19 @@ def is_listed(value: object) -> TypeGuard[Sequence[Any]]:
 def is_same(left: object, right: object) -> bool:
     """Whether two JSON values are equal; true is no 1."""
     return bool(left == right) and isinstance(left, bool) == isinstance(right, bool)
+
+
+def identity(value: object) -> Hashable:
+    """What is the same for JSON values that JSON Schema calls equal, and for no others; it can be hashed.
+
+    >>> identity([1, {"a": 1.0}]) == identity([1.0, {"a": 1}]), identity(1) == identity(True)
+    (True, False)
+    """
+    if isinstance(value, bool):
+        return (value,)
+    if is_object(value):
+        return frozenset((name, identity(one)) for name, one in value.items())
+    return ("[", *map(identity, value)) if is_array(value) else value
 
 
 def _refused(*_: object, **__: object) -> NoReturn:

@@ -1,7 +1,8 @@
 """The check of a JSON Schema document, before it is ever used: shapes, references and patterns.
 
 What is checked: every keyword's value is what the dialect's metaschema says; every `$ref` leads to a place in the
-document itself or in a bundled metaschema, and not in a circle; every pattern compiles. Nothing is fetched.
+document itself or in a bundled metaschema, and not in a circle; every pattern compiles; all of it lies within the
+budget of a document. Nothing is fetched.
 
 >>> [str(fault) for fault in document_faults({"properties": {"a": {"type": "strin", "$ref": "http://x.org/y"}}})]
 ["/properties/a/type: expected one of 'array', 'boolean', 'integer', 'null', 'number', 'object', 'string', found \
@@ -11,20 +12,42 @@ under $defs), found string 'http://x.org/y'"]
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast, final
 from urllib.parse import unquote, urldefrag, urljoin
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema.budget import (
+    ANY_ITEM,
+    ANY_PROPERTY,
+    MAX_LEVELS,
+    MAX_PATTERN,
+    MAX_POINTER,
+    MAX_SCHEMAS,
+    NO_GROWTH,
+    Growth,
+    Reach,
+    deeper_than,
+)
+from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
 from fxai.schema.expectation import listed
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, pointer_tokens
-from fxai.schema.pattern import compiled_pattern
+from fxai.schema.pattern import compiled_pattern, expansion
 
-__all__ = ["document_faults", "subschemas"]
+__all__ = ["document_faults", "growth_of", "subschemas"]
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
-_IN_PLACE: Final = frozenset(("allOf", "anyOf", "oneOf", "not", "if", "then", "else"))
+_IN_PLACE: Final = frozenset(
+    ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")
+)
+_EVERYWHERE: Final = {
+    **dict.fromkeys(("patternProperties", "additionalProperties", "unevaluatedProperties"), ANY_PROPERTY),
+    **dict.fromkeys(("contains", "additionalItems", "unevaluatedItems"), ANY_ITEM),
+    "propertyNames": "name of a property",
+}
+_LOOKS_AGAIN: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
+_AGAIN: Final = 3  # what holds beside such a keyword is held against the value for it once more, and once more inside
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _MISSING: Final = object()
 
@@ -33,15 +56,23 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
     """Everything that makes a plain JSON document no usable JSON Schema; nothing for one that is."""
     if not isinstance(document, (dict, bool)):
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
+    if deeper_than(document, MAX_LEVELS):
+        return (Fault("", f"at most {MAX_LEVELS} levels of nesting", "deeper nesting"),)
     check = _Check(cast("Any", document))
     try:
-        check.walk(document, "", "", dialect_of(cast("Any", document)))
+        check.run()
     except SchemaError as error:
         return (Fault("/$schema", str(error), found_in(_said(document, "/$schema"))),)
-    except RecursionError:
-        return (Fault("", "a JSON Schema that is less deep", "deeper nesting"),)
-    check.resolve()
     return tuple(dict.fromkeys(check.faults))
+
+
+def growth_of(document: Any) -> Growth:
+    """How many of a document's schemas may be held against the values of data; the document is one that can be used."""
+    if not is_object(document):
+        return NO_GROWTH
+    check = _Check(document)
+    check.run(judging=False)
+    return check.reach.growth()
 
 
 def subschemas(schema: dict[str, Any], dialect: Dialect) -> Iterator[tuple[str, str, Any]]:
@@ -66,32 +97,106 @@ class _Check:
 
     def __init__(self, document: Any) -> None:
         self.document = document
+        self.reach = Reach()
         self.faults: list[Fault] = []
-        self.seen: set[int] = set()
+        self.looked: set[int] = set()
+        self.numbers: dict[int, int] = {}
         self.resources: dict[str, Any] = {"": document}
         self.anchors: dict[tuple[str, str], Any] = {}
-        self.references: list[tuple[str, str, str, int]] = []
+        self.dynamic: dict[str, list[Any]] = {}
+        self.references: deque[tuple[str, str, str, dict[str, Any]]] = deque()
         self.steps: dict[int, list[tuple[int, str]]] = {}
         self.dialects: dict[str, Dialect] = {}
+        self.patterns: set[str] = set()
+        self.expanded = 0
+        self.judging = True
+        self.full = False
+
+    def run(self, *, judging: bool = True) -> None:
+        """Walk through the document and what it refers to; with `judging` also hold it to its dialect and the budget.
+
+        Raises:
+            SchemaError: the document is of no known dialect.
+        """
+        self.judging = judging
+        self.walk(self.document, "", "", dialect_of(self.document))
+        self._resolve()
+        if judging:
+            circles = list(self._circles())
+            self.faults += circles
+            if not circles and not self.full and (excess := self.reach.excess()) is not None:
+                self.faults.append(excess)
 
     def walk(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> None:
-        """Check one schema and all inside it."""
-        if isinstance(schema, bool) or id(schema) in self.seen:
-            return
+        """Look at one schema and all inside it."""
+        pending = [(schema, pointer, resource, dialect)]
+        while pending and not self.full:
+            pending += reversed(self._look(*pending.pop()))
+
+    def _look(self, schema: Any, pointer: str, resource: str, dialect: Dialect) -> list[tuple[Any, str, str, Dialect]]:
+        """Look at one schema; gives those inside it."""
+        if isinstance(schema, bool) or id(schema) in self.looked:
+            return []
         if not is_object(schema):
             self.faults.append(Fault(pointer, "a JSON Schema", found_in(schema)))
-            return
-        self.seen.add(id(schema))
+            return []
+        self.looked.add(id(schema))
+        self._number(schema, pointer)
         if pointer:
             dialect = self._dialect(schema, pointer, dialect)
-        self.faults += _shape_faults(schema, pointer, dialect)
+        if self.judging:
+            self._judge(schema, pointer, dialect)
         resource = self._name(schema, resource, dialect)
         self.dialects[resource] = dialect
         self._refer(schema, pointer, resource, dialect)
+        inside: list[tuple[Any, str, str, Dialect]] = []
         for keyword, at, inner in subschemas(schema, dialect):
-            if keyword in _IN_PLACE and not (dialect.ref_alone and "$ref" in schema):
-                self.steps.setdefault(id(schema), []).append((id(inner), pointer + at))
-            self.walk(inner, pointer + at, resource, dialect)
+            if is_object(inner) and not (dialect.ref_alone and "$ref" in schema):
+                self._relate(schema, keyword, at, inner, pointer)
+            inside.append((inner, pointer + at, resource, dialect))
+        return inside
+
+    def _number(self, schema: Any, pointer: str) -> int:
+        """The number of a schema, which may be new here."""
+        number = self.numbers.get(id(schema))
+        if number is None:
+            number = self.numbers[id(schema)] = self.reach.add(pointer)
+            if self.judging and len(pointer) > MAX_POINTER:
+                self._stop(pointer[: max(pointer.rfind("/", 0, 200), 0)], _POINTERS)
+            elif self.judging and number >= MAX_SCHEMAS:
+                self._stop(pointer, f"at most {MAX_SCHEMAS} schemas in one document")
+        return number
+
+    def _stop(self, pointer: str, expected: str) -> None:
+        """Go no further: the document is beyond the budget."""
+        if not self.full:
+            self.faults.append(Fault(pointer, expected, "more"))
+        self.full = True
+
+    def _judge(self, schema: dict[str, Any], pointer: str, dialect: Dialect) -> None:
+        """Hold the keywords of one schema to their shapes, and its patterns to the budget."""
+        named: Any = schema.get("patternProperties")
+        for pattern in (schema.get("pattern"), *(named if is_object(named) else ())):
+            if isinstance(pattern, str) and pattern not in self.patterns:
+                self.patterns.add(pattern)
+                self.expanded += _cost(pattern)
+        if self.expanded > MAX_PATTERN:
+            self._stop(pointer, f"at most {MAX_PATTERN} characters of patterns in all, their repetitions written out")
+        else:
+            self.faults += _shape_faults(schema, pointer, dialect)
+
+    def _relate(self, schema: Any, keyword: str, at: str, inner: Any, pointer: str) -> None:
+        """Note which values a schema inside another one is held against."""
+        outer, number = self.numbers[id(schema)], self._number(inner, pointer + at)
+        if keyword in _IN_PLACE:
+            self.steps.setdefault(id(schema), []).append((id(inner), pointer + at))
+            self.reach.holds(outer, number, _times(schema))
+        elif keyword in _EVERYWHERE:
+            self.reach.leads(outer, _EVERYWHERE[keyword], number)
+        elif keyword in ("items", "prefixItems"):
+            self.reach.leads(outer, ANY_ITEM if at == "/items" else f"[{at.rpartition('/')[2]}", number)
+        elif keyword == "properties":
+            self.reach.leads(outer, at, number)
 
     def _dialect(self, members: dict[str, Any], pointer: str, around: Dialect) -> Dialect:
         try:
@@ -114,25 +219,40 @@ class _Check:
         for keyword in ("$anchor", "$dynamicAnchor"):
             if keyword in dialect.keywords and isinstance(anchor := members.get(keyword), str):
                 self.anchors[resource, anchor] = members
+                if keyword == "$dynamicAnchor":
+                    self.dynamic.setdefault(anchor, []).append(members)
+        if members.get("$recursiveAnchor") is True:
+            self.dynamic.setdefault("", []).append(members)
         return resource
 
     def _refer(self, members: dict[str, Any], pointer: str, resource: str, dialect: Dialect) -> None:
         for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
             reference = members.get(keyword)
             if keyword in dialect.keywords and isinstance(reference, str):
-                self.references.append((_joined(resource, reference), f"{pointer}/{keyword}", resource, id(members)))
+                self.references.append((_joined(resource, reference), f"{pointer}/{keyword}", resource, members))
 
-    def resolve(self) -> None:
-        """Follow every reference, also those found on the way, and look for circles."""
-        while self.references:
-            uri, pointer, resource, source = self.references.pop(0)
+    def _resolve(self) -> None:
+        """Follow every reference, also those found on the way."""
+        dynamic: list[tuple[dict[str, Any], str, str]] = []
+        while self.references and not self.full:
+            uri, pointer, resource, source = self.references.popleft()
             target = self._target(uri)
             if target is _MISSING:
                 self.faults.append(Fault(pointer, _reachable(uri), found_in(_said(self.document, pointer))))
             elif target is not None:
-                self.steps.setdefault(source, []).append((id(target), pointer))
+                self.steps.setdefault(id(source), []).append((id(target), pointer))
                 self.walk(target, pointer, resource, self.dialects.get(resource, LATEST))
-        self.faults += self._circles()
+                self._lead(source, target, pointer)
+                if not pointer.endswith("/$ref"):
+                    dynamic.append((source, urldefrag(uri).fragment, pointer))
+        for source, name, pointer in dynamic:  # which one it is tells only the data
+            for target in self.dynamic.get(name, ()):
+                self._lead(source, target, pointer)
+
+    def _lead(self, source: dict[str, Any], target: Any, pointer: str) -> None:
+        """Note that what a schema refers to is held against the same value."""
+        if is_object(target) and not self.full:
+            self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source))
 
     def _target(self, uri: str) -> Any:
         """What a reference leads to: a schema of the document, nothing for a metaschema's, `_MISSING` for nowhere."""
@@ -171,6 +291,23 @@ class _Check:
                 elif step[0] not in done:
                     inside.add(step[0])
                     trail.append((step[0], iter(self.steps.get(step[0], ()))))
+
+
+_POINTERS: Final = f"JSON pointers to schemas of at most {MAX_POINTER} characters"
+
+
+def _times(schema: dict[str, Any]) -> int:
+    """How often what holds beside a schema's keywords is held against its value."""
+    return _AGAIN if _LOOKS_AGAIN & schema.keys() else 1
+
+
+def _cost(pattern: str) -> int:
+    """What a pattern adds to those of its document; nothing for one that is refused by itself."""
+    try:
+        cost = expansion(pattern)
+    except ValueError:
+        return 0
+    return cost if cost <= MAX_PATTERN else 0
 
 
 def _said(document: Any, pointer: str) -> Any:
@@ -245,8 +382,7 @@ def _is_count(value: Any) -> bool:
 def _distinct_items(value: Any) -> bool:
     if not is_array(value) or not value:
         return False
-    items = value
-    return not any(type(a) is type(b) and a == b for i, a in enumerate(items) for b in items[:i])
+    return len({identity(item) for item in value}) == len(value)
 
 
 def _distinct_strings(value: Any) -> bool:

@@ -14,6 +14,8 @@ from msgspec import inspect as nodes
 
 __all__ = ["expectation", "kind_in", "kinds_of", "leaf_type", "listed", "unwrapped"]
 
+_MOST_LISTED: Final = 100
+_LONGEST: Final = 400
 _KINDS: Final[dict[type, str]] = {
     type(None): "null",
     bool: "boolean",
@@ -73,8 +75,15 @@ def unwrapped(node: nodes.Type) -> nodes.Type:
 
 def listed(choices: Iterable[object]) -> str:
     """Values as a reader sees them: `one of 'C', 'F'`, or the only one there is."""
-    told = [("null" if c is None else str(c).lower() if isinstance(c, bool) else repr(c)) for c in choices]
-    return told[0] if len(told) == 1 else f"one of {', '.join(told)}"
+    values = list(choices)
+    told = [_quoted(value) for value in values[:_MOST_LISTED]]
+    more = f", … ({len(values)} values)" if len(values) > _MOST_LISTED else ""
+    return told[0] if len(values) == 1 else f"one of {', '.join(told)}{more}"
+
+
+def _quoted(value: object) -> str:
+    text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
 
 
 def expectation(node: nodes.Type) -> str:

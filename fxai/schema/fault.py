@@ -188,17 +188,23 @@ def in_order(faults: Iterable[Fault], root: object) -> tuple[Fault, ...]:
     >>> in_order([Fault("/b", "x", "y"), Fault("/a", "x", "y"), Fault("", "x", "y")], {"a": 1, "b": 2})[1].pointer
     '/a'
     """
-    return tuple(sorted(dict.fromkeys(faults), key=lambda fault: _place(fault, root)))
+    found = tuple(dict.fromkeys(faults))
+    if len(found) < 2:
+        return found
+    places: dict[int, dict[str, int]] = {}
+    return tuple(sorted(found, key=lambda fault: _place(fault, root, places)))
 
 
-def _place(fault: Fault, root: object) -> tuple[int, ...]:
+def _place(fault: Fault, root: object, known: dict[int, dict[str, int]]) -> tuple[int, ...]:
     """Where a fault stands in the order of the value; what is missing comes behind what is there."""
     places: list[int] = []
     there: Any = root
     for token in pointer_tokens(fault.pointer):
         if is_object(there):
-            names = list(there)
-            places.append(names.index(token) if token in names else len(names))
+            names = known.get(id(there))
+            if names is None:
+                names = known[id(there)] = {name: place for place, name in enumerate(there)}
+            places.append(names.get(token, len(names)))
             there = there.get(token)
         elif is_listed(there) and token.isdigit():
             places.append(int(token))

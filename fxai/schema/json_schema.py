@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
 
 import msgspec
 
+from fxai.schema.budget import MAX_BYTES, MAX_FAULTS, with_stack
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
 from fxai.schema.plain import is_plain, plain_faults
 
@@ -64,8 +65,8 @@ class JsonSchema:
 
         Raises:
             SchemaError: it is not JSON, of an unknown dialect, against its metaschema, refers outside of itself (to
-                the network, a file, or nowhere) or in a circle, or holds a pattern that does not compile. The
-                message names each place.
+                the network, a file, or nowhere) or in a circle, holds a pattern that does not compile, or asks for
+                more work than a document may (`fxai.schema.budget`). The message names each place, and the limit.
 
         >>> JsonSchema.of({"properties": {"a": {"$ref": "file:///etc/passwd"}}})
         Traceback (most recent call last):
@@ -74,13 +75,7 @@ class JsonSchema:
         if isinstance(document, JsonSchema):
             return document
         plain: object = dict(document) if isinstance(document, Mapping) else document
-        if not is_plain(plain):
-            _hold_sound(plain_faults(plain))
-        text = _ENCODE(plain)
-        from fxai.schema.document import document_faults
-
-        _hold_sound(document_faults(_DECODE(text)))
-        return JsonSchema(text)
+        return with_stack(lambda: JsonSchema(_checked(plain)))
 
     @staticmethod
     def trusted(document: Mapping[str, Any] | bool) -> JsonSchema:
@@ -89,7 +84,7 @@ class JsonSchema:
 
     def to_dict(self) -> Any:
         """The document as a fresh plain copy: a `dict` (or a `bool`), equal to what it was made of."""
-        return _DECODE(self._text)
+        return with_stack(lambda: _DECODE(self._text))
 
     def to_json(self) -> bytes:
         """The document as JSON text in UTF-8, members in the order they were given."""
@@ -108,7 +103,8 @@ class JsonSchema:
         """Every fault of plain JSON data by this document; `()` when it is valid.
 
         The document is compiled once, at the first validation. `format` and `content…` are annotations and are not
-        asserted. A pattern that takes too long is a fault that says so.
+        asserted. A pattern that takes too long is a fault that says so, and so is data that a document with schemas
+        that multiply cannot be held against within its budget. Of many faults the first hundred or so are told.
 
         Args:
             value: plain JSON data; what JSON cannot carry is a fault.
@@ -128,14 +124,15 @@ class JsonSchema:
         if known is None:
             from fxai.schema.validation import compiled
 
-            known = self._validates.setdefault(engine or "", compiled(self.to_dict(), engine))
+            known = with_stack(lambda: compiled(self.to_dict(), engine))
+            self._validates.setdefault(engine or "", known)
         return known
 
     # ---- as a value
 
     def _content(self) -> bytes:
         if self._canonical is None:
-            object.__setattr__(self, "_canonical", _SORTED(_numbered(self.to_dict())))
+            object.__setattr__(self, "_canonical", with_stack(lambda: _SORTED(_numbered(self.to_dict()))))
         return cast("bytes", self._canonical)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -153,15 +150,29 @@ class JsonSchema:
         return hash((JsonSchema, self._content()))
 
     def __repr__(self) -> str:
-        return f"JsonSchema.of({self.to_dict()!r})"
+        return with_stack(lambda: f"JsonSchema.of({self.to_dict()!r})")
 
     def __reduce__(self) -> tuple[Callable[[bytes], JsonSchema], tuple[bytes]]:
         return JsonSchema, (self._text,)
 
 
+def _checked(plain: object) -> bytes:
+    """The JSON text of a document that can be used."""
+    if not is_plain(plain):
+        _hold_sound(plain_faults(plain))
+    text = _ENCODE(plain)
+    if len(text) > MAX_BYTES:
+        _hold_sound((Fault("", f"at most {MAX_BYTES} bytes of JSON", f"{len(text)} bytes"),))
+    from fxai.schema.document import document_faults
+
+    _hold_sound(document_faults(_DECODE(text)))
+    return text
+
+
 def _hold_sound(faults: tuple[Fault, ...]) -> None:
     if faults:
-        raise SchemaError(f"no usable JSON Schema: {DecodeFailure(faults)}")
+        more = f"; and {len(faults) - MAX_FAULTS} more" if len(faults) > MAX_FAULTS else ""
+        raise SchemaError(f"no usable JSON Schema: {DecodeFailure(faults[:MAX_FAULTS])}{more}")
 
 
 def _numbered(data: Any) -> Any:

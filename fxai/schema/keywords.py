@@ -1,23 +1,26 @@
-"""The keywords of `jsonschema` that match patterns, rewritten so that no pattern can hang the process.
+"""The keywords of `jsonschema`, so written that no document and no data can hang the process.
 
 `pattern`, `patternProperties`, `additionalProperties` and `unevaluatedProperties` search with `regex` and a timeout
-instead of `re`; a search that runs out of time is an error of its own kind (`late`), never a silent answer. The
-validator classes here also stay themselves inside a subschema that names its own `$schema`, where `jsonschema` would
-go back to its own keywords, and never fetch.
+instead of `re`; a search that runs out of time is an error of its own kind (`late`), never a silent answer. Keywords
+whose stock forms compare each item with each other one, or quote whole values, take as long as their data is. A
+`Search` counts the steps of one validation, and remembers what is decided where schemas multiply. The validator
+classes here also stay themselves inside a subschema that names its own `$schema`, where `jsonschema` would go back to
+its own keywords, and never fetch.
 
 >>> from fxai.schema.dialect import LATEST
->>> with deciding_with(Matcher()):
-...     [error.validator for error in validator_of(LATEST.uri, {"pattern": "^a"}).iter_errors("b")]
+>>> [error.validator for error in Search(validator_of(LATEST.uri, {"pattern": "^a"})).errors("b")]
 ['pattern']
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from fractions import Fraction
 from functools import cache
-from typing import Any, Final, cast
+from itertools import islice
+from typing import Any, Final, cast, final
 
 import jsonschema
 import jsonschema.validators
@@ -25,11 +28,12 @@ import referencing
 import referencing.jsonschema
 from jsonschema.exceptions import ValidationError
 
-from fxai.schema.data import is_object
+from fxai.schema.budget import MAX_FAULTS, MAX_STEPS, STRIDE, Exhausted, new_stack
+from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.dialect import DIALECTS
-from fxai.schema.pattern import Matcher, PatternTimeout
+from fxai.schema.pattern import SECONDS, Matcher, PatternTimeout
 
-__all__ = ["deciding_with", "inside", "referred", "validator_of"]
+__all__ = ["Search", "deciding_with", "inside", "referred", "validator_of"]
 
 _MATCHER: Final[ContextVar[Matcher]] = ContextVar("fxai_pattern_matcher")
 
@@ -41,6 +45,144 @@ _STOCK: Final[dict[str, Any]] = {
     "2019-09": jsonschema.Draft201909Validator,
     "2020-12": jsonschema.Draft202012Validator,
 }
+
+
+_TELLING: Final = 20_000  # steps that are taken to find more faults, once there is one
+_WITHOUT_END: Final = 10**12
+_TOLD_UNIONS: Final = 3
+_DEEPEST: Final = 4_000  # schemas inside each other, the references of a document in a circle of data
+
+
+@final
+class Search:
+    """One validation: what was found, what is known, and how much may still be done.
+
+    Attributes:
+        undecided: the steps were used up before it was known whether the document takes the value.
+        unsaid: the document does not take the value, and the steps were used up before it was known why.
+        late: the pattern that took too long, if one did and no error says so.
+    """
+
+    __slots__ = (
+        "_deciding",
+        "_left",
+        "_level",
+        "_matcher",
+        "_memo",
+        "_scoped",
+        "_unions",
+        "_validator",
+        "late",
+        "undecided",
+        "unsaid",
+    )
+
+    def __init__(self, validator: Any, *, careful: bool = False, refused: bool = False) -> None:
+        self._validator = validator
+        self._matcher = Matcher(SECONDS)
+        self._memo: dict[Hashable, bool] | None = {} if careful else None
+        self._left = MAX_STEPS if careful else _TELLING if refused else _WITHOUT_END
+        self._deciding = False
+        self._level = self._unions = 0
+        self._scoped = careful and _is_dynamic(validator.schema)
+        self.undecided = self.unsaid = False
+        self.late: str | None = None
+
+    def errors(self, value: object) -> list[ValidationError]:
+        """The errors of plain data, the first hundred or so; none for data that the document takes."""
+        found: list[ValidationError] = []
+        token = _SEARCH.set(self)
+        try:
+            with deciding_with(self._matcher):
+                self._find(_quiet(value), found)
+        except Exhausted:
+            self.undecided = self._memo is not None and not self.unsaid
+        finally:
+            _SEARCH.reset(token)
+        self.unsaid = self.unsaid and not found
+        if not any(error.validator == "late" for error in found):
+            self.late = self._matcher.late
+        return found
+
+    def _find(self, value: object, found: list[ValidationError]) -> None:
+        if self._memo is not None:
+            if self.takes(self._validator, value, self._validator.schema, lambda: self._validator.iter_errors(value)):
+                return
+            self._left, self.unsaid = _TELLING, self._matcher.late is None
+        for error in self._validator.iter_errors(value):
+            found.append(error)
+            if len(found) >= MAX_FAULTS:
+                return
+            self._left = min(self._left, _TELLING)
+
+    def within(self, validator: Any, instance: Any, schema: Any, errors: _Errors) -> Iterator[ValidationError]:
+        """The errors of a value inside, or in place, by one schema, which `errors` gives."""
+        self._left -= 1
+        if self._left < 0 or self._level > _DEEPEST:
+            raise Exhausted
+        if self._memo is not None and is_object(schema):
+            if self.takes(validator, instance, schema, errors):
+                return
+            if self._deciding:
+                late = self._matcher.late
+                yield _Error("not what the schema says") if late is None else _late(PatternTimeout(late))
+                return
+        yield from self._deeper(errors)
+
+    def takes(self, validator: Any, instance: Any, schema: Any, errors: _Errors) -> bool:
+        """Whether a schema takes a value; where schemas multiply it is decided once for each value."""
+        if self._memo is None:
+            return next(errors(), None) is None
+        scope = tuple(uri for uri, _ in validator._resolver.dynamic_scope()) if self._scoped else ()
+        key = (id(schema), id(instance), scope)
+        known = self._memo.get(key)
+        if known is None:
+            self._left -= 1
+            if self._left < 0 or self._level > _DEEPEST:
+                raise Exhausted
+            deciding, self._deciding = self._deciding, True
+            try:
+                known = self._memo[key] = next(self._deeper(errors), None) is None
+            finally:
+                self._deciding = deciding
+        return known
+
+    def _deeper(self, errors: _Errors) -> Iterator[ValidationError]:
+        level = self._level
+        self._level = level + 1
+        try:
+            if self._level % STRIDE:
+                yield from errors()
+            else:
+                most = 1 if self._deciding else MAX_FAULTS
+                yield from new_stack(lambda: list(islice(errors(), most)))
+        finally:
+            self._level = level
+
+    def alternatives(self, errors: _Errors) -> Iterator[ValidationError]:
+        """The errors of a union; where schemas multiply, a union far inside of others is told without its branches."""
+        whole = self._memo is None or self._deciding or self._unions < _TOLD_UNIONS
+        self._unions += 1
+        self._deciding = self._deciding or not whole
+        try:
+            if whole:
+                yield from errors()
+            elif next(errors(), None) is not None:
+                yield _Error("one of the alternatives", validator="alternatives")
+        finally:
+            self._unions -= 1
+            self._deciding = self._deciding and whole
+
+
+_Errors = Callable[[], Iterator[ValidationError]]
+_SEARCH: Final[ContextVar[Search | None]] = ContextVar("fxai_schema_search", default=None)
+
+
+def _is_dynamic(schema: Any) -> bool:
+    """Whether what a reference in a document leads to depends on how one came there."""
+    if is_object(schema):
+        return not schema.keys().isdisjoint(("$dynamicRef", "$recursiveRef")) or any(map(_is_dynamic, schema.values()))
+    return is_array(schema) and any(map(_is_dynamic, schema))
 
 
 @contextmanager
@@ -65,7 +207,7 @@ def _late(timeout: PatternTimeout) -> _Error:
 
 def _about(names: list[str], message: str) -> _Error:
     error = _Error(message)
-    error.names = tuple(names)
+    error.names = tuple(names[:MAX_FAULTS])
     return error
 
 
@@ -206,6 +348,140 @@ def _property_names(validator: Any, inner: Any, instance: Any, _: Any) -> Iterat
             yield _about(wrong, "property names")
 
 
+# ---- keywords whose stock forms take longer than their data, or quote it
+
+
+@final
+class _Object(dict[str, Any]):
+    """An object that is quoted in no message."""
+
+    def __repr__(self) -> str:
+        return "{…}"
+
+
+@final
+class _Array(list[Any]):
+    """An array that is quoted in no message, and knows its items."""
+
+    known: frozenset[Hashable] | None = None
+
+    def __repr__(self) -> str:
+        return "[…]"
+
+
+def _quiet(data: Any) -> Any:
+    """Plain data whose objects and arrays no message quotes: some messages quote a value at each place inside it."""
+    if is_object(data):
+        return _Object({name: _quiet_under(name, inner) for name, inner in data.items()})
+    return _Array([_quiet(inner) for inner in data]) if is_array(data) else data
+
+
+def _quiet_under(name: str, data: Any) -> Any:
+    if name in _TOLD_VALUES:  # as a keyword: what it lists is told as it is
+        return _Array(data) if is_array(data) else data
+    return _quiet(data)
+
+
+_TOLD_VALUES: Final = frozenset(("enum", "const"))
+
+
+def _properties(validator: Any, properties: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
+    if is_object(instance):
+        for name in properties if len(properties) <= len(instance) else instance:
+            if name in instance and name in properties:
+                yield from validator.descend(instance[name], properties[name], path=name, schema_path=name)
+
+
+def _required(_: Any, names: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    if is_object(instance) and is_array(names) and (missing := [name for name in names if name not in instance]):
+        yield _about(missing, "required properties")
+
+
+def _dependent_required(_: Any, names: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    if is_object(instance):
+        missing = {asked: None for name in names if name in instance for asked in names[name] if asked not in instance}
+        if missing:
+            yield _about(list(missing), "required properties")
+
+
+def _dependencies(validator: Any, dependencies: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if is_object(instance):
+        lists = {name: asked for name, asked in dependencies.items() if is_array(asked)}
+        yield from _dependent_required(validator, lists, instance, schema)
+        for name, inner in dependencies.items():
+            if name in instance and name not in lists:
+                yield from validator.descend(instance, inner, schema_path=name)
+
+
+def _enum(_: Any, values: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    known = getattr(values, "known", None)
+    if known is None:
+        known = frozenset(map(identity, values))
+        if isinstance(values, _Array):
+            values.known = known
+    if identity(instance) not in known:
+        yield ValidationError("none of those listed")
+
+
+def _const(_: Any, value: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    if identity(instance) != identity(value):
+        yield ValidationError("another value")
+
+
+def _unique_items(_: Any, unique: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    if unique and is_array(instance) and len(set(map(identity, instance))) < len(instance):
+        yield ValidationError("doubled items")
+
+
+def _multiple_of(validator: Any, step: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
+    if validator.is_type(instance, "number"):
+        if isinstance(step, int) and isinstance(instance, int):
+            wrong = bool(instance % step)
+        else:  # as they are written: 0.3 is a multiple of 0.1
+            wrong = (Fraction(str(instance)) / Fraction(str(step))).denominator != 1
+        if wrong:
+            yield ValidationError("no multiple")
+
+
+def _union(stock: Any) -> Any:
+    def keyword(validator: Any, branches: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        search = _SEARCH.get()
+
+        def errors() -> Iterator[ValidationError]:
+            return cast("Iterator[ValidationError]", stock(validator, branches, instance, schema))
+
+        yield from errors() if search is None else search.alternatives(errors)
+
+    return keyword
+
+
+def _unevaluated_items(validator: Any, _: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if is_array(instance):
+        looked_at = _evaluated_items(validator, instance, schema)
+        if any(index not in looked_at for index in range(len(instance))):
+            yield ValidationError("items beyond those described")
+
+
+def _evaluated_items(validator: Any, instance: list[Any], schema: Any) -> Collection[int]:
+    """The items that a schema, and those in place inside it which take the array, say something of."""
+    if isinstance(schema, bool):
+        return ()
+    everything = range(len(instance))
+    items, old = schema.get("items"), validator.dialect == "2019-09"
+    if items is not None and not (old and is_array(items) and "additionalItems" not in schema):
+        return everything
+    first: Any = items if old else schema.get("prefixItems")
+    found = set(range(len(first or ())))
+    for keyword in ("contains", "unevaluatedItems"):
+        if keyword in schema and len(found) < len(instance):
+            found |= {index for index in everything if _is_valid(validator, instance[index], schema[keyword])}
+    for inner, scope in referred(validator, schema):
+        found.update(_evaluated_items(scope, instance, inner))
+    for inner in _in_place(validator, instance, schema):
+        found.update(_evaluated_items(inside(validator, inner), instance, inner))
+    return found
+
+
 _NOTHING_ELSE = cast("Callable[[], Any]", referencing.Registry)()
 _KEYWORDS: Final = {
     "pattern": _pattern,
@@ -213,6 +489,14 @@ _KEYWORDS: Final = {
     "additionalProperties": _additional_properties,
     "propertyNames": _property_names,
     "unevaluatedProperties": _unevaluated_properties,
+    "properties": _properties,
+    "dependentRequired": _dependent_required,
+    "enum": _enum,
+    "const": _const,
+    "uniqueItems": _unique_items,
+    "multipleOf": _multiple_of,
+    "unevaluatedItems": _unevaluated_items,
+    "required": _required,
 }
 _SPECIFICATIONS: Final = {
     dialect.name: referencing.jsonschema.specification_with(dialect.uri) for dialect in DIALECTS.values()
@@ -221,9 +505,6 @@ _SPECIFICATIONS: Final = {
 
 _extend = cast("Callable[[Any, dict[str, Any]], Any]", _validators.extend)
 
-# The later drafts split it in two, and keep the old one for documents that still say it; so does jsonschema-rs.
-_DEPENDENCIES: Final = jsonschema.Draft7Validator.VALIDATORS["dependencies"]
-
 
 @cache
 def _class(uri: str) -> Any:
@@ -231,17 +512,20 @@ def _class(uri: str) -> Any:
     name = DIALECTS[uri].name
     stock = _STOCK[name]
     replaced: dict[str, Any] = {key: function for key, function in _KEYWORDS.items() if key in stock.VALIDATORS}
-    replaced.setdefault("dependencies", stock.VALIDATORS.get("dependencies", _DEPENDENCIES))
+    # The later drafts split it in two, and keep the old one for documents that still say it; so does jsonschema-rs.
+    replaced["dependencies"] = _dependencies
+    replaced |= {keyword: _union(stock.VALIDATORS[keyword]) for keyword in ("anyOf", "oneOf")}
     made = _extend(stock, replaced)
     made.dialect = name
     made.evolve = _evolve
+    made.is_valid = _is_valid_by
     made.descend = _descending(made.descend)
     return made
 
 
 def validator_of(uri: str, document: Any) -> Any:
     """The validator of a plain document of a dialect, by its URI; what lies outside is never fetched."""
-    return _class(uri)(document, registry=_NOTHING_ELSE)
+    return _class(uri)(_quiet(document), registry=_NOTHING_ELSE)
 
 
 def _evolve(self: Any, **changes: Any) -> Any:
@@ -254,13 +538,26 @@ def _evolve(self: Any, **changes: Any) -> Any:
     return make(schema, registry=self._registry, _resolver=changes.get("_resolver", self._resolver))
 
 
+def _is_valid_by(self: Any, instance: Any, _schema: Any = None) -> bool:
+    """`is_valid`, by what the search knows."""
+    search = _SEARCH.get()
+    if search is None:
+        return next(self.iter_errors(instance), None) is None
+    return search.takes(self, instance, self.schema, lambda: self.iter_errors(instance))
+
+
 def _descending(stock: Any) -> Any:
-    """`descend`, telling the place also of a schema that takes nothing, which `jsonschema` forgets."""
+    """`descend`, counted by the search, and telling the place also of a schema that takes nothing."""
 
     def descend(
         self: Any, instance: Any, schema: Any, path: Any = None, schema_path: Any = None, resolver: Any = None
     ) -> Iterator[ValidationError]:
-        for error in stock(self, instance, schema, path, schema_path, resolver):
+        search = _SEARCH.get()
+
+        def errors() -> Iterator[ValidationError]:
+            return cast("Iterator[ValidationError]", stock(self, instance, schema, path, schema_path, resolver))
+
+        for error in errors() if search is None else search.within(self, instance, schema, errors):
             if schema is False:
                 if path is not None:
                     error.path.appendleft(path)

@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from time import monotonic
+from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, final
+
+from fxai.schema.budget import MAX_LEVELS, MAX_PATTERN, with_stack
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SECONDS", "Matcher", "PatternTimeout", "compiled_pattern", "rewritten"]
+__all__ = ["SECONDS", "Matcher", "PatternTimeout", "compiled_pattern", "expansion", "rewritten"]
 
-SECONDS: Final = 0.5
-"""How long the patterns of one validation may take, all together."""
+SECONDS: Final = 0.1
+"""How long the patterns of one validation may compute, all together."""
 
 _SPACES: Final = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
 _OUTSIDE: Final = {
@@ -40,7 +42,13 @@ _OUTSIDE: Final = {
 }
 _INSIDE: Final = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES, "b": r"\x08", "/": "/", "0": r"\x00"}
 _KEPT: Final = frozenset("fnrtvDWSpP123456789")
-_QUANTIFIER: Final = re.compile(r"\{\d+(,\d*)?\}")
+_QUANTIFIER: Final = re.compile(r"\{(?P<least>\d+)(?P<open>,(?P<most>\d*))?\}")
+_PIECE: Final = re.compile(
+    r"(?P<atom>\\.|\[\^?(?:\\.|[^\]\\])*\]?)|(?P<times>[*+?]|\{\d+(?:,\d*)?\})|(?P<sign>[()|])|(?P<one>.)", re.DOTALL
+)
+_BRANCH: Final = 8  # what a group and a branch cost, as characters
+_FAR: Final = 10**12  # beyond any budget, and no number that grows on and on
+_MOST_OF_ONE: Final = 2_000  # a repeated character costs no more, however often it may come again
 _CODE: Final = re.compile(r"x(?P<x>[0-9A-Fa-f]{2})|u(?P<u>[0-9A-Fa-f]{4})|u\{(?P<b>[0-9A-Fa-f]+)\}|c(?P<c>[A-Za-z])")
 _PROPERTY: Final = re.compile(r"[pP]\{[^}]*\}")
 _NAMED: Final = re.compile(r"k<(?P<name>\w+)>")
@@ -55,14 +63,58 @@ def compiled_pattern(pattern: str) -> Any:
     """The pattern, ready to search with a timeout.
 
     Raises:
-        ValueError: it is no pattern; says why.
+        ValueError: it is no pattern, or one that expands to more than `MAX_PATTERN`; says why.
     """
+    if expansion(pattern) > MAX_PATTERN:
+        raise ValueError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
     import regex
 
     try:
-        return regex.compile(rewritten(pattern))
+        return with_stack(lambda: regex.compile(rewritten(pattern)))
     except (regex.error, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(str(error) or "too complicated") from None
+
+
+def expansion(pattern: str) -> int:
+    """How long a pattern is with every repetition written out: what it costs to compile, about.
+
+    Raises:
+        ValueError: its groups nest deeper than `MAX_LEVELS`.
+
+    >>> expansion("^[a-z]{2}$"), expansion("(?:a{1,9}b){1,9}"), expansion("((a{99}){99}){99}") > 900_000
+    (9, 171, True)
+    """
+    if len(pattern) > MAX_PATTERN:
+        return len(pattern)
+    groups: list[int] = []
+    whole = last = 0
+    simple = True
+    for piece in _PIECE.finditer(pattern):
+        kind, text = piece.lastgroup, piece[0]
+        if kind == "times":
+            last = min(last * _copies(text, simple=simple), _FAR)
+        elif text == "(" and kind == "sign":
+            groups.append(whole + last)
+            whole = last = 0
+            if len(groups) > MAX_LEVELS:
+                raise ValueError(f"its groups nest deeper than {MAX_LEVELS} levels")
+        elif text == ")" and kind == "sign" and groups:
+            whole, last = groups.pop(), whole + last + _BRANCH
+            simple = False
+        else:
+            whole, last = whole + last + len(text) - 1, _BRANCH if text == "|" else 1
+            simple = True
+    return whole + last + sum(groups)
+
+
+def _copies(times: str, *, simple: bool) -> int:
+    """How often what is repeated stands in what a quantifier expands to."""
+    counts = _QUANTIFIER.fullmatch(times)
+    if counts is None:
+        return 2 if times == "+" else 1
+    least = int(counts["least"][:9])
+    most = int(counts["most"][:9]) if counts["most"] else least
+    return max(least + 1, min(most, _MOST_OF_ONE) if simple else most)
 
 
 def rewritten(pattern: str) -> str:
@@ -129,16 +181,16 @@ def _class(pattern: str, at: int) -> tuple[str, int]:
 
 @final
 class Matcher:
-    """Searches with patterns until the time of one validation is used up.
+    """Searches with patterns until the time of one validation is used up; what others compute is not counted.
 
     Attributes:
         late: the pattern that took too long, if one did; from then on every search raises.
     """
 
-    __slots__ = ("_until", "late")
+    __slots__ = ("_left", "late")
 
     def __init__(self, seconds: float = SECONDS) -> None:
-        self._until = monotonic() + seconds
+        self._left = seconds
         self.late: str | None = None
 
     def found(self, pattern: str, text: str) -> bool:
@@ -147,11 +199,13 @@ class Matcher:
         Raises:
             PatternTimeout: the time is used up.
         """
-        left = self._until - monotonic()
-        if self.late is None and left > 0:
+        if self.late is None and self._left > 0:
+            search, start = compiled_pattern(pattern).search, thread_time()
             try:
-                return compiled_pattern(pattern).search(text, timeout=left, concurrent=True) is not None
+                return search(text, timeout=self._left, concurrent=True) is not None
             except TimeoutError:
                 pass
+            finally:
+                self._left -= thread_time() - start
         self.late = self.late or pattern
         raise PatternTimeout(pattern)

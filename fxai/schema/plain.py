@@ -15,14 +15,14 @@ from typing import Final, cast
 
 import msgspec
 
+from fxai.schema.budget import MAX_LEVELS, deeper_than
 from fxai.schema.fault import Fault, found_in, pointer_to
 
-__all__ = ["MAX_LEVELS", "builtin", "is_plain", "plain_faults", "written"]
-
-MAX_LEVELS: Final = 256
-"""The deepest nesting of a Python value that is taken for data; a value that holds itself is deeper than any."""
+__all__ = ["builtin", "is_plain", "plain_faults", "written"]
 
 _DECODE: Final = msgspec.json.Decoder().decode
+_MOST_BITS: Final = 14_000  # Python writes no integer of more than 4,300 digits
+_DIGITS: Final = "an integer of at most 4,200 digits"
 _ATOMS: Final = frozenset((str, int, bool, type(None)))
 
 
@@ -54,9 +54,12 @@ def is_plain(value: object) -> bool:
     if isinstance(value, str):
         return not _half_surrogates(value)
     if type(value) in _ATOMS:
-        return True
+        return type(value) is not int or value.bit_length() <= _MOST_BITS
     try:
-        return bool(_DECODE(written(value)) == value)
+        text = written(value)
+        if text.count(b"[") + text.count(b"{") > MAX_LEVELS and deeper_than(value, MAX_LEVELS):
+            return False
+        return bool(_DECODE(text) == value)
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
         return False
 
@@ -104,7 +107,7 @@ def _fault_or_members(pointer: str, value: object) -> Fault | Iterator[tuple[str
     if isinstance(value, float):
         return None if math.isfinite(value) else Fault(pointer, "a finite number", found_in(float(value)))
     if value is None or isinstance(value, int):
-        return None
+        return None if value is None or value.bit_length() <= _MOST_BITS else Fault(pointer, _DIGITS, found_in(value))
     if isinstance(value, (list, tuple, set, frozenset)):
         items = cast("list[object]", value)
         return ((pointer_to(pointer, index), item) for index, item in enumerate(items))

@@ -1,7 +1,8 @@
 """Validation by `jsonschema-rs`, the fast one, or `jsonschema`: neither ever fetches, and both tell the same faults.
 
 Each is loaded when first used. The fast one decides; what it refuses is told by the faults that `jsonschema` finds, so
-that a message does not depend on what is installed.
+that a message does not depend on what is installed. Where a document lets its schemas multiply over the data, both
+leave the decision to one that remembers what it knows and counts its steps.
 
 >>> validate = compiled({"type": "object", "required": ["q"]}, "jsonschema")
 >>> [str(fault) for fault in validate({})]
@@ -13,15 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from itertools import islice
 from typing import Any, Final, TypeAlias, cast
 
-from fxai.schema.breach import Breach, told
+from fxai.schema.breach import Breach, described, told
+from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, with_stack
 from fxai.schema.data import is_object
 from fxai.schema.dialect import METASCHEMAS, dialect_of
+from fxai.schema.document import growth_of
 from fxai.schema.fault import Fault, found_in, pointer_of
 from fxai.schema.parsing import too_deep
-from fxai.schema.pattern import SECONDS, Matcher
-from fxai.schema.plain import MAX_LEVELS
+from fxai.schema.pattern import SECONDS
 
 __all__ = ["Validate", "compiled"]
 
@@ -35,6 +38,23 @@ def compiled(document: Any, engine: str | None) -> Validate:
     Raises:
         ImportError: the engine that was asked for is not installed.
     """
+    validate = _by_engine(document, engine)
+    growth = growth_of(document)
+    if growth.linear:
+        return validate
+    careful: list[Validate] = []
+
+    def bounded(value: object) -> tuple[Fault, ...]:
+        if growth.within(value):
+            return validate(value)
+        if not careful:
+            careful.append(_slow(document, careful=True))
+        return careful[0](value)
+
+    return bounded
+
+
+def _by_engine(document: Any, engine: str | None) -> Validate:
     if engine == "jsonschema":
         return _slow(document)
     try:
@@ -45,7 +65,7 @@ def compiled(document: Any, engine: str | None) -> Validate:
         raise ImportError("the engine jsonschema-rs is not installed: pip install 'fxai[fast]'") from None
     try:
         return _fast(document)
-    except jsonschema_rs.ValidationError:
+    except (jsonschema_rs.ValidationError, ValueError):
         if engine is None:
             return _slow(document)  # a pattern, say, that only the other one can compile
         raise
@@ -78,10 +98,13 @@ def _fast(document: Any) -> Validate:
         if is_valid(value):
             return ()
         if not slow:
-            slow.append(_slow(document))
+            slow.extend((_slow(document, refused=True), _slow(document)))
         faults = slow[0](value)
-        errors = [] if faults else [error for error in validator.iter_errors(value) if not _gave_up(error)]
-        return faults or tuple(_fast_fault(error, value) for error in errors)
+        if faults:
+            return faults
+        errors = (error for error in validator.iter_errors(value) if not _gave_up(error))
+        found = tuple(_fast_fault(error, value) for error in islice(errors, MAX_FAULTS))
+        return found or slow[1](value)  # it gave up on a pattern: the other one decides, to the end
 
     return validate
 
@@ -108,12 +131,16 @@ def _metaschemas() -> Any:
     return jsonschema_rs.Registry([(uri, bundled.contents(uri)) for uri in METASCHEMAS])
 
 
+_LONGEST: Final = 200
+
+
 def _fast_fault(error: Any, root: object) -> Fault:
     """What only the fast package found."""
     there: Any = root
     for token in error.instance_path:
         there = there[token]
-    return Fault(pointer_of(error.instance_path), f"what the schema says ({error.message})", found_in(there))
+    message = error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]}…"
+    return Fault(pointer_of(error.instance_path), f"what the schema says ({message})", found_in(there))
 
 
 def _gave_up(error: Any) -> bool:
@@ -121,21 +148,33 @@ def _gave_up(error: Any) -> bool:
     return "backtracking" in error.message
 
 
-def _slow(document: Any) -> Validate:
-    from fxai.schema.keywords import deciding_with, validator_of
+def _slow(document: Any, *, careful: bool = False, refused: bool = False) -> Validate:
+    """Validation by `jsonschema`.
+
+    Args:
+        document: the document.
+        careful: schemas multiply over the data: what is known is remembered, and steps are counted.
+        refused: the data is known to be refused, so that only faults are looked for, as far as the budget goes.
+    """
+    from fxai.schema.keywords import Search, validator_of
 
     validator = validator_of(dialect_of(document).uri, document)
 
     def validate(value: object) -> tuple[Fault, ...]:
-        matcher = Matcher(SECONDS)
+        def searched() -> tuple[Search, tuple[Fault, ...]]:
+            search = Search(validator, careful=careful, refused=refused)
+            return search, told([_breach(error) for error in search.errors(value)], value)
+
         try:
-            with deciding_with(matcher):
-                errors = list(validator.iter_errors(value))
-                faults = told([_breach(error) for error in errors], value)
+            search, faults = with_stack(searched)
         except RecursionError:
             return too_deep(MAX_LEVELS).faults
-        if matcher.late is not None and not any(error.validator == "late" for error in errors):
-            faults = (*faults, Fault("", _in_time(matcher.late), found_in(value)))
+        if search.undecided:
+            return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
+        if search.unsaid:
+            return (Fault("", described(document), found_in(value)),)
+        if search.late is not None:
+            faults = (*faults, Fault("", _in_time(search.late), found_in(value)))
         return faults
 
     return validate
@@ -152,7 +191,9 @@ def _breach(error: Any) -> Breach:
     if error.validator in ("anyOf", "oneOf"):
         by_branch: dict[Any, list[Breach]] = {}
         for inner in error.context:
-            by_branch.setdefault(inner.schema_path[0], []).append(_breach(inner))
+            found = by_branch.setdefault(inner.schema_path[0], [])
+            if len(found) < MAX_FAULTS:
+                found.append(_breach(inner))
         branches = [tuple(found) for found in by_branch.values()]
     said = _in_time(error.cause.args[0]) if error.validator == "late" else str(error.message)
     names = tuple(getattr(error, "names", ()))

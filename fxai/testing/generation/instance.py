@@ -14,12 +14,11 @@ from __future__ import annotations
 import math
 from typing import Any, Final, final
 
-import msgspec
 from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from fxai.schema.data import copied, is_array, is_object
+from fxai.schema.data import copied, identity, is_array
 from fxai.schema.dialect import dialect_of
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import deciding_with, inside, validator_of
@@ -241,16 +240,3 @@ def _item_schemas(here: Conjunction, index: int) -> list[Any]:
         elif said(part, "unevaluatedItems") is not None:
             left.append(inside(part, part.schema["unevaluatedItems"]))
     return found or left
-
-
-def identity(value: Any) -> bytes:
-    """What is the same for values that JSON Schema calls equal."""
-    return msgspec.json.Encoder(order="sorted").encode(_numbered(value))
-
-
-def _numbered(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if is_object(value):
-        return {name: _numbered(item) for name, item in value.items()}
-    return [_numbered(item) for item in value] if is_array(value) else value

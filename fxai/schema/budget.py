@@ -1,0 +1,433 @@
+"""The budget of a JSON Schema document: how much work it may ask of whoever reads it, counted in one place.
+
+A few hundred bytes can ask for work without end: references that double at each level, unions that multiply, patterns
+that repeat repetitions. So every document is measured when it is made (`JsonSchema.of`), before anything follows it,
+and whatever is made of it afterwards (validation, faults, strict forms, grammars, generated data) counts its steps.
+The numbers stand here and nowhere else; `docs/reference/schema/limits.md` lists them.
+
+>>> doubling = Reach()
+>>> levels = [doubling.add(f"/$defs/level{level}") for level in range(20)]
+>>> for upper, lower in zip(levels, levels[1:]):
+...     doubling.holds(upper, lower, times=2)
+>>> str(doubling.excess())
+'/$defs/level6: expected at most 10000 schemas that hold for one value, references followed, found more'
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import copy_context
+from typing import Any, Final, TypeVar, final
+
+import msgspec
+
+from fxai.schema.data import is_array, is_object
+from fxai.schema.fault import Fault
+
+__all__ = [
+    "ANY_ITEM",
+    "ANY_PROPERTY",
+    "MAX_BYTES",
+    "MAX_FAULTS",
+    "MAX_LEVELS",
+    "MAX_PATTERN",
+    "MAX_PLACES",
+    "MAX_POINTER",
+    "MAX_SCHEMAS",
+    "MAX_STEPS",
+    "MAX_VISITS",
+    "NO_GROWTH",
+    "STRIDE",
+    "Exhausted",
+    "Growth",
+    "Reach",
+    "Steps",
+    "deeper_than",
+    "descend",
+    "new_stack",
+    "with_stack",
+]
+
+_R = TypeVar("_R")
+
+MAX_BYTES: Final = 1024 * 1024
+"""The largest document, in bytes of JSON."""
+
+MAX_LEVELS: Final = 128
+"""The deepest nesting, of a document's JSON, of its schemas that hold for one value, and of groups in a pattern."""
+
+MAX_SCHEMAS: Final = 10_000
+"""How many schemas a document may hold."""
+
+MAX_VISITS: Final = 10_000
+"""How many schemas may hold for one value: each `$ref` followed, each branch of `allOf`, `anyOf`, `oneOf` counted."""
+
+MAX_PATTERN: Final = 50_000
+"""How long the patterns of a document may be in all, with every repetition written out."""
+
+MAX_POINTER: Final = 4_096
+"""The longest JSON pointer to a schema of a document, in characters."""
+
+MAX_STEPS: Final = 100_000
+"""How many visits of schemas to values one validation may take, where a document lets them multiply."""
+
+MAX_FAULTS: Final = 100
+"""How many faults of one value are told."""
+
+MAX_PLACES: Final = 20_000
+"""How many places a strict form, a grammar or a generated value may be made of, for one document."""
+
+STRIDE: Final = 24
+"""After how many steps of a recursion a new stack is taken."""
+
+ANY_PROPERTY: Final = "*"
+"""The position of every property of an object."""
+
+ANY_ITEM: Final = "[]"
+"""The position of every item of an array."""
+
+_LINEAR: Final = 64  # visits of one value up to which a validation is as long as its data
+_MOST_ENTRIES: Final = 100_000
+
+
+class Exhausted(Exception):
+    """The budget is used up; the place where, as far as it is known, is the argument."""
+
+
+@final
+class Steps:
+    """Work that is counted down.
+
+    >>> work = Steps(2)
+    >>> work.take(), work.take(), work.left
+    (None, None, 0)
+    """
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def take(self, place: str = "") -> None:
+        """Count one step at a place.
+
+        Raises:
+            Exhausted: none is left.
+        """
+        self.left -= 1
+        if self.left < 0:
+            raise Exhausted(place)
+
+
+def deeper_than(data: Any, levels: int) -> bool:
+    """Whether plain data nests deeper than so many levels of arrays and objects; `[]` is 1 deep."""
+    level: list[Any] = [data] if isinstance(data, (dict, list)) else []
+    for _ in range(levels):
+        if not level:
+            return False
+        level = [inner for value in level for inner in _members(value) if isinstance(inner, (dict, list))]
+    return bool(level)
+
+
+def _members(value: Any) -> Iterable[Any]:
+    return value.values() if is_object(value) else value if is_array(value) else ()
+
+
+# ---- the interpreter's stack
+
+
+class _Nesting(threading.local):
+    level = 0
+
+
+_nesting: Final = _Nesting()
+
+
+def descend(work: Callable[[], _R]) -> _R:
+    """Take one step of a recursion, now and then on a new stack: how deep a document goes is no matter of frames."""
+    level = _nesting.level
+    if level >= STRIDE:
+        return new_stack(work)
+    _nesting.level = level + 1
+    try:
+        return work()
+    finally:
+        _nesting.level = level
+
+
+def with_stack(work: Callable[[], _R]) -> _R:
+    """What `work` gives; where the caller has used up the stack, it is done on a new one.
+
+    >>> def deep(level: int) -> int:
+    ...     return with_stack(lambda: 1 + deep(level - 1)) if level else 0
+    >>> deep(2_000)
+    2000
+    """
+    try:
+        return work()
+    except RecursionError:
+        return new_stack(work)
+
+
+def new_stack(work: Callable[[], _R]) -> _R:
+    """What `work` gives, done on a stack of its own: that of a thread, which is waited for; its context goes along."""
+    given: list[_R] = []
+    raised: list[BaseException] = []
+    context = copy_context()
+
+    def run() -> None:
+        try:
+            given.append(context.run(work))
+        except BaseException as error:  # it is raised again, where it belongs
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="fxai-schema-stack", daemon=True)
+    thread.start()
+    thread.join()
+    if raised:
+        raise raised[0]
+    return given[0]
+
+
+# ---- what a document may make of data
+
+
+@final
+class Growth(msgspec.Struct, frozen=True):
+    """How many schemas may be held against the values of some data.
+
+    Attributes:
+        visits: against one value, at most; against the root where they grow.
+        factor: how many times more they may be for each level that the data nests deeper; 1 where they do not grow.
+    """
+
+    visits: int = 1
+    factor: int = 1
+
+    @property
+    def linear(self) -> bool:
+        """Whether a validation takes as long as its data, whatever the data."""
+        return self.factor <= 1 and self.visits <= _LINEAR
+
+    def within(self, data: object, most: int = MAX_STEPS) -> bool:
+        """Whether a validation of data takes no more visits than `most`, at the worst."""
+        visits, level = self.visits, [data]
+        while level:
+            most -= visits * len(level)
+            if most < 0:
+                return False
+            level = [inner for value in level for inner in _members(value)]
+            visits *= self.factor
+        return True
+
+
+NO_GROWTH: Final = Growth()
+"""That of a document that is a boolean."""
+
+
+@final
+class _Place:
+    """One schema: which hold for the same value, and which for the values inside it, by position."""
+
+    __slots__ = ("below", "here", "pointer", "visits")
+
+    def __init__(self, pointer: str) -> None:
+        self.pointer = pointer
+        self.here: list[int] = []
+        self.below: list[tuple[str, int]] = []
+        self.visits = 0
+
+
+@final
+class Reach:
+    """The schemas of a document as a graph: what holds for the same value as what, and what for values inside it."""
+
+    __slots__ = ("_order", "_places")
+
+    def __init__(self) -> None:
+        self._places: list[_Place] = []
+        self._order: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def add(self, pointer: str) -> int:
+        """A new schema, at a pointer; gives its number."""
+        self._places.append(_Place(pointer))
+        return len(self._places) - 1
+
+    def holds(self, place: int, other: int, times: int = 1) -> None:
+        """Note that where one schema holds for a value, another is held against the same value."""
+        self._places[place].here += [other] * times
+
+    def leads(self, place: int, position: str, other: int) -> None:
+        """Note that another schema is held against the values at a position inside those of this one."""
+        self._places[place].below.append((position, other))
+
+    def excess(self) -> Fault | None:
+        """What of it is beyond the budget; nothing for what can be followed. References must not go in a circle."""
+        levels: list[int] = [1] * len(self._places)
+        self._order = []
+        for number in self._downwards():
+            place = self._places[number]
+            place.visits = 1 + sum(self._places[inner].visits for inner in place.here)
+            levels[number] = 1 + max((levels[inner] for inner in place.here), default=0)
+            if place.visits > MAX_VISITS:
+                return Fault(place.pointer, _VISITS, "more")
+            if levels[number] > MAX_LEVELS:
+                return Fault(place.pointer, f"at most {MAX_LEVELS} levels of schemas that hold for one value", "more")
+            self._order.append(number)
+        return None
+
+    def _downwards(self) -> Iterator[int]:
+        """Every schema, those that hold with it before it."""
+        done = [False] * len(self._places)
+        for start in range(len(self._places)):
+            trail = [(start, iter(self._places[start].here))] if not done[start] else []
+            done[start] = True
+            while trail:
+                number, inner = trail[-1]
+                after = next((one for one in inner if not done[one]), None)
+                if after is None:
+                    trail.pop()
+                    yield number
+                else:
+                    done[after] = True
+                    trail.append((after, iter(self._places[after].here)))
+
+    def growth(self) -> Growth:
+        """How many schemas may be held against the values of data, from the root (the first schema) on."""
+        if self.excess() is not None:
+            return Growth(MAX_STEPS, 2)
+        try:
+            return _Growing(self._places, self._order).growth()
+        except Exhausted:
+            most = max(place.visits for place in self._places)
+            return Growth(most, most)
+
+
+_VISITS: Final = f"at most {MAX_VISITS} schemas that hold for one value, references followed"
+
+_Entries = dict[str, dict[int, int]]
+
+
+@final
+class _Growing:
+    """The growth of one graph: by schema, what is held against each value inside, and how that goes on."""
+
+    def __init__(self, places: list[_Place], order: list[int]) -> None:
+        self._places = places
+        self._entries: list[_Entries] = [{} for _ in places]
+        self._work = Steps(_MOST_ENTRIES)
+        for number in order:
+            self._entries[number] = self._gathered(number)
+
+    def _gathered(self, number: int) -> _Entries:
+        """By position, the schemas inside, with how often each is held against the same value."""
+        place = self._places[number]
+        if not place.below and len(place.here) == 1:
+            return self._entries[place.here[0]]
+        found: _Entries = {}
+        for position, inner in place.below:
+            self._add(found, position, inner, 1)
+        for other in place.here:
+            for position, inners in self._entries[other].items():
+                for inner, times in inners.items():
+                    self._add(found, position, inner, times)
+        return found
+
+    def _add(self, found: _Entries, position: str, inner: int, times: int) -> None:
+        self._work.take()
+        held = found.setdefault(position, {})
+        held[inner] = held.get(inner, 0) + times
+
+    def growth(self) -> Growth:
+        """The growth from the first schema on."""
+        cycles = self._cycles()
+        factor = 1
+        fans: dict[int, int] = {}
+        for cycle in cycles:  # the innermost first
+            inside, fan = set(cycle), 1
+            again = len(cycle) > 1
+            for number in cycle:
+                fan = max(fan, self._places[number].visits)
+                for held in self._positions(number):
+                    own = sum(times for inner, times in held.items() if inner in inside)
+                    beyond = sum(fans[inner] * times for inner, times in held.items() if inner not in inside)
+                    again = again or own > 0
+                    factor = max(factor, own)
+                    fan = max(fan, self._places[number].visits + MAX_LEVELS * beyond if own else beyond)
+            fans |= dict.fromkeys(cycle, fan)
+        if factor > 1:
+            return self._multiplying()
+        return Growth(fans.get(0, 1), 1)
+
+    def _multiplying(self) -> Growth:
+        factor = max(sum(held.values()) for number in range(len(self._places)) for held in self._positions(number))
+        return Growth(max(place.visits for place in self._places), factor)
+
+    def _positions(self, number: int) -> Iterator[dict[int, int]]:
+        """What is held against the value at each position; what holds at every position is added to each."""
+        entries = self._entries[number]
+        for anywhere in (ANY_PROPERTY, ANY_ITEM):
+            if anywhere in entries:
+                yield entries[anywhere]
+        for position, held in entries.items():
+            every = entries.get(ANY_ITEM if position.startswith("[") else ANY_PROPERTY, {})
+            if position not in (ANY_PROPERTY, ANY_ITEM):
+                self._work.take()
+                yield (
+                    held
+                    if not every
+                    else {inner: held.get(inner, 0) + every.get(inner, 0) for inner in held.keys() | every.keys()}
+                )
+
+    def _after(self, number: int) -> Iterator[int]:
+        return iter(dict.fromkeys(inner for held in self._entries[number].values() for inner in held))
+
+    def _cycles(self) -> list[list[int]]:
+        """The schemas that lead back to each other, as lists; what one leads to stands before it."""
+        found: list[list[int]] = []
+        index: dict[int, int] = {}
+        low: dict[int, int] = {}
+        open_: dict[int, None] = {}
+        for start in range(len(self._places)):
+            trail: list[tuple[int, Iterator[int]]] = []
+            _enter(start, trail, index, low, open_, self._after)
+            while trail:
+                number, inner = trail[-1]
+                other = next(inner, None)
+                if other is None:
+                    trail.pop()
+                    if trail:
+                        low[trail[-1][0]] = min(low[trail[-1][0]], low[number])
+                    if low[number] == index[number]:
+                        found.append(_taken(open_, number))
+                elif other not in index:
+                    _enter(other, trail, index, low, open_, self._after)
+                elif other in open_:
+                    low[number] = min(low[number], index[other])
+        return found
+
+
+def _enter(
+    number: int,
+    trail: list[tuple[int, Iterator[int]]],
+    index: dict[int, int],
+    low: dict[int, int],
+    open_: dict[int, None],
+    after: Callable[[int], Iterator[int]],
+) -> None:
+    if number not in index:
+        index[number] = low[number] = len(index)
+        open_[number] = None
+        trail.append((number, after(number)))
+
+
+def _taken(open_: dict[int, None], last: int) -> list[int]:
+    """The schemas that were opened since `last`, it among them."""
+    taken: list[int] = []
+    while not taken or taken[-1] != last:
+        taken.append(open_.popitem()[0])
+    return taken
