@@ -43,6 +43,7 @@ __all__ = [
     "Growth",
     "Reach",
     "Steps",
+    "cycles",
     "deeper_than",
     "descend",
     "new_stack",
@@ -75,7 +76,7 @@ MAX_STEPS: Final = 100_000
 MAX_FAULTS: Final = 100
 """How many faults of one value are told."""
 
-MAX_PLACES: Final = 20_000
+MAX_PLACES: Final = 10_000
 """How many places a strict form, a grammar or a generated value may be made of, for one document."""
 
 STRIDE: Final = 24
@@ -109,13 +110,13 @@ class Steps:
     def __init__(self, left: int) -> None:
         self.left = left
 
-    def take(self, place: str = "") -> None:
-        """Count one step at a place.
+    def take(self, place: str = "", steps: int = 1) -> None:
+        """Count steps at a place.
 
         Raises:
-            Exhausted: none is left.
+            Exhausted: so many are not left.
         """
-        self.left -= 1
+        self.left -= steps
         if self.left < 0:
             raise Exhausted(place)
 
@@ -344,10 +345,9 @@ class _Growing:
 
     def growth(self) -> Growth:
         """The growth from the first schema on."""
-        cycles = self._cycles()
         factor = 1
         fans: dict[int, int] = {}
-        for cycle in cycles:  # the innermost first
+        for cycle in cycles(len(self._places), self._after):  # the innermost first
             inside, fan = set(cycle), 1
             again = len(cycle) > 1
             for number in cycle:
@@ -386,47 +386,43 @@ class _Growing:
     def _after(self, number: int) -> Iterator[int]:
         return iter(dict.fromkeys(inner for held in self._entries[number].values() for inner in held))
 
-    def _cycles(self) -> list[list[int]]:
-        """The schemas that lead back to each other, as lists; what one leads to stands before it."""
-        found: list[list[int]] = []
-        index: dict[int, int] = {}
-        low: dict[int, int] = {}
-        open_: dict[int, None] = {}
-        for start in range(len(self._places)):
-            trail: list[tuple[int, Iterator[int]]] = []
-            _enter(start, trail, index, low, open_, self._after)
-            while trail:
-                number, inner = trail[-1]
-                other = next(inner, None)
-                if other is None:
-                    trail.pop()
-                    if trail:
-                        low[trail[-1][0]] = min(low[trail[-1][0]], low[number])
-                    if low[number] == index[number]:
-                        found.append(_taken(open_, number))
-                elif other not in index:
-                    _enter(other, trail, index, low, open_, self._after)
-                elif other in open_:
-                    low[number] = min(low[number], index[other])
-        return found
 
+def cycles(count: int, after: Callable[[int], Iterable[int]]) -> list[list[int]]:
+    """The members of a graph that lead back to each other, as lists; what one leads to stands before it.
 
-def _enter(
-    number: int,
-    trail: list[tuple[int, Iterator[int]]],
-    index: dict[int, int],
-    low: dict[int, int],
-    open_: dict[int, None],
-    after: Callable[[int], Iterator[int]],
-) -> None:
-    if number not in index:
+    >>> cycles(3, lambda number: [[1], [0, 2], []][number])
+    [[2], [1, 0]]
+    """
+    found: list[list[int]] = []
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    open_: dict[int, None] = {}
+
+    def enter(number: int) -> tuple[int, Iterator[int]]:
         index[number] = low[number] = len(index)
         open_[number] = None
-        trail.append((number, after(number)))
+        return number, iter(after(number))
+
+    for start in range(count):
+        trail = [enter(start)] if start not in index else []
+        while trail:
+            number, inner = trail[-1]
+            other = next(inner, None)
+            if other is None:
+                trail.pop()
+                if trail:
+                    low[trail[-1][0]] = min(low[trail[-1][0]], low[number])
+                if low[number] == index[number]:
+                    found.append(_taken(open_, number))
+            elif other not in index:
+                trail.append(enter(other))
+            elif other in open_:
+                low[number] = min(low[number], index[other])
+    return found
 
 
 def _taken(open_: dict[int, None], last: int) -> list[int]:
-    """The schemas that were opened since `last`, it among them."""
+    """The members that were opened since `last`, it among them."""
     taken: list[int] = []
     while not taken or taken[-1] != last:
         taken.append(open_.popitem()[0])

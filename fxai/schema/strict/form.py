@@ -12,10 +12,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, final
+from typing import Any, Final, final
 
 from returns.result import Failure, Result, Success
 
+from fxai.schema.budget import MAX_PLACES, Exhausted, with_stack
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_tokens
 from fxai.schema.json_schema import JsonSchema
@@ -26,6 +27,10 @@ from fxai.schema.strict.rules import StrictRules
 from fxai.schema.strict.transform import Transformer
 
 __all__ = ["StrictForm", "strict_form"]
+
+
+_LARGEST: Final = 5 * MAX_PLACES
+_BEYOND: Final = f"its strict form takes more than {MAX_PLACES} steps: say fewer alternatives, or split the tool"
 
 
 @final
@@ -69,13 +74,13 @@ class StrictForm:
     def back(self, value: Any) -> Any:
         """The value of the original that a strict one stands for; what it does not recognise it leaves as it is."""
         way = self._node.back
-        return value if way is None else way(value)
+        return value if way is None else with_stack(lambda: way(value))
 
     def forth(self, value: Any) -> Result[Any, DecodeFailure]:
         """The strict value that stands for one of the original; fails for what has none."""
         way = self._node.forth
         try:
-            candidate = value if way is None else way(value)
+            candidate = value if way is None else with_stack(lambda: way(value))
         except NoForm as none:
             return Failure(DecodeFailure((Fault("", f"a value that has a strict form ({none})", found_in(value)),)))
         faults = self.document.validate(candidate)
@@ -97,6 +102,10 @@ def strict_form(
         explicit_null: tell a null from what is left out, in each optional property that admits null: null is sent for
             what is left out, and `{"__null__": true}` for a null. Otherwise both are null, and lead back to left out.
     """
+    return with_stack(lambda: _made(document, rules, explicit_null=explicit_null))
+
+
+def _made(document: JsonSchema, rules: StrictRules, *, explicit_null: bool) -> Result[StrictForm, tuple[Obstacle, ...]]:
     plain = document.to_dict()
     if not is_object(plain):
         return Failure((Obstacle("", "schema", "providers take an object at the root"),))
@@ -105,14 +114,16 @@ def strict_form(
         node = to.convert()
     except StrictError as error:
         return Failure((error.obstacle,))
-    except RecursionError:
-        return Failure((Obstacle("", "schema", "is nested too deep"),))
+    except Exhausted as error:
+        return Failure((Obstacle(str(error), "schema", _BEYOND),))
     if node is None:
         return Failure(tuple(to.obstacles) or (Obstacle("", "schema", "no value can be an instance of it"),))
     if to.obstacles:
         return Failure(tuple(to.obstacles))
     defs = {name: one.schema for name, one in to.nodes.items()}
     strict = {**node.schema, "$defs": defs} if defs else node.schema
+    if to.size(strict) > _LARGEST:
+        return Failure((Obstacle("", "schema", _BEYOND),))
     refused = tuple(
         Obstacle(fault.pointer, "schema", f"its strict form: {fault}") for fault in rule_faults(strict, rules)
     )

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from fxai.schema.data import is_object
-from fxai.schema.pattern import compiled_pattern
+from fxai.schema.pattern import PatternTimeout
 from fxai.schema.strict.node import REST, Member, Node, map_node, object_node
 from fxai.schema.strict.place import NULL_LOST, Place, Site, StrictError
 from fxai.schema.strict.prose import described, length_words, null_words, told_keyword
@@ -61,7 +61,8 @@ def _needed(site: Site) -> Sequence[str]:
 
 def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, required: bool) -> Member | None:
     """What stands under a name; None when nothing may."""
-    place = tuple(site for rule in sites for site in _property(rule, name))
+    to.reader.steps.take(at, len(sites))
+    place = tuple(site for rule in sites for site in _property(rule, name, to))
     if any(site.schema is False for site in place) or any(name not in to.reader.evaluated(site) for site in sites):
         return None
     if not place and required and not any(name in site.get("properties", {}) for site in sites):
@@ -88,12 +89,17 @@ def _optional(node: Node, place: Place, to: Transformer) -> Member:
     return Member(node.saying(described(schema, [], words, [])), optional=True, null=null)
 
 
-def _property(rule: Site, name: str) -> Iterator[Site]:
+def _property(rule: Site, name: str, to: Transformer) -> Iterator[Site]:
     known = name in rule.get("properties", {})
     if known:
         yield rule.under("properties", name)
     for pattern in rule.get("patternProperties", {}):
-        if compiled_pattern(pattern).search(name, timeout=1.0):
+        to.reader.steps.take(rule.pointer)
+        try:
+            matching = to.matcher.found(pattern, name)
+        except PatternTimeout:
+            raise StrictError(rule.pointer, "patternProperties", f"{pattern!r} takes too long") from None
+        if matching:
             known = True
             yield rule.under("patternProperties", pattern)
     if not known and "additionalProperties" in rule:

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urldefrag
 
 import msgspec
 
+from fxai.schema.budget import MAX_PLACES, Steps
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import dialect_of
 from fxai.schema.document import subschemas
@@ -124,13 +125,14 @@ Place = tuple[Site, ...]
 
 @final
 class Reader:
-    """A document, read place by place."""
+    """A document, read place by place, within the budget of what is made of one document."""
 
     def __init__(self, document: Any) -> None:
         self.root = Site("", document)
         self.dialect = dialect_of(document)
-        self.size = 0
-        """How many schemas the document holds."""
+        self.steps = Steps(MAX_PLACES)
+        """How much may still be read; `Exhausted` is raised beyond it."""
+        self._evaluated: dict[str, Container[str]] = {}
         self._anchors: dict[str, str] = {}
         self._nulls: dict[str, bool] = {}
         self._base = str(document.get(self.dialect.id_keyword, "")) if is_object(document) else ""
@@ -139,7 +141,6 @@ class Reader:
     def _note(self, schema: Any, pointer: str) -> None:
         if not is_object(schema):
             return
-        self.size += 1
         for keyword in ("$anchor", self.dialect.id_keyword):
             name = schema.get(keyword)
             if isinstance(name, str) and (keyword == "$anchor" or name.startswith("#")):
@@ -196,6 +197,7 @@ class Reader:
         return list(found.values())
 
     def _gather(self, site: Site, found: dict[tuple[str, frozenset[str]], Site]) -> None:
+        self.steps.take(site.pointer)
         if site.key in found:
             return
         hidden = self.dialect.ref_alone and "$ref" in site
@@ -255,14 +257,19 @@ class Reader:
         """The names of properties that may be in an object, by what a schema says of those that it does not look at."""
         if site.get("unevaluatedProperties") is not False:
             return _ANY
-        names = self.declared(Site(site.pointer, site.schema))
-        return _ANY if any(name.startswith(f"{site.pointer}/") for name in names) else names
+        known = self._evaluated.get(site.pointer)
+        if known is None:
+            names = self.declared(Site(site.pointer, site.schema))
+            open_to = any(name.startswith(f"{site.pointer}/") for name in names)
+            known = self._evaluated[site.pointer] = _ANY if open_to else names
+        return known
 
     def declared(self, site: Site) -> set[str]:
         """The names of properties that a schema speaks of, wherever it applies to the same value."""
         return set(self._declared(site, set()))
 
     def _declared(self, site: Site, seen: set[str]) -> Iterator[str]:
+        self.steps.take(site.pointer)
         if site.pointer in seen or not is_object(site.schema):
             return
         seen.add(site.pointer)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast, final
 
+from fxai.schema.budget import cycles
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
@@ -156,27 +157,32 @@ class _Check:
             yield from self._circles()
 
     def _circles(self) -> Iterator[Fault]:
-        for reference, places in self.references.items():
-            target = reference.removeprefix("#")
-            reached = _reachable(target, self.references)
+        targets = {reference.removeprefix("#"): number for number, reference in enumerate(self.references)}
+        after: list[dict[int, None]] = [{} for _ in targets]
+        around: set[tuple[str, int]] = set()
+        for number, places in enumerate(self.references.values()):
             for place in places:
-                if place == target or place.startswith(f"{target}/") or target in reached:
+                for target in _around(place):
+                    if target in targets:
+                        after[targets[target]][number] = None
+                        if targets[target] == number:
+                            around.add((place, number))
+        circular = {one for group in cycles(len(after), after.__getitem__) if len(group) > 1 for one in group}
+        circular |= {number for number, inside in enumerate(after) if number in inside}
+        for number, (reference, places) in enumerate(self.references.items()):
+            for place in places:
+                if number in circular or (place, number) in around:
                     yield Fault(f"{place}/$ref", "a schema that does not refer to itself", found_in(reference))
+
+
+def _around(place: str) -> Iterator[str]:
+    """A place and every place around it, as pointers."""
+    while True:
+        yield place
+        if not place:
+            return
+        place = place.rpartition("/")[0]
 
 
 def _is_union(schema: Any) -> bool:
     return is_object(schema) and ("anyOf" in schema or is_array(schema.get("type")))
-
-
-def _reachable(start: str, references: dict[str, list[str]]) -> set[str]:
-    """The places that references lead to from inside a place."""
-    reached: set[str] = set()
-    waiting = [start]
-    while waiting:
-        here = waiting.pop()
-        for reference, places in references.items():
-            target = reference.removeprefix("#")
-            if target not in reached and any(place.startswith(f"{here}/") for place in places):
-                reached.add(target)
-                waiting.append(target)
-    return reached

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
-from fxai.schema.data import is_array, is_object, is_same
+from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict.node import Node
 from fxai.schema.strict.place import Site, StrictError
@@ -101,7 +101,8 @@ def values_of(sites: Sequence[Site]) -> list[Any] | None:
                 listed = [site.get("const")] if keyword == "const" else site.get("enum")
                 if any(is_object(value) or is_array(value) for value in listed):
                     raise StrictError(site.pointer, keyword, "lists objects or arrays: say what they hold instead")
-                values = list(listed) if values is None else [v for v in values if any(is_same(v, w) for w in listed)]
+                known = set(map(identity, listed))
+                values = list(listed) if values is None else [v for v in values if identity(v) in known]
     if values is None:
         return None
     facets = [{k: site.get(k) for k in SCALAR if k in site and not isinstance(site.get(k), bool)} for site in sites]

@@ -12,11 +12,14 @@ noted and said in words; what it cannot do without is an obstacle. All obstacles
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
+from fxai.schema.budget import descend
+from fxai.schema.data import is_object
+from fxai.schema.pattern import Matcher
 from fxai.schema.strict.array import array_form
 from fxai.schema.strict.node import DEFS, NULL, Node, any_node, reference_node
 from fxai.schema.strict.object import object_form
@@ -30,8 +33,7 @@ __all__ = ["Transformer"]
 _Key: TypeAlias = frozenset[tuple[str, frozenset[str]]]
 
 _MOST_BRANCHES: Final = 64
-_MOST_PLACES: Final = 2_000
-_MOST_FOR_EACH: Final = 8  # times that a schema may be read, in one combination or another
+_SORTED: Final = msgspec.json.Encoder(order="sorted").encode
 _STANDING_IN: Final = Node({"type": "null"})
 
 
@@ -47,7 +49,9 @@ class Transformer:
         self.nodes: dict[str, Node] = {}
         self.obstacles: dict[Obstacle, None] = {}
         self.weakened: dict[Weakening, None] = {}
-        self._left = _MOST_PLACES + _MOST_FOR_EACH * self.reader.size
+        self.matcher = Matcher()
+        self._sizes: dict[int, tuple[object, int]] = {}
+        self._recursive: dict[str, bool] = {}
         self._open: dict[_Key, str | None] = {}
         self._done: dict[_Key, Node | None] = {}
 
@@ -55,7 +59,7 @@ class Transformer:
         """The whole document; None when nothing can be an instance of it. See `obstacles` for what stands against.
 
         Raises:
-            StrictError: there is too much of it to go on.
+            Exhausted: there is too much of it to go on.
         """
         node = self.place((self.reader.root,), "")
         if node is None or "$ref" not in node.schema:
@@ -75,10 +79,8 @@ class Transformer:
     def place(self, place: Place, at: str) -> Node | None:
         """What a place takes; None when nothing can be there. `at` is where it stands, for messages."""
         try:
-            return self._named(place, at)
+            return descend(lambda: self._named(place, at))
         except StrictError as error:
-            if self._left < 0:
-                raise
             self.obstacles[error.obstacle] = None
             return _STANDING_IN
 
@@ -92,7 +94,9 @@ class Transformer:
             name = place[0].pointer.rpartition("/")[2] or "root"
         key: _Key = frozenset(site.key for site in place)
         if key in self._done:
-            return self._done[key]
+            known = self._done[key]
+            self.reader.steps.take(at, 1 if known is None else self.size(known.schema))
+            return known
         if key in self._open and place:
             return self._again(place, key, at)
         self._open[key] = None if name is None else self._free(name)
@@ -113,15 +117,29 @@ class Transformer:
             return None
         name = str(node.schema.get("$ref", "")).removeprefix(DEFS)
         title, words = said_of([site])
-        if name in self.nodes and not self._refers(self.nodes[name].schema, name):
+        if name in self.nodes and not self._refers(name):
+            self.reader.steps.take(at, self.size(self.nodes[name].schema))
             target = dict(self.nodes[name].schema)
             told = target.pop("description", "")
             target = {**target, "title": title} if title else target
             return node.saying(described(target, [], [*words, told], []))
         return node.saying(described({"anyOf": [node.schema]} if name else node.schema, [], words, []))
 
-    def _refers(self, schema: Any, name: str) -> bool:
-        return f'"{DEFS}{name}"' in str(schema).replace("'", '"')
+    def size(self, schema: Any) -> int:
+        """How large a schema that was made is, those inside it counted as often as they stand there."""
+        if not isinstance(schema, (dict, list)):
+            return 0
+        known = self._sizes.get(id(schema))
+        if known is None:
+            inside: Iterable[Any] = schema.values() if is_object(schema) else schema
+            known = self._sizes[id(schema)] = (schema, 1 + sum(map(self.size, inside)))
+        return known[1]
+
+    def _refers(self, name: str) -> bool:
+        """Whether what is defined under a name refers to itself."""
+        if name not in self._recursive:
+            self._recursive[name] = f'"{DEFS}{name}"' in str(self.nodes[name].schema).replace("'", '"')
+        return self._recursive[name]
 
     def _free(self, name: str) -> str:
         plain = re.sub(r"[^A-Za-z0-9_-]+", "_", name) or "definition"
@@ -144,9 +162,7 @@ class Transformer:
     # -- conjunctions
 
     def _flat(self, sites: Sequence[Site], at: str) -> Node | None:
-        self._left -= 1
-        if self._left < 0:
-            raise StrictError(at, "schema", "unions that multiply beyond reason: say fewer alternatives")
+        self.reader.steps.take(at, len(sites))
         if any(site.schema is False for site in sites):
             return None
         sites = [site for site in sites if site.schema is not True]
@@ -254,8 +270,4 @@ def _unsaid(site: Site) -> Site:
 
 def _distinct(nodes: Sequence[Node]) -> list[Node]:
     """The nodes, those of one schema once."""
-    found: list[Node] = []
-    for node in nodes:
-        if all(node.schema != other.schema for other in found):
-            found.append(node)
-    return found
+    return list({_SORTED(node.schema): node for node in reversed(nodes)}.values())[::-1]
