@@ -394,8 +394,7 @@ def cycles(count: int, after: Callable[[int], Iterable[int]]) -> list[list[int]]
     [[2], [1, 0]]
     """
     found: list[list[int]] = []
-    index: dict[int, int] = {}
-    low: dict[int, int] = {}
+    index, low = dict[int, int](), dict[int, int]()
     open_: dict[int, None] = {}
 
     def enter(number: int) -> tuple[int, Iterator[int]]:
