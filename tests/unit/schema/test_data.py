@@ -87,7 +87,9 @@ def test_frozen_data_is_the_same_data() -> None:
 def test_what_values_are_given_is_frozen_all_the_way_down() -> None:
     """Options of tools and of requests, annotations, defaults of keys, examples."""
     own = Annotation("own", {"a": [1]})
-    tool = Tool.make("t", provider_options={"acme": DATA}, input_examples=[DATA], annotations={Meta: DATA})
+    anything = {"type": "object"}
+    options: dict[str, Any] = {"provider_options": {"acme": DATA}, "annotations": {Meta: DATA}}
+    tool = Tool.dynamic("t", parameters=anything, input_examples=[DATA], **options)
     request = ModelRequest(Prompt.make("Hello"), provider_options={"acme": DATA})
     held: list[Any] = [
         tool.provider_options["acme"],
