@@ -63,7 +63,7 @@ class History(msgspec.Struct, frozen=True):
     approved: tuple[Answered, ...] = ()
     """Every approval by which a call would run, copies among them: all of them are to be good."""
     denied: tuple[ToolApprovalRequestPart, ...] = ()
-    """The requests that somebody denied, copies among them, and not settled."""
+    """The requests that somebody denied, copies among them, and that are not settled or of the last turn."""
     repeated: Mapping[str, ToolApprovalResponsePart] = {}
     """The answers to a provider's own requests that stand there more than once: the one that counts, by its id."""
 
@@ -194,7 +194,7 @@ class _Reading:
             is_open and not goes_on,
             self._problem,
             approved,
-            tuple(one.part for one in ours if not one.settled and self._is_denied(one)),
+            tuple(one.part for one in ours if self._is_denied(one) and (not one.settled or one in self._turn)),
             self._repeated,
         )
 

@@ -59,7 +59,11 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
 
     def is_signed(self, request: ToolApprovalRequestPart) -> bool:
         """Whether the request was asked here, as it stands."""
-        return self.key.signed(_signed_text(request), request.signature)
+        try:
+            text = _signed_text(request)
+        except ValueError:  # an end that is no number
+            return False
+        return self.key.signed(text, request.signature)
 
     def problem(
         self, request: ToolApprovalRequestPart, call: ToolCallPart, tool: Tool[Any, Any, Any]
@@ -67,7 +71,7 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
         """Why a yes to the request does not count for the call as it stands; None: it does."""
         if not self.is_signed(request):
             return "forged"
-        if call.params_text is not None or digest_of(tool, call.params) != request.digest:
+        if call.params_text is not None or not _is_digest(request.digest, tool, call.params):
             return "altered"
         late = request.expires is not None and request.expires < self.clock.now()
         return "expired" if late else None
@@ -80,6 +84,13 @@ def authority() -> EffectOf[Authority]:
 
 def _found(context: ContextOf[Any]) -> Authority:
     return Authority(context.fetch(ApprovalKey), context.fetch(ApprovalLedger), context.fetch(Clock))
+
+
+def _is_digest(digest: str, tool: Tool[Any, Any, Any], params: Any) -> bool:
+    try:
+        return digest_of(tool, params) == digest
+    except (TypeError, ValueError):  # parameters that no model and no JSON can have said
+        return False
 
 
 def _signed_text(request: ApprovalRequest | ToolApprovalRequestPart) -> bytes:
@@ -95,6 +106,7 @@ def digest_of(tool: Tool[Any, Any, Any], params: Any) -> str:
 
     Raises:
         TypeError: the parameters are no plain JSON data.
+        ValueError: they hold NaN or an infinity, which JSON cannot say.
     """
     import hashlib  # few programs ask for approvals
 

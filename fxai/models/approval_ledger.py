@@ -40,6 +40,9 @@ ApprovalUse: TypeAlias = Literal["begun", "ended", "denied", "used"]
 """What became of an approval: its call was begun, and no end of it is known; its call was run to its end; it was
 denied; it was used, and that is all that is known."""
 
+_GRACE: Final = 86_400.0
+"""How long a use is remembered beyond its end, in seconds: the clocks of processes differ, and are set back."""
+
 # what became of an approval has a table of its own: programs that know the first one alone go on using the file
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS used_approval (id TEXT PRIMARY KEY, until REAL) STRICT",
@@ -141,7 +144,8 @@ class _Memory(ApprovalLedger):
             return tuple(one for one in uses if self._used[one][1] != "denied")
 
     def _forget(self, now: float) -> None:
-        for old in [one for one, (until, _) in self._used.items() if until is not None and until < now]:
+        over = now - _GRACE
+        for old in [one for one, (until, _) in self._used.items() if until is not None and until < over]:
             del self._used[old]
 
     @override
@@ -207,14 +211,14 @@ class _Sqlite(ApprovalLedger):
 
     @contextmanager
     def _transaction(self, now: float | None) -> Generator[Any]:
-        """The database in a transaction, in which what is over by now is forgotten."""
+        """The database in a transaction, in which what was over long before now is forgotten."""
         from fxai.storage.database import connected, writing  # only where it is asked for
 
         with connected(Path(self._path), *_TABLES) as database, writing(database):
             if now is not None:
                 over = "SELECT id FROM used_approval WHERE until < ?"
-                database.execute(f"DELETE FROM approval_use WHERE id IN ({over})", (now,))
-                database.execute("DELETE FROM used_approval WHERE until < ?", (now,))
+                database.execute(f"DELETE FROM approval_use WHERE id IN ({over})", (now - _GRACE,))
+                database.execute("DELETE FROM used_approval WHERE until < ?", (now - _GRACE,))
             yield database
 
 

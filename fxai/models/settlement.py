@@ -87,7 +87,7 @@ def settled(
     if not concerns(prompt):
         return None
     history = read(prompt)
-    if history.problem is None and not history.answered:
+    if history.problem is None and not history.answered and not history.denied:
         waiting = history.waiting or is_waiting(prompt, resolution.tools)
         is_seen_as_is = not (history.settled or history.repeated)
         return None if is_seen_as_is and not waiting else Succeed(_settled(prompt, history, (), waiting))
@@ -155,7 +155,7 @@ class _Settling:
         tools = self._resolution.tools
         if self._history.problem is not None:
             return _refused(self._history.problem)
-        if not tools:
+        if self._history.answered and not tools:
             return _refused(ToolkitRequiredError(tuple(one.call.name for one in self._history.answered)))
         for one in self._history.approved:
             tool = tools.get(one.call.name)
@@ -170,7 +170,7 @@ class _Settling:
         about = next(_about(one) for one in self._approved if one.request.approval_id == before[0])
 
         def told(uses: Mapping[str, ApprovalUse]) -> EffectOf[Any, AiError]:
-            problem = _PROBLEMS.get(uses.get(before[0], "used"), "used")
+            problem: ApprovalProblem = _PROBLEMS.get(uses.get(before[0], "used"), "used")
             return _refused(InvalidApprovalError(before[0], problem, about))
 
         return self._who.ledger.look_up(before[:1]).flat_map(told)

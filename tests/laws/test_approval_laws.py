@@ -288,10 +288,11 @@ class Past:
 
     def edit(self) -> None:
         """One message changed, as somebody may who holds it."""
-        at: int = self._draw(st.integers(0, len(self.messages) - 1))
-        message: Any = self.messages[at]
-        if message.role in ("system", "user"):
+        said = [at for at, one in enumerate(self.messages) if one.role in ("assistant", "tool")]
+        if not said:
             return
+        at: int = self._draw(st.sampled_from(said))
+        message: Any = self.messages[at]
         parts: list[Any] = list(message.content)
         which = self._draw(st.integers(0, len(parts) - 1))
         part = parts[which]

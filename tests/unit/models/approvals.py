@@ -143,8 +143,14 @@ def layer_of(ledger: ApprovalLedger) -> Any:
     return LayerOf.succeed(ApprovalLedger, ledger)
 
 
+@fx.gen
+def _ledger() -> Any:
+    return (yield from ApprovalLedger)
+
+
 def _in_process(_: Path) -> Callable[[], Any]:
-    return lambda: layer_of(ApprovalLedger.default())
+    ledger: Any = fx.run_sync(_ledger().provide(ApprovalLedger.in_process()))
+    return lambda: layer_of(ledger)
 
 
 def _in_file(folder: Path) -> Callable[[], Any]:

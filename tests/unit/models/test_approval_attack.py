@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import pickle
 import subprocess
@@ -19,6 +20,7 @@ from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponseP
 from fxai.messages.errors import AiError, AuthenticationError, UnknownError
 from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
 from fxai.models import ApprovalKey, ApprovalLedger
+from fxai.models.approval import Authority, digest_of
 from fxai.testing import TestClock, call, text
 from fxai.tools import Tool
 from tests.unit.models.approvals import HOW, How, Office, Wipe, answered, changed, problem_of
@@ -403,6 +405,93 @@ def test_a_key_that_protects_nothing_is_refused(arguments: Any) -> None:
     """Too short, or too old as soon as it signs."""
     with pytest.raises(ValueError, match="ApprovalKey"):
         ApprovalKey(**arguments)
+
+
+def test_a_signature_is_made_of_these_bytes_and_no_others() -> None:
+    """HMAC-SHA256 in hexadecimal: what one version signed, the next one knows, and any other program can check."""
+    key = ApprovalKey(SECRET)
+    who = Authority(key, ApprovalLedger.default(), TestClock())
+    signed = b'["fxai approval 1","approval_1","c1","00ff",1767225600]'
+    expected = "6d23ace2cef129b8a1c2fc46fb31fbcc226902b5ecaa1a0deeade2d42ba89c5b"
+    request = ToolApprovalRequestPart("approval_1", "c1", "00ff", 1767225600.0, expected)
+
+    assert key.sign(signed) == expected == hmac.new(SECRET.encode(), signed, "sha256").hexdigest()
+    assert who.is_signed(request)
+    for field, value in {"approval_id": "a", "tool_call_id": "c2", "digest": "00", "expires": 1.0}.items():
+        assert not who.is_signed(msgspec.structs.replace(request, **{field: value}))
+    assert not who.is_signed(msgspec.structs.replace(request, expires=float("nan")))
+
+
+def test_a_digest_is_made_of_these_bytes_and_no_others() -> None:
+    """What one version asked, the next one knows: SHA-256 over sorted JSON, each whole number in one form."""
+    wipe: Any = Tool.dynamic("wipe", parameters={"type": "object"}, success=str, needs_approval=True)
+
+    assert (
+        digest_of(wipe, {"b": [1.0, None], "a": "ü"})
+        == "821e4509602be086010f8cb5ec5e80cba9d84cf61a943530ca3bb1203ec35930"
+    )
+
+
+def test_numbers_beyond_what_a_float_holds_are_no_other_numbers() -> None:
+    """A float from 2⁵³ on may stand for several whole numbers, so it is none of them; NaN has no digest at all."""
+    wipe: Any = Tool.dynamic("wipe", parameters={"type": "object"}, needs_approval=True)
+    for sign in (1, -1):
+        assert digest_of(wipe, sign * float(2**53)) != digest_of(wipe, sign * 2**53)
+        assert digest_of(wipe, sign * float(2**53 - 1)) == digest_of(wipe, sign * (2**53 - 1))
+        assert digest_of(wipe, sign * 1.5) != digest_of(wipe, sign)
+    for number in ("nan", "inf", "-inf"):
+        with pytest.raises(ValueError, match="JSON compliant"):
+            digest_of(wipe, float(number))
+
+
+@pytest.mark.parametrize("params", [{"disk": float("nan")}, {"disk": b"a"}, {"disk": {1, 2}}], ids=str)
+def test_parameters_that_are_no_json(params: Any, backend: Backend) -> None:
+    """A history made by hand may hold what no model can say: it is altered, and no defect."""
+    office = Office()
+
+    def altered(part: Any) -> Any:
+        return msgspec.structs.replace(part, params=params) if part.type == "tool-call" else part
+
+    assert _refused(office, changed(answered(office.asked()), altered), "altered", backend)
+
+
+def test_secrets_are_counted_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen are enough, from the environment too, where blanks around do not count; older ones count as well."""
+    sixteen = "ü" * 8
+    monkeypatch.setenv("OTHER_KEY", f" {sixteen}\n")
+
+    @fx.gen
+    def found() -> Any:
+        return (yield from ApprovalKey)
+
+    key: ApprovalKey = fx.run(found().provide(ApprovalKey.from_env("OTHER_KEY", lifetime=5.0)))
+    rotated = ApprovalKey(SECRET, accept=[sixteen.encode()])
+
+    assert (key.lifetime, key.sign(b"x")) == (5.0, ApprovalKey(sixteen).sign(b"x"))
+    assert rotated.signed(b"x", key.sign(b"x"))
+    assert not rotated.signed(b"y", key.sign(b"x"))
+    assert not ApprovalKey(SECRET).signed(b"x", key.sign(b"x"))
+    assert rotated.sign(b"x") == ApprovalKey(SECRET).sign(b"x")
+    assert ApprovalKey(SECRET).lifetime == 86_400.0
+    for short in ({"secret": "ü" * 7 + "x"}, {"secret": SECRET, "accept": [b"short"]}):
+        with pytest.raises(ValueError, match="at least 16 bytes"):
+            ApprovalKey(**cast(Any, short))
+
+
+def test_a_request_lives_as_long_as_the_key_says(backend: Backend) -> None:
+    """To the second; a lifetime of None is for ever."""
+    office, clock = Office(), TestClock()
+    brief, endless = (ApprovalKey.layer(SECRET, lifetime=lifetime) for lifetime in (60.0, None))
+    history, open_ = office.asked(layer=brief | clock.layer), office.asked(layer=endless | clock.layer)
+    fx.run(clock.advance(60).provide(clock.layer))
+    office.exit("execute", answered(history), [text("Ok.")], backend, layer=brief | clock.layer)
+    fx.run(clock.advance(0.5).provide(clock.layer))
+
+    assert office.ran == [Wipe("a")]
+    assert _refused(office, answered(history), "expired", backend, layer=brief | clock.layer)
+    fx.run(clock.advance(1e9).provide(clock.layer))
+    office.exit("execute", answered(open_), [text("Ok.")], backend, layer=endless | clock.layer)
+    assert office.ran == [Wipe("a"), Wipe("a")]
 
 
 def test_a_key_from_the_environment(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:

@@ -19,7 +19,7 @@ from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
 from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.models import ApprovalLedger
 from fxai.models.approval import authority
-from fxai.testing import ScriptedModel, call, text
+from fxai.testing import ScriptedModel, TestClock, call, text
 from tests.unit.models.approvals import (
     HOW,
     How,
@@ -223,6 +223,37 @@ def test_a_denial_counts_in_a_history_that_is_refused(ledger: Any, tmp_path: Pat
 
     assert problem_of(refused) == "no-request"
     assert problem_of(office.exit("execute", answered(history), [], backend, layer=layer())) == "denied"
+
+
+@ledgers
+def test_a_denial_counts_beside_a_result(ledger: Any, tmp_path: Path, backend: Backend) -> None:
+    """Also where somebody put a result beside it, so that there is nothing to tell."""
+    office, layer = Office(), ledger(tmp_path)
+    history = office.asked()
+    (one,) = history.pending
+    said = history.append(ToolMessage.make(one.deny(), ToolResultPart("c1", "wipe", "gone")))
+    office.exit("execute", said, [text("Ok.")], backend, layer=layer())
+
+    assert problem_of(office.exit("execute", answered(history), [], backend, layer=layer())) == "denied"
+
+
+@ledgers
+def test_a_use_is_remembered_beyond_its_end(ledger: Any, tmp_path: Path, backend: Backend) -> None:
+    """A clock that is set back, or that of another process, opens no approval again; a day later it is forgotten."""
+    office, layer, clock = Office(), ledger(tmp_path), TestClock()
+    history = office.asked(layer=clock.layer)
+    office.exit("execute", answered(history), [text("Ok.")], backend, layer=clock.layer | layer())
+    other, later = office.asked(), TestClock()
+    until = cast(ToolApprovalRequestPart, history[1].content[1]).expires or 0
+    fx.run(later.advance(until - later.now() + 3600).provide(later.layer))
+    office.exit("execute", answered(other, approve=False), [text("Ok.")], backend, layer=later.layer | layer())
+    again = office.exit("execute", answered(history), [], backend, layer=clock.layer | layer())
+
+    assert problem_of(again) == "used"
+    fx.run(later.advance(90_000).provide(later.layer))
+    office.exit("execute", answered(office.asked(), approve=False), [text("Ok.")], backend, layer=later.layer | layer())
+    office.exit("execute", answered(history), [text("Ok.")], backend, layer=clock.layer | layer())
+    assert office.ran == [Wipe("a"), Wipe("a")]
 
 
 def test_a_denial_of_a_forged_request_uses_nothing_up(backend: Backend) -> None:
