@@ -120,7 +120,7 @@ def _made(
         return prepared
     request, resolution = prepared
     if run.plan.output is not None:
-        request = msgspec.structs.replace(request, response_schema=run.plan.output.document)
+        request = request.answered_as(run.plan.output)
     return StepRequest(model, request, resolution, options.get("resolve_tools", True), layer)
 
 

@@ -12,6 +12,7 @@ the answer; those are asked for exactly as the schema says.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container
 from typing import Any, Final, cast, final
 
@@ -23,8 +24,10 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, strict_form
 
-__all__ = ["AnswerForm"]
+__all__ = ["AnswerForm", "answer_name"]
 
+_NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]+")
+_LONGEST: Final = 64  # the least of what providers allow
 _MEMBER: Final = "value"
 _WHERE: Final = f"/properties/{_MEMBER}"
 _DATA: Final = ("enum", "const", "default", "examples")
@@ -117,6 +120,17 @@ class AnswerForm(msgspec.Struct, frozen=True):
         plain = read.unwrap()
         value = self.value(plain)
         return written if value == plain else msgspec.json.encode(value).decode()
+
+
+def answer_name(schema: JsonSchema, name: str | None, otherwise: str) -> str:
+    """What an answer is called on the wire: as its schema's title says, else by its name, else `otherwise`.
+
+    >>> answer_name(JsonSchema.of({"type": "object"}), "Größe[int]", "answer")
+    'Gr_e_int'
+    """
+    title = schema.get("title")
+    said = title if isinstance(title, str) else name or ""
+    return _NO_NAME.sub("_", said)[:_LONGEST].strip("_") or otherwise
 
 
 def _is_of_objects(schema: JsonSchema) -> bool:

@@ -38,7 +38,6 @@ from fxai.models.settlement import Settled, settled
 from fxai.models.streamed import StreamedTurn
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
-from fxai.schema.json_schema import JsonSchema
 from fxai.tools.call import OnInvalidCall
 from fxai.tools.failure import ToolError
 from fxai.tools.toolkit import Toolkit
@@ -199,7 +198,7 @@ def object_round(
     on_settled: OnSettled | None = None,
 ) -> EffectOf[ObjectResponse[_V], Any, Any]:
     """`LanguageModel.generate_object`."""
-    answered = _round(prompt, toolkit, options, _text(options, schema.document), on_settled=on_settled)
+    answered = _round(prompt, toolkit, options, _text(options, schema), on_settled=on_settled)
     return answered.flat_map(lambda response: _decoded(response, schema))
 
 
@@ -218,11 +217,11 @@ def stream_round(
     )
 
 
-def _text(options: RoundOptions, schema: JsonSchema | None = None) -> _Ask:
+def _text(options: RoundOptions, schema: Schema[Any] | None = None) -> _Ask:
     def ask(
         model: LanguageModel, request: ModelRequest, resolution: Resolution, early: tuple[ToolResult, ...]
     ) -> EffectOf[Any, Any, Any]:
-        asked = request if schema is None else msgspec.structs.replace(request, response_schema=schema)
+        asked = request if schema is None else request.answered_as(schema)
         answered = model.ask(asked).flat_map(lambda parts: resolved(parts, resolution, options))
         return _with_early(answered, early) if early else answered
 

@@ -13,6 +13,7 @@ import msgspec
 
 from fxai.messages.prompt import Prompt
 from fxai.models.choice import ToolChoices
+from fxai.schema.codec import Schema
 from fxai.schema.data import frozen
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import Tool
@@ -54,11 +55,17 @@ class ModelRequest(msgspec.Struct, frozen=True):
     parallel_tool_calls: bool | None = None
     response_schema: JsonSchema | None = None
     """The JSON Schema that the text of the answer must be an instance of; None for free text."""
+    response_name: str | None = None
+    """What that answer is called; None: as its schema's title says, or nothing of its own."""
     provider_options: Mapping[str, Any] = {}
 
     def __post_init__(self) -> None:
         if self.provider_options:
             msgspec.structs.force_setattr(self, "provider_options", frozen(self.provider_options))
+
+    def answered_as(self, schema: Schema[Any]) -> ModelRequest:
+        """The same, whose answer is to be of a type."""
+        return msgspec.structs.replace(self, response_schema=schema.document, response_name=schema.name)
 
     def __hash__(self) -> int:
         return hash((self.prompt, self.tools, self.tool_choice))

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import lru_cache
-from typing import Annotated, Any, Generic, TypeAlias, TypeGuard, cast, final, overload
+from typing import Annotated, Any, Generic, TypeAlias, TypeGuard, cast, final, get_args, get_origin, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -174,6 +174,18 @@ class Schema(Generic[_A]):
         said = self.document.get("description")
         return said if isinstance(said, str) else None
 
+    @property
+    def name(self) -> str | None:
+        """What the type is called: its `Meta(title=...)`, else the name of its class or alias; None for others.
+
+        >>> from typing import NamedTuple
+        >>> Pair = NamedTuple("Pair", [("a", int)])
+        >>> Schema.of(Pair).name, Schema.of(list[Pair]).name
+        ('Pair', None)
+        """
+        said = self.document.get("title")
+        return said if isinstance(said, str) else _name_of(self._type)
+
     # ---- decoding
 
     def decode(self, value: object, *, plain: bool = False) -> Result[_A, DecodeFailure]:
@@ -320,6 +332,19 @@ class Schema(Generic[_A]):
         if self._compiled is None:
             object.__setattr__(self, "_compiled", Compiled(self._type))
         return cast("Compiled", self._compiled)
+
+
+def _name_of(type_: Any) -> str | None:
+    """The name of a class, with those of its arguments, or of an alias; none of what Python has by itself."""
+    origin = get_origin(type_)
+    if origin is Annotated:
+        return _name_of(get_args(type_)[0])
+    named: Any = type_ if origin is None else origin
+    name = getattr(named, "__name__", None)
+    if not isinstance(name, str) or getattr(named, "__module__", None) in ("builtins", "typing", "types"):
+        return None
+    inside = [_name_of(one) or getattr(one, "__name__", None) for one in get_args(type_)]
+    return "_".join([name, *(one for one in inside if isinstance(one, str))])
 
 
 def _is_schema(value: object) -> TypeGuard[Schema[Any]]:

@@ -48,7 +48,7 @@ def _ask(wire: Wire, model: str, schema: Any, **options: Any) -> Any:
 @case("provider.anthropic/185")
 def test_a_model_without_structured_outputs_is_made_to_call_a_tool(case: Case) -> None:
     """Without a toolkit too, one tool is sent and chosen, its parameters are the answer, and the answer is decoded."""
-    wire = Wire({"type": "tool_use", "id": "t", "name": "answer", "input": {"name": "Oslo"}})
+    wire = Wire({"type": "tool_use", "id": "t", "name": "City", "input": {"name": "Oslo"}})
     answer = _ask(wire, case.given["model"], City).unwrap()
     sent = wire.asked[0]
 
@@ -61,7 +61,7 @@ def test_a_model_without_structured_outputs_is_made_to_call_a_tool(case: Case) -
 @case("lm.object/088")
 def test_a_schema_that_cannot_be_strict_fails_before_any_request(case: Case) -> None:
     """Where strict is asked for. Else, as our semantics has it for tools, it is sent as it is, and it is said."""
-    wire = Wire({"type": "tool_use", "id": "t", "name": "answer", "input": {"branches": []}})
+    wire = Wire({"type": "tool_use", "id": "t", "name": "Tree", "input": {"branches": []}})
     failure = _ask(wire, "claude-sonnet-5", Tree, strict_json_schema=True).failure()
 
     assert isinstance(failure, AiError)

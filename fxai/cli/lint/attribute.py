@@ -18,9 +18,22 @@ from returns.result import Failure
 
 from fxai.cli.lint.finding import Finding
 from fxai.cli.lint.rule import RULES
-from fxai.cli.lint.subject import OTHERS, PROVIDERS, Entry, Subject
+from fxai.cli.lint.subject import OTHERS, PROVIDERS, Entry, Provider, Subject
+from fxai.schema.data import is_object
 from fxai.schema.fault import Fault, pointer_to
-from fxai.tools.annotations import Destructive, ExplicitNull, Idempotent, Meta, OpenWorld, Readonly, Strict, Title
+from fxai.tools.annotations import (
+    Annotation,
+    CacheControl,
+    DeferLoading,
+    Destructive,
+    ExplicitNull,
+    Idempotent,
+    Meta,
+    OpenWorld,
+    Readonly,
+    Strict,
+    Title,
+)
 from fxai.tools.example import example_faults
 from fxai.tools.options import described
 
@@ -35,6 +48,39 @@ def attribute_findings(subject: Subject) -> Iterator[Finding]:
         yield from _annotations(entry)
         yield from _examples(entry)
         yield from _options(entry)
+    for provider in subject.providers:
+        yield from _marks(subject, provider)
+        yield from _deferred(subject, provider)
+
+
+def _marks(subject: Subject, provider: Provider) -> Iterator[Finding]:
+    loaded = [entry for entry in subject.entries if not _said(entry, provider, DeferLoading)]
+    marked = [entry.tool.name for entry in loaded if _said(entry, provider, CacheControl) is not None]
+    most = provider.most_marks
+    if most is None or len(marked) <= most:
+        return
+    for name in marked[:-most]:
+        message = f"{len(marked)} tools are marked for the cache, and {provider.name} takes {most} marks in one request"
+        remedy = "mark the last tool alone: a mark holds for every tool before it"
+        yield RULES["cache-marks"].finding(name, "/annotations/cache_control", message, remedy)
+
+
+def _deferred(subject: Subject, provider: Provider) -> Iterator[Finding]:
+    tools = [entry.tool for entry in subject.entries]
+    if any(tool.provider is not None and tool.provider.id.startswith(provider.tool_search) for tool in tools):
+        return
+    for entry in subject.entries:
+        if _said(entry, provider, DeferLoading):
+            message = f"it is deferred, and there is no tool search that finds it at {provider.name}"
+            remedy = f"add {provider.name}.tool_search() to the tools, or do not defer it"
+            yield RULES["tool-search-missing"].finding(entry.tool.name, "/annotations/defer_loading", message, remedy)
+
+
+def _said(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
+    """What a tool says under a key that providers have in their own options too, which win."""
+    options = entry.tool.provider_options.get(provider.name)
+    own: Any = options.get(key.name) if is_object(options) else None
+    return entry.tool.get(key) if own is None else own
 
 
 def _annotations(entry: Entry) -> Iterator[Finding]:

@@ -82,6 +82,8 @@ _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     ("annotation-contradiction", "warning", "Annotations that cannot both be true."),
     ("annotation-type", "error", "An annotation with a value of another type than its key's."),
     ("input-example-misfit", "error", "An example of a call that does not fit the tool's parameters."),
+    ("cache-marks", "warning", "More tools marked for the cache than a provider takes marks in one request."),
+    ("tool-search-missing", "warning", "A deferred tool, and no tool search that would find it at a provider."),
     ("provider-unknown", "warning", "Options for a provider that there is none of."),
     # handlers
     ("handler-missing", "error", "A tool that no handler of the layer answers."),

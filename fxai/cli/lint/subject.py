@@ -37,6 +37,8 @@ class Provider(msgspec.Struct, frozen=True):
         most_tools: how many tools a request may have; None for no limit that is known.
         longest_description: how many characters a tool's description may have; None for no limit that is known.
         property_name: the pattern of a parameter's name; None for any.
+        most_marks: how many marks for the cache a request may have; None where it has none of ours.
+        tool_search: how the ids of its own tools begin that find deferred ones.
     """
 
     name: str
@@ -45,12 +47,23 @@ class Provider(msgspec.Struct, frozen=True):
     most_tools: int | None = None
     longest_description: int | None = None
     property_name: str | None = None
+    most_marks: int | None = None
+    tool_search: str = ""
 
 
 PROVIDERS: Final = {
     # Limits as the services themselves word them when they refuse a request.
-    "openai": Provider("openai", NameRule(64), OPENAI, most_tools=128, longest_description=1024),
-    "anthropic": Provider("anthropic", NameRule(128), ANTHROPIC, property_name=r"[a-zA-Z0-9_.-]{1,64}"),
+    "openai": Provider(
+        "openai", NameRule(64), OPENAI, most_tools=128, longest_description=1024, tool_search="openai.tool_search"
+    ),
+    "anthropic": Provider(
+        "anthropic",
+        NameRule(128),
+        ANTHROPIC,
+        property_name=r"[a-zA-Z0-9_.-]{1,64}",
+        most_marks=4,
+        tool_search="anthropic.tool_search_tool_",
+    ),
 }
 """The providers by name."""
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.models.preparation import AnyTool, Notes, Settled, chosen, settle
 from fxai.models.prepared import PreparationError, PreparedTools, Toolset
-from fxai.providers.anthropic.limit import within
+from fxai.providers.anthropic.limit import fewer_marks, within
 from fxai.providers.anthropic.wire import TOOLSETS, Writer, kind_of, programs_of, runs_in_programs
 from fxai.schema.strict import ANTHROPIC, resolve_strict
 from fxai.tools.annotations import ExplicitNull, Strict
@@ -76,10 +76,12 @@ def prepare_tools(
     writer = Writer(notes, stream=stream, programs=programs_of(tools))
     sent = tuple(tool for tool in tools if writer.takes(tool))
     naming = NameMap.of(sent, NAMES)
-    extras = _loaded({tool.name: writer.extras(tool) for tool in sent}, notes)
+    searches = any(kind_of(tool).startswith("tool_search_tool_") for tool in sent)
+    extras = _loaded({tool.name: writer.extras(tool) for tool in sent}, notes, searches=searches)
     able = supports_strict_tools(model) if supports_strict is None else supports_strict
     settled = _settled(sent, extras, strict_json_schema, True if able else None, notes)
     wires = [_written(writer, one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
+    fewer_marks({"tools": wires}, naming.names, notes)
     parallel = _parallel(parallel_tool_calls, extras, notes)
     fields = {"tools": wires, "tool_choice": _choice(tool_choice, parallel, sent, naming, notes)}
     return PreparedTools.make(
@@ -106,9 +108,20 @@ def _taken(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes)
     return alone or left
 
 
-def _loaded(extras: _Extras, notes: Notes) -> _Extras:
-    """What is said of each tool; where every tool is deferred none is, since nothing would be left to search with."""
-    if not extras or not all(said.get("defer_loading") for said in extras.values()):
+def _loaded(extras: _Extras, notes: Notes, *, searches: bool) -> _Extras:
+    """What is said of each tool; where every tool is deferred none is, since nothing would be left to search with.
+
+    Where some are and there is no tool search, they are sent so, and a warning says that nobody finds them.
+    """
+    deferred = [name for name, said in extras.items() if said.get("defer_loading")]
+    if len(deferred) < len(extras):
+        if deferred and not searches:
+            said = (
+                "deferred tools need a tool search, or the model does not find them: add anthropic.tool_search() for "
+            )
+            notes.warn("other", None, said + ", ".join(map(repr, deferred)))
+        return extras
+    if not deferred:
         return extras
     for name in extras:
         said = f"the tool {name!r} is not deferred: no tool would be left to find it with; add anthropic.tool_search()"

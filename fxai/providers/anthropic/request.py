@@ -15,14 +15,14 @@ import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.reason import UnsupportedSchemaError
-from fxai.models.answer_form import AnswerForm
+from fxai.models.answer_form import AnswerForm, answer_name
 from fxai.models.preparation import Notes
 from fxai.models.prepared import PreparationError, PreparedTools
 from fxai.models.request import ModelRequest
 from fxai.providers.anthropic.block import json_of
 from fxai.providers.anthropic.capability import Capability, capability_of
 from fxai.providers.anthropic.history import Document, write_history
-from fxai.providers.anthropic.limit import MOST, cost_of
+from fxai.providers.anthropic.limit import MARKS, MOST, cost_of, fewer_marks
 from fxai.providers.anthropic.option import RequestOptions, options_of_request
 from fxai.providers.anthropic.prepare import prepare_tools
 from fxai.providers.anthropic.reasoning import reasoning_fields
@@ -198,9 +198,12 @@ class _Writing:
         choice: Any = fields.get("tool_choice") or {"type": "auto"}
         if choice["type"] in ("any", "tool"):
             return  # this turn is for another tool
-        self.answer = answer.by_tool(_ANSWER, {one.get("name") for one in tools})
-        name = self.answer.tool
-        ours = {"name": name, "description": _DESCRIBED, "input_schema": self.answer.document}
+        asked = self._request.response_schema or answer.asked
+        named = answer_name(asked, self._request.response_name, _ANSWER)
+        self.answer = answer.by_tool(named, {one.get("name") for one in tools})
+        name, about = self.answer.tool, asked.get("description")
+        described = f"{_DESCRIBED} {about}" if isinstance(about, str) and about.strip() else _DESCRIBED
+        ours = {"name": name, "description": described, "input_schema": self.answer.document}
         fields["tools"] = [*tools, ours]
         open_ = bool(tools) and choice["type"] == "auto"
         alone = {"type": "tool", "name": name, "disable_parallel_tool_use": True}
@@ -226,7 +229,7 @@ class _Writing:
         """The request, with what the options say over it."""
         body = _merged({**first, **self.body}, options)
         return PreparedRequest(
-            json_of(body),
+            self._encoded(body),
             self._tools,
             tuple(dict.fromkeys((*self._tools.betas, *options.all_betas))),
             tuple(options.headers.items()),
@@ -235,6 +238,15 @@ class _Writing:
             self.documents,
             body["max_tokens"],
         )
+
+    def _encoded(self, body: dict[str, Any]) -> bytes:
+        """The body as JSON, with no more marks for the cache than a request may have."""
+        encoded = json_of(body)
+        if encoded.count(b'"cache_control"') <= MARKS:
+            return encoded
+        plain = msgspec.json.decode(encoded)  # of our own: what the body is made of is the history's
+        fewer_marks(plain, self._tools.names, self._notes)
+        return json_of(plain)
 
 
 def _forces(choice: Any) -> bool:

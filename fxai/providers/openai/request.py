@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, final
 
@@ -17,7 +16,7 @@ import msgspec
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import NetworkError, UnsupportedSchemaError
-from fxai.models.answer_form import AnswerForm
+from fxai.models.answer_form import AnswerForm, answer_name
 from fxai.models.preparation import Notes
 from fxai.models.prepared import PreparationError, PreparedTools
 from fxai.models.request import ModelRequest
@@ -116,9 +115,9 @@ def prepare_request(
     fields.update(offer.prepared.fields)
     form = _format(request, model, known, notes, offer)
     if form is not None and form.tool is None:
-        fields.update(_formatted(form, request.response_schema, known.api))
+        fields.update(_formatted(form, request, known.api))
     elif form is not None:
-        _ask_for(form, fields, known.api)
+        _ask_for(form, request, fields, known.api)
     merged = merge_options(fields, request.provider_options, known.api)
     return WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings))
 
@@ -188,7 +187,8 @@ def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, off
     elif form.obstacles:
         _not_strict(form, notes, must=known.strict_json_schema is True)
     supported = supports_schema(model) if known.supports_schema is None else known.supports_schema
-    return form if supported else form.by_tool(_ANSWER, offer.prepared.names)
+    name = answer_name(request.response_schema, request.response_name, _ANSWER)
+    return form if supported else form.by_tool(name, offer.prepared.names)
 
 
 def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
@@ -200,20 +200,28 @@ def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
     notes.warn("not-strict", None, f"the answer's schema is not sent as strict: {OPENAI.name} has no form for {why}")
 
 
-def _formatted(form: AnswerForm, schema: JsonSchema | None, api: Api) -> dict[str, Any]:
+def _formatted(form: AnswerForm, request: ModelRequest, api: Api) -> dict[str, Any]:
     """The field that says the form of the answer."""
-    title = None if schema is None else schema.get("title")
-    name = re.sub(r"[^a-zA-Z0-9_-]+", "_", title)[:64].strip("_") if isinstance(title, str) else ""
-    about = {"name": name or "answer", "schema": form.document, "strict": not form.loose}
+    schema = request.response_schema or form.asked
+    said = _description(schema)
+    described = {} if said is None else {"description": said}
+    name = answer_name(schema, request.response_name, "answer")
+    about = {"name": name, **described, "schema": form.document, "strict": not form.loose}
     if api == "responses":
         return {"text": {"format": {"type": "json_schema", **about}}}
     return {"response_format": {"type": "json_schema", "json_schema": about}}
 
 
-def _ask_for(form: AnswerForm, fields: dict[str, Any], api: Api) -> None:
+def _description(schema: JsonSchema | None) -> str | None:
+    said = None if schema is None else schema.get("description")
+    return said if isinstance(said, str) and said.strip() else None
+
+
+def _ask_for(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], api: Api) -> None:
     """A tool for the answer, which must be called where the choice leaves that open."""
     named = {"name": form.tool}
-    about = {**named, "description": _SAID, "parameters": form.document}
+    said = _description(request.response_schema)
+    about = {**named, "description": _SAID if said is None else f"{_SAID} {said}", "parameters": form.document}
     tool = {"function": about} if api == "chat" else {**about, "strict": False}
     among_others = "tools" in fields and fields.get("tool_choice") != "none"
     fields["tools"] = [*fields.get("tools", []), {"type": "function", **tool}]

@@ -16,7 +16,9 @@ from fxai.cli.lint.contradiction import contradictions
 from fxai.cli.lint.subject import PROVIDERS
 from fxai.cli.lint.width import width
 from fxai.cli.tool_list import read_tools
+from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema, Schema
+from fxai.tools import CacheControl, DeferLoading
 from tests.unit.cli.faulty import described
 
 Found = tuple[str, str]
@@ -49,6 +51,9 @@ def raw(document: Any, name: str = "raw", **options: Any) -> Tool[Any, Any, Any]
     """A dynamic tool with a description of its own."""
     made: Tool[Any, Any, Any] = Tool.dynamic(name, description=f"Does {name}.", parameters=document, **options)
     return made
+
+
+MARKED = raw(described(), "more", provider_options={"anthropic": {"cache_control": {"type": "ephemeral"}}})
 
 
 def prop(**schema: Any) -> Tool[Any, Any, Any]:
@@ -169,6 +174,27 @@ CASES: list[tuple[str, list[Tool[Any, Any, Any]], list[Found]]] = [
         "example of a call",
         [raw(described(n={"type": "integer"}), validation=_COUNTS.decode, input_examples=[{"n": "a"}])],
         [("input-example-misfit", "/input_examples/0/n")],
+    ),
+    (
+        "marked for the cache",
+        [raw(described(), f"t{n}").annotate(CacheControl, "5m") for n in range(5)] + [MARKED],
+        [("cache-marks", "/annotations/cache_control")] * 2,
+    ),
+    ("four marks", [raw(described(), f"t{n}").annotate(CacheControl, "5m") for n in range(4)], []),
+    (
+        "deferred",
+        [raw(described()).annotate(DeferLoading, True)],
+        [("tool-search-missing", "/annotations/defer_loading")] * 2,
+    ),
+    (
+        "deferred at one provider",
+        [raw(described(), provider_options={"anthropic": {"defer_loading": True}}), openai.tool_search()],
+        [("tool-search-missing", "/annotations/defer_loading")],
+    ),
+    (
+        "deferred and searched for",
+        [raw(described()).annotate(DeferLoading, True), anthropic.tool_search(), openai.tool_search()],
+        [],
     ),
     (
         "another provider",

@@ -143,7 +143,7 @@ class City(msgspec.Struct, frozen=True):
 def test_a_typed_answer_is_decoded(model: str) -> None:
     """By structured outputs, or by a tool where the model has none: the program is the same."""
     value = {"name": "Oslo"}
-    by_tool = {"type": "tool_use", "id": "t", "name": "answer", "input": value}
+    by_tool = {"type": "tool_use", "id": "t", "name": "City", "input": value}
     content = [{"type": "text", "text": json.dumps(value)}] if model == MODEL else [by_tool]
     wire = Wire(_whole(content, "end_turn" if model == MODEL else "tool_use"))
     asked = LanguageModel.generate_object("Where?", City, max_tokens=99).provide(wire.layer(model))

@@ -62,7 +62,7 @@ def test_annotations_are_sent() -> None:
 
 def test_a_deferred_tool_is_not_cached() -> None:
     """Anthropic refuses both on one tool: the mark is left out, and that is said."""
-    prepared = _prepare(A.annotate(DeferLoading, True).annotate(CacheControl, "5m"), B)
+    prepared = _prepare(A.annotate(DeferLoading, True).annotate(CacheControl, "5m"), anthropic.tool_search())
 
     assert prepared.tools[0]["defer_loading"] is True
     assert "cache_control" not in prepared.tools[0]
@@ -78,6 +78,31 @@ def test_not_every_tool_can_be_deferred() -> None:
     assert "add anthropic.tool_search()" in alone.warnings[0].message
     assert found.tools[0]["defer_loading"] is True
     assert found.warnings == ()
+
+
+def test_a_deferred_tool_without_a_tool_search_is_told() -> None:
+    """Sent as it is, since a search of one's own may find it; the warning names the tools and what is missing."""
+    deferred = [Tool.make(name).annotate(DeferLoading, True) for name in ("one", "two")]
+    prepared = _prepare(*deferred, B)
+    regex = _prepare(*deferred, B, anthropic.tool_search(by="regex"))
+
+    assert [wire.get("defer_loading") for wire in prepared.tools] == [True, True, None]
+    assert _warned(prepared) == [("other", None)]
+    assert "add anthropic.tool_search() for 'one', 'two'" in prepared.warnings[0].message
+    assert regex.warnings == ()
+
+
+def test_tools_beyond_four_are_not_marked_for_the_cache() -> None:
+    """A mark holds for all tools before it, so the last ones stay; each of the others is told, by its own name."""
+    marked = [Tool.make(f"t.{n}").annotate(CacheControl, "1h") for n in range(6)]
+    prepared = _prepare(*marked, B)
+
+    assert ["cache_control" in wire for wire in prepared.tools] == [False, False, True, True, True, True, False]
+    assert _warned(prepared) == [("unsupported-option", "t.1"), ("unsupported-option", "t.0")]
+    assert (
+        "the tool 't.0': its mark for the cache is not sent, because Anthropic takes 4" in prepared.warnings[1].message
+    )
+    assert _prepare(*marked[:4]).warnings == ()
 
 
 def test_a_tool_that_programs_call_is_not_strict() -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fxai.messages.prompt import (
     AssistantMessage,
@@ -29,6 +31,7 @@ from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.schema import JsonSchema, Schema
+from fxai.tools.annotations import CacheControl
 from fxai.tools.tool import Tool
 
 SONNET = "claude-sonnet-5"
@@ -526,6 +529,127 @@ def test_no_tool_but_the_answer_may_be_called_where_none_may() -> None:
     sent = _send(response_schema=CITY, model=OLD, tools=[WEATHER], tool_choice="none")
 
     assert sent.body["tool_choice"]["name"] == "answer"
+
+
+@pytest.mark.parametrize(
+    ("name", "wire"),
+    [("City", "City"), (None, "answer"), ("Ort[Größe]", "Ort_Gr_e"), ("x" * 99, "x" * 64), ("§", "answer")],
+)
+def test_the_tool_of_an_answer_has_its_name_and_says_what_it_is(name: str | None, wire: str) -> None:
+    """The name of the type, as the wire takes it, or that of the title; its description stands behind what to do."""
+    sent = _send(response_schema=CITY, response_name=name, model=OLD, tools=[Tool.make("City")])
+    titled = _send(response_schema=JsonSchema.of({**CITY.to_dict(), "title": "A b!"}), response_name=name, model=OLD)
+    tool = sent.body["tools"][-1]
+
+    assert sent.answer is not None
+    assert tool["name"] == sent.answer.tool == ("City_2" if wire == "City" else wire)
+    assert tool["description"].startswith("Gives the answer. ")
+    assert tool["description"].endswith(" A city, and how many days.")
+    assert titled.body["tool_choice"]["name"] == "A_b"
+
+
+# -- marks for the cache
+
+EPHEMERAL = {"type": "ephemeral"}
+
+
+def _mark(**extra: Any) -> dict[str, Any]:
+    return {"anthropic": {"cache_control": EPHEMERAL, **extra}}
+
+
+def _marks(body: dict[str, Any]) -> list[str]:
+    """Which tools, system blocks and message blocks are marked; each by its name or the first word of its text."""
+    blocks = [*body.get("tools", ()), *body.get("system", ())]
+    for message in body["messages"]:
+        blocks += message["content"]
+        blocks += [inside for block in message["content"] for inside in _inside(block)]
+    named = [str(one.get("name") or one.get("text") or one.get("type")) for one in blocks if "cache_control" in one]
+    return [*named, *(["request"] if "cache_control" in body else [])]
+
+
+def _inside(block: dict[str, Any]) -> list[Any]:
+    inside: list[Any] | str | None = block.get("content")
+    return inside if isinstance(inside, list) else []
+
+
+def test_a_fifth_mark_for_the_cache_is_dropped() -> None:
+    """Kept are the last one of the tools, the last one of the system prompt, and the last ones of the messages."""
+    tools = [Tool.make(name).annotate(CacheControl, "default") for name in ("t1", "t2")]
+    systems = [SystemMessage(text, metadata=_mark()) for text in ("s1", "s2")]
+    users = [UserMessage((TextPart(text, metadata=_mark()),)) for text in ("u1", "u2", "u3")]
+    answers = [AssistantMessage.make("Fine."), AssistantMessage.make("Well.")]
+    sent = _send(*systems, users[0], answers[0], users[1], answers[1], users[2], tools=tools)
+
+    assert _marks(sent.body) == ["t2", "s2", "u2", "u3"]
+    assert _warned(sent) == [
+        ("unsupported-option", "cache_control"),
+        ("unsupported-option", "cache_control"),
+        ("unsupported-option", "t1"),
+    ]
+    assert [warning.message.partition(":")[0] for warning in sent.warnings] == [
+        "message 1",
+        "part 1 of the system prompt",
+        "the tool 't1'",
+    ]
+    assert msgspec.json.decode(msgspec.json.encode(users[0].content[0].metadata)) == _mark()  # the history stays
+
+
+@pytest.mark.parametrize(("own", "kept"), [(False, ["t", "u2", "u3", "u4"]), (True, ["t", "u3", "u4", "request"])])
+def test_the_requests_own_mark_is_one_of_four(own: bool, kept: list[str]) -> None:
+    """`cache_control` of the request marks its last block, so there is one less for the others."""
+    users = [UserMessage((TextPart(text, metadata=_mark()),)) for text in ("u1", "u2", "u3", "u4")]
+    options: Any = {"provider_options": {"anthropic": {"cache_control": EPHEMERAL}}} if own else {}
+    sent = _send(*users, tools=[Tool.make("t").annotate(CacheControl, "default")], **options)
+
+    assert _marks(sent.body) == kept
+    assert len(sent.warnings) == 5 + own - 4
+
+
+def test_marks_inside_results_and_kept_blocks_count() -> None:
+    """A block of a result that is marked, and one that came with a mark, are marks of the messages."""
+    inside = [{"type": "text", "text": f"r{n}", "cache_control": EPHEMERAL} for n in range(3)]
+    kept = {"type": "odd", "cache_control": EPHEMERAL}
+    turn = AssistantMessage((TextPart("", metadata={"anthropic": {"block": kept}}), CALL))
+    result = ToolMessage((ToolResultPart("c1", "weather.now", inside, metadata=_mark()),))
+    sent = _send(UserMessage.make("Hello"), turn, result, tools=[WEATHER])
+
+    assert _marks(sent.body) == ["tool_result", "r0", "r1", "r2"]
+    assert [warning.message.partition(":")[0] for warning in sent.warnings] == ["message 2"]
+
+
+def test_four_marks_are_sent_and_words_are_no_marks() -> None:
+    """Nothing is said of as many as Anthropic takes; a text that names the field is a text."""
+    users = [UserMessage((TextPart('"cache_control"', metadata=_mark()),)) for _ in range(4)]
+    sent = _send(*users, UserMessage.make('{"cache_control": {}}'))
+
+    assert len(_marks(sent.body)) == 4
+    assert sent.warnings == ()
+
+
+@settings(deadline=None)
+@given(
+    tools=st.lists(st.booleans(), max_size=7),
+    systems=st.lists(st.booleans(), max_size=7),
+    users=st.lists(st.booleans(), min_size=1, max_size=7),
+    own=st.booleans(),
+)
+def test_a_request_never_has_more_than_four_marks(
+    tools: list[bool], systems: list[bool], users: list[bool], own: bool
+) -> None:
+    """None is lost that would fit, each that is lost is told, and the last one of the tools is never lost to others."""
+    kit = [Tool.make(f"t{n}").annotate(CacheControl, "5m" if yes else None) for n, yes in enumerate(tools)]
+    told = [SystemMessage(f"s{n}", metadata=_mark() if yes else {}) for n, yes in enumerate(systems)]
+    said = [UserMessage((TextPart(f"u{n}", metadata=_mark() if yes else {}),)) for n, yes in enumerate(users)]
+    options: Any = {"provider_options": {"anthropic": {"cache_control": EPHEMERAL}}} if own else {}
+    sent = _send(*told, *said, tools=kit, **options)
+    number, left = sum((*tools, *systems, *users, own)), _marks(sent.body)
+
+    assert len(left) == min(number, 4)
+    assert len(sent.warnings) == max(number - 4, 0)
+    for section, letter in ((tools, "t"), (systems, "s"), (users, "u")):
+        last = max((at for at, yes in enumerate(section) if yes), default=None)
+        assert last is None or f"{letter}{last}" in left
+    assert ("request" in left) == own
 
 
 def test_strict_tools_and_a_strict_answer_share_a_limit() -> None:

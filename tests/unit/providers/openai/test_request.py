@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from typing import Any
+from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict
 
 import msgspec
 import pytest
+from typing_extensions import TypeAliasType, TypeVar
 
+from fxai.agents import Agent
+from fxai.effects import fx
 from fxai.messages.prompt import (
     AssistantMessage,
     FilePart,
@@ -25,6 +28,7 @@ from fxai.messages.prompt import (
     UserMessage,
 )
 from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, NetworkError, UnsupportedSchemaError
+from fxai.models import LanguageModel
 from fxai.models.choice import ToolChoice
 from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
@@ -32,8 +36,10 @@ from fxai.providers import openai
 from fxai.providers.openai.wire import Api
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
+from fxai.testing import ScriptedModel
 from fxai.tools.tool import Tool
 
+_T = TypeVar("_T")
 APIS: tuple[Api, ...] = ("responses", "chat")
 
 
@@ -500,6 +506,79 @@ def test_an_answers_schema_is_sent_in_its_strict_form() -> None:
     assert _sent(response_schema=titled).fields["text"]["format"]["name"] == "A_b"
     assert responses["schema"]["required"] == ["text", "limit"]
     assert chat["json_schema"]["schema"] == responses["schema"]
+
+
+@pytest.mark.parametrize("api", ["responses", "chat"])
+@pytest.mark.parametrize("held", [True, False])
+def test_an_answer_goes_by_the_name_and_the_description_of_its_type(api: Any, held: bool) -> None:
+    """In the format, or as the tool that the model must call in its place; the schema has the description too."""
+    model = ScriptedModel.make(['{"text": "tea"}'])
+    fx.run(LanguageModel.generate_object("go", Query).provide(model.layer))
+    (request,) = model.requests
+    fields = openai.prepare_request(
+        request, model="gpt-5.5", api=api, profile=openai.Profile(supports_schema=held)
+    ).fields
+    if held:
+        found = fields["text"]["format"] if api == "responses" else fields["response_format"]["json_schema"]
+        assert (found["name"], found["description"]) == ("Query", "What is looked for.")
+    else:
+        found = fields["tools"][0] if api == "responses" else fields["tools"][0]["function"]
+        assert found["name"] == "Query"
+        assert found["description"].endswith("with the whole answer. What is looked for.")
+
+
+class _Bare(msgspec.Struct, frozen=True):
+    n: int
+
+
+class _Box(msgspec.Struct, Generic[_T], frozen=True):
+    value: _T
+
+
+class _Point(NamedTuple):
+    x: int
+
+
+class _Typed(TypedDict):
+    n: int
+
+
+_Named = TypeAliasType("_Named", list[int])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (_Bare, "Bare"),
+        (_Box[int], "Box_int"),
+        (_Point, "Point"),
+        (_Typed, "Typed"),
+        (_Named, "Named"),
+        (Annotated[_Bare, msgspec.Meta(title="How many?")], "How_many"),
+        (Annotated[_Bare, msgspec.Meta(description="How many.")], "Bare"),
+        (list[_Bare], "answer"),
+        (_Bare | None, "answer"),
+        (int, "answer"),
+        (dict[str, int], "answer"),
+        (Literal["a"], "answer"),
+    ],
+)
+def test_an_answer_is_called_as_its_type_is(kind: Any, name: str) -> None:
+    """A class or an alias has a name, and a title wins over it; what Python has by itself is an answer.
+
+    An agent's output goes by the same name; without a description none is sent.
+    """
+    requests: list[Any] = []
+    for program in (LanguageModel.generate_object("go", kind), Agent.make("a", output=kind).execute("go")):
+        model = ScriptedModel.make([""] * 3)
+        fx.run_result(program.provide(model.layer))
+        requests += model.requests[:1]
+    formats = [openai.prepare_request(one, model="gpt-5.5").fields["text"]["format"] for one in requests]
+
+    assert [one["name"] for one in formats] == [name, name]
+    assert [one.get("description") for one in formats] == [
+        "How many." if name == "Bare" and kind is not _Bare else None
+    ] * 2
 
 
 def test_an_answer_is_led_back_to_its_schema() -> None:
