@@ -11,12 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-import msgspec
-
-from fxai.cli.json_text import in_line, indented
 from fxai.cli.offer import Offer, named, with_layer
 from fxai.cli.program import value_of
 from fxai.cli.single_call import SingleCall, called
+from fxai.cli.text import clean, in_line, indented, json_line
 from fxai.cli.trouble import WRONG_USE, Trouble
 from fxai.cli.waiting import Waiting
 from fxai.effects.effect import EffectOf
@@ -93,7 +91,7 @@ def call_offered(
             _line(out, {"type": "result", "ok": True, "tool": tool, "result": outcome.encoded_result})
         else:
             text = plain(outcome.encoded_result)
-            out.write((indented(outcome.encoded_result) if text is None else _shown(text, out)) + "\n")
+            out.write((indented(outcome.encoded_result) if text is None else clean(text)) + "\n")
     return True
 
 
@@ -126,12 +124,6 @@ def _text(given: str | None) -> tuple[bytes | str, str]:
         raise Trouble(f"{given[1:]} cannot be read: {error.strerror or error}", _REMEDY, code=WRONG_USE) from None
 
 
-def _shown(text: str, out: TextIO) -> str:
-    from fxai.cli.screen import visible
-
-    return visible(text) if out.isatty() else text
-
-
 def _line(out: TextIO, data: dict[str, Any]) -> None:
-    out.write(msgspec.json.encode(data).decode() + "\n")
+    out.write(json_line(data))
     out.flush()

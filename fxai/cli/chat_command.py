@@ -35,7 +35,7 @@ Exit codes: 0 it was left, 1 it could not begin, or an answer to a piped line fa
 """
 
 
-@click.command("chat", epilog=_MORE)
+@click.command("chat", cls=option.Command, epilog=_MORE)
 @option.agent_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as fxai run --json, for each answer.")
 @option.color

@@ -12,14 +12,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TextIO, final
 
-import msgspec
-
-from fxai.cli.json_text import indented
 from fxai.cli.lines import JsonLines
 from fxai.cli.screen import Screen, console
 from fxai.cli.slash import COMMANDS, HELP
 from fxai.cli.summary import Summary
-from fxai.cli.trouble import one_line
+from fxai.cli.text import indented, json_line, one_line
 from fxai.messages.part import StreamPart
 from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
@@ -189,7 +186,7 @@ class ChatLines:
         self._write("cleared", {})
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:
-        self._out.write(msgspec.json.encode({"type": kind, **data}).decode() + "\n")
+        self._out.write(json_line({"type": kind, **data}))
         self._out.flush()
 
 

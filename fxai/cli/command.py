@@ -7,8 +7,9 @@ True
 
 from __future__ import annotations
 
-import json
+import os
 import sys
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from importlib import metadata
 from typing import Any, Final, TextIO
 
@@ -16,9 +17,10 @@ import click
 
 from fxai.cli import option
 from fxai.cli.chat_command import chat_command
-from fxai.cli.ending import ended, stop, warnings_on, writable
+from fxai.cli.ending import abandon, ended, trouble_from, writable
 from fxai.cli.mcp_command import mcp
-from fxai.cli.trouble import INTERRUPTED, WRONG_USE, Trouble
+from fxai.cli.text import json_line
+from fxai.cli.trouble import PIPE_CLOSED, WRONG_USE, Trouble
 
 __all__ = ["cli", "main"]
 
@@ -105,20 +107,42 @@ _LEVELS: Final = ("info", "warning", "error")
 
 def main() -> None:
     """Runs the command line, and ends the process with its exit code; errors are one line on stderr."""
+    _open_standard()
+    stdout, stderr = writable(sys.stdout), writable(sys.stderr, forgiving=True)
     try:
-        code: Any = cli.main(prog_name="fxai", standalone_mode=False)
+        with redirect_stdout(stdout), redirect_stderr(stderr):
+            code: Any = cli.main(prog_name="fxai", standalone_mode=False)
+        stdout.flush()
     except click.ClickException as wrong:
-        context: click.Context | None = getattr(wrong, "ctx", None)
-        where = "fxai" if context is None else context.command_path
-        trouble = Trouble(wrong.format_message(), f"{where} --help shows what there is")
-        if "--json" in sys.argv[1:]:
-            print(json.dumps({"ok": False, "error": trouble.to_data()}, ensure_ascii=False))
-        print(f"fxai: {trouble}", file=sys.stderr)
-        code = wrong.exit_code
-    except click.Abort:
-        print("fxai: interrupted", file=sys.stderr)
-        code = INTERRUPTED
+        code = _refused(wrong, stdout, stderr)
+    except (Exception, click.Abort) as raised:
+        trouble = trouble_from(raised)
+        if trouble.of_output:
+            abandon(sys.stdout)
+        stderr.write(f"fxai: {trouble}\n" * (trouble.code != PIPE_CLOSED))
+        code = trouble.code
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_standard() -> None:
+    """Opens what of stdin, stdout and stderr was closed: else the next file would take its number and its text."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+
+
+def _refused(wrong: click.ClickException, stdout: TextIO, stderr: TextIO) -> int:
+    context: click.Context | None = getattr(wrong, "ctx", None)
+    where = "fxai" if context is None else context.command_path
+    trouble = Trouble(wrong.format_message(), f"{where} --help shows what there is")
+    if "--json" in sys.argv[1:]:
+        with suppress(Trouble):
+            stdout.write(json_line({"ok": False, "error": trouble.to_data()}))
+            stdout.flush()
+    stderr.write(f"fxai: {trouble}\n")
+    return wrong.exit_code
 
 
 def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -132,7 +156,7 @@ def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     context.exit()
 
 
-@click.group(invoke_without_command=True, epilog=_MORE, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=option.Group, epilog=_MORE, **option.GROUP)
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -166,15 +190,17 @@ def run(prompt: str | None, as_json: bool, quiet: bool, color: bool | None, debu
     Without PROMPT, or with - in its place, the prompt is read from stdin where something is piped in; else the example
     agent is asked three questions of its own.
     """
-    stdout, stderr = writable(sys.stdout), writable(sys.stderr)
-    trouble = _run(stdout, stderr, prompt, as_json=as_json, quiet=quiet, color=color, **chosen)
-    if trouble is not None:
-        stop(trouble, stderr, debug=debug)
+
+    def work(out: TextIO, err: TextIO) -> bool:
+        _run(out, err, prompt, as_json=as_json, quiet=quiet, color=color, **chosen)
+        return True
+
+    ended(work, as_json=as_json, debug=debug, closes=False)
 
 
 def _run(
     stdout: TextIO, stderr: TextIO, prompt: str | None, *, as_json: bool, quiet: bool, color: bool | None, **chosen: Any
-) -> Trouble | None:
+) -> None:
     from fxai.cli.asking import Chosen, asked
     from fxai.cli.job import run as run_job
     from fxai.cli.lines import AnswerOnly, JsonLines
@@ -183,15 +209,16 @@ def _run(
     from fxai.cli.summary import Record
 
     if as_json and quiet:
-        return Trouble("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)
+        raise Trouble("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)
     presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else Screen(stdout, color=color)
     try:
         job = asked(prompt, Chosen(**chosen))
-    except Trouble as trouble:
+    except (Exception, KeyboardInterrupt) as raised:
+        trouble = trouble_from(raised)
         presenter.ended(Record().summary(0.0, trouble))
-        return trouble
-    with Loading(stderr, color=color, quiet=quiet) as loading, warnings_on(stderr):
-        return run_job(job, presenter, loading, loading.end)
+        raise trouble from raised
+    with Loading(stderr, color=color, quiet=quiet) as loading:
+        run_job(job, presenter, loading, loading.end)
 
 
 @cli.command(epilog=_MORE_TOOLS)

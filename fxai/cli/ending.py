@@ -4,32 +4,110 @@ r"""Endings: a command does its work; what stops it is a line on stderr and an e
 >>> from click.testing import CliRunner
 >>> @click.command()
 ... def hello():
-...     ended(lambda out, err: bool(out.write("hello\n")), as_json=False, debug=False)
+...     ended(lambda out, err: bool(out.write("hello\x9b\n")), as_json=False, debug=False)
 >>> CliRunner().invoke(hello).output
-'hello\n'
+'hello�\n'
 """
 
 from __future__ import annotations
 
-import json
+import errno
 import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO, cast, final
 
 import click
+from typing_extensions import override
 
-from fxai.cli.trouble import PIPE_CLOSED, Trouble
+from fxai.cli.text import clean, json_line, one_line
+from fxai.cli.trouble import INTERRUPTED, PIPE_CLOSED, Trouble
 
-__all__ = ["ended", "errors_only", "stop", "warnings_on", "writable"]
+__all__ = ["Outlet", "abandon", "ended", "errors_only", "stop", "trouble_from", "warnings_on", "writable"]
+
+
+@final
+class Outlet:
+    """A stream to a terminal, a file or another program: what is written to it is clean, see `fxai.cli.text`.
+
+    Where it takes no more (a full disk, a reader that went away), that is a `Trouble`; with `forgiving` it is passed
+    over, because there is nowhere left to say it.
+    """
+
+    def __init__(self, stream: TextIO, *, forgiving: bool = False, raw: bool = False) -> None:
+        self._stream = stream
+        self._forgiving = forgiving
+        self._raw = raw
+        self.encoding: str = getattr(stream, "encoding", None) or "utf-8"
+        self.errors: str = getattr(stream, "errors", None) or "replace"
+        self.closed = False
+
+    @property
+    def styled(self) -> TextIO:
+        """The same for one who cleans each text and writes codes of its own around it."""
+        return cast(TextIO, Outlet(self._stream, forgiving=self._forgiving, raw=True))
+
+    def write(self, text: str, /) -> int:
+        """Writes the text as far as it is clean; gives how much there was of it."""
+        self._done(lambda: self._stream.write(text if self._raw else clean(text)))
+        return len(text)
+
+    def flush(self) -> None:
+        """Writes what waits to be written."""
+        self._done(self._stream.flush)
+
+    def _done(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except (OSError, ValueError) as wrong:  # ValueError: it was closed
+            if not self._forgiving:
+                raise _unwritable(wrong) from wrong
+
+    def writelines(self, lines: Iterable[str], /) -> None:
+        """Writes one after another."""
+        for line in lines:
+            self.write(line)
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """The number of its file."""
+        return self._stream.fileno()
+
+
+def _unwritable(wrong: Exception) -> Trouble:
+    if isinstance(wrong, BrokenPipeError):
+        return Trouble("nobody reads the output any more", "", code=PIPE_CLOSED, of_output=True)
+    said = getattr(wrong, "strerror", None) or str(wrong)
+    return Trouble(f"the output cannot be written: {said}", "make room, or write it elsewhere", of_output=True)
+
+
+def writable(stream: TextIO | None, *, forgiving: bool = False) -> TextIO:
+    """The stream as an `Outlet` that no text is too odd for; one that goes nowhere where there is none."""
+    there: object = stream
+    if isinstance(there, Outlet):
+        return cast(TextIO, there)
+    if stream is None:
+        return Path(os.devnull).open("w", encoding="utf-8")
+    reconfigure: Any = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="replace")
+    return cast(TextIO, Outlet(stream, forgiving=forgiving))
 
 
 def ended(
-    work: Callable[[TextIO, TextIO], bool], *, as_json: bool, debug: bool, closing: dict[str, str] | None = None
+    work: Callable[[TextIO, TextIO], bool],
+    *,
+    as_json: bool,
+    debug: bool,
+    closing: dict[str, str] | None = None,
+    closes: bool = True,
 ) -> None:
     """Does the work, which says whether all was well. What others print meanwhile goes to stderr, not between ours.
 
@@ -38,31 +116,55 @@ def ended(
         as_json: whether trouble is written as an object, too.
         debug: whether it shows where something broke.
         closing: what else such an object says.
+        closes: whether it is to be written here; else the work has done it.
 
     Raises:
         click.exceptions.Exit: something was not well.
     """
-    stdout, stderr = writable(sys.stdout), writable(sys.stderr)
+    stdout, stderr = writable(sys.stdout), writable(sys.stderr, forgiving=True)
     try:
-        with redirect_stdout(stderr), warnings_on(stderr):
+        with redirect_stdout(stderr), redirect_stderr(stderr), warnings_on(stderr):
             well = work(stdout, stderr)
         stdout.flush()
-    except BrokenPipeError:
-        stop(Trouble("nobody reads the output any more", "", code=PIPE_CLOSED), stderr, debug=debug)
-    except Trouble as trouble:
-        if as_json and trouble.code != PIPE_CLOSED:
+    except click.exceptions.Exit:
+        raise
+    except (Exception, KeyboardInterrupt) as raised:
+        trouble = trouble_from(raised)
+        if as_json and closes and not trouble.of_output:
             error = {**(closing or {}), "ok": False, "error": trouble.to_data()}
-            stdout.write(json.dumps(error, ensure_ascii=False) + "\n")
+            with suppress(Trouble):
+                stdout.write(json_line(error))
+                stdout.flush()
         stop(trouble, stderr, debug=debug)
     if not well:
         click.get_current_context().exit(1)
+
+
+def trouble_from(raised: BaseException) -> Trouble:
+    """What a command stopped at, whatever it was raised by."""
+    if isinstance(raised, Trouble):
+        return raised
+    if isinstance(raised, KeyboardInterrupt | click.Abort):
+        return Trouble("interrupted", "", code=INTERRUPTED)
+    if isinstance(raised, OSError) and raised.errno in (errno.ENOSPC, errno.EDQUOT, errno.EBADF):
+        return _unwritable(raised)
+    said = f"the program broke: {type(raised).__name__}: {raised}"
+    return Trouble(said, "--debug shows where", cause=raised)
+
+
+@final
+class _Line(logging.Formatter):
+    @override
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The message in one line, so that it can pretend to be no other."""
+        return one_line(super().formatMessage(record), 2000)
 
 
 @contextmanager
 def warnings_on(stderr: TextIO) -> Generator[None]:
     """Has what fxai logs, from warnings on, written as lines of the command, while the block lasts."""
     log, handler = logging.getLogger("fxai"), logging.StreamHandler(stderr)
-    handler.setFormatter(logging.Formatter("fxai: %(message)s"))
+    handler.setFormatter(_Line("fxai: %(message)s"))
     before = log.propagate
     log.addHandler(handler)
     log.propagate = False
@@ -91,20 +193,17 @@ def stop(trouble: Trouble, stderr: TextIO, *, debug: bool) -> NoReturn:
     Raises:
         click.exceptions.Exit: always, with the code of the trouble.
     """
-    if trouble.code == PIPE_CLOSED:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is for nobody
-    else:
+    if trouble.of_output:
+        abandon(sys.stdout)
+    if trouble.code != PIPE_CLOSED:
         if debug and trouble.cause is not None:
             traceback.print_exception(trouble.cause, file=stderr)
-        print(f"fxai: {trouble}", file=stderr)
+        stderr.write(f"fxai: {trouble}\n")
+        stderr.flush()
     click.get_current_context().exit(trouble.code)
 
 
-def writable(stream: TextIO | None) -> TextIO:
-    """The stream, one that no text is too odd for; one that goes nowhere where there is none."""
-    if stream is None:
-        return Path(os.devnull).open("w", encoding="utf-8")
-    reconfigure: Any = getattr(stream, "reconfigure", None)
-    if reconfigure is not None:
-        reconfigure(errors="replace")
-    return stream
+def abandon(stream: TextIO | None) -> None:
+    """Leads a stream nowhere: what is left in it is for nobody, and the end of the process does not stumble over it."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), cast(TextIO, stream).fileno())

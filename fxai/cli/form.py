@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fxai.cli.json_text import in_line
-from fxai.cli.trouble import one_line
+from fxai.cli.text import in_line, one_line
 from fxai.cli.typed import Typed
 from fxai.mcp.elicitation import ElicitAnswer, Elicitation
 from fxai.schema.data import is_listed, is_object

@@ -16,6 +16,7 @@ from fxai.cli.lint.finding import Finding, Severity
 from fxai.cli.offer import Offer, named, with_layer
 from fxai.cli.opening import looked_at, opened
 from fxai.cli.overview import overview_data, show_overview, tool_data
+from fxai.cli.text import json_line, one_line
 from fxai.cli.trouble import WRONG_USE, Trouble
 from fxai.cli.waiting import Waiting
 from fxai.effects import fx
@@ -86,7 +87,7 @@ def show_schema(
     else:
         show_request(request, out, color=color)
         if len(request.tools) > 1:
-            err.write(f"fxai: {request.counted}\n")
+            err.write(f"fxai: {one_line(request.counted)}\n")
     if request.error is not None:
         err.write(f"fxai: {Trouble(f'no request can be made of {target}: {request.error}', '')}\n")
     return _all_taken(offer, err) and request.ok
@@ -225,4 +226,4 @@ def _all_taken(offer: Offer, err: TextIO) -> bool:
 
 
 def _write(out: TextIO, data: Any) -> None:
-    out.write(msgspec.json.encode(data).decode() + "\n")
+    out.write(json_line(data))

@@ -15,12 +15,12 @@ import msgspec
 
 from fxai.agents.memory import Memory
 from fxai.cli.caution import is_asked
-from fxai.cli.json_text import in_line
 from fxai.cli.program import value_of
 from fxai.cli.remembering import closed
 from fxai.cli.setting import Setting, opened
 from fxai.cli.summary import Record, Summary
-from fxai.cli.trouble import PIPE_CLOSED, Trouble
+from fxai.cli.text import in_line
+from fxai.cli.trouble import Trouble
 from fxai.effects import fx
 from fxai.effects.effect import Gen
 from fxai.effects.scope import Scope
@@ -56,23 +56,25 @@ class Job(msgspec.Struct, frozen=True):
     memory: Memory | None = None
 
 
-def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Callable[[], None]) -> Trouble | None:
-    """What the job stopped at, if not at its end; it is over when this returns, its finalizers have run.
+def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Callable[[], None]) -> None:
+    """Runs the job; it is over when this returns, its finalizers have run.
 
     Args:
         job: what is to be run.
         presenter: is told of everything, of the end of each run too.
         heard: is told how far the model is on its way into memory, from any thread.
         ready: is called when it is there.
+
+    Raises:
+        Trouble: it stopped before its end; the presenter has been told.
     """
     telling = Telling(presenter)
     try:
         value_of(fx.scoped(_program(job, telling, heard, ready)))
     except Trouble as trouble:
-        if trouble.code != PIPE_CLOSED:
+        if not trouble.of_output:
             telling.ended(trouble)
-        return trouble
-    return None
+        raise
 
 
 @final

@@ -16,6 +16,7 @@ from typing import Any, TextIO, final
 import msgspec
 
 from fxai.cli.summary import Summary
+from fxai.cli.text import clean, json_line
 from fxai.messages.part import StreamPart, ToolResult
 
 __all__ = ["AnswerOnly", "JsonLines"]
@@ -40,7 +41,7 @@ class JsonLines:
         self._write(summary.to_data())
 
     def _write(self, data: dict[str, Any]) -> None:
-        self._out.write(msgspec.json.encode(data).decode() + "\n")
+        self._out.write(json_line(data))
         self._out.flush()
 
 
@@ -60,7 +61,7 @@ class AnswerOnly:
     def ended(self, summary: Summary) -> None:
         """Writes the answer, if there is one."""
         if summary.trouble is None:
-            self._out.write(summary.text.rstrip("\n") + "\n")
+            self._out.write(clean(summary.text.rstrip("\n")) + "\n")
             self._out.flush()
 
 

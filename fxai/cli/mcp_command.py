@@ -70,7 +70,7 @@ def _wishing(command: _F) -> _F:
     return command
 
 
-@click.group("mcp", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("mcp", cls=option.Group, **option.GROUP)
 @click.pass_context
 def mcp(context: click.Context) -> None:
     """MCP: look at a server's tools, call one, or be a server."""

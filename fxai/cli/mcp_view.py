@@ -18,7 +18,7 @@ from fxai.cli.offer import Offer
 from fxai.cli.overview import overview_data, show_overview
 from fxai.cli.program import value_of
 from fxai.cli.server_named import ServerWish, server_named
-from fxai.cli.trouble import one_line
+from fxai.cli.text import json_line, one_line
 from fxai.cli.waiting import Waiting
 from fxai.effects import fx
 from fxai.effects.effect import Gen
@@ -86,7 +86,7 @@ def show_server(
     with Waiting(err, f"opening {server.name}"), errors_only("fxai.mcp"):  # what is held back is said below, once
         listing = value_of(fx.scoped(_listed(server, approve, approve_all)))
     if as_json:
-        out.write(msgspec.json.encode(listing.to_data(target), enc_hook=str).decode() + "\n")
+        out.write(json_line(listing.to_data(target), enc_hook=str))
     else:
         _show(listing, target, out, color)
     err.writelines(f"fxai: {line}\n" for line in _left_out(listing, pinned=wish.pins is not None))

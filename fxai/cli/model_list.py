@@ -18,7 +18,8 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from fxai.cli.sent import RECENT
-from fxai.cli.trouble import WRONG_USE, Trouble, one_line
+from fxai.cli.text import one_line
+from fxai.cli.trouble import WRONG_USE, Trouble
 from fxai.messages.errors import AiError
 
 __all__ = ["Abilities", "Ability", "Entry", "State", "listed"]

@@ -10,11 +10,10 @@ True
 
 from __future__ import annotations
 
-import json
 from typing import Final, TextIO
 
 from fxai.cli.model_list import Entry, listed
-from fxai.cli.trouble import one_line
+from fxai.cli.text import json_line, one_line
 
 __all__ = ["show_models"]
 
@@ -37,7 +36,7 @@ def show_models(
     ok = all(entry.ok or not ((names and check) or entry.checked) for entry in entries)
     if as_json:
         data = {"ok": ok, "models": [entry.to_data() for entry in entries]}
-        out.write(json.dumps(data, ensure_ascii=False) + "\n")
+        out.write(json_line(data))
     else:
         _table(entries, out, color)
     return ok

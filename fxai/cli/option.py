@@ -16,11 +16,49 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import click
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
-__all__ = ["agent_options", "as_json", "color", "debug", "env", "layer", "models_like", "pins", "target", "timeout"]
+__all__ = [
+    "GROUP",
+    "Command",
+    "Group",
+    "agent_options",
+    "as_json",
+    "color",
+    "debug",
+    "env",
+    "layer",
+    "models_like",
+    "pins",
+    "target",
+    "timeout",
+]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+
+GROUP: Final[dict[str, Any]] = {
+    "invoke_without_command": True,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+"""How a group of commands is made."""
+
+
+class _Whole(click.Command):
+    @override
+    def get_short_help_str(self, limit: int = 45) -> str:
+        """The first paragraph of the help, whole, however long it is."""
+        return " ".join((self.help or "").strip().partition("\n\n")[0].split()) or super().get_short_help_str(limit)
+
+
+class Command(_Whole):
+    """A command whose summary is shown whole."""
+
+
+class Group(_Whole, click.Group):
+    """Commands whose summaries are shown whole."""
+
+    command_class = Command
 
 
 def models_like(_: click.Context, __: click.Parameter, typed: str) -> list[str]:

@@ -15,7 +15,7 @@ import msgspec
 
 from fxai.cli.concealment import concealed
 from fxai.cli.lint.subject import description_of
-from fxai.cli.trouble import one_line
+from fxai.cli.text import one_line
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.fault import SchemaError

@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskStatus
 from typing_extensions import TypeVar
 
-from fxai.cli.trouble import INTERRUPTED, PIPE_CLOSED, TERMINATED, Trouble, trouble_of
+from fxai.cli.trouble import INTERRUPTED, TERMINATED, Trouble, trouble_of
 from fxai.effects import fx
 from fxai.effects.effect import EffectOf
 from fxai.effects.exit import Exit, Succeeded
@@ -49,8 +49,6 @@ def given(ended: Exit[_A, Any]) -> _A:
     """
     if isinstance(ended, Succeeded):
         return ended.value
-    if any(isinstance(defect, BrokenPipeError) for defect in ended.cause.defects):
-        raise Trouble("nobody reads the output any more", "", code=PIPE_CLOSED)
     raise trouble_of(ended.cause)
 
 

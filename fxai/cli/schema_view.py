@@ -16,10 +16,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TextIO
 
-from fxai.cli.json_text import indented
 from fxai.cli.screen import console
 from fxai.cli.sent import Request, SentTool
-from fxai.cli.trouble import one_line
+from fxai.cli.text import indented, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console

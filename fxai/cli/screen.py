@@ -13,15 +13,15 @@ Turn 1
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import textwrap
-import unicodedata
-from typing import TYPE_CHECKING, Any, Final, TextIO, final
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
 
+from fxai.cli.ending import Outlet
 from fxai.cli.summary import Summary
-from fxai.cli.trouble import INTERRUPTED, is_of_server, one_line
+from fxai.cli.text import clean, in_line, one_line, quoted
+from fxai.cli.trouble import INTERRUPTED, is_of_server
 from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
 from fxai.tools.failure import (
     ApprovalExpired,
@@ -36,7 +36,7 @@ from fxai.tools.failure import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Screen", "console", "visible"]
+__all__ = ["Screen", "console"]
 
 _LONGEST_RESULT: Final = 800
 _LONGEST_PROMPT: Final = 400
@@ -54,21 +54,23 @@ _REFUSED: Final = (
 
 
 def console(file: TextIO, color: bool | None = None) -> Console:
-    """Where styled text goes. Colour only where `file` is a terminal that has it, unless `color` says otherwise.
+    """Where styled text goes, each clean.
+
+    Colour only where `file` is a terminal that has it, unless `color` says otherwise.
 
     `NO_COLOR`, `FORCE_COLOR` and `TERM=dumb` are honoured; without colour there is no escape code at all.
     """
     from rich.console import Console
 
-    class Piped(Console):
-        def on_broken_pipe(self) -> None:
-            raise BrokenPipeError  # Console would end the process
+    class Cleaned(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*(clean(each) if isinstance(each, str) else each for each in objects), **options)
 
     if color is None and os.environ.get("NO_COLOR"):
         color = False
-    plain = color is False
-    return Piped(
-        file=file,
+    plain, there = color is False, cast(object, file)
+    return Cleaned(
+        file=there.styled if isinstance(there, Outlet) else file,
         force_terminal=color or None,
         color_system=None if plain else "auto",
         no_color=False,
@@ -100,7 +102,7 @@ class Screen:
         if self._turn:
             self._print("", "")
         self._turn = 0
-        self._print(f"{agent} ", "bold", end="")
+        self._print(f"{one_line(agent)} ", "bold", end="")
         self._print(one_line(prompt, _LONGEST_PROMPT), "")
 
     def part(self, part: StreamPart, turn: int) -> None:
@@ -169,7 +171,7 @@ class Screen:
             self._print("  ", "", end="")
             self._column = 2
             self._open = id_
-        self._print("".join(self._wrapped(piece) for piece in _PIECE.findall(visible(delta))), style, end="")
+        self._print("".join(self._wrapped(piece) for piece in _PIECE.findall(clean(delta))), style, end="")
 
     def _wrapped(self, piece: str) -> str:
         """A word with the space before it, on a new line where it would not fit into the terminal."""
@@ -190,8 +192,8 @@ class Screen:
     def _started(self, part: ToolParamsStart) -> None:
         self.closed()
         self._print("  → ", "cyan", end="")
-        self._print(f"{visible(part.name)} ", "bold cyan", end="")
-        self._column = len(part.name) + 5
+        self._print(f"{quoted(part.name)} ", "bold cyan", end="")
+        self._column = len(quoted(part.name)) + 5
         self._open = part.id
         self._names[part.id] = part.name
 
@@ -203,8 +205,8 @@ class Screen:
         self._names[call.id] = call.name
         self.closed()
         self._print("  → ", "cyan", end="")
-        self._print(f"{visible(call.name)} ", "bold cyan", end="")
-        self._print(visible(_compact(call.params if call.params_text is None else call.params_text)), "cyan", end="")
+        self._print(f"{quoted(call.name)} ", "bold cyan", end="")
+        self._print(clean(_compact(call.params if call.params_text is None else call.params_text)), "cyan", end="")
         self._print("  (mended)" if call.repaired else "", "dim")
 
     def _answered(self, result: ToolResult) -> None:
@@ -238,9 +240,4 @@ def _kind(failure: object) -> str:
 
 
 def _compact(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def visible(text: str) -> str:
-    """The text without the characters that could do anything to a terminal, such as an escape."""
-    return "".join(c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs") else "�" for c in text)
+    return value if isinstance(value, str) else in_line(value)

@@ -20,7 +20,8 @@ from returns.result import Failure
 from fxai.cli.offer import Offer
 from fxai.cli.opening import opened
 from fxai.cli.program import value_of
-from fxai.cli.trouble import Trouble, is_of_server, of_server, one_line
+from fxai.cli.text import one_line
+from fxai.cli.trouble import Trouble, is_of_server, of_server
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen

@@ -14,6 +14,7 @@ from typing_extensions import override
 
 from fxai.agents.budget import BudgetExceeded
 from fxai.agents.memory import MemoryFailure
+from fxai.cli.text import one_line
 from fxai.effects.cause import Cause
 from fxai.effects.context import MissingServiceError
 from fxai.messages.errors import AiError
@@ -30,7 +31,6 @@ __all__ = [
     "Trouble",
     "is_of_server",
     "of_server",
-    "one_line",
     "trouble_of",
 ]
 
@@ -45,13 +45,16 @@ PIPE_CLOSED: Final = 141
 TERMINATED: Final = 143
 """As shells say it of a program that was told to end."""
 
-_LONGEST: Final = 600
 _ASKED: Final = "call it where you can be asked: with fxai mcp call or fxai chat, in a terminal"
 
 
 @final
 class Trouble(Exception):
-    """Something that a command stops at. `cause` is what lies behind it, for `--debug`; `data` says more in JSON."""
+    """Something that a command stops at.
+
+    `cause` is what lies behind it, for `--debug`; `data` says more in JSON; `of_output` says that it is the output
+    which takes no more, so that nothing else can be written there.
+    """
 
     def __init__(
         self,
@@ -61,6 +64,7 @@ class Trouble(Exception):
         code: int = FAILED,
         cause: BaseException | None = None,
         data: Mapping[str, Any] | None = None,
+        of_output: bool = False,
     ) -> None:
         super().__init__(message, remedy)
         self.message = one_line(message)
@@ -68,11 +72,12 @@ class Trouble(Exception):
         self.code = code
         self.cause = cause
         self.data = dict(data or {})
+        self.of_output = of_output
 
     @property
     def is_last(self) -> bool:
         """Whether the process is to end, or nobody is there any more, whatever else there was to do."""
-        return self.code in (HUNG_UP, PIPE_CLOSED, TERMINATED)
+        return self.of_output or self.code in (HUNG_UP, TERMINATED)
 
     def to_data(self) -> dict[str, Any]:
         """What happened and what to do, as plain JSON data."""
@@ -81,15 +86,6 @@ class Trouble(Exception):
     @override
     def __str__(self) -> str:
         return f"{self.message.rstrip('.')}; {self.remedy}" if self.remedy else self.message
-
-
-def one_line(text: str, longest: int = _LONGEST) -> str:
-    """The text in one line without control characters, cut in the middle where it is longer than `longest`."""
-    line = "".join(c if c.isprintable() else " " for c in text[: longest * 8])
-    line = " ".join(line.split())
-    if len(line) <= longest:
-        return line
-    return f"{line[: longest * 2 // 3]} … {line[-longest // 3 :]}"
 
 
 def is_of_server(failure: object) -> bool:

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol, TextIO, final
 
 from fxai.cli.nudging import nudged
+from fxai.cli.text import clean
 
 __all__ = ["Piped", "Terminal", "Typed", "entry", "typed"]
 
@@ -138,13 +139,13 @@ class Terminal:
         if self._back:
             return self._back.pop()
         if not self._out.isatty():
-            self._err.write(prompt)
+            self._err.write(clean(prompt))
             self._err.flush()
             line = self._in.readline()
             return line.rstrip("\n") if line else None
         try:
             with redirect_stdout(self._out), nudged():  # `input` edits lines only where this is the terminal
-                return input(prompt)
+                return input(clean(prompt))
         except EOFError:
             self._out.write("\n")
             return None

@@ -14,7 +14,7 @@ import msgspec
 
 from fxai.cli.lint.finding import SEVERITIES, Finding, Severity, at_least
 from fxai.cli.lint.rule import RULES
-from fxai.cli.trouble import one_line
+from fxai.cli.text import one_line
 
 __all__ = ["Verdict", "show_rules", "show_verdict"]
 

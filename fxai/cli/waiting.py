@@ -14,6 +14,8 @@ from threading import Lock, Timer
 from types import TracebackType
 from typing import Any, Final, Self, TextIO, final
 
+from fxai.cli.text import one_line
+
 __all__ = ["Waiting"]
 
 _PATIENCE: Final = 0.7
@@ -43,11 +45,13 @@ class Waiting:
         self.end()
 
     def _show(self) -> None:
+        from rich.text import Text
+
         from fxai.cli.screen import console
 
         with self._lock:
             if not self._over:
-                self._status = console(self._stderr).status(f"{self._what} …")
+                self._status = console(self._stderr).status(Text(f"{one_line(self._what)} …"))
                 self._status.start()
 
     def end(self) -> None:

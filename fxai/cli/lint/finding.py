@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 from typing_extensions import override
 
-from fxai.cli.trouble import one_line
+from fxai.cli.text import one_line
 
 __all__ = ["SEVERITIES", "Finding", "Severity", "at_least"]
 

@@ -1,0 +1,109 @@
+r"""Text that a terminal may be given: whatever a model, a tool, a server, a schema or a file says steers nothing.
+
+>>> clean("\x1b[31mred\x9b0m \u202eback\r\n")
+'�[31mred�0m �back\n'
+>>> one_line("two\nlines \x07and a bell")
+'two lines and a bell'
+>>> print(in_line({"city": "Tromsø", "odd": "\x9b31m\u202e"}))
+{"city": "Tromsø", "odd": "\u009b31m\u202e"}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+__all__ = ["clean", "in_line", "indented", "json_line", "one_line", "quoted"]
+
+_LONGEST: Final = 600
+_SUSPECT: Final = re.compile(r"[^\x20-\x7e\n\t]")
+_JOINERS: Final = "\u200c\u200d"
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters and marks that show nothing."""
+_PLAIN_NAME: Final = re.compile(r"[\w.:/-]{1,80}")
+
+
+@lru_cache(maxsize=4096)
+def _is_harmless(character: str) -> bool:
+    """Whether a terminal shows it and does nothing else: no control, no change of direction, nothing that is unseen."""
+    if character in _BLANK or 0xE0000 <= ord(character) < 0xE1000:
+        return False
+    return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _replaced(text: str, sign: str) -> str:
+    if text.isascii() and text.isprintable():
+        return text
+
+    def shown(found: re.Match[str]) -> str:
+        character = found[0]
+        if character in _JOINERS and _joins(text, found.start()):
+            return character
+        return character if _is_harmless(character) else sign
+
+    return _SUSPECT.sub(shown, text)
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether a joiner stands between two letters or signs that are not ASCII, as many scripts and emoji have it."""
+    around = text[at - 1 : at], text[at + 1 : at + 2]
+    return all(c and not c.isascii() and c not in _JOINERS and _is_harmless(c) for c in around)
+
+
+def clean(text: str) -> str:
+    """The text without what could do anything to a terminal: it keeps line ends and tabs, a `�` stands for the rest."""
+    return _replaced(text.replace("\r\n", "\n"), "�")
+
+
+def one_line(text: str, longest: int = _LONGEST) -> str:
+    """The text in one line, as `clean` has it, cut in the middle where it is longer than `longest`."""
+    line = " ".join(_replaced(text[: longest * 8], " ").split())
+    if len(line) <= longest:
+        return line
+    return f"{line[: longest * 2 // 3]} … {line[-longest // 3 :]}"
+
+
+def quoted(name: str) -> str:
+    """A name as it is where it is a plain one, else in quotes: so it cannot be taken for the words around it."""
+    return name if _PLAIN_NAME.fullmatch(name) and name.isascii() else one_line(in_line(name))
+
+
+# ---- JSON: the same data, with all that is not plainly seen as escapes
+
+
+def indented(data: Any) -> str:
+    """Plain JSON data as text to be read, over several lines."""
+    return _escaped(json.dumps(data, indent=2, ensure_ascii=False))
+
+
+def in_line(data: Any) -> str:
+    """Plain JSON data as text in one line."""
+    return _escaped(json.dumps(data, ensure_ascii=False))
+
+
+def json_line(data: Any, enc_hook: Callable[[Any], Any] | None = None) -> str:
+    """Data as a line of JSON for machines, with its end; `enc_hook` as in msgspec."""
+    try:
+        text = msgspec.json.encode(data, enc_hook=enc_hook).decode()
+    except (UnicodeEncodeError, OverflowError):  # half of a character, or a number that is too large for it
+        text = json.dumps(msgspec.to_builtins(data, enc_hook=enc_hook), separators=(",", ":"))
+    return _escaped(text) + "\n"
+
+
+def _escaped(text: str) -> str:
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return _SUSPECT.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    if character.isprintable() and character not in _BLANK:
+        return character
+    return json.dumps(character)[1:-1].replace("\x7f", "\\u007f")
