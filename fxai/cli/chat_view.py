@@ -10,13 +10,13 @@ r"""Views of a chat: for people as it happens, or for machines an object a line.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TextIO, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO, final
 
 from fxai.cli.lines import JsonLines
 from fxai.cli.screen import Screen, console
 from fxai.cli.slash import COMMANDS, HELP
 from fxai.cli.summary import Summary
-from fxai.cli.text import indented, json_line, one_line
+from fxai.cli.text import indented, json_line, one_line, quoted, squeeze
 from fxai.messages.part import StreamPart
 from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from fxai.mcp.elicitation import Elicitation
 
 __all__ = ["ChatLines", "ChatScreen", "ChatView"]
+
+_MOST_LINES: Final = 16
+_MOST_CHARACTERS: Final = 1000
 
 
 class ChatView(Protocol):
@@ -97,15 +100,19 @@ class ChatScreen:
     def waits(self, waiting: Pending) -> None:
         """Shows the call with everything it would be run with."""
         said = "waits to be approved" if waiting.approval_id is not None else "is for you to run"
-        self._out.print(f"  ? {one_line(waiting.name)} ", style="bold yellow", end="")
+        self._out.print(f"  ? {quoted(waiting.name)} ", style="bold yellow", end="")
         self._out.print(said, style="yellow")
-        self._out.print("\n".join(f"    {line}" for line in indented(waiting.params).splitlines()))
+        lines = squeeze(indented(waiting.params)).splitlines()
+        self._out.print("\n".join(f"    {line}" for line in lines))
+        if len(lines) > _MOST_LINES or sum(map(len, lines)) > _MOST_CHARACTERS:
+            size = f"{len(lines)} lines" if len(lines) > _MOST_LINES else f"{sum(map(len, lines)):,} characters"
+            self._out.print(f"    this was {size}: see that you have seen the first of them", style="yellow")
         self._stdout.flush()
 
     def elicits(self, asked: Elicitation) -> None:
         """Shows which server asks for what, and the address that it names, if any."""
         self._screen.closed()
-        self._out.print(f"  ? the server {one_line(asked.server)} asks: ", style="bold yellow", end="")
+        self._out.print(f"  ? the server {quoted(asked.server)} asks: ", style="bold yellow", end="")
         self._out.print(one_line(asked.message))
         if asked.url is not None:
             self._out.print(f"    {one_line(asked.url, 4000)}")

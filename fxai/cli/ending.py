@@ -12,6 +12,7 @@ r"""Endings: a command does its work; what stops it is a line on stderr and an e
 from __future__ import annotations
 
 import errno
+import io
 import logging
 import os
 import sys
@@ -72,6 +73,11 @@ class Outlet:
         for line in lines:
             self.write(line)
 
+    @property
+    def buffer(self) -> io.RawIOBase:
+        """The same for one who has bytes."""
+        return _Binary(self)
+
     def isatty(self) -> bool:
         """Whether it is a terminal."""
         return self._stream.isatty()
@@ -79,6 +85,25 @@ class Outlet:
     def fileno(self) -> int:
         """The number of its file."""
         return self._stream.fileno()
+
+
+@final
+class _Binary(io.RawIOBase):
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+
+    @override
+    def writable(self) -> bool:
+        return True
+
+    @override
+    def write(self, data: Any, /) -> int:
+        self._outlet.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+    @override
+    def flush(self) -> None:
+        self._outlet.flush()
 
 
 def _unwritable(wrong: Exception) -> Trouble:
@@ -90,7 +115,7 @@ def _unwritable(wrong: Exception) -> Trouble:
 
 def writable(stream: TextIO | None, *, forgiving: bool = False) -> TextIO:
     """The stream as an `Outlet` that no text is too odd for; one that goes nowhere where there is none."""
-    there: object = stream
+    there = cast(object, stream)
     if isinstance(there, Outlet):
         return cast(TextIO, there)
     if stream is None:

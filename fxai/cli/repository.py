@@ -219,7 +219,7 @@ def _changed(base: bytes, change: bytes) -> bytes:
     while at < len(change) and left >= 0:
         code, at = change[at], at + 1
         if code & 128:
-            parts = []
+            parts: list[int] = []
             for bit in range(7):
                 parts.append(change[at] if code >> bit & 1 else 0)
                 at += code >> bit & 1

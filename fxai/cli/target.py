@@ -53,10 +53,15 @@ def load_fitting(target: str, fits: _Fits, what: str) -> Any:
         raise Trouble(f"{target!r} names no value", "write module:name or path.py:name", code=WRONG_USE)
     module = _module(place, target)
     value: Any = module
-    for part in name.split("."):
-        value = _attribute(value, part, target, fits)
-    if not fits(value):
-        raise Trouble(f"{target} is {_described(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE)
+    try:
+        for part in name.split("."):
+            value = _attribute(value, part, target, fits)
+        if not fits(value):
+            raise Trouble(f"{target} is {_described(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE)
+    except (KeyboardInterrupt, Trouble):
+        raise
+    except BaseException as raised:  # a value that breaks when it is looked at
+        raise _broken(target, raised, "looked at") from raised
     return value
 
 
@@ -66,9 +71,16 @@ def _attribute(value: Any, part: str, target: str, fits: _Fits) -> Any:
     except AttributeError:
         there = [name for name in dir(value) if not name.startswith("_")]
         near = difflib.get_close_matches(part, there, n=1)
-        fitting = [name for name in there if fits(getattr(value, name, None))]
+        fitting = [name for name in there if _holds(value, name, fits)]
         said = f"did you mean {near[0]!r}" if near else f"there is: {', '.join(fitting or there[:8]) or 'nothing'}"
         raise Trouble(f"{target} does not exist: {part!r} is not there", said, code=WRONG_USE) from None
+
+
+def _holds(value: Any, name: str, fits: _Fits) -> bool:
+    try:
+        return fits(getattr(value, name, None))
+    except Exception:  # what breaks when it is looked at is not what is meant
+        return False
 
 
 def _described(value: object) -> str:
@@ -76,7 +88,7 @@ def _described(value: object) -> str:
 
 
 def _instead(module: ModuleType, fits: _Fits, place: str) -> str:
-    there = [name for name, value in vars(module).items() if fits(value)]
+    there = [name for name in vars(module) if _holds(module, name, fits)]
     return (
         f"there is {', '.join(f'{place}:{name}' for name in there[:4])}" if there else f"{place} has none; name another"
     )
@@ -85,18 +97,22 @@ def _instead(module: ModuleType, fits: _Fits, place: str) -> str:
 def _module(place: str, target: str) -> ModuleType:
     try:
         return _from_file(Path(place)) if place.endswith(".py") else _from_path(place)
-    except Trouble:
+    except (KeyboardInterrupt, Trouble):
         raise
     except ModuleNotFoundError as missing:
         if missing.name is not None and (place == missing.name or place.startswith(f"{missing.name}.")):
             remedy = "give a module that can be imported from here, or path.py:name"
             raise Trouble(f"{target}: there is no module {missing.name}", remedy, code=WRONG_USE) from None
         raise _broken(place, missing) from missing
-    except (Exception, SystemExit) as raised:
+    except BaseException as raised:  # whatever its code raises, sys.exit too
         raise _broken(place, raised) from raised
 
 
 def _from_path(name: str) -> ModuleType:
+    if not all(part.isidentifier() for part in name.split(".")):
+        there = Path(name)
+        what = "a folder" if there.is_dir() else "no Python file" if there.exists() else "no module's name"
+        raise Trouble(f"{name!r} is {what}", "write module:name or path.py:name", code=WRONG_USE)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -130,12 +146,12 @@ def _same(module: ModuleType | None, path: Path) -> bool:
     return file is not None and Path(file).resolve() == path.resolve()
 
 
-def _broken(place: str, raised: BaseException) -> Trouble:
+def _broken(place: str, raised: BaseException, done: str = "imported") -> Trouble:
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if "importlib" not in f.filename]
     outside = [f for f in frames if not f.filename.startswith(_PACKAGE)]
     own = [f for f in outside if not f.filename.startswith(_LIBRARIES)]
     where = (own or outside)[-1] if outside else None
     line = getattr(raised, "lineno", None) if isinstance(raised, SyntaxError) else where and where.lineno
     file = getattr(raised, "filename", None) if isinstance(raised, SyntaxError) else where and where.filename
-    said = f"{place} cannot be imported: {type(raised).__name__}: {raised}"
+    said = f"{place} cannot be {done}: {type(raised).__name__}: {raised}"
     return Trouble(said, f"look at {file}:{line}" if file and line else "correct it", cause=raised)

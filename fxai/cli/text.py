@@ -19,13 +19,14 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["clean", "in_line", "indented", "json_line", "one_line", "quoted"]
+__all__ = ["clean", "in_line", "indented", "json_line", "one_line", "quoted", "squeeze"]
 
 _LONGEST: Final = 600
 _SUSPECT: Final = re.compile(r"[^\x20-\x7e\n\t]")
 _JOINERS: Final = "\u200c\u200d"
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Letters and marks that show nothing."""
+_RUN: Final = re.compile(r"((?:\\u[0-9a-f]{4}|[^\n]){1,6}?)\1{40,}")
 _PLAIN_NAME: Final = re.compile(r"[\w.:/-]{1,80}")
 
 
@@ -72,6 +73,15 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
 def quoted(name: str) -> str:
     """A name as it is where it is a plain one, else in quotes: so it cannot be taken for the words around it."""
     return name if _PLAIN_NAME.fullmatch(name) and name.isascii() else one_line(in_line(name))
+
+
+def squeeze(text: str) -> str:
+    """The text with what stands in it over and over shown once, and how often: none of it pushes the rest away.
+
+    >>> squeeze("rm -rf ~" + " " * 5000 + "; ls")
+    'rm -rf ~⟨" " 5,000 times⟩; ls'
+    """
+    return _RUN.sub(lambda run: f'⟨"{run[1]}" {len(run[0]) // len(run[1]):,} times⟩', text)
 
 
 # ---- JSON: the same data, with all that is not plainly seen as escapes

@@ -13,7 +13,8 @@ from fxai.cli.background import Background
 from fxai.cli.loading import Loading, Stage
 from fxai.cli.piped import piped
 from fxai.cli.screen import Screen
-from fxai.cli.trouble import Trouble, one_line
+from fxai.cli.text import one_line
+from fxai.cli.trouble import Trouble
 from fxai.cli.waiting import Waiting
 from fxai.effects import fx
 from fxai.messages import (
