@@ -36,7 +36,8 @@ class Case(msgspec.Struct, frozen=True):
         name: The fact in words.
         given: What it starts from; the form differs from case to case.
         expect: What comes of it.
-        kind: "conform", "improve" where we do better on purpose, or "changed: …" where our semantics decides otherwise.
+        kind: "conform"; "improve" where we do better on purpose; "changed: …" where our semantics decides otherwise;
+            "newer: …" where we do as the other system does since a later version.
         note: What else is to be known; empty if nothing.
         anchor_actual: What the other system does where we do better; None otherwise.
         newer: What the other system expects since a later version of it; None where that is the same.

@@ -17,6 +17,7 @@ from fxai.schema import SchemaError
 from fxai.tools import Readonly, Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, Return
 from fxai.tools.composite import SubResults
+from fxai.tools.toolkit import ToolConflictError
 from tests.conformance.harness import Case, case
 
 
@@ -123,7 +124,7 @@ def test_an_empty_composite_is_refused_when_it_is_made(case: Case) -> None:
     """There it fails when it is used; one sub-tool is enough in both."""
     desk, only = Desk(), _tool("only")
 
-    assert case.kind == "change: reject empty at construction"
+    assert case.kind == "changed: reject empty at construction"
     with pytest.raises(SchemaError, match="no tools"):
         Toolkit.empty().as_tool("nothing")
     assert _run((only,), desk.layer(only), ("only", {"a": 7})) == [{"name": "only", "result": 7}]
@@ -135,7 +136,7 @@ def test_a_bad_argument_is_an_answer_of_its_own(case: Case) -> None:
     desk, only = Desk(), _tool("a")
     first, second = _run((only,), desk.layer(only), ("a", {"a": 1}), ("a", {"a": "bad"}))
 
-    assert case.kind == "change"
+    assert case.kind.startswith("changed: ")
     assert first["result"] == 1
     assert second["result"]["error"]["type"] == "invalid-parameters"
     assert desk.calls == [("a", 1, 0)]
@@ -151,7 +152,15 @@ def test_the_outer_tool_has_options_and_aspects(case: Case) -> None:
     given = {"calls": [{"name": "only", "args": {"a": 1}}]}
     untyped: Any = Toolkit.make(composite.tool).call("composite", given).provide(live)
 
-    assert (case.expect, case.kind) == ("outer options ignored", "change")
+    assert case.expect == "outer options ignored"
     assert (composite.tool.get(Readonly), composite.tool.needs_approval) == (True, True)
     assert fx.run(untyped).encoded_result == {"results": []}
     assert desk.calls == []
+
+
+@case("LM-R09")
+def test_two_sub_tools_of_one_name_are_refused(case: Case) -> None:
+    """There the first one wins in silence."""
+    assert case.expect == "first definition wins silently"
+    with pytest.raises(ToolConflictError, match="'a'"):
+        Toolkit.make(_tool("a"), _tool("a", description="Another."))

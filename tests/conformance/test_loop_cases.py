@@ -29,7 +29,7 @@ from fxai.messages.usage import Usage
 from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import anthropic, openai
 from fxai.schema.parsing import parse_json
-from fxai.testing import ScriptedModel, TestClock, finish
+from fxai.testing import ScriptedModel, TestClock, call, finish
 from fxai.tools import CallContext, Interrupted, InvalidParameters, Tool, Toolkit, UnknownTool
 from fxai.tools.aspects import timeout
 from tests.conformance.harness import Case, case
@@ -758,3 +758,17 @@ def test_usage_adds_up_and_the_text_is_the_last(case: Case, backend: Backend) ->
 
     assert [answer.usage.input_tokens, answer.usage.output_tokens] == case.expect["usage"]
     assert answer.text == case.expect["text"]
+
+
+@case("LM-Q12")
+def test_a_condition_of_the_user_ends_a_run(case: Case, backend: Backend) -> None:
+    """There it is ignored for one of a thousand steps."""
+    tool = Tool.make("again", success=int)
+    model = ScriptedModel.make([call("again", {})] * 9)
+    agent: Any = Agent.make("cases", toolkit=Toolkit.make(tool))
+    steps = int(case.given.split()[-2])
+    program = agent.stop_when(step_count_is(steps)).execute("go").provide(tool.handler(giving(Success(1))))
+    answer = fx.run(program.provide(model.layer), backend=backend)
+
+    assert "ignored" in case.expect
+    assert (len(model.requests), answer.ended) == (steps, "stopped")

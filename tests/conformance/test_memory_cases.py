@@ -98,3 +98,22 @@ def test_a_negative_count_is_refused(case: Case) -> None:
         Window.turns(count)
     with pytest.raises(ValueError, match=f"a memory that keeps {count} turns forgets everything"):
         Memory.in_process(keep=count)
+
+
+@case("tokenizer/199")
+def test_a_window_of_tokens_holds_whole_turns(case: Case) -> None:
+    """Of the newest turns as many as fit. There single messages are counted, so that an answer stands alone."""
+    sizes: dict[str, int] = case.given["messages"]
+
+    def count(turn: Prompt) -> int:
+        return sum(sizes[one.text] for one in turn if one.role == "user" or one.role == "assistant")
+
+    memory = Memory.in_process(Window.tokens(case.given["tokens"], count=count))
+    turns = [
+        Prompt([UserMessage.make("user"), AssistantMessage.make("assistant")]),
+        Prompt([UserMessage.make("user2")]),
+    ]
+    fx.run_sync(commit_all(memory, turns))
+
+    assert case.expect["roles"] == ["assistant", "user"]
+    assert [one.role for one in fx.run_sync(memory.load())] == ["user"]
