@@ -338,6 +338,7 @@ def test_a_memory_that_is_broken_is_named(chat: Run, tmp_path: Path, name: str, 
     """A file that holds something else is named in a line, and left as it is."""
     file = tmp_path / name
     file.write_bytes(content)
+    file.chmod(0o600)
     ended = chat("talks", "--memory", str(file), piped="Hello\n")
 
     assert (ended.code, ended.err.count("\n")) == (1, 1)
