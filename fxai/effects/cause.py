@@ -17,7 +17,17 @@ from typing import Any, Generic, Never, TypeAlias, final
 import msgspec
 from typing_extensions import TypeVar
 
-__all__ = ["Cause", "Die", "Fail", "FailureError", "Interrupt", "InterruptedProgramError", "Reason"]
+__all__ = [
+    "Cause",
+    "Die",
+    "Fail",
+    "FailureError",
+    "Interrupt",
+    "InterruptedProgramError",
+    "Reason",
+    "attach",
+    "attached",
+]
 
 _E = TypeVar("_E")
 _E2 = TypeVar("_E2")
@@ -71,6 +81,10 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True):
         """The cause with the reasons of both, these first."""
         return Cause((*self.reasons, *other.reasons))
 
+    def besides_interruption(self) -> Cause[_E_co]:
+        """The cause without interruption: what else went wrong, in finalizers mostly."""
+        return Cause(tuple(r for r in self.reasons if not isinstance(r, Interrupt)))
+
     def map(self, f: Callable[[_E_co], _E2]) -> Cause[_E2]:
         """The same cause, with each typed failure changed by `f`."""
         return Cause(tuple(Fail(f(r.error)) if isinstance(r, Fail) else r for r in self.reasons))
@@ -96,6 +110,25 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True):
             return error if isinstance(error, BaseException) else FailureError(self)
 
         return reason.defect if isinstance(reason, Die) else InterruptedProgramError("the program was interrupted")
+
+
+def attach(error: BaseException, cause: Cause[Any]) -> None:
+    """Keeps what failed while `error` passed, finalizers mostly: in a note, and for `attached`; each reason once."""
+    known = attached(error).reasons
+    new = tuple(r for r in cause.reasons if not any(r is k for k in known))
+    if new:
+        vars(error)[_ATTACHED] = Cause((*known, *new))
+        error.add_note(f"meanwhile: {'; '.join(map(_words, new))}")
+
+
+def attached(error: BaseException) -> Cause[Any]:
+    """What `attach` kept with the exception."""
+    kept: Cause[Any] = vars(error).get(_ATTACHED, _NOTHING)
+    return kept
+
+
+_ATTACHED = "__fxai_attached__"
+_NOTHING: Cause[Any] = Cause(())
 
 
 def _gravity(reason: Reason[Any]) -> int:

@@ -22,10 +22,10 @@ import anyio
 from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Interrupt
+from fxai.effects.cause import Cause, Interrupt, attach
 from fxai.effects.effect import AwaitExit, EffectOf, Generate, Suspend, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.fiber import FAIR, TURN_TAKEN, Fiber
+from fxai.effects.fiber import FAIR, TURN_TAKEN, Fiber, report
 from fxai.effects.task_group import TaskGroup, task_group
 
 __all__ = ["all_", "begin", "collect", "for_each", "parallel", "race"]
@@ -234,6 +234,16 @@ class _Children:
     async def _in_tasks(
         self, first: _Started, effects: Iterator[Any], limit: int, give: Callable[[list[Any]], Any]
     ) -> Exit[Any, Any]:
+        try:
+            await self._run_in_tasks(first, effects, limit)
+        except BaseException as raised:
+            for cause in self._causes:
+                attach(raised, cause.besides_interruption())
+            raise
+
+        return self._exit(give)
+
+    async def _run_in_tasks(self, first: _Started, effects: Iterator[Any], limit: int) -> None:
         started: _Started | None = first
         index = first[0]
         async with task_group() as self._tasks:
@@ -249,8 +259,6 @@ class _Children:
                 started = self._begin(index, effect)
             if self._stopped:
                 self._tasks.cancel()
-
-        return self._exit(give)
 
     def _start(self, at: int, child: Fiber, pending: Awaitable[Any], variables: Variables) -> None:
         self._tasks.start(lambda held: self._go_on(at, child, pending, held), variables)
@@ -268,7 +276,9 @@ class _Children:
         with held:
             try:
                 self._end(at, await child.drive(pending))
-            except anyio.get_cancelled_exc_class():
+            except anyio.get_cancelled_exc_class() as raised:
+                if self._stopped and self._stop is _on_success:  # the winner's value stands, and nobody sees the cause
+                    report(raised)
                 self._interrupted(at, child.besides())
                 raise
             except BaseException as raised:  # KeyboardInterrupt, SystemExit: of a task they would stop the event loop

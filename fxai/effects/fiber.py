@@ -5,7 +5,8 @@ it never recurses, so chains may be as deep as memory allows, and it needs no ev
 awaitable is needed; `drive` awaits that one and goes on.
 
 Cancellation, `KeyboardInterrupt` and `SystemExit` unwind the stack, so that finalizers run, shielded; no
-`catch` sees them, and they leave the fiber as the exception they came as.
+`catch` sees them, and they leave the fiber as the exception they came as, with what failed meanwhile attached.
+A generator can catch a cancellation, but is cancelled again at its next step outside of the handler.
 """
 
 # The loop holds values of every program at once: they are Any here, by design.
@@ -22,12 +23,14 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Die, Fail, Interrupt
+from fxai.effects.cancellation import Guard, Request, handles, interrupted, is_reraised, requested, requests
+from fxai.effects.cause import Cause, Die, Fail, Interrupt, attach, attached
 from fxai.effects.clock import LIVE, Clock
 from fxai.effects.effect import EffectOf, Mark, Restore, Resume, Start, Timeout, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
+from fxai.effects.spawn import event_loop
 
-__all__ = ["FAIR", "TURN_TAKEN", "Fiber", "run_fiber"]
+__all__ = ["FAIR", "TURN_TAKEN", "Fiber", "attach_failure", "report", "report_cause", "run_fiber"]
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -67,6 +70,9 @@ class Fiber(msgspec.Struct, eq=False):
     _fatal: BaseException | None = None
     _depth: int = 0
     _interrupt: Any = _INTERRUPT
+    _handlers: Any = None  # the generators that a cancellation was thrown into and that did not end
+    _requests: int = 0  # by asyncio itself, before the fiber was driven
+    _request: Request | None = None  # by asyncio itself, since then
 
     @staticmethod
     def without_loop(env: Any) -> Fiber:
@@ -109,6 +115,8 @@ class Fiber(msgspec.Struct, eq=False):
                                     continue
                                 else:
                                     push(frame)
+                                    if exception is self._fatal:
+                                        self._handlers = [*(self._handlers or ()), frame]
                                 cause = None
                                 break
                             op = frame.op
@@ -287,7 +295,7 @@ class Fiber(msgspec.Struct, eq=False):
         if self._fatal is None:
             self._interrupt = Interrupt()
         self._fatal = raised
-        return Cause((self._interrupt,))
+        return Cause((self._interrupt, *attached(raised).reasons))
 
     def _since(self, cause: Cause[Any] | None, raised: BaseException) -> Cause[Any]:
         """The cause of what was raised, after what a generator was unwound for when its `finally` raised it."""
@@ -296,10 +304,14 @@ class Fiber(msgspec.Struct, eq=False):
         while earlier is not None:
             if isinstance(earlier, _Unwind) and earlier.fiber is self:
                 cause = earlier.cause.combine(cause)
-                last.__context__ = earlier.__context__  # told by the cause now, once
+                after = earlier.__context__  # the rest was raised before that one: told by the cause now, once
+                last.__context__ = after
+                last = earlier
             else:
                 if earlier is self._fatal and not self._cancelled(cause):
                     cause = Cause((self._interrupt,)).combine(cause)
+                elif isinstance(earlier, Exception) and is_reraised(earlier, last):
+                    cause = Cause((Die(earlier),)).combine(cause)
                 last = earlier
             earlier = earlier.__context__
 
@@ -311,37 +323,65 @@ class Fiber(msgspec.Struct, eq=False):
         Raises:
             BaseException: the cancellation (or `KeyboardInterrupt`, `SystemExit`) that ended it, itself.
         """
+        self._requests = requests()
         while pending is not None:
             value: Any = None
             cause: Cause[Any] | None = None
             try:
                 awaited = checkpoint() if pending is TURN_TAKEN else pending
-                if self._mask or self._fatal is not None:  # finalizers are not interrupted
-                    with anyio.CancelScope(shield=True):
-                        value = await awaited
+                if self._mask or (self._fatal is not None and self._is_handling()):  # finalizers are not interrupted
+                    value = await self._guarded(awaited)
+                elif self._request is not None and self._request.stands:
+                    value = await interrupted(awaited, self._request)
                 else:
                     value = await awaited
             except BaseException as raised:
+                self._request = self._request or requested(self._requests, raised)
                 cause = self._cause(raised)
             pending = self.step(None, value, cause)  # not in the handler: it would be the context of what is raised
 
         return self.ended()
 
+    async def _guarded(self, awaited: Awaitable[Any]) -> Any:
+        with anyio.CancelScope(shield=True):
+            if event_loop() != "asyncio":
+                return await awaited
+            guard = Guard(awaited)
+            try:
+                return await guard
+            finally:
+                self._request = self._request or guard.request
+
+    def _is_handling(self) -> bool:
+        """Whether a generator is in the `finally` or `except` that a cancellation brought it to."""
+        while self._handlers:
+            if handles(self._handlers[-1]):
+                return True
+            self._handlers.pop()
+        return False
+
     def ended(self) -> Exit[Any, Any]:
         """The exit, once `step` gave None.
 
         Raises:
-            BaseException: the cancellation that ended it, itself.
+            BaseException: the cancellation that ended it, itself, with what failed besides attached; also one by
+                asyncio itself that was held off, or caught in a generator: nobody asks for it again.
         """
         end: Exit[Any, Any] = self.exit
+        fatal: BaseException | None = None
         if self._fatal is not None and isinstance(end, Failed) and self._cancelled(end.cause):
-            raise self._fatal
-        return end
+            fatal = self._fatal
+        if self._request is not None and self._request.stands and not isinstance(fatal, KeyboardInterrupt | SystemExit):
+            fatal = self._request.raised(fatal)
+        if fatal is None:
+            return end
+
+        attach(fatal, self.besides())
+        raise fatal
 
     def besides(self) -> Cause[Any]:
         """What failed besides the interruption that ended it: its finalizers, mostly."""
-        reasons = self.exit.cause.reasons if isinstance(self.exit, Failed) else ()
-        return Cause(tuple(reason for reason in reasons if not isinstance(reason, Interrupt)))
+        return self.exit.cause.besides_interruption() if isinstance(self.exit, Failed) else Cause(())
 
     def postpone(self, effect: EffectOf[Any, Any, Any]) -> None:
         """Makes `effect` what the next `step` begins with."""
@@ -385,5 +425,38 @@ async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
         BaseException: the cancellation of the task, itself, when finalizers have run.
     """
     fiber = Fiber(env)
-    pending = fiber.step(effect, None, None)
-    return fiber.ended() if pending is None else await fiber.drive(pending)
+    try:
+        pending = fiber.step(effect, None, None)
+        return fiber.ended() if pending is None else await fiber.drive(pending)
+    except BaseException as raised:
+        report(raised)
+        raise
+
+
+def report(raised: BaseException) -> None:
+    """Writes to the log `fxai.effects` what is attached to a cancellation, once: its scope drops all of it."""
+    reasons = attached(raised).reasons
+    told: int = vars(raised).get(_REPORTED, 0)
+    if not isinstance(raised, Exception) and len(reasons) > told:
+        vars(raised)[_REPORTED] = len(reasons)
+        report_cause(Cause(reasons[told:]))
+
+
+def report_cause(cause: Cause[Any]) -> None:
+    """Writes to the log `fxai.effects` what failed besides an interruption, where nobody else would be told."""
+    import logging  # few finalizers fail
+
+    for reason in cause.besides_interruption().reasons:
+        error = Cause((reason,)).squash()
+        level = logging.ERROR if isinstance(reason, Die) else logging.WARNING  # a failure is nobody's bug
+        logging.getLogger("fxai.effects").log(level, "while a program was stopped: %r", error, exc_info=error)
+
+
+_REPORTED = "__fxai_reported__"
+
+
+def attach_failure(raised: BaseException, closed: Exit[Any, Any]) -> None:
+    """Keeps with `raised`, which goes on, what closing failed with after it."""
+    if isinstance(closed, Failed):
+        attach(raised, closed.cause)
+        report(raised)

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from contextvars import Context as Variables
 from functools import partial
 from typing import Any, Generic, Never, cast, final
@@ -18,13 +19,13 @@ from typing import Any, Generic, Never, cast, final
 import anyio
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Interrupt
+from fxai.effects.cause import Cause, Die, Interrupt
 from fxai.effects.concurrency import begin
-from fxai.effects.effect import AwaitExit, EffectOf, Suspend
+from fxai.effects.effect import AwaitExit, EffectOf, FailCause, Suspend
 from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.fiber import Fiber
+from fxai.effects.fiber import Fiber, report_cause
 from fxai.effects.scope import NOTHING, Scope
-from fxai.effects.spawn import spawn, stops_the_loop
+from fxai.effects.spawn import Held, spawn, stops_the_loop
 
 __all__ = ["FiberHandle", "fork"]
 
@@ -39,13 +40,13 @@ _E_co = TypeVar("_E_co", covariant=True, default=Never)
 class FiberHandle(Generic[_A_co, _E_co]):
     """A program in the background: how to wait for it, ask how it ended, or stop it."""
 
-    __slots__ = ("_cancel", "_done", "_exit", "_fatal")
+    __slots__ = ("_done", "_exit", "_fatal", "_task")
 
     def __init__(self) -> None:
         self._exit: Exit[Any, Any] | None = None
         self._fatal: BaseException | None = None
         self._done: anyio.Event | None = None
-        self._cancel: anyio.CancelScope | None = None
+        self._task: Held | None = None
 
     @property
     def ended(self) -> bool:
@@ -61,16 +62,27 @@ class FiberHandle(Generic[_A_co, _E_co]):
         return AwaitExit(lambda _: self._wait(wrap=False))
 
     def interrupt(self) -> EffectOf[None, Never, None]:
-        """Stops the program and waits until its finalizers have run; nothing happens when it has ended."""
-        return Suspend(self._stop)
+        """Stops the program and waits until its finalizers have run; nothing happens when it has ended.
 
-    def _stop(self) -> EffectOf[None, Never, None]:
+        What fails in them is in its `exit()`, and in the log `fxai.effects`.
+        """
+        return Suspend(lambda: self._stop(tells=False))
+
+    def release(self, end: Exit[Any, Any]) -> EffectOf[None, Never, None]:
+        """Stops the program as `interrupt` does, where its scope closes, told how that ended.
+
+        A defect of the program that was stopped stands beside the failure of the scope's own program; where that
+        succeeded, its value stands, and the defect is in the log only.
+        """
+        return Suspend(lambda: self._stop(tells=isinstance(end, Failed)))
+
+    def _stop(self, *, tells: bool) -> EffectOf[None, Never, None]:
         if self._fatal is not None:
             raise self._fatal
-        if self._exit is not None or self._cancel is None:
+        if self._exit is not None or self._task is None:
             return NOTHING
-        self._cancel.cancel()
-        return self.exit().as_(None)
+        self._task.cancel()
+        return self.exit().flat_map(lambda end: _stopped(end, tells=tells))
 
     def _wait(self, *, wrap: bool) -> Any:
         if self._fatal is not None:
@@ -101,12 +113,13 @@ class FiberHandle(Generic[_A_co, _E_co]):
 
     def _spawn(self, fiber: Fiber, pending: Awaitable[Any], variables: Variables, ended: Callable[[], None]) -> None:
         self._done = anyio.Event()
-        self._cancel = anyio.CancelScope()
-        spawn(partial(self._run, fiber, pending, ended), variables)
+        self._task = spawn(partial(self._run, fiber, pending, ended), variables)
 
-    async def _run(self, fiber: Fiber, pending: Awaitable[Any], ended: Callable[[], None]) -> None:
+    async def _run(
+        self, fiber: Fiber, pending: Awaitable[Any], ended: Callable[[], None], held: AbstractContextManager[Any]
+    ) -> None:
         try:
-            with cast(anyio.CancelScope, self._cancel):
+            with held:
                 await fiber.drive(pending)
         except BaseException as raised:
             if stops_the_loop(raised):
@@ -117,6 +130,15 @@ class FiberHandle(Generic[_A_co, _E_co]):
             if self._fatal is None:
                 ended()
             cast(anyio.Event, self._done).set()
+
+
+def _stopped(end: Exit[Any, Any], *, tells: bool) -> EffectOf[None, Never, None]:
+    cause: Cause[Any] = end.cause.besides_interruption() if isinstance(end, Failed) else Cause(())
+    defects = tuple(reason for reason in cause.reasons if isinstance(reason, Die))
+    if tells and defects:
+        return FailCause(Cause(defects))
+    report_cause(cause)
+    return NOTHING
 
 
 def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _R | Scope | None]:
@@ -135,7 +157,7 @@ def fork_in(fiber: Fiber, effect: EffectOf[Any, Any, Any], scope: Scope) -> Fibe
     """The handle of `effect`, started with the services of `fiber` and held by `scope`."""
     handle: FiberHandle[Any, Any] = FiberHandle()
     own = Scope()  # a part of `scope`: what the program acquires is released after it was stopped, not before
-    held = scope.add(lambda exit_: handle.interrupt().and_then(own.close(exit_)))
+    held = scope.add(lambda exit_: Suspend(lambda: handle.release(exit_)).on_exit(lambda _: own.close(exit_)))
 
     def ended() -> None:
         if own.empty:

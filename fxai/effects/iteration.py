@@ -12,7 +12,7 @@ from fxai.effects.channel import END
 from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import EffectOf
 from fxai.effects.exit import Exit, Failed, ending
-from fxai.effects.fiber import run_fiber
+from fxai.effects.fiber import attach_failure, run_fiber
 from fxai.effects.scope import Scope
 
 __all__ = ["Iteration"]
@@ -45,7 +45,9 @@ class Iteration(Generic[_A]):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         closed = await run_fiber(self._scope.close(self._failed or ending(error)), self._context)
-        if isinstance(closed, Failed) and error is None:
+        if error is not None:
+            attach_failure(error, closed)
+        elif isinstance(closed, Failed):
             raise closed.cause.squash()
 
     def __aiter__(self) -> Self:

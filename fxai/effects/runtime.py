@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import Effect, EffectOf
 from fxai.effects.exit import Exit, Failed, Succeeded, ending, outcome
-from fxai.effects.fiber import Fiber, run_fiber
+from fxai.effects.fiber import Fiber, attach_failure, report, run_fiber
 from fxai.effects.layer import LayerOf
 from fxai.effects.memo import MemoMap
 from fxai.effects.scope import Scope
@@ -87,7 +87,11 @@ def run_sync(effect: Effect[_A, _E]) -> _A:
         BaseException: as `run`.
         RuntimeError: the effect awaits something.
     """
-    exit_: Exit[_A, _E] = Fiber.without_loop(EMPTY).run_sync(effect)
+    try:
+        exit_: Exit[_A, _E] = Fiber.without_loop(EMPTY).run_sync(effect)
+    except BaseException as raised:
+        report(raised)
+        raise
     return _value(exit_)
 
 
@@ -113,8 +117,12 @@ class Runtime(Generic[_R_contra]):
     async def run(self, effect: EffectOf[_A, _E, _R_contra | None]) -> _A:
         """The value of `effect`, run in the current task with these services; raises as `run_async` does."""
         fiber = Fiber(self._context)
-        pending = fiber.step(effect, None, None)
-        end: Any = fiber.ended() if pending is None else await fiber.drive(pending)
+        try:
+            pending = fiber.step(effect, None, None)
+            end: Any = fiber.ended() if pending is None else await fiber.drive(pending)
+        except BaseException as raised:
+            report(raised)
+            raise
         if end.__class__ is Succeeded:
             value: _A = end.value
             return value
@@ -144,18 +152,21 @@ class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with r
         try:
             built = await run_fiber(self._layer.build_in(memo, self._scope), EMPTY)
         except BaseException as error:
-            await self._close(ending(error))
+            attach_failure(error, await self._close(ending(error)))
             raise
         if isinstance(built, Failed):
-            await self._close(built)
-            raise built.cause.squash()
+            closed = await self._close(built)
+            cause = built.cause.combine(closed.cause) if isinstance(closed, Failed) else built.cause
+            raise cause.squash()
         return Runtime(memo.into(built.value))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         closed = await self._close(ending(error))
-        if isinstance(closed, Failed) and error is None:
+        if error is not None:
+            attach_failure(error, closed)
+        elif isinstance(closed, Failed):
             raise closed.cause.squash()
 
     async def _close(self, exit_: Exit[Any, Any]) -> Exit[None, Any]:

@@ -4,6 +4,7 @@ On asyncio each task has a cancel scope of its own, and the group cancels those:
 half the time and memory; but a task cannot ask for deadlines around the block, only be cancelled at them. On trio it is
 anyio's.
 
+>>> from contextlib import AbstractContextManager
 >>> from contextvars import copy_context
 >>> log: list[str] = []
 >>> async def child(held: AbstractContextManager[object]) -> None:
@@ -21,23 +22,20 @@ anyio's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from contextvars import Context
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Self, TypeAlias, final
 
 import anyio
 
-from fxai.effects.spawn import event_loop
+from fxai.effects.cancellation import uninterrupted
+from fxai.effects.spawn import Child, Held, event_loop
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Child", "TaskGroup", "task_group"]
-
-Child: TypeAlias = Callable[[AbstractContextManager[Any]], Coroutine[Any, Any, None]]
-"""What a task runs, all of it inside the context manager that it is given. It raises cancellations and nothing else."""
+__all__ = ["TaskGroup", "task_group"]
 
 
 def task_group() -> TaskGroup:
@@ -56,7 +54,7 @@ class _OnAsyncio:
         from asyncio import get_running_loop
 
         self._loop = get_running_loop()
-        self._running: dict[asyncio.Task[None], anyio.CancelScope] = {}
+        self._running: set[Held] = set()
         self._wake: asyncio.Future[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -67,35 +65,34 @@ class _OnAsyncio:
     ) -> None:
         if error is not None:
             self.cancel()
-        cancelled = error
+        cancelled: BaseException | None = None
         while self._running:
             self._wake = self._loop.create_future()
             try:
-                with anyio.CancelScope(shield=cancelled is not None):
+                if error is None and cancelled is None:
                     await self._wake
+                else:
+                    await uninterrupted(self._wake)
             except anyio.get_cancelled_exc_class() as raised:
-                cancelled = cancelled or raised
+                cancelled = raised
                 self.cancel()
-        if cancelled is not None and error is None:
+        if cancelled is not None:
             raise cancelled
 
     def start(self, child: Child, variables: Context) -> None:
         """Starts a task that runs `child` with a copy of these context variables."""
-        held = anyio.CancelScope()
-        task = variables.run(self._loop.create_task, child(held))
-        if task.done():  # an eager one may be
-            return
-        self._running[task] = held
-        task.add_done_callback(self._ended, context=variables)
+        held = Held(child, variables, self._ended)
+        if held.start(self._loop):
+            self._running.add(held)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        del self._running[task]
+    def _ended(self, held: Held) -> None:
+        self._running.remove(held)
         if not self._running and self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
     def cancel(self) -> None:
         """Cancels the tasks that run; what is shielded in them goes on to its end."""
-        for held in self._running.values():
+        for held in self._running:
             held.cancel()
 
 

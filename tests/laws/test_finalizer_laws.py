@@ -6,7 +6,9 @@ of turns of the event loop; whatever happens, what was acquired in a scope is re
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, TypeAlias, cast
 
 import anyio
@@ -31,6 +33,8 @@ class World:
         self.scopes: list[Scope] = []  # kept, so that identities are not used again
         self.begun: list[int] = []
         self.ended: list[int] = []
+        self.debits = 0
+        self.credits = 0
 
     def number(self) -> int:
         """A new number."""
@@ -52,6 +56,18 @@ class World:
 
         taking = pause.and_then(fx.context().map(lambda context: acquired(context.fetch(Scope))))
         return fx.acquire_release(taking, release)
+
+    def transfer(self) -> Program:
+        """A debit and its credit with waits between them, not to be interrupted."""
+
+        def debit() -> None:
+            self.debits += 1
+
+        def credit() -> None:
+            self.credits += 1
+
+        waits = fx.checkpoint().and_then(fx.sleep(0))
+        return fx.sync(debit).and_then(waits).and_then(fx.sync(credit)).uninterruptible()
 
     def guarded(self, program: Program, *, by_generator: bool) -> Program:
         """The program with a finalizer that waits, as a combinator or as a `finally`.
@@ -93,6 +109,7 @@ LEAVES: dict[str, Node] = {
     "turn": lambda _: fx.checkpoint(),
     "turns": lambda _: fx.for_each(range(3), lambda _: fx.checkpoint()),
     "never": lambda _: fx.never(),
+    "transfer": lambda world: world.transfer(),
     "acquire": lambda world: world.acquire(waits=False),
     "acquire slowly": lambda world: world.acquire(waits=True),
     "fail": lambda _: fx.fail("failure"),
@@ -146,6 +163,7 @@ def check(world: World) -> None:
     """Everything that was acquired is released, per scope in reverse, and every guarded program ended, once."""
     assert {scope: numbers[::-1] for scope, numbers in world.acquired.items()} == world.released
     assert sorted(world.begun) == sorted(world.ended)
+    assert world.debits == world.credits
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -173,6 +191,82 @@ def test_a_program_cancelled_at_any_point_releases_everything_once_in_reverse(
         return before, running_tasks()
 
     before, left = anyio.run(main, backend=backend)
+
+    assert before == left
+    check(world)
+
+
+async def _cancelled_natively(task: asyncio.Task[Any], pauses: list[int], way: str) -> None:
+    """Cancels after each of these numbers of turns: the task, or every task but this one, its children before it."""
+    for pause in pauses:
+        await turns(pause)
+        others = asyncio.all_tasks() - {asyncio.current_task()} if way == "all tasks" else {task}
+        for other in sorted(others, key=lambda t: t is task):
+            other.cancel()
+    await asyncio.wait([task])
+
+
+@settings(max_examples=300)
+@given(
+    node=NODES,
+    pauses=st.lists(st.integers(0, 6), min_size=1, max_size=4),
+    way=st.sampled_from(["task", "task", "all tasks"]),
+)
+def test_a_program_cancelled_by_asyncio_itself_releases_everything_once_in_reverse(
+    node: Node, pauses: list[int], way: str
+) -> None:
+    """`Task.cancel`, after any number of turns, any number of times, also of tasks that the program started.
+
+    Each cancellation that came before the end is counted, the task ends as cancelled, and no other task is left.
+    """
+    world = World()
+    came: list[bool] = []
+
+    async def run() -> None:
+        try:
+            await fx.run_async_exit(cast("EffectOf[Any, Any, None]", fx.scoped(node(world))))
+        finally:
+            came.append(cast("asyncio.Task[Any]", asyncio.current_task()).cancelling() > 0)
+
+    async def main() -> tuple[int, int]:
+        before = running_tasks()
+        task = asyncio.ensure_future(run())
+        await _cancelled_natively(task, pauses, way)
+        assert task.cancelled() == (came != [False])
+        count = world.count, len(world.ended)
+        await turns(2)
+        assert count == (world.count, len(world.ended))
+        return before, running_tasks()
+
+    before, left = asyncio.run(main())
+
+    assert before == left
+    check(world)
+
+
+@settings(max_examples=60)
+@given(node=NODES, seconds=st.sampled_from([0, 0.0001, 0.0005, 0.001]), way=st.sampled_from(["wait_for", "timeout"]))
+def test_a_program_in_a_timeout_of_asyncio_releases_everything_once_in_reverse(
+    node: Node, seconds: float, way: str
+) -> None:
+    """`asyncio.wait_for` and `asyncio.timeout`: what was cancelled fails with `TimeoutError`, and no count is left."""
+    world = World()
+    program = cast("EffectOf[Any, Any, None]", fx.scoped(node(world)))
+
+    async def main() -> tuple[int, int]:
+        before = running_tasks()
+        task = cast("asyncio.Task[Any]", asyncio.current_task())
+        with suppress(TimeoutError):
+            if way == "wait_for":
+                await asyncio.wait_for(fx.run_async_exit(program), seconds)
+            else:
+                async with asyncio.timeout(seconds):
+                    await fx.run_async_exit(program)
+        assert task.cancelling() == 0
+        await turns(2)
+        return before, running_tasks()
+
+    before, left = asyncio.run(main())
 
     assert before == left
     check(world)

@@ -1,0 +1,341 @@
+"""Cancellation: what holds it off where a program must not be interrupted, and what it leaves in generators.
+
+A cancel scope of anyio is asked again at each wait, and its shield holds it off. asyncio itself (`Task.cancel`,
+`wait_for`, `timeout`, Ctrl-C) throws one exception into whatever the task waits for, past every shield. So a part
+that is not to be interrupted is awaited through a `Guard`: the task waits for an object of the guard's in place of
+the future, and it is that object which asyncio cancels. The guard notes what came from outside and lets through what
+was meant for the part itself: a timeout inside it, a task group inside it. Whoever guarded raises what was noted.
+
+Tasks, context variables and cancel scopes stay as they are, and nothing here costs anything where nothing is guarded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from contextvars import Context as Variables
+from contextvars import ContextVar
+from functools import lru_cache, partial
+from types import CodeType, GeneratorType
+from typing import TYPE_CHECKING, Any, Self, cast, final
+
+import anyio
+import msgspec
+from typing_extensions import TypeVar
+
+from fxai.effects.spawn import event_loop
+
+if TYPE_CHECKING:
+    import asyncio
+
+__all__ = [
+    "Guard",
+    "Request",
+    "handles",
+    "interrupted",
+    "is_reraised",
+    "requested",
+    "requests",
+    "uninterrupted",
+]
+
+_A = TypeVar("_A")
+_SCOPE = "cancel scope "  # in the message of each cancellation that anyio makes
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A cancellation that asyncio was asked for: its message, and how many the task had been asked for with it."""
+
+    task: Any
+    message: Any
+    count: int
+
+    @property
+    def stands(self) -> bool:
+        """False once it was taken back by `Task.uncancel`."""
+        return bool(self.task.cancelling() >= self.count)
+
+    def error(self) -> BaseException:
+        """A new exception for it."""
+        from asyncio import CancelledError
+
+        return CancelledError() if self.message is None else CancelledError(self.message)
+
+    def raised(self, error: BaseException | None) -> BaseException:
+        """`error`, if it may be what was raised for this, and no scope takes it for its own; else a new one."""
+        from asyncio import CancelledError
+
+        if isinstance(error, CancelledError) and not is_of_scope(error.args[0] if error.args else None):
+            return error
+        return self.error()
+
+
+def is_of_scope(message: Any) -> bool:
+    """Whether a cancellation of an asyncio task with this message was made by a cancel scope of anyio."""
+    return isinstance(message, str) and _SCOPE in message
+
+
+def requests() -> int:
+    """How many cancellations asyncio was asked for in this task and not taken back; 0 on trio."""
+    if event_loop() != "asyncio":
+        return 0
+    from asyncio import current_task
+
+    task = current_task()
+    return 0 if task is None else task.cancelling()
+
+
+def requested(before: int, raised: BaseException) -> Request | None:
+    """The cancellation by asyncio itself that came since there were `before`, when `raised` is of one."""
+    if requests() <= before or anyio.current_effective_deadline() == float("-inf"):
+        return None  # the latter: a cancel scope's, which asks again by itself
+    from asyncio import CancelledError, current_task
+
+    seen: BaseException | None = raised
+    while seen is not None and not isinstance(seen, CancelledError):
+        seen = seen.__context__  # what a `finally` raised in its place
+    return None if seen is None else Request(current_task(), seen.args[0] if seen.args else None, before + 1)
+
+
+_guard: ContextVar[Guard | None] = ContextVar("fxai_guard", default=None)  # inherited by the callbacks of timeouts
+
+
+@final
+class Guard:
+    """An awaitable in which a task of asyncio is not cancelled from outside; `request` is what was held off."""
+
+    __slots__ = ("_awaitable", "_held", "_is_asked_before", "_is_over", "_loop", "_outer", "_task", "request")
+
+    def __init__(self, awaitable: Awaitable[Any]) -> None:
+        from asyncio import current_task, get_running_loop
+
+        self._awaitable = awaitable
+        self._loop = get_running_loop()
+        self._task = cast("asyncio.Task[Any]", current_task())
+        self._is_asked_before = cast(bool, getattr(self._task, "_must_cancel", False))  # by a step, just now
+        self._outer: Guard | None = None
+        self._held: list[Any] = []  # the messages of what is kept from the awaitable
+        self._is_over = False
+        self.request: Request | None = None
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        outer = _guard.get()
+        self._outer = outer if outer is not None and outer._task is self._task else None
+        token = _guard.set(self)
+        try:
+            return (yield from _relayed(self._awaitable, self._waiter))
+        except GeneratorExit:
+            self._held.clear()  # nobody waits any more
+            raise
+        finally:
+            _guard.reset(token)
+            self._outer = None  # contexts that were copied meanwhile hold this guard
+            self._is_over = True
+            if self._held:
+                self._loop.call_soon(self._ask_again)
+                yield _Waiter(None, self, self._loop)
+
+    def _waiter(self, future: Any) -> Any:
+        if future is not None:
+            if not getattr(future, "_asyncio_future_blocking", False):
+                return future  # nothing that can be waited for: the task says so
+            future._asyncio_future_blocking = False
+        return _Waiter(future, self, self._loop)
+
+    def holds(self, message: Any) -> bool:
+        """Whether a cancellation with this message, made now, is kept from what is awaited.
+
+        Timeouts and scopes inside count the cancellations that were asked for: this one counts when they are over.
+        """
+        is_asked_before, self._is_asked_before = self._is_asked_before, False
+        if self._is_over:
+            self.request = self.request or Request(self._task, message, self._task.cancelling())
+        elif is_of_scope(message):
+            return is_asked_before  # a scope asks again
+        elif not is_asked_before and self._is_inside():
+            return False
+        else:
+            self._held.append(message)
+            self._task.uncancel()
+        return True
+
+    def _ask_again(self) -> None:
+        for message in self._held:
+            self._task.cancel(message)
+
+    def _is_inside(self) -> bool:
+        """True where what runs now was begun by what is awaited: a timeout's callback has the context of its start."""
+        guard = _guard.get()
+        while guard is not None and guard is not self:
+            guard = guard._outer
+        return guard is self
+
+
+@final
+class _Waiter:
+    """What a task waits for in place of a future, or of its next turn: the cancellations of the task come here."""
+
+    __slots__ = ("_asyncio_future_blocking", "_future", "_guard", "_loop")
+
+    def __init__(self, future: asyncio.Future[Any] | None, guard: Guard, loop: asyncio.AbstractEventLoop) -> None:
+        self._asyncio_future_blocking = True  # how asyncio knows a future, of any class
+        self._future = future
+        self._guard = guard
+        self._loop = loop
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self._loop if self._future is None else self._future.get_loop()
+
+    def add_done_callback(self, callback: Callable[[Self], object], *, context: Variables | None = None) -> None:
+        if self._future is None:
+            self._loop.call_soon(callback, self, context=context)
+        else:
+            self._future.add_done_callback(lambda _: callback(self), context=context)
+
+    def done(self) -> bool:
+        return self._future is not None and self._future.done()
+
+    def result(self) -> Any:
+        return None if self._future is None else self._future.result()
+
+    def cancel(self, msg: Any = None) -> bool:
+        """Whether the cancellation is taken care of; else the task raises it at its next turn."""
+        if self._guard.holds(msg):
+            return True
+        return self._future is not None and self._future.cancel(msg=msg)
+
+
+def _relayed(awaitable: Awaitable[Any], around: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
+    """What is awaited, with each future that it waits for replaced by what `around` gives; it may raise instead."""
+    steps: Any = awaitable.__await__()
+    step: Callable[[], Any] = steps.__next__
+    while True:
+        try:
+            waited = step()
+        except StopIteration as stop:
+            return stop.value
+        try:
+            yield around(waited)
+        except BaseException as raised:
+            step = partial(steps.throw, raised)
+        else:
+            step = steps.__next__
+
+
+@final
+class interrupted:  # noqa: N801  # used as a function: `await interrupted(awaitable, request)`
+    """The awaitable, cancelled where it first waits."""
+
+    __slots__ = ("_awaitable", "_request")
+
+    def __init__(self, awaitable: Awaitable[Any], request: Request) -> None:
+        self._awaitable = awaitable
+        self._request: Request | None = request
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return (yield from _relayed(self._awaitable, self._cancelled))
+
+    def _cancelled(self, future: Any) -> Any:
+        request, self._request = self._request, None
+        if request is None:
+            return future
+
+        token = _guard.set(None)  # it comes from outside of every guard that has begun in the awaitable
+        try:
+            is_taken = future is not None and future.cancel(msg=request.message)
+        finally:
+            _guard.reset(token)
+        if not is_taken:
+            raise request.error()
+        return future
+
+
+async def uninterrupted(awaitable: Awaitable[_A]) -> _A:
+    """The value of `awaitable`, which neither a cancel scope around nor asyncio itself interrupts.
+
+    Raises:
+        BaseException: the cancellation by asyncio that came meanwhile, with what `awaitable` raised attached.
+    """
+    if event_loop() != "asyncio":
+        with anyio.CancelScope(shield=True):
+            return await awaitable
+    guard = Guard(awaitable)
+    value: Any = None
+    raised: BaseException | None = None
+    with anyio.CancelScope(shield=True):
+        try:
+            value = await guard
+        except BaseException as error:
+            raised = error
+    request = guard.request
+    if request is not None and request.stands and (raised is None or isinstance(raised, Exception)):
+        raise request.error() from raised
+    if raised is not None:
+        raise raised
+    return cast(_A, value)
+
+
+# -- what becomes of an exception in a generator
+
+
+def handles(generator: GeneratorType[Any, Any, Any]) -> bool:
+    """Whether a generator that waits for a step waits in a `finally` or an `except`, its own or a delegate's."""
+    inner: Any = generator
+    while isinstance(inner, GeneratorType) and inner.gi_frame is not None:
+        if _fate(inner.gi_code, inner.gi_frame.f_lasti) is not None:
+            return True
+        inner = cast(Any, inner).gi_yieldfrom
+    return False
+
+
+def is_reraised(handled: BaseException, raised: BaseException) -> bool:
+    """Whether a generator would have raised `handled` again, had `raised` not come in its place.
+
+    So it is in a `finally`; in an `except` it was handled, and `raised` is what became of it.
+    """
+    place = handled.__traceback__  # its outermost frame is the one that handles it
+    if place is None or not place.tb_frame.f_code.co_flags & _IS_GENERATOR:
+        return False
+    entry = raised.__traceback__
+    while entry is not None and entry.tb_frame is not place.tb_frame:
+        entry = entry.tb_next
+    return entry is not None and _fate(place.tb_frame.f_code, entry.tb_lasti) is True
+
+
+_IS_GENERATOR = 0x20  # inspect.CO_GENERATOR
+_JUMPS = ("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")  # the unconditional ones
+_LEAVES = ("RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "POP_EXCEPT")
+
+
+@lru_cache(maxsize=1024)
+def _fate(code: CodeType, at: int) -> bool | None:
+    """What becomes of the exception that is handled at an instruction, if all goes well from there on.
+
+    True: it may be raised again, as at the end of a `finally`. False: it is dropped, as at the end of an `except`.
+    None: no exception is handled there. Python says so nowhere but in the instructions: the first end of a handler
+    that can be reached by the ordinary ways is the end of the one around.
+    """
+    import dis  # few generators are left by an exception while they handle another
+
+    instructions = list(dis.get_instructions(code))
+    numbers = {instruction.offset: number for number, instruction in enumerate(instructions)}
+    first = numbers.get(at, len(instructions))
+    todo, seen, is_dropped = [first + 1], set[int](), False
+    if first == len(instructions) or instructions[first].opname in _LEAVES:
+        return None
+    while todo:
+        number = todo.pop()
+        if number in seen or number >= len(instructions):
+            continue
+        seen.add(number)
+        instruction = instructions[number]
+        name = instruction.opname
+        if name == "RERAISE" or (name == "RAISE_VARARGS" and not instruction.arg):
+            return True
+        is_dropped = is_dropped or name == "POP_EXCEPT"
+        if name in _LEAVES:
+            continue
+        if instruction.opcode in dis.hasjrel or instruction.opcode in dis.hasjabs:
+            todo.append(numbers[instruction.argval])
+        if name not in _JUMPS:
+            todo.append(number + 1)
+    return False if is_dropped else None
