@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from fxai.effects.process import GONE, ChildProcess
 from fxai.mcp.endpoint import Program
-from fxai.mcp.watch import Watch
+from fxai.mcp.watch import Watch, parts_of
 
 __all__ = ["program_transport"]
 
@@ -92,10 +92,14 @@ class _Running:
     async def _deliver(self, line: bytes) -> None:
         if self._watch.trouble is not None or not line.strip():
             return
+        for one in parts_of(line):
+            await self._take(one)
+
+    async def _take(self, line: bytes) -> None:
         try:
             message = wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            unread = self._watch.unreadable(line)
+        except ValueError as error:
+            unread = self._watch.unreadable(line, error)
             if unread is not None:
                 await self._send.send(unread)
             return

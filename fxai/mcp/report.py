@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, cast, final
 
 import httpx2
@@ -12,8 +13,8 @@ from pydantic import ValidationError
 from fxai.mcp.endpoint import Address, Program
 from fxai.mcp.failure import LinkError, McpError, McpErrorKind
 from fxai.mcp.settings import ServerSettings
-from fxai.mcp.watch import Watch, brief
-from fxai.mcp.web import HTTP_STATUS, NETWORK, TOO_LARGE
+from fxai.mcp.watch import UNREAD, Watch, brief
+from fxai.mcp.web import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
 
 __all__ = ["REOPEN", "Report", "leaf"]
 
@@ -22,6 +23,7 @@ REOPEN: Final = "open it again"
 
 _RESTART: Final = "see that the command or the address is right, and what the server needs to start"
 
+_INVALID: Final = re.compile(r"Invalid JSON: (.{1,200}?)(?: \[type=|$)", re.MULTILINE)
 _LOST: Final = ("Connection closed", "SSE stream")
 _CODES: Final[dict[int, McpErrorKind]] = {
     wire.CONNECTION_CLOSED: "connection",
@@ -29,6 +31,7 @@ _CODES: Final[dict[int, McpErrorKind]] = {
     NETWORK: "connection",
     TOO_LARGE: "limit",
     wire.PARSE_ERROR: "invalid-answer",
+    NO_ANSWER: "invalid-answer",
 }
 
 
@@ -75,6 +78,13 @@ class Report:
         if error.code == NETWORK:
             said = f"it cannot be reached at {self._settings.endpoint.place!r}: {error.message}"
             return self.told(kind, said, "see that it runs, and the address", tool)
+        if error.code == NO_ANSWER:
+            return self.told(kind, error.message, "tell its makers", tool)
+        if error.code == wire.PARSE_ERROR and error.message.startswith(UNREAD):
+            found = _INVALID.search(error.message)
+            why = found[1] if found else "it is no JSON-RPC message"
+            said = f"its answer cannot be read as JSON: {why.replace('recursion limit exceeded', 'nested too deep')}"
+            return self.told(kind, said, "tell its makers", tool)
         remedy = ""
         if error.code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
             kind, remedy = "input-required", "give elicit=, a function that answers what it asks"

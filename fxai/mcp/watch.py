@@ -8,6 +8,7 @@ should tell.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self, final
@@ -22,7 +23,10 @@ from fxai.mcp.failure import McpErrorKind
 from fxai.mcp.limit import McpLimits
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["Trouble", "Watch", "watched"]
+__all__ = ["UNREAD", "Trouble", "Watch", "answered_id", "brief", "parts_of", "watched"]
+
+UNREAD: Final = "Failed to parse"
+"""What the message of an error begins with that stands for an answer that cannot be read; the SDK's do too."""
 
 Trouble = tuple[McpErrorKind, str, str]
 """Why a connection ended by our own decision: the kind, what happened and what to do."""
@@ -33,12 +37,11 @@ _SHOWN: Final = 120
 _RAISE: Final = "leave the server out, or raise its limits"
 _PASSED: Final = ("notifications/cancelled", "notifications/subscriptions/acknowledged")
 
-
-class _Head(msgspec.Struct):
-    """An answer, of which only the id is read."""
-
-    id: int | str
-    result: msgspec.Raw
+# What stands between two brackets, colons or commas of a JSON text; possessive, so that no text takes longer than its
+# length, and without a stack, so that none is too deep.
+_TOKEN: Final = re.compile(rb'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)')
+_TOKENS: Final = 50_000  # that are looked at from the beginning of a line, before its end is
+_LAST_ID: Final = re.compile(rb'"id"\s*+:\s*+(-?\d{1,20}|"[^"\\]{0,200}")\s*+\}\s*+$')
 
 
 @final
@@ -65,7 +68,7 @@ class Watch:
         self._noise = 0
         self._first_noise = ""
         self._strangers = 0
-        self._asked: dict[str, str] = {}
+        self._asked: dict[str, tuple[int | str, str]] = {}  # by the text of its id, a request's id and method
         self._waiting: set[str] = set()
 
     @property
@@ -97,17 +100,14 @@ class Watch:
             remedy = "its standard output must hold nothing but messages; logs belong on its standard error"
             self._end("invalid-answer", "it answers garbage", remedy)
 
-    def unreadable(self, line: bytes) -> SessionMessage | None:
-        """The error that answers our request, where a line is an answer that cannot be read: one nested too deep."""
-        try:
-            head = msgspec.json.decode(line, type=_Head)
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+    def unreadable(self, line: bytes, error: ValueError) -> SessionMessage | None:
+        """The error that answers our request, where a line is its answer, cut off, too deep or no text; else None."""
+        asked = self._asked.get(answered_id(line) or "")
+        if asked is None:
             self.noisy(line)
             return None
-        error = wire.ErrorData(
-            code=wire.PARSE_ERROR, message="an answer that cannot be read: nested too deep, or no text"
-        )
-        return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=head.id, error=error))
+        told = wire.ErrorData(code=wire.PARSE_ERROR, message=f"{UNREAD} {error}")
+        return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=asked[0], error=told))
 
     def too_large(self, limit: int) -> None:
         """Ends the connection over a message that is too large."""
@@ -127,7 +127,7 @@ class Watch:
         """Notes what is about to be sent: a request whose answer is waited for, or no longer."""
         message = item.message
         if isinstance(message, wire.JSONRPCRequest):
-            self._asked[str(message.id)] = message.method
+            self._asked[str(message.id)] = message.id, message.method
         elif isinstance(message, wire.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._asked.pop(str((message.params or {}).get("requestId")), None)
 
@@ -168,12 +168,12 @@ class Watch:
     def _answered(
         self, item: SessionMessage, message: wire.JSONRPCResponse | wire.JSONRPCError
     ) -> SessionMessage | None:
-        method = self._asked.pop(str(message.id), None)
-        if method is None:
+        asked = self._asked.pop(str(message.id), None)
+        if asked is None:
             self._strangers += 1
             return None
         if (
-            method == "tools/list"
+            asked[1] == "tools/list"
             and isinstance(message, wire.JSONRPCResponse)
             and is_array(message.result.get("tools"))
         ):
@@ -204,6 +204,45 @@ class Watch:
         except ValueError as error:
             return f"the protocol allows no such tool: {brief(error)}"
         return None
+
+
+def parts_of(line: bytes) -> list[bytes]:
+    """The messages of a line: those of a batch, which protocol 2025-03-26 has, else the line itself."""
+    if not line.lstrip().startswith(b"["):
+        return [line]
+    try:
+        return [bytes(one) for one in msgspec.json.decode(line, type=list[msgspec.Raw])] or [line]
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return [line]
+
+
+def answered_id(line: bytes) -> str | None:
+    """The text of the id of an answer, as far as a line can be read; None where it is none.
+
+    It is the member `id` of the object that the line is, which has no `method`; whatever else is wrong with it.
+
+    >>> answered_id(b'{"jsonrpc": "2.0", "id": 7, "result": {"id": 8, "content": [{"ty'), answered_id(b'{"method": "x"')
+    ('7', None)
+    """
+    depth, end, name, last = 0, 0, b"", b""
+    members: dict[bytes, bytes] = {}
+    for count, token in enumerate(_TOKEN.finditer(line)):
+        if token.start() != end or count == _TOKENS:  # a text that does not end, or a line that goes on and on
+            break
+        text, end = token[1], token.end()
+        if depth == 1 and text == b":":
+            name = last
+        elif depth == 1 and text not in b",[]{}":
+            members[name] = text
+        elif depth == 1 and text == b",":
+            name = b""
+        depth += (text in b"[{") - (text in b"]}")
+        last = text
+    if b'"method"' in members:
+        return None
+    found = _LAST_ID.search(line[-512:])
+    said = members.get(b'"id"') or (found[1] if found else b"")
+    return said.strip(b'"').removesuffix(b".0").decode(errors="replace") or None
 
 
 def brief(error: Exception) -> str:

@@ -18,7 +18,7 @@ from typing_extensions import override
 from fxai.mcp.endpoint import Address
 from fxai.mcp.limit import McpLimits
 
-__all__ = ["HTTP_STATUS", "NETWORK", "TOO_LARGE", "address_transport"]
+__all__ = ["HTTP_STATUS", "NETWORK", "NO_ANSWER", "TOO_LARGE", "address_transport"]
 
 NETWORK: Final = -32010
 """The code of the error that stands for a fault of the network; one of the range that implementations may use."""
@@ -27,7 +27,18 @@ HTTP_STATUS: Final = -32011
 TOO_LARGE: Final = -32012
 """The code of the error that stands for an answer that is larger than the limit."""
 
+NO_ANSWER: Final = -32013
+"""The code of the error that stands for a body that is no answer to its request."""
+
 _TOLD: Final = (401, 403, 407, 429)
+
+
+class _Message(msgspec.Struct):
+    """Of a JSON-RPC message, what tells which one it answers."""
+
+    id: int | str | None = None
+    method: str | None = None
+    error: Any = None
 
 
 @asynccontextmanager
@@ -85,7 +96,13 @@ class _Bounded(httpx2.AsyncBaseTransport):
         body = await self._read(response)
         if body is None:
             return _told(request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
-        return httpx2.Response(response.status_code, headers=_kept(response), content=body, request=request)
+        status = response.status_code
+        if status == 200 and not _answers(request, body):
+            found = _message(body)
+            if found is None or found.id is not None or found.error is None:
+                return _told(request, NO_ANSWER, "it sent a message that is no answer to its request")
+            status = 400  # an error that names no request is this one's, which the SDK knows of refusals alone
+        return httpx2.Response(status, headers=_kept(response), content=body, request=request)
 
     async def _read(self, response: httpx2.Response) -> bytes | None:
         """The body, or None where it is larger than the limit or ends too early."""
@@ -125,6 +142,21 @@ class _Raw(httpx2.AsyncByteStream):
     async def aclose(self) -> None:
         await self._pieces.aclose()
         await self._response.aclose()
+
+
+def _answers(request: httpx2.Request, body: bytes) -> bool:
+    """Whether a body may be the answer: nobody would wait for another one. What cannot be read is the SDK's to tell."""
+    asked, found = _message(request.content), _message(body)
+    if asked is None or asked.method is None or asked.id is None or found is None:
+        return True
+    return found.method is None and found.id == asked.id
+
+
+def _message(body: bytes) -> _Message | None:
+    try:
+        return msgspec.json.decode(body, type=_Message)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return None
 
 
 def _passed(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> httpx2.Response:

@@ -26,7 +26,7 @@ BAD = {
     "many": ("limit", "lists more than 2000 tools", "limits="),
     "only_garbage": ("invalid-answer", "no messages, first 'garbage'", "standard error"),
     "huge": ("limit", "a message of more than 16777216 bytes", "raise its limits"),
-    "too_deep": ("invalid-answer", "nested too deep", "-32700"),
+    "too_deep": ("invalid-answer", "its answer cannot be read as JSON: nested too deep", "tell its makers"),
     "requests": ("limit", "more than 256 requests at once", "raise its limits"),
 }
 
