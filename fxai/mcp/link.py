@@ -175,7 +175,7 @@ class Link:
                     async for _ in subscription:
                         self.on_changed()
             except (MCPError, RuntimeError, TimeoutError) as error:
-                if isinstance(error, MCPError) and error.code in (wire.METHOD_NOT_FOUND, wire.CONNECTION_CLOSED):
+                if isinstance(error, MCPError) and error.code == wire.METHOD_NOT_FOUND:
                     return
             await anyio.sleep(pause)
             pause = min(pause * 2, _RELISTEN_LAST)
@@ -314,8 +314,9 @@ class Link:
         self, context: ClientRequestContext, params: wire.ElicitRequestParams
     ) -> wire.ElicitResult | wire.ErrorData:
         del context
-        said = params.model_dump(by_alias=True, mode="json", exclude_none=True)
-        asked = Elicitation(self._settings.name, params.message, said.get("requestedSchema", {}), said.get("url"))
+        said = params.model_dump(by_alias=True, mode="json", exclude_unset=True)
+        schema: Any = said.get("requestedSchema") or {}
+        asked = Elicitation(self._settings.name, params.message, schema, said.get("url"))
         elicit = self._settings.elicit
         if elicit is None:
             return wire.ErrorData(code=wire.INVALID_REQUEST, message="nobody answers here")
@@ -323,11 +324,11 @@ class Link:
             with self._deadlines.standing_still():
                 given = elicit(asked)
                 answer: ElicitAnswer = await run_async(given) if isinstance(given, EffectOf) else given
+            content: Any = None if answer.content is None else dict(answer.content)
+            return wire.ElicitResult(action=answer.action, content=content)
         except Exception:  # a bug of whoever answers: the server learns no more than that
             _log.exception("`elicit` of the MCP server %r failed", self._settings.name)
             return wire.ErrorData(code=wire.INTERNAL_ERROR, message="answering failed; the log of the client says how")
-        content: Any = None if answer.content is None else dict(answer.content)
-        return wire.ElicitResult(action=answer.action, content=content)
 
     # -- failures
 

@@ -1,0 +1,877 @@
+"""Links: what goes over one open connection, and how each thing that can go wrong on it is told."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, cast
+
+import anyio
+import pytest
+
+from fxai import fx, mcp
+from fxai.effects.effect import EffectOf
+from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits
+from tests.unit.mcp.peer import MODERN, Message, Peer, Run, failure_of, tool, used
+
+both_versions = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+FORM = {"type": "object", "properties": {"sure": {"type": "boolean", "default": None}}}
+
+
+def _names(connection: Connection) -> Run:
+    yield fx.checkpoint()
+    return [one.name for one in connection.tools]
+
+
+def _declined(_: Elicitation) -> ElicitAnswer:
+    return ElicitAnswer("decline")
+
+
+def _accepted(_: Elicitation) -> ElicitAnswer:
+    return ElicitAnswer("accept", {"sure": True})
+
+
+def _called(connection: Connection) -> Run:
+    return (yield connection.call("search", {"q": "x"}))
+
+
+# -- opening
+
+
+@both_versions
+def test_a_server_says_who_it_is(monkeypatch: pytest.MonkeyPatch, version: str, backend: Any) -> None:
+    """Name, version, protocol, instructions and capabilities are what the server said, in the words of the protocol."""
+    peer = Peer(version)
+    peer.on["initialize"] = lambda request: peer.answer(request, {**peer.greeting, "instructions": "Ask."})
+    peer.on["server/discover"] = (
+        (lambda request: peer.answer(request, {**peer.discovery, "instructions": "Ask."}))
+        if version == MODERN
+        else lambda request: peer.refuse(request, -32601)
+    )
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return connection.info
+
+    info = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+
+    assert (info.protocol_version, info.instructions) == (version, "Ask.")
+    assert (info.name, info.version) == (("", "") if version == MODERN else ("by-hand", "1"))
+    assert info.capabilities == {"tools": {"listChanged": True}}
+
+
+def test_a_server_is_told_who_we_are_and_what_we_can(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """The handshake names fxai; elicitation is among our capabilities where somebody answers, and only there."""
+    mute, asked = Peer(), Peer()
+    fx.run(used(mute.serve(monkeypatch), _names), backend=backend)
+    fx.run(used(asked.serve(monkeypatch, elicit=_declined), _names), backend=backend)
+
+    ((greeted,), (able,)) = (mute.calls("initialize"), asked.calls("initialize"))
+
+    assert greeted["clientInfo"]["name"] == "fxai"
+    assert "elicitation" not in greeted["capabilities"]
+    assert "elicitation" in able["capabilities"]
+
+
+@pytest.mark.parametrize(("mode", "asked"), [("auto", ["server/discover", "initialize"]), ("legacy", ["initialize"])])
+def test_the_mode_says_what_is_asked_first(
+    monkeypatch: pytest.MonkeyPatch, mode: str, asked: list[str], backend: Any
+) -> None:
+    """The newest protocol is asked for first, unless the handshake is wanted at once."""
+    peer = Peer()
+    fx.run(used(peer.serve(monkeypatch, mode=mode), _names), backend=backend)
+
+    assert [message["method"] for message in peer.heard][: len(asked)] == asked
+
+
+def test_a_server_that_ends_at_the_newest_question_is_started_again(
+    monkeypatch: pytest.MonkeyPatch, backend: Any
+) -> None:
+    """Some old servers end when they are asked in the newest way: a second start asks in the old one alone."""
+    peer = Peer()
+    peer.on["server/discover"] = lambda _: peer.die(1)
+
+    names = fx.run(used(peer.serve(monkeypatch), _names), backend=backend)
+
+    assert (names, peer.started, peer.ended) == (["search"], 2, 2)
+    assert len(peer.calls("server/discover")) == 1
+
+
+@pytest.mark.parametrize("mode", ["legacy", MODERN])
+def test_a_server_that_ends_is_started_again_in_no_other_mode(
+    monkeypatch: pytest.MonkeyPatch, mode: str, backend: Any
+) -> None:
+    """Where the way of asking was chosen, a server that ends is a failure that gives its exit code."""
+    peer = Peer()
+    peer.on["server/discover"] = peer.on["initialize"] = lambda _: peer.die(3)
+    peer.on["tools/list"] = lambda _: peer.die(3)
+
+    failure = failure_of(used(peer.serve(monkeypatch, mode=mode), _names), backend)
+
+    assert (failure.kind, peer.started, peer.ended) == ("connection", 1, 1)
+    assert "exit code 3" in failure.said
+
+
+def test_a_server_that_floods_is_not_started_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """What was cut off by ourselves is no old server: the failure says what it did."""
+    peer = Peer()
+
+    def flood(_: Message) -> None:
+        peer.write(b"noise\n" * 20)
+        peer.die(1)
+
+    peer.on["server/discover"] = flood
+    failure = failure_of(used(peer.serve(monkeypatch, limits=McpLimits(noise=5)), _names), backend)
+
+    assert (failure.kind, peer.started) == ("invalid-answer", 1)
+    assert "garbage" in failure.said
+
+
+def test_a_program_that_cannot_be_started_is_a_failure(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """What the system says of it is told, with what was to be started."""
+    peer = Peer()
+
+    async def missing(*_: Any, **__: Any) -> Peer:
+        await anyio.lowlevel.checkpoint()
+        raise PermissionError(13, "Permission denied", "peer")
+
+    server = peer.serve(monkeypatch)
+    monkeypatch.setattr("fxai.mcp.process.ChildProcess.start", missing)
+    failure = failure_of(used(server, _names), backend)
+
+    assert (failure.kind, failure.said) == ("start", "it cannot be started by 'peer': Permission denied ('peer')")
+
+
+def test_a_server_that_does_not_answer_at_all_is_given_up(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Within `timeout` seconds it has answered or is ended; the remedy names the option."""
+    peer = Peer()
+    peer.on["server/discover"] = peer.on["initialize"] = lambda _: None
+
+    failure = failure_of(used(peer.serve(monkeypatch, timeout=0.05), _names), backend)
+
+    assert (failure.kind, peer.ended) == ("timeout", 1)
+    assert "within 0.05 s of being started" in failure.said
+    assert "timeout=" in failure.remedy
+
+
+def test_a_server_that_reads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """One whose input is full is a failure in time as well, and is ended."""
+    peer = Peer()
+    peer.is_mute = True
+
+    failure = failure_of(used(peer.serve(monkeypatch, timeout=0.05), _names), backend)
+
+    assert (failure.kind, peer.ended) == ("timeout", 1)
+
+
+def test_its_environment_is_what_was_given_and_little_else(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Variables that were given are there, secrets of ours are not, and what a program cannot do without is."""
+    monkeypatch.setenv("SECRET_OF_OURS", "1")
+    peer = Peer()
+    fx.run(used(peer.serve(monkeypatch, env={"KEY": "k"}), _names), backend=backend)
+
+    assert peer.env["KEY"] == "k"
+    assert "PATH" in peer.env
+    assert "SECRET_OF_OURS" not in peer.env
+
+
+# -- after the end
+
+
+@pytest.mark.parametrize("code", [7, -9, None])
+def test_a_server_that_is_gone_answers_no_call(monkeypatch: pytest.MonkeyPatch, code: int | None, backend: Any) -> None:
+    """The call in which it ends and each later one fail at once, with how it ended and its last words."""
+    peer = Peer()
+
+    def end(_: Message) -> None:
+        peer.complain("the disk is full\n")
+        peer.die(code)
+
+    peer.on["tools/call"] = end
+
+    def called(connection: Connection) -> Run:
+        ends = yield fx.for_each(range(2), lambda _: connection.call("search").exit())
+        return [one.cause.failures[0] for one in ends]
+
+    failures = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+    how = {7: "its program ended with the exit code 7", -9: "its program ended by the signal 9", None: "it closed its"}
+
+    assert [failure.kind for failure in failures] == ["connection"] * 2
+    assert all(failure.said.startswith(how[code]) for failure in failures)
+    assert [failure.stderr for failure in failures] == ["the disk is full"] * 2
+    assert [(failure.tool, failure.remedy) for failure in failures] == [("search", "open it again")] * 2
+
+
+def test_a_connection_that_was_closed_is_closed(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A connection that outlives its scope fails each call and listing, and says to open it again."""
+    peer = Peer()
+    connection = fx.run(fx.scoped(peer.serve(monkeypatch).open()), backend=backend)
+
+    heard = len(peer.heard)
+    failures = [failure_of(ask, backend) for ask in (connection.call("search"), connection.refresh())]
+
+    assert [(one.kind, one.said, one.remedy) for one in failures] == [
+        ("connection", "its connection is closed", "open it again")
+    ] * 2
+    assert (len(peer.heard), peer.ended) == (heard, 1)
+
+
+def test_what_failed_to_open_is_ended_before_its_failure_is_told(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """The program is gone when the failure is there, though the scope around goes on."""
+    peer = Peer()
+    peer.on["tools/list"] = lambda request: peer.refuse(request, -32000, "away")
+
+    @fx.gen
+    def program() -> Run:
+        end = yield peer.serve(monkeypatch).open().exit()
+        return end.cause.failures[0], peer.ended
+
+    failure, ended = fx.run(fx.scoped(program()), backend=backend)
+
+    assert (failure.kind, failure.code, ended) == ("protocol", -32000, 1)
+    assert failure.said == "it answered with the error -32000: away"
+
+
+# -- listing
+
+
+def _paged(peer: Peer, cursors: list[str | None], each: int = 1) -> None:
+    """Has the pages of a listing lead on by these cursors."""
+    pages = iter(enumerate(cursors))
+
+    def page(request: Message) -> None:
+        number, cursor = next(pages)
+        more = {} if cursor is None else {"nextCursor": cursor}
+        peer.answer(request, {"tools": [tool(f"t{number}{n}") for n in range(each)], **more})
+
+    peer.on["tools/list"] = page
+
+
+def test_the_tools_of_all_pages_are_listed(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Each page is asked for by the cursor of the one before, the first by none; an empty cursor is the end."""
+    peer = Peer()
+    _paged(peer, ["a", "b", ""])
+
+    names = fx.run(used(peer.serve(monkeypatch), _names), backend=backend)
+
+    assert names == ["t00", "t10", "t20"]
+    assert [given.get("cursor") for given in peer.calls("tools/list")] == [None, "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("cursors", "each", "kind", "words"),
+    [
+        (["a", "b", "a"], 1, "protocol", "the cursor 'a' came twice"),
+        (["a", "a"], 1, "protocol", "the cursor 'a' came twice"),
+        (["a", "b", "c", "d"], 1, "limit", "more than 4 pages"),
+        ([None], 7, "limit", "lists more than 6 tools"),
+        (["a", None], 4, "limit", "lists more than 6 tools"),
+    ],
+)
+def test_a_listing_that_does_not_end_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, cursors: Any, each: int, kind: str, words: str, backend: Any
+) -> None:
+    """Cursors that come again, more pages and more tools than allowed: each is told, and nothing more is asked."""
+    peer = Peer()
+    _paged(peer, cursors, each)
+
+    failure = failure_of(used(peer.serve(monkeypatch, limits=McpLimits(pages=4, tools=6)), _names), backend)
+
+    assert failure.kind == kind
+    assert words in failure.said
+    assert len(peer.calls("tools/list")) == len(cursors)
+
+
+def test_as_much_as_is_allowed_is_allowed(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A listing of exactly as many pages and tools as the limits say is no failure."""
+    peer = Peer()
+    _paged(peer, ["a", "b", "c", None], 3)
+
+    names = fx.run(used(peer.serve(monkeypatch, limits=McpLimits(pages=4, tools=12)), _names), backend=backend)
+
+    assert len(names) == 12
+
+
+def test_a_listing_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """It has `timeout` seconds; the failure says what was asked for and names the option, and no tool."""
+    peer = Peer()
+    peer.on["tools/list"] = lambda _: None
+
+    failure = failure_of(used(peer.serve(monkeypatch, timeout=0.1), _names), backend)
+
+    assert (failure.kind, failure.said, failure.tool) == ("timeout", "it did not list its tools within 0.1 s", None)
+    assert failure.remedy == "give a longer timeout="
+
+
+def test_listings_do_not_cross(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Of listings that are wanted at once one waits for the other: the pages of two are never mixed."""
+    peer = Peer()
+    _paged(peer, ["a", None, "b", None, "c", None])
+
+    def listed(connection: Connection) -> Run:
+        yield fx.all_(connection.refresh(), connection.refresh())
+        return [given.get("cursor") for given in peer.calls("tools/list")]
+
+    assert fx.run(used(peer.serve(monkeypatch), listed), backend=backend) == [None, "a", None, "b", None, "c"]
+
+
+# -- calls
+
+
+@both_versions
+def test_a_call_sends_name_and_arguments_as_they_are(
+    monkeypatch: pytest.MonkeyPatch, version: str, backend: Any
+) -> None:
+    """The server gets the tool's own name, the arguments with every null, and a token for this call's progress."""
+    peer = Peer(version)
+
+    def called(connection: Connection) -> Run:
+        yield connection.call("search", {"q": None, "deep": [{"x": 1.5}]})
+        yield connection.call("search")
+
+    fx.run(used(peer.serve(monkeypatch, prefix="p_"), called), backend=backend)
+    first, second = peer.calls("tools/call")
+
+    assert (first["name"], first["arguments"], second["arguments"]) == ("search", {"q": None, "deep": [{"x": 1.5}]}, {})
+    assert first["_meta"]["progressToken"] != second["_meta"]["progressToken"]
+
+
+def test_a_call_that_takes_too_long_is_cancelled_at_the_server(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """After `call_timeout` the call fails with the option's name, and the server is told which one is not wanted."""
+    peer = Peer()
+    peer.on["tools/call"] = lambda _: None
+    failure = failure_of(used(peer.serve(monkeypatch, call_timeout=0.05), _called), backend)
+
+    (asked,) = [message["id"] for message in peer.heard if message["method"] == "tools/call"]
+
+    assert (failure.kind, failure.said, failure.tool) == ("timeout", "it did not answer within 0.05 s", "search")
+    assert failure.remedy == "give a longer call_timeout="
+    assert [given["requestId"] for given in peer.calls("notifications/cancelled")] == [asked]
+
+
+def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """The late answer of a call that was given up is not the next call's; nor is one that comes twice."""
+    peer = Peer()
+    late: list[Message] = []
+
+    def hold(request: Message) -> None:
+        late.append(request)
+        if len(late) > 1:
+            for _ in range(3):
+                peer.answer(late[0], peer.text("late"))
+            for _ in range(3):
+                peer.answer(request, peer.text(f"own {len(late)}"))
+
+    peer.on["tools/call"] = hold
+
+    def called(connection: Connection) -> Run:
+        yield connection.call("search").exit()
+        return (yield fx.for_each(range(2), lambda _: connection.call("search")))
+
+    values = fx.run(used(peer.serve(monkeypatch, call_timeout=0.05), called), backend=backend)
+
+    assert [value["content"][0]["text"] for value in values] == ["own 2", "own 3"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (r'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\ud800"}]}}', "hex escape"),
+        (r'{"jsonrpc":"2.0","id":ID,"result":{"\udfff":1}}', "surrogate"),
+        ('{"jsonrpc":"2.0","id":ID,"result":{"x":' + "[" * 5_000 + "]" * 5_000 + "}}", "nested too deep"),
+        ('{"jsonrpc":"2.0","result":{"x":' + "[" * 5_000 + "]" * 5_000 + '},"id":ID}', "nested too deep"),
+        ('{"jsonrpc":"2.0","result":{"x":' + "[" * 90_000 + "]" * 90_000 + '},"id": ID }', "nested too deep"),
+        ('{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"m","data":' + "[" * 300 + "]" * 300 + "}}", "too deep"),
+        ('{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"te', "EOF"),
+        ('{"jsonrpc":"2.0","id":ID,"result":{"id":99,"method":"x","content":[{"type":"te', "EOF"),
+        ('{"jsonrpc":"2.0","id":ID,"result":{"x":"a\tb"}}', "control character"),
+        ('{"jsonrpc":"2.0","id":ID,"result":null}', "no JSON-RPC message"),
+        ('{"jsonrpc":"2.0","id":ID,"error":"no"}', "no JSON-RPC message"),
+        ('{"jsonrpc":"1.0","id":ID,"result":{}}', "no JSON-RPC message"),
+        ('{"jsonrpc":"2.0","id":ID}', "no JSON-RPC message"),
+        ('{"jsonrpc":"2.0","id":"ID","result":[1]}', "no JSON-RPC message"),
+        ('{"jsonrpc":"2.0","id":ID.0,"result":{}}', "no JSON-RPC message"),
+        ('[{"jsonrpc":"2.0","id":ID,"result":3}]', "no JSON-RPC message"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_fails_its_call_at_once(
+    monkeypatch: pytest.MonkeyPatch, line: str, why: str, backend: Any
+) -> None:
+    """Its call, which it names, does not wait for its timeout; another call is answered, and the connection stays."""
+    peer = Peer()
+
+    def bad(request: Message) -> None:
+        if request["params"]["arguments"]:
+            peer.write(line.replace("ID", str(request["id"])).encode() + b"\n")
+        else:
+            peer.answer(request, peer.text("fine"))
+
+    peer.on["tools/call"] = bad
+
+    def called(connection: Connection) -> Run:
+        wrong = yield connection.call("search", {"q": 1}).timeout(20).exit()
+        return wrong.cause.failures[0], (yield connection.call("search"))
+
+    failure, after = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+
+    assert failure.kind == "invalid-answer"
+    assert failure.said.startswith("its answer cannot be read as JSON: ")
+    assert why in failure.said
+    assert (failure.tool, failure.remedy) == ("search", "tell its makers")
+    assert after == {"content": [{"type": "text", "text": "fine"}]}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","method":"notifications/message","id":ID,"params":{"data":"\xff"}}',
+        b'{"jsonrpc":"2.0","id":9999,"result":{"x":"\xff"}}',
+        b'"id":ID',
+        b'{"id"',
+        b'{"jsonrpc":"2.0","result":{"id":ID,"x":"\xff"}}',
+        b"[",
+        b"[]",
+    ],
+)
+def test_what_is_no_answer_is_noise(monkeypatch: pytest.MonkeyPatch, line: bytes, backend: Any) -> None:
+    """A line that answers none of our requests fails none: the call's own answer comes after it."""
+    peer = Peer()
+
+    def noisy(request: Message) -> None:
+        peer.write(line.replace(b"ID", str(request["id"]).encode()) + b"\n")
+        peer.answer(request, peer.text("fine"))
+
+    peer.on["tools/call"] = noisy
+
+    assert fx.run(used(peer.serve(monkeypatch), _called), backend=backend)["content"][0]["text"] == "fine"
+
+
+def test_answers_in_a_batch_are_each_taken(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Protocol 2025-03-26 lets a server put several messages in one line."""
+    peer = Peer("2025-03-26")
+    held: list[Message] = []
+
+    def hold(request: Message) -> None:
+        held.append(request)
+        if len(held) == 2:
+            answers = [{"jsonrpc": "2.0", "id": one["id"], "result": peer.text(str(one["id"]))} for one in held]
+            peer.write(str(answers).replace("'", '"').encode() + b"\n")
+
+    peer.on["tools/call"] = hold
+
+    def called(connection: Connection) -> Run:
+        return (yield fx.all_(connection.call("search"), connection.call("search")))
+
+    both = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+
+    assert sorted(one["content"][0]["text"] for one in both) == sorted(str(one["id"]) for one in held)
+
+
+def test_a_line_may_come_in_pieces_and_several_at_once(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Lines are what the bytes say, however they arrive; empty ones are none."""
+    peer = Peer()
+
+    def split(request: Message) -> None:
+        text = f'\n\r\n{{"jsonrpc":"2.0","id":{request["id"]},"result":{{"content":[]}}}}\n{{"jsonrpc":"2.0","meth'
+        for byte in text.encode():
+            peer.write(bytes([byte]))
+        peer.write(b'od":"notifications/x"}\n\n')
+
+    peer.on["tools/call"] = split
+
+    assert fx.run(used(peer.serve(monkeypatch), _called), backend=backend) == {"content": []}
+
+
+@pytest.mark.parametrize(("size", "fits"), [(1_000, True), (1_001, False)])
+def test_a_message_is_as_large_as_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, size: int, fits: bool, backend: Any
+) -> None:
+    """One of exactly `message_bytes` is taken; a larger one ends the connection, whole, in pieces or without an end."""
+    peer = Peer()
+
+    def large(request: Message) -> None:
+        head, tail = f'{{"jsonrpc":"2.0","id":{request["id"]},"result":{{"content":[],"x":"', '"}}'
+        line = head + "x" * (size - len(head) - len(tail)) + tail
+        peer.write(line[:300].encode())
+        peer.write(line[300:].encode() + b"\n")
+
+    peer.on["tools/call"] = large
+    end = fx.run_exit(used(peer.serve(monkeypatch, limits=McpLimits(message_bytes=1_000)), _called), backend=backend)
+
+    assert [(one.kind, "1000 bytes" in one.said) for one in getattr(getattr(end, "cause", None), "failures", [])] == (
+        [] if fits else [("limit", True)]
+    )
+
+
+def test_notifications_by_the_thousand_hold_up_nothing(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A flood of changes, progress and log is read past; the tools are listed once for all of the changes."""
+    peer = Peer()
+
+    def storm(request: Message) -> None:
+        for number in range(2_000):
+            peer.notify("tools/list_changed")
+            peer.notify("progress", progressToken="nobody's", progress=number)
+            peer.notify("message", level="info", data="x")
+        peer.answer(request, peer.text("calm"))
+
+    peer.on["tools/call"] = storm
+
+    def called(connection: Connection) -> Run:
+        said = yield connection.call("search")
+        yield connection.now
+        yield connection.now
+        return said, len(peer.calls("tools/list"))
+
+    said, listed = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+
+    assert (said["content"][0]["text"], listed) == ("calm", 2)
+
+
+def test_requests_of_the_server_are_answered_up_to_a_number(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Pings are answered one by one; more of them at once than `requests` says end the connection."""
+    few, many = Peer(), Peer()
+
+    def pings(peer: Peer, number: int) -> Callable[[Message], None]:
+        def ask(request: Message) -> None:
+            for n in range(number):
+                peer.say(id=f"p{n}", method="ping")
+            peer.answer(request, peer.text("done"))
+
+        return ask
+
+    def flood(request: Message) -> None:
+        many.is_mute = True  # who takes no answers is owed more and more of them
+        pings(many, 500)(request)
+
+    few.on["tools/call"], many.on["tools/call"] = pings(few, 8), flood
+    limits = McpLimits(requests=8)
+
+    def answered(connection: Connection) -> Run:
+        yield connection.call("search")
+        yield fx.sleep(0.02)
+        return [message["id"] for message in few.heard if "result" in message]
+
+    assert fx.run(used(few.serve(monkeypatch, limits=limits), answered), backend=backend) == [f"p{n}" for n in range(8)]
+    failure = failure_of(used(many.serve(monkeypatch, limits=limits), _called), backend)
+    assert (failure.kind, "more than 8 requests at once" in failure.said) == ("limit", True)
+
+
+# -- questions
+
+
+def _asking(peer: Peer, params: Message, answers: list[Message]) -> None:
+    """Has each call ask first, by the older protocols, and keeps what comes back."""
+
+    def ask(request: Message) -> None:
+        peer.say(id="ask", method="elicitation/create", params=params)
+        calls.append(request)
+
+    calls: list[Message] = []
+
+    def heard(message: Message) -> None:
+        answers.append({key: message[key] for key in ("result", "error") if key in message})
+        peer.answer(calls.pop(), peer.text("asked"))
+
+    peer.on_answer = heard
+    peer.on["tools/call"] = ask
+
+
+@pytest.mark.parametrize(
+    ("params", "schema", "url"),
+    [
+        ({"message": "Sure?", "requestedSchema": FORM}, FORM, None),
+        ({"mode": "form", "message": "Sure?", "requestedSchema": FORM}, FORM, None),
+        (
+            {"mode": "url", "message": "Sure?", "url": "https://x.example", "elicitationId": "1"},
+            {},
+            "https://x.example",
+        ),
+    ],
+)
+def test_a_question_is_told_as_it_was_asked(
+    monkeypatch: pytest.MonkeyPatch, params: Message, schema: Message, url: str | None, backend: Any
+) -> None:
+    """A form keeps each null of its schema and has no address; an address has no form."""
+    heard: list[Elicitation] = []
+    answers: list[Message] = []
+    peer = Peer()
+    _asking(peer, params, answers)
+
+    def hear(asked: Elicitation) -> ElicitAnswer:
+        heard.append(asked)
+        return ElicitAnswer("decline")
+
+    fx.run(used(peer.serve(monkeypatch, elicit=hear), _called), backend=backend)
+
+    assert heard == [Elicitation("peer", "Sure?", schema, url)]
+    assert heard[0].fields == tuple(schema.get("properties", ()))
+    assert answers == [{"result": {"action": "decline"}}]
+
+
+@pytest.mark.parametrize(
+    ("answer", "result"),
+    [
+        (ElicitAnswer("accept", {"sure": None, "n": 2}), {"action": "accept", "content": {"sure": None, "n": 2}}),
+        (ElicitAnswer("accept", {}), {"action": "accept", "content": {}}),
+        (ElicitAnswer("cancel"), {"action": "cancel"}),
+    ],
+)
+@pytest.mark.parametrize("later", [True, False])
+def test_an_answer_is_sent_as_it_was_given(
+    monkeypatch: pytest.MonkeyPatch, answer: ElicitAnswer, result: Message, later: bool, backend: Any
+) -> None:
+    """At once or by an effect, with each null of its content; content that was not given is none."""
+    answers: list[Message] = []
+    peer = Peer()
+    _asking(peer, {"message": "Sure?", "requestedSchema": FORM}, answers)
+
+    def elicit(_: Elicitation) -> ElicitAnswer | EffectOf[ElicitAnswer]:
+        return fx.checkpoint().as_(answer) if later else answer
+
+    fx.run(used(peer.serve(monkeypatch, elicit=elicit), _called), backend=backend)
+
+    assert answers == [{"result": result}]
+
+
+@pytest.mark.parametrize("wrong", ["raises", "answers nonsense"])
+def test_a_bug_of_whoever_answers_is_told_to_us_alone(
+    monkeypatch: pytest.MonkeyPatch, wrong: str, caplog: pytest.LogCaptureFixture, backend: Any
+) -> None:
+    """The server learns that answering failed and not how; the log has it, and the call goes on."""
+    answers: list[Message] = []
+    peer = Peer()
+    _asking(peer, {"message": "Sure?", "requestedSchema": FORM}, answers)
+
+    def elicit(_: Elicitation) -> Any:
+        if wrong == "raises":
+            raise RuntimeError("secret")
+        return ElicitAnswer(cast(Any, "maybe"), {"x": object()})
+
+    with caplog.at_level(logging.ERROR, "fxai.mcp"):
+        fx.run(used(peer.serve(monkeypatch, elicit=elicit), _called), backend=backend)
+
+    (answer,) = answers
+    assert answer["error"]["code"] == -32603
+    assert "secret" not in str(answer)
+    assert "`elicit` of the MCP server 'peer' failed" in caplog.text
+
+
+def test_a_question_that_nobody_answers_is_refused(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Without `elicit=` the server is told so, and may go on."""
+    answers: list[Message] = []
+    peer = Peer()
+    _asking(peer, {"message": "Sure?", "requestedSchema": FORM}, answers)
+
+    fx.run(used(peer.serve(monkeypatch), _called), backend=backend)
+
+    assert [answer["error"]["code"] for answer in answers] == [-32600]
+
+
+# -- questions of the newest protocol
+
+
+def _rounds(peer: Peer, *rounds: Message) -> None:
+    """Has a call be answered by these demands for input, one after another, then by its result."""
+    left = list(rounds)
+
+    def call(request: Message) -> None:
+        peer.answer(request, {"resultType": "input_required", **left.pop(0)} if left else peer.text("done"))
+
+    peer.on["tools/call"] = call
+
+
+def _question(method: str = "elicitation/create", **params: Any) -> Message:
+    return {"method": method, "params": params or {"mode": "form", "message": "Sure?", "requestedSchema": FORM}}
+
+
+def test_each_round_brings_the_answers_and_the_state(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Answers go by the keys of their questions, the state goes back as it was, and a round may ask for neither."""
+    peer = Peer(MODERN)
+    two = {"a": _question(), "b": _question()}
+    _rounds(peer, {"inputRequests": two, "requestState": "s1"}, {"requestState": "s2"}, {"inputRequests": two})
+
+    server = peer.serve(monkeypatch, elicit=_accepted)
+    result = fx.run(used(server, _called), backend=backend)
+    sent = [(set(one.get("inputResponses") or ()), one.get("requestState")) for one in peer.calls("tools/call")]
+
+    assert result["content"][0]["text"] == "done"
+    assert sent == [(set(), None), ({"a", "b"}, "s1"), (set(), "s2"), ({"a", "b"}, None)]
+    assert {one["name"] for one in peer.calls("tools/call")} == {"search"}
+
+
+def test_rounds_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A server that asks for ever is a failure after ten rounds; ten questions and then an answer are none."""
+    endless, patient = Peer(MODERN), Peer(MODERN)
+    _rounds(endless, *[{"inputRequests": {"a": _question()}}] * 50)
+    _rounds(patient, *[{"inputRequests": {"a": _question()}}] * 9)
+    elicit: Message = {"elicit": _declined}
+
+    failure = failure_of(used(endless.serve(monkeypatch, **elicit), _called), backend)
+    result = fx.run(used(patient.serve(monkeypatch, **elicit), _called), backend=backend)
+
+    assert (failure.kind, failure.tool, len(endless.calls("tools/call"))) == ("input-required", "search", 10)
+    assert "more than 10 rounds" in failure.said
+    assert result["content"][0]["text"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("question", "remedy"),
+    [
+        (_question(), "give elicit=, a function that answers"),
+        (_question("sampling/createMessage", messages=[], maxTokens=1), "leave the tool out"),
+        (_question("roots/list"), "leave the tool out"),
+    ],
+)
+def test_what_nobody_answers_fails_the_call(
+    monkeypatch: pytest.MonkeyPatch, question: Message, remedy: str, backend: Any
+) -> None:
+    """The failure names what was asked for and what to do; the server is not asked again."""
+    peer = Peer(MODERN)
+    _rounds(peer, {"inputRequests": {"a": question}})
+
+    failure = failure_of(used(peer.serve(monkeypatch), _called), backend)
+
+    assert (failure.kind, failure.remedy, failure.tool) == ("input-required", remedy, "search")
+    assert question["method"] in failure.said
+    assert len(peer.calls("tools/call")) == 1
+
+
+# -- changes
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_changes_are_subscribed_to_where_there_are_any(
+    monkeypatch: pytest.MonkeyPatch, told: bool, backend: Any
+) -> None:
+    """By the newest protocol the client listens for changes, where the server says that its tools may change."""
+    peer = Peer(MODERN)
+    capabilities: Message = {"tools": {"listChanged": told}}
+    peer.on["server/discover"] = lambda request: peer.answer(request, {**peer.discovery, "capabilities": capabilities})
+    peer.on["subscriptions/listen"] = lambda _: None
+
+    def looked(connection: Connection) -> Run:
+        yield fx.sleep(0.02)
+        return [given["notifications"] for given in peer.calls("subscriptions/listen")]
+
+    heard = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+
+    assert heard == ([{"toolsListChanged": True}] if told else [])
+
+
+@pytest.mark.parametrize(("code", "again"), [(-32601, False), (-32000, True)])
+def test_a_subscription_that_is_lost_is_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, code: int, again: bool, backend: Any
+) -> None:
+    """A refusal is asked again after a pause, unless the server does not know the question."""
+    monkeypatch.setattr("fxai.mcp.link._RELISTEN", 0.01)
+    peer = Peer(MODERN)
+    peer.on["subscriptions/listen"] = lambda request: peer.refuse(request, code)
+
+    def looked(connection: Connection) -> Run:
+        yield fx.sleep(0.15)
+        return len(peer.calls("subscriptions/listen"))
+
+    asked = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+
+    assert (asked > 1) is again
+    assert asked < 10
+
+
+def test_what_changed_before_it_was_heard_is_asked_for(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """When a subscription begins the tools are listed anew: a change before it was told to nobody."""
+    peer = Peer(MODERN)
+    meta = "io.modelcontextprotocol/subscriptionId"
+
+    def acknowledge(request: Message) -> None:
+        noted: Message = {"_meta": {meta: request["id"]}, "notifications": {"toolsListChanged": True}}
+        peer.notify("subscriptions/acknowledged", **noted)
+        peer.tools.append(tool("later"))
+
+    peer.on["subscriptions/listen"] = acknowledge
+
+    def looked(connection: Connection) -> Run:
+        yield fx.sleep(0.05)
+        yield connection.now
+        first = [one.name for one in connection.tools]
+        peer.tools.append(tool("last"))
+        peer.notify("tools/list_changed", _meta={meta: peer.heard[-1].get("id")})
+        yield fx.sleep(0.02)
+        yield connection.now
+        return first, [one.name for one in connection.tools]
+
+    first, last = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+
+    assert (first, last) == (["search", "later"], ["search", "later", "last"])
+
+
+def test_it_is_the_servers_log_that_is_asked_for(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """With `on_log` each call of the newest protocol asks for everything; without it nothing is asked for."""
+    heard: list[tuple[str, Any]] = []
+    loud, quiet = Peer(MODERN), Peer(MODERN)
+
+    def logs(request: Message) -> None:
+        loud.notify("message", level="warning", data={"n": None})
+        loud.notify("message")
+        loud.answer(request, loud.text("done"))
+
+    loud.on["tools/call"] = logs
+
+    def hear(level: str, data: Any) -> None:
+        heard.append((level, data))
+
+    for peer, options in ((loud, {"on_log": hear}), (quiet, {})):
+        fx.run(used(peer.serve(monkeypatch, **options), _called), backend=backend)
+    (asked,), (unasked,) = loud.calls("tools/call"), quiet.calls("tools/call")
+
+    assert asked["_meta"]["io.modelcontextprotocol/logLevel"] == "debug"
+    assert "io.modelcontextprotocol/logLevel" not in unasked["_meta"]
+    assert heard == [("warning", {"n": None}), ("info", None)]
+
+
+def test_progress_goes_to_its_own_call(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Of two calls at once each shows its own progress, in order; what comes after its end is nobody's."""
+    peer = Peer()
+    held: list[Message] = []
+
+    def hold(request: Message) -> None:
+        held.append(request)
+        if len(held) == 2:
+            for n in range(3):
+                for one in held:
+                    token = one["params"]["_meta"]["progressToken"]
+                    peer.notify("progress", progressToken=token, progress=n, message=one["params"]["arguments"]["q"])
+            for one in held:
+                peer.answer(one, peer.text("done"))
+                token = one["params"]["_meta"]["progressToken"]
+                peer.notify("progress", progressToken=token, progress=99)
+
+    peer.on["tools/call"] = hold
+
+    def called(connection: Connection) -> Run:
+        kit, layer = connection.bound.toolkit, connection.bound.layer
+        streams = [kit.handle("search", {"q": q}).provide(layer).collect() for q in "ab"]
+        return (yield fx.all_(*streams))
+
+    both = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+
+    for name, outcomes in zip("ab", both, strict=True):
+        shown = [one.result for one in outcomes if one.preliminary]
+        assert shown == [{"progress": n, "message": name} for n in range(3)]
+        assert [one.preliminary for one in outcomes] == [True, True, True, False]
+
+
+def test_a_server_is_called_what_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name that was given stands in each failure, with what the standard error said at its end."""
+    peer = Peer()
+
+    def end(_: Message) -> None:
+        peer.complain("x" * 100 + "the end\n")
+        peer.die(1)
+
+    peer.on["initialize"] = peer.on["server/discover"] = end
+    server = peer.serve(monkeypatch, name="weather", limits=McpLimits(stderr=8), mode="legacy")
+
+    failure = failure_of(used(server, _names), "asyncio")
+
+    assert (failure.server, failure.stderr) == ("weather", "the end")
+    assert isinstance(failure, mcp.McpError)
