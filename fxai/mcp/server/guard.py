@@ -30,6 +30,8 @@ _ALLOWED: Final = {
     "access-control-allow-headers": "*, Authorization",
     "access-control-max-age": "600",
 }
+_CLOSE: Final = {"connection": "close"}
+_ONCE: Final = ("host", "origin", "authorization", "content-length")
 
 
 @final
@@ -58,8 +60,10 @@ class Guard:
             return
         await self._passed(scope, headers, receive, send)
 
-    def _refusal(self, scope: MutableMapping[str, Any], headers: Mapping[str, str], origin: str | None) -> Any:
+    def _refusal(self, scope: MutableMapping[str, Any], headers: Headers, origin: str | None) -> Any:
         settings = self._settings
+        if any(len(headers.getlist(name)) > 1 for name in _ONCE):  # whoever stands before may have looked at another
+            return _said(400, f"each of these headers may come once: {', '.join(_ONCE)}", _CLOSE)
         if not _matches(headers.get("host", ""), settings.hosts):
             return _said(421, "this server does not answer for that host: add it to allowed_hosts")
         if origin is not None and not _matches(origin, settings.origins):
@@ -107,9 +111,6 @@ class Guard:
                 return {"type": "http.request", "body": bytes(body), "more_body": False}
 
 
-_CLOSE: Final = {"connection": "close"}
-
-
 async def _other(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
     """What is no request: the server's own start and end are answered, anything else is refused."""
     if scope["type"] == "lifespan":
@@ -126,14 +127,14 @@ def _digest(text: str) -> bytes:
 
 
 def _matches(given: str, allowed: tuple[str, ...]) -> bool:
-    host = given.lower()
-    for one in (each.lower() for each in allowed):
-        if one in ("*", host):
-            return True
-        name = one.removesuffix(":*")
-        if name != one and (host == name or (host.startswith(f"{name}:") and host[len(name) + 1 :].isdecimal())):
-            return True
-    return False
+    return any(_fits(given.lower(), one.lower()) for one in allowed)
+
+
+def _fits(host: str, one: str) -> bool:
+    if not one.endswith(":*"):
+        return one in ("*", host)
+    name, _, port = host.rpartition(":")  # of `[::1]` alone what follows the last colon is no port
+    return one == f"{name if port.isdecimal() else host}:*"
 
 
 def _said(status: int, said: str, headers: Mapping[str, str] | None = None) -> PlainTextResponse:
