@@ -294,7 +294,8 @@ def _value(server: str, name: str, tool: McpTool | None, answer: Answer) -> Effe
         return fail(McpToolError(name, text, blocks, structured))
     if tool is not None and tool.output is not None:
         if not is_structured:
-            parsed = parse_json(content_text(content[:1]))
+            text = content_text(content[:1])
+            parsed = parse_json(text) if text.strip() else None  # no text is no object either
             structured, is_structured = (parsed.unwrap(), True) if isinstance(parsed, Success) else (None, False)
         if not is_structured:
             said = "it declares an output schema, and its result has neither structured content nor JSON as its text"

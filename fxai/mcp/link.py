@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar, cast, final
 
@@ -99,10 +99,10 @@ class Link:
             await self._left.wait()
 
     async def ready(self) -> None:
-        """Waits until the server has answered.
+        """Waits until the server has answered, or has failed to, which the next request tells.
 
         Raises:
-            LinkError: it did not, or not in time.
+            LinkError: it did neither in time.
         """
         with anyio.move_on_after(self._settings.timeout) as waiting:
             await self._ready.wait()
@@ -113,8 +113,6 @@ class Link:
             raise LinkError(
                 self._report.told("timeout", said, "see that it speaks MCP here, or give a longer timeout=")
             )
-        if self._failure is not None:
-            raise LinkError(self._failure)
 
     async def _connected(self, mode: str) -> None:
         client = Client(
@@ -125,38 +123,31 @@ class Link:
             log_level=None if self._settings.on_log is None else "debug",
             elicitation_callback=None if self._settings.elicit is None else self._elicited,
         )
-        try:
-            await client.__aenter__()
-        except Exception as error:
-            first = leaf(error)
-            ended = (
-                isinstance(first, MCPError)
-                and first.code == wire.CONNECTION_CLOSED
-                and self.watch.process() is not None
-            )
-            if mode == "auto" and ended and self.watch.trouble is None and isinstance(self._settings.endpoint, Program):
-                raise _OldServer from error  # it ended at a question of the newest protocol: some old servers do
-            raise
-        await self._served(client)
+        async with AsyncExitStack() as stack:
+            try:
+                await stack.enter_async_context(client)
+            except Exception as error:
+                if mode == "auto" and self._is_old(leaf(error)):
+                    raise _OldServer from error
+                raise
+            await self._served(client)
+
+    def _is_old(self, error: BaseException) -> bool:
+        """Whether its program has ended at a question of the newest protocol: some old servers do."""
+        is_closed = isinstance(error, MCPError) and error.code == wire.CONNECTION_CLOSED
+        return is_closed and self.watch.process() is not None and self.watch.trouble is None
 
     async def _served(self, client: Client) -> None:
-        raised: BaseException | None = None
-        try:
-            self._client = client
-            self.watch.version = client.protocol_version
-            self.watch.on_changed = self.on_changed
-            self.about = self._told_about(client)
-            async with anyio.create_task_group() as tasks:
-                if self._changes_are_told:
-                    tasks.start_soon(self._subscription, client)
-                self._ready.set()
-                await self._leaving.wait()
-                tasks.cancel_scope.cancel()
-        except BaseException as error:
-            raised = error
-            raise
-        finally:
-            await client.__aexit__(type(raised) if raised else None, raised, None)
+        self._client = client
+        self.watch.version = client.protocol_version
+        self.watch.on_changed = self.on_changed
+        self.about = self._told_about(client)
+        async with anyio.create_task_group() as tasks:
+            if self._changes_are_told:
+                tasks.start_soon(self._subscription, client)
+            self._ready.set()
+            await self._leaving.wait()
+            tasks.cancel_scope.cancel()
 
     @property
     def _changes_are_told(self) -> bool:

@@ -45,6 +45,8 @@ class Peer:
         self.started = 0
         self.env: Mapping[str, str] = {}
         self.ended = 0
+        self.farewell = 0.0
+        """Seconds that it takes to end."""
         self.is_mute = False
         """Whether it reads nothing more: what is written to it waits."""
         self.on: dict[str, Callable[[Message], Any]] = {
@@ -151,7 +153,7 @@ class Peer:
 
     async def end(self, **_: Any) -> None:
         """Ends, when its client is done with it."""
-        await anyio.lowlevel.checkpoint()
+        await anyio.sleep(self.farewell)
         self.ended += 1
         self.exit_code = 0 if self.exit_code is None else self.exit_code
         for stream in (self._out, self._err, self.stdout, self.stderr):

@@ -127,6 +127,18 @@ def test_a_server_that_floods_is_not_started_again(monkeypatch: pytest.MonkeyPat
     assert "garbage" in failure.said
 
 
+def test_why_it_was_cut_off_is_told_though_it_takes_long_to_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A program that was cut off and is still ending when the time is over has not just been slow."""
+    peer = Peer()
+    peer.farewell = 0.3
+    peer.on["server/discover"] = lambda _: peer.write(b"noise\n" * 20)
+    server = peer.serve(monkeypatch, limits=McpLimits(noise=5), timeout=0.1)
+
+    failure = failure_of(used(server, _names), backend)
+
+    assert (failure.kind, peer.ended) == ("invalid-answer", 1)
+
+
 def test_a_program_that_cannot_be_started_is_a_failure(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """What the system says of it is told, with what was to be started."""
     peer = Peer()

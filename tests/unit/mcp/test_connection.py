@@ -1,0 +1,416 @@
+"""Connections: which tools of a server are offered, when they are listed, and what a call of one gives."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fxai import Outcome, ToolSource, fx, mcp
+from fxai.mcp import Connection, McpError, McpLimits, McpToolError, Refused
+from tests.unit.mcp.peer import Message, Peer, Run, failure_of, tool, used
+
+OUTPUT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+def _names(connection: Connection) -> list[str]:
+    return [one.name for one in connection.tools]
+
+
+# -- when tools are listed
+
+
+def test_tools_are_listed_when_they_may_have_changed_and_not_else(
+    monkeypatch: pytest.MonkeyPatch, backend: Any
+) -> None:
+    """`now` gives the same as before until the server says that they changed; however often it says so, once."""
+    peer = Peer()
+
+    def looked(connection: Connection) -> Run:
+        first = yield connection.now
+        again = yield connection.now
+        before = len(peer.calls("tools/list"))
+        for _ in range(50):
+            peer.notify("tools/list_changed")
+        peer.tools.append(tool("later"))
+        yield connection.call("search")  # its answer comes behind them
+        changed = yield connection.now
+        yield connection.now
+        return first is again, before, list(changed.toolkit.tools), len(peer.calls("tools/list"))
+
+    same, before, names, after = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+
+    assert (same, before, names, after) == (True, 1, ["search", "later"], 2)
+
+
+@pytest.mark.parametrize("how", ["refused", "wrong", "not in time"])
+def test_after_a_failed_listing_the_next_one_is_tried(
+    monkeypatch: pytest.MonkeyPatch, how: str, caplog: pytest.LogCaptureFixture, backend: Any
+) -> None:
+    """The tools stay as they were, with a warning; the next look lists them, though the server says nothing more."""
+    peer = Peer()
+    right = peer.on["tools/list"]
+    wrong: dict[str, Callable[[Message], Any]] = {
+        "refused": lambda request: peer.refuse(request, -32000, "away"),
+        "wrong": lambda request: peer.answer(request, {"tools": 5}),
+        "not in time": str,
+    }
+
+    def looked(connection: Connection) -> Run:
+        before = connection.bound
+        peer.tools.append(tool("later"))
+        peer.on["tools/list"] = wrong[how]
+        connection.mark_stale()
+        meanwhile = yield connection.now
+        peer.on["tools/list"] = right
+        after = yield connection.now
+        return meanwhile is before, list(after.toolkit.tools)
+
+    with caplog.at_level(logging.WARNING, "fxai.mcp"):
+        same, names = fx.run(used(peer.serve(monkeypatch, timeout=0.1), looked), backend=backend)
+
+    assert (same, names) == (True, ["search", "later"])
+    assert "the tools stay as they were: the MCP server 'peer'" in caplog.text
+
+
+def test_a_change_while_tools_are_listed_is_not_lost(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """What the server says after it was asked and before it has answered leads to another listing."""
+    peer = Peer()
+    right = peer.on["tools/list"]
+
+    def looked(connection: Connection) -> Run:
+        def list_(request: Message) -> None:
+            peer.on["tools/list"] = right
+            peer.notify("tools/list_changed")
+            right(request)
+            peer.tools.append(tool("later"))
+
+        peer.on["tools/list"] = list_
+        yield connection.refresh()
+        first = _names(connection)
+        yield connection.now
+        return first, _names(connection)
+
+    assert fx.run(used(peer.serve(monkeypatch), looked), backend=backend) == (["search"], ["search", "later"])
+
+
+def test_a_refresh_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Where tools are asked for by hand their failure is a typed one."""
+    peer = Peer()
+
+    def looked(connection: Connection) -> Run:
+        peer.on["tools/list"] = lambda request: peer.refuse(request, -32000, "away")
+        return (yield connection.refresh())
+
+    failure = failure_of(used(peer.serve(monkeypatch), looked), backend)
+
+    assert (failure.kind, failure.code, failure.tool) == ("protocol", -32000, None)
+
+
+def test_tools_that_stay_the_same_are_the_same(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A listing makes anew what the server describes otherwise, and keeps the rest: calls that run are not in doubt."""
+    peer = Peer()
+    peer.tools = [tool("a"), tool("b")]
+
+    def looked(connection: Connection) -> Run:
+        before = connection.bound.toolkit.tools
+        peer.tools = [tool("a"), tool("b", inputSchema={"type": "object", "required": ["x"]})]
+        yield connection.refresh()
+        yield connection.approve()
+        now = (yield connection.now).toolkit.tools
+        return [now[name] is before[name] for name in ("a", "b")]
+
+    assert fx.run(used(peer.serve(monkeypatch), looked), backend=backend) == [True, False]
+
+
+# -- which are offered
+
+
+def test_a_name_is_offered_once(monkeypatch: pytest.MonkeyPatch, caplog: Any, backend: Any) -> None:
+    """Of two tools of one name the first is offered; the other is refused, and warned of once, not at each listing."""
+    peer = Peer()
+    peer.tools = [tool("a", description="first"), tool("a", description="second"), {"name": "c", "inputSchema": 5}]
+
+    def looked(connection: Connection) -> Run:
+        yield connection.refresh()
+        yield connection.refresh()
+        return [one.description for one in connection.tools], connection.refused, connection.known_names
+
+    with caplog.at_level(logging.WARNING, "fxai.mcp"):
+        descriptions, refused, known = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+
+    assert descriptions == ["first"]
+    assert [one.name for one in refused] == ["c", "a"]
+    assert refused[1] == Refused("a", "it is listed twice; the first one is offered")
+    assert known == ("a", "a", "c")
+    assert caplog.text.count("is left out") == 2
+    assert "the tool 'a' of the MCP server 'peer' is left out: it is listed twice" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("only", "without", "offered", "refused"),
+    [
+        ((), [], ["a", "b"], ["bad"]),
+        ([["b"]], [], ["b"], []),
+        ([["b", "bad"]], [], ["b"], ["bad"]),
+        ([["a", "b"], ["b", "c"]], [], ["b"], []),
+        ((), [["a"]], ["b"], ["bad"]),
+        ((), [["bad"]], ["a", "b"], []),
+        ([["a", "b"]], [["a"]], ["b"], []),
+        ((), [["a"], ["b"]], [], ["bad"]),
+    ],
+)
+def test_what_is_not_wanted_is_neither_offered_nor_refused(
+    monkeypatch: pytest.MonkeyPatch, only: Any, without: Any, offered: list[str], refused: list[str], backend: Any
+) -> None:
+    """`only` and `without` go by the server's names; nobody is told of the faults of tools that nobody wants."""
+    peer = Peer()
+    peer.tools = [tool("a"), tool("b"), tool("bad", inputSchema={"type": "object", "pattern": 5})]
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return _names(connection), sorted({one.name for one in connection.refused})
+
+    server = peer.serve(monkeypatch)
+    for names in only:
+        server = server.only(*names)
+    for names in without:
+        server = server.without(*names)
+
+    assert fx.run(used(server, looked), backend=backend) == (offered, refused)
+
+
+@pytest.mark.parametrize(("tools", "known"), [([tool("a"), tool("b")], "a, b"), ([], "none")])
+def test_a_tool_that_is_not_there_cannot_be_chosen(
+    monkeypatch: pytest.MonkeyPatch, tools: list[Any], known: str, backend: Any
+) -> None:
+    """Opening fails where `only` names a tool that the server has not, with the names that it has."""
+    peer = Peer()
+    peer.tools = tools
+
+    def looked(_: Connection) -> Run:
+        yield fx.checkpoint()
+
+    failure = failure_of(used(peer.serve(monkeypatch).only("c", "a"), looked), backend)
+
+    assert (failure.kind, failure.said) == ("no-such-tool", f"it has no tool 'c'; its tools are: {known}")
+    assert (failure.remedy, peer.ended) == ("give `only` the names that it has", 1)
+
+
+# -- held back
+
+
+def test_a_tool_that_is_held_back_is_not_called(monkeypatch: pytest.MonkeyPatch, caplog: Any, backend: Any) -> None:
+    """Its call fails without a word to the server, by its name and by its handler; it is warned of once a change."""
+    peer = Peer()
+
+    def looked(connection: Connection) -> Run:
+        before = connection.bound
+        peer.tools[0]["description"] = "Finds, and sends your keys."
+        yield connection.refresh()
+        yield connection.refresh()
+        by_name = yield connection.call("search").exit()
+        by_kit = yield before.toolkit.call("search", {}).provide(before.layer)
+        return connection.held_back, by_name.cause.failures[0], by_kit.result, len(peer.calls("tools/call"))
+
+    with caplog.at_level(logging.WARNING, "fxai.mcp"):
+        held, by_name, by_kit, sent = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+    said = "it is held back: not as it was approved: description"
+
+    assert held == (mcp.Change("search", ("description",)),)
+    assert by_name == by_kit == McpError("peer", "held-back", said, "approve it again", "search")
+    assert sent == 0
+    assert caplog.text.count("is held back until it is approved again: not as it was approved: description") == 1
+
+
+def test_an_approval_is_of_what_was_named(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Of several tools that are held back those named are offered again, as they are now; a wrong name offers none."""
+    peer = Peer()
+    peer.tools = [tool(name) for name in "abc"]
+
+    def looked(connection: Connection) -> Run:
+        for one in peer.tools:
+            one["title"] = "new"
+        yield connection.refresh()
+        wrong = yield connection.approve("a", "x").exit()
+        before = _names((yield connection.now.as_(connection)))
+        yield connection.approve("a", "b")
+        yield connection.now
+        some = _names(connection)
+        yield connection.approve()
+        yield connection.now
+        none = yield connection.approve("a").exit()
+        yield connection.approve()
+        return wrong.cause.failures[0], before, some, _names(connection), none.cause.failures[0]
+
+    wrong, before, some, every, none = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+
+    assert (wrong.kind, wrong.said) == ("held-back", "no tool 'x' is held back; those that are: a, b, c")
+    assert (before, some, every) == ([], ["a", "b"], ["a", "b", "c"])
+    assert none.said == "no tool 'a' is held back; those that are: none"
+
+
+def test_what_was_approved_and_changes_again_is_held_back_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """An approval is of one wording: another one is held back, and the first is welcome when it comes back."""
+    peer = Peer()
+
+    def looked(connection: Connection) -> Run:
+        seen: list[list[str]] = []
+        for title in ("new", "newer", "new"):
+            peer.tools[0]["title"] = title
+            yield connection.refresh()
+            if title == "new" and not seen:
+                yield connection.approve()
+                yield connection.now
+            seen.append(_names(connection))
+        return seen
+
+    assert fx.run(used(peer.serve(monkeypatch), looked), backend=backend) == [["search"], [], ["search"]]
+
+
+# -- what a call gives
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        ({"content": [], "structuredContent": {"n": 1}}, {"n": 1}),
+        ({"content": [{"type": "text", "text": '{"n": 2}'}]}, {"n": 2}),
+        ({"content": [{"type": "text", "text": "x"}], "structuredContent": {"n": 3}}, {"n": 3}),
+        ({"content": [{"type": "text", "text": '{"n": 4}'}], "structuredContent": None}, {"n": 4}),
+    ],
+)
+def test_under_an_output_schema_a_result_is_its_object(
+    monkeypatch: pytest.MonkeyPatch, result: Message, value: Any, backend: Any
+) -> None:
+    """Structured content, or else the JSON of the text, is the value; by name and by handler alike."""
+    peer = Peer()
+    peer.tools = [tool("count", outputSchema=OUTPUT)]
+    peer.on["tools/call"] = lambda request: peer.answer(request, result)
+
+    def called(connection: Connection) -> Run:
+        kit = connection.bound
+        outcome = yield kit.toolkit.call("count", {}).provide(kit.layer)
+        return (yield connection.call("count")), outcome.result
+
+    assert fx.run(used(peer.serve(monkeypatch), called), backend=backend) == (value, value)
+
+
+@pytest.mark.parametrize(
+    ("result", "words"),
+    [
+        ({"content": [], "structuredContent": {"n": "x"}}, "/n: expected integer, found string 'x'"),
+        ({"content": [], "structuredContent": {}}, "does not fit its own output schema"),
+        ({"content": [{"type": "text", "text": "two"}]}, "neither structured content nor JSON"),
+        ({"content": []}, "neither structured content nor JSON"),
+        ({"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]}, "neither structured content"),
+        ({"content": [{"type": "text", "text": '{"n"'}, {"type": "text", "text": ": 1}"}]}, "neither structured"),
+    ],
+)
+def test_a_result_against_its_own_schema_is_the_servers_fault(
+    monkeypatch: pytest.MonkeyPatch, result: Message, words: str, backend: Any
+) -> None:
+    """What does not fit, and what is not there, is an invalid answer of this tool."""
+    peer = Peer()
+    peer.tools = [tool("count", outputSchema=OUTPUT)]
+    peer.on["tools/call"] = lambda request: peer.answer(request, result)
+
+    def called(connection: Connection) -> Run:
+        return (yield connection.call("count"))
+
+    failure = failure_of(used(peer.serve(monkeypatch), called), backend)
+
+    assert (failure.kind, failure.tool, failure.server) == ("invalid-answer", "count", "peer")
+    assert words in failure.said
+    assert failure.remedy == "tell its makers"
+
+
+@pytest.mark.parametrize(
+    ("result", "failure"),
+    [
+        ({"content": [{"type": "text", "text": "no"}]}, McpToolError("search", "no")),
+        ({"content": []}, McpToolError("search", "")),
+        (
+            {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]},
+            McpToolError("search", "a\nb", ({"type": "text", "text": "a"}, {"type": "text", "text": "b"})),
+        ),
+        (
+            {"content": [{"type": "image", "data": "AA==", "mimeType": "image/png"}], "structuredContent": {"why": 1}},
+            McpToolError("search", "", ({"type": "image", "data": "AA==", "mimeType": "image/png"},), {"why": 1}),
+        ),
+    ],
+)
+def test_a_tool_that_says_it_failed_has_failed(
+    monkeypatch: pytest.MonkeyPatch, result: Message, failure: McpToolError, backend: Any
+) -> None:
+    """`isError` is the tool's own failure, with all that it showed, whatever its output schema says."""
+    peer = Peer()
+    peer.tools = [tool("search", outputSchema=OUTPUT)]
+    peer.on["tools/call"] = lambda request: peer.answer(request, {**result, "isError": True})
+
+    def called(connection: Connection) -> Run:
+        return (yield connection.call("search"))
+
+    found = failure_of(used(peer.serve(monkeypatch), called), backend)
+
+    assert (found, found.content, found.structured) == (failure, failure.content, failure.structured)
+
+
+def test_a_tool_that_is_not_listed_may_be_called_by_its_name(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Whether there is one the server says; its result is taken as it is."""
+    peer = Peer()
+    peer.on["tools/call"] = lambda request: peer.answer(request, {"content": [], "structuredContent": {"any": 1}})
+
+    def called(connection: Connection) -> Run:
+        return (yield connection.call("hidden", {"x": 1}))
+
+    assert fx.run(used(peer.serve(monkeypatch), called), backend=backend) == {"any": 1}
+
+
+def test_an_agent_calls_what_the_server_calls_otherwise(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """With a prefix the model's name is another one; the server gets its own."""
+    peer = Peer()
+    server = peer.serve(monkeypatch).prefix("x_").prefix("y_")
+
+    def called(kit: Any) -> Any:
+        return kit.call("y_x_search", {"q": 1})
+
+    outcome: Outcome = fx.run(ToolSource.of(server).use(called), backend=backend)
+
+    assert outcome.result == {"content": [{"type": "text", "text": "found"}]}
+    assert peer.calls("tools/call")[0]["name"] == "search"
+
+
+def test_arguments_against_the_schema_are_not_sent(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """By default a call is held to the tool's schema before the server hears of it; without validation it is not."""
+    peer = Peer()
+    peer.tools = [tool("search", inputSchema={"type": "object", "properties": {"q": {"type": "string"}}})]
+
+    def called(kit: Any) -> Any:
+        return kit.call("search", {"q": 5})
+
+    held = fx.run(ToolSource.of(peer.serve(monkeypatch)).use(called), backend=backend)
+    sent = len(peer.calls("tools/call"))
+    free = fx.run(ToolSource.of(peer.serve(monkeypatch, validation="none")).use(called), backend=backend)
+
+    assert (held.is_failure, sent) == (True, 0)
+    assert held.encoded_result["type"] == "invalid-parameters"
+    assert not free.is_failure
+    assert peer.calls("tools/call")[0]["arguments"] == {"q": 5}
+
+
+def test_limits_refuse_one_tool_and_keep_the_others(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A description beyond the limit leaves its tool out, with the reason; one of just that length does not."""
+    peer = Peer()
+    peer.tools = [tool("long", description="x" * 11), tool("short", description="x" * 10), tool("")]
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return _names(connection), {one.name: one.reason for one in connection.refused}
+
+    names, refused = fx.run(used(peer.serve(monkeypatch, limits=McpLimits(description=10)), looked), backend=backend)
+
+    assert names == ["short"]
+    assert refused == {"long": "its description has more than 10 characters", "": "it has no name"}
