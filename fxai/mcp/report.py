@@ -21,17 +21,16 @@ __all__ = ["REOPEN", "Report", "leaf"]
 REOPEN: Final = "open it again"
 """What to do about a connection that is gone."""
 
+_REACH: Final = "see that it runs, and the address"
 _RESTART: Final = "see that the command or the address is right, and what the server needs to start"
 
 _INVALID: Final = re.compile(r"Invalid JSON: (.{1,200}?)(?: \[type=|$)", re.MULTILINE)
 _LOST: Final = ("Connection closed", "SSE stream")
 _CODES: Final[dict[int, McpErrorKind]] = {
-    wire.CONNECTION_CLOSED: "connection",
     wire.REQUEST_TIMEOUT: "timeout",
-    NETWORK: "connection",
     TOO_LARGE: "limit",
     wire.PARSE_ERROR: "invalid-answer",
-    NO_ANSWER: "invalid-answer",
+    wire.MISSING_REQUIRED_CLIENT_CAPABILITY: "input-required",
 }
 
 
@@ -60,37 +59,31 @@ class Report:
             return self.told("start", said, _start_remedy(self._settings.endpoint), tool)
         if isinstance(raised, httpx2.HTTPError | httpx2.InvalidURL | OSError):
             said = f"it cannot be reached at {self._settings.endpoint.place!r}: {raised}"
-            return self.told("connection", said, "see that it runs, and the address", tool)
+            return self.told("connection", said, _REACH, tool)
         return self.told("protocol", f"{type(raised).__name__}: {raised}", "", tool)
 
     def _protocol_error(self, error: MCPError, doing: str, tool: str | None) -> McpError:
-        kind = _CODES.get(error.code, "protocol")
-        if error.code == wire.CONNECTION_CLOSED and not error.message.startswith(_LOST):
-            kind = "protocol"  # a server may use the number for errors of its own
-        if kind == "connection" and error.code == wire.CONNECTION_CLOSED:
-            return self.told(kind, self._ended(error.message), _RESTART if doing == "start" else REOPEN, tool)
-        if error.code == HTTP_STATUS:
-            refused = error.error.data in (401, 403, 407)
-            remedy = "give token= or headers= that it takes" if refused else "try again later"
-            return self.told(
-                "authentication" if refused else "connection", f"it answered {error.message}", remedy, tool
-            )
-        if error.code == NETWORK:
-            said = f"it cannot be reached at {self._settings.endpoint.place!r}: {error.message}"
-            return self.told(kind, said, "see that it runs, and the address", tool)
-        if error.code == NO_ANSWER:
-            return self.told(kind, error.message, "tell its makers", tool)
-        if error.code == wire.PARSE_ERROR and error.message.startswith(UNREAD):
-            found = _INVALID.search(error.message)
-            why = found[1] if found else "it is no JSON-RPC message"
-            said = f"its answer cannot be read as JSON: {why.replace('recursion limit exceeded', 'nested too deep')}"
-            return self.told(kind, said, "tell its makers", tool)
-        remedy = ""
-        if error.code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
-            kind, remedy = "input-required", "give elicit=, a function that answers what it asks"
-        elif doing == "start":
-            remedy = _RESTART
-        return self.told(kind, f"it answered with the error {error.code}: {error.message}", remedy, tool, error.code)
+        code, said = error.code, error.message
+        if code == wire.CONNECTION_CLOSED and said.startswith(_LOST):  # else it is a number of the server's own
+            return self.told("connection", self._ended(said), _RESTART if doing == "start" else REOPEN, tool)
+        if code == HTTP_STATUS:
+            return self._refused(error, tool)
+        if code == NETWORK:
+            place = self._settings.endpoint.place
+            return self.told("connection", f"it cannot be reached at {place!r}: {said}", _REACH, tool)
+        if code == NO_ANSWER or (code == wire.PARSE_ERROR and said.startswith(UNREAD)):
+            return self.told("invalid-answer", said if code == NO_ANSWER else _unread(said), "tell its makers", tool)
+        kind = _CODES.get(code, "protocol")
+        remedy = _RESTART if doing == "start" else ""
+        if code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
+            remedy = "give elicit=, a function that answers what it asks"
+        return self.told(kind, f"it answered with the error {code}: {said}", remedy, tool, code)
+
+    def _refused(self, error: MCPError, tool: str | None) -> McpError:
+        """What an HTTP status says."""
+        is_ours = error.error.data in (401, 403, 407)
+        remedy = "give token= or headers= that it takes" if is_ours else "try again later"
+        return self.told("authentication" if is_ours else "connection", f"it answered {error.message}", remedy, tool)
 
     def _ended(self, said: str) -> str:
         if not isinstance(self._settings.endpoint, Program):
@@ -106,6 +99,12 @@ class Report:
         hints = self.watch.hints
         said = f"{said} ({hints})" if hints and hints not in said else said
         return McpError(self._settings.name, kind, said, remedy, tool, code, self.watch.stderr)
+
+
+def _unread(said: str) -> str:
+    found = _INVALID.search(said)
+    why = found[1].replace("recursion limit exceeded", "nested too deep") if found else "it is no JSON-RPC message"
+    return f"its answer cannot be read as JSON: {why}"
 
 
 def _start_remedy(endpoint: Program | Address) -> str:
