@@ -30,6 +30,7 @@ from fxai.storage.private_file import (
     free_lock,
     is_intact,
     open_lock,
+    own_folder,
     read_file,
     remove_file,
     replace_file,
@@ -105,7 +106,7 @@ class Sqlite(ChatStore):
 
     @override
     def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
-        return _held(chat_id, self._path.with_name(f"{self._path.name}.locks"))
+        return _held(chat_id, self._path.with_name(f"{self._path.name}.locks"), is_own=True)
 
     @override
     def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
@@ -222,17 +223,19 @@ def _timed(
 # -- locks
 
 
-def _held(chat_id: str, folder: Path) -> EffectOf[None, ChatStoreError, Scope]:
+def _held(chat_id: str, folder: Path, *, is_own: bool = False) -> EffectOf[None, ChatStoreError, Scope]:
     def failed(error: Exception) -> ChatStoreError | None:
         return ChatStoreError(chat_id, "hold", str(error)) if isinstance(error, OSError) else None
 
     def within(scope: Scope) -> EffectOf[None, ChatStoreError]:
-        return attempt_async(lambda: _lock(folder, file_name(chat_id), scope), failed)
+        return attempt_async(lambda: _lock(folder, file_name(chat_id), scope, is_own), failed)
 
     return FlatMap(Fetch(Scope), within)
 
 
-async def _lock(folder: Path, name: str, scope: Scope) -> None:
+async def _lock(folder: Path, name: str, scope: Scope, is_own: bool) -> None:
+    if is_own:
+        own_folder(folder)
     file = open_lock(folder / f"{name}.lock")  # not in a thread, whose answer a cancellation could lose
     pause = _FIRST_PAUSE
     try:

