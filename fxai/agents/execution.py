@@ -256,11 +256,17 @@ def _is_success(answer: Answer[Any]) -> bool:
 def _since(told: Prompt, said: Prompt, answer: Answer[Any]) -> Prompt:
     """What the run said: `said`, and all that is behind it in the whole conversation.
 
-    Results of calls that `said` approved are put behind it; in the whole conversation they may be further up.
+    Results of calls that `said` approved are in it as in the whole conversation; where they are further up there, they
+    are put behind it.
     """
     early = _early(answer)
-    since = len(placed(told, early)) if early else len(told)
-    return Prompt(placed(said, early) if early else said).extend(islice(answer.history, since, None))
+    if not early:
+        return said.extend(islice(answer.history, len(told), None))
+    whole = placed(told, early)
+    here = whole[len(told) - len(said) :] if len(whole) == len(told) else []
+    there = {part.id for one in here if one.role == "tool" for part in one.content if part.type == "tool-result"}
+    kept = here if there.issuperset(one.id for one in early) else placed(said, early)
+    return Prompt(kept).extend(islice(answer.history, len(whole), None))
 
 
 def _early(answer: Answer[Any]) -> list[ToolResultPart]:

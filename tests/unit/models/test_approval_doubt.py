@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from returns.result import Success
 
-from fxai.effects import fx
+from fxai.agents import Agent, Memory
+from fxai.effects import Failed, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import Prompt
 from fxai.messages.message import ToolMessage
@@ -76,7 +78,8 @@ def test_what_ran_is_not_told_as_unanswered(ledger: Any, late: str, tmp_path: Pa
 PROGRAM = """
 import os, sys
 from returns.result import Success
-from fxai.effects import fx
+from fxai.agents import Agent, Memory
+from fxai.effects import Failed, fx
 from fxai.messages import Prompt
 from fxai.messages.message import ToolMessage
 from fxai.models import ApprovalKey, ApprovalLedger, Chat
@@ -98,11 +101,13 @@ if "chat" in how:
     print(fx.run_exit(program.provide(ScriptedModel.make([text("Ok.")]).layer).provide(key)))
 else:
     with open(os.path.join(folder, "history.json")) as file:
-        history = answered(Prompt.from_json(file.read()).unwrap(), approve="deny" not in how)
-    layer = ApprovalLedger.sqlite(os.path.join(folder, "ledger.db"))
-    ended = office.exit("execute", history, [text("Ok.")], layer=key | layer)
-    cause = getattr(ended, "cause", None)
-    print(cause.failures[0] if cause else ended.value.history.to_json(), office.ran)
+        history = Prompt.from_json(file.read()).unwrap()
+    layer = key | ApprovalLedger.sqlite(os.path.join(folder, "ledger.db"))
+    for answer in how.split("+"):
+        said = answered(history, approve=answer != "deny")
+        ended = office.exit("execute", said, [text("Ok.")], layer=layer)
+        cause = getattr(ended, "cause", None)
+        print(cause.failures[0] if cause else ended.value.history.to_json(), office.ran)
 """
 
 
@@ -119,24 +124,52 @@ def test_a_crash_leaves_a_call_in_doubt(tmp_path: Path) -> None:
     """The process ends in the middle of an approved call: the next one says so, and runs it under no answer."""
     history = Office().asked(layer=ApprovalKey.layer(SECRET))
     (tmp_path / "history.json").write_text(history.to_json())
-    crashed, again, denied = (_process_of(how, tmp_path) for how in ("crash", "again", "deny"))
+    crashed, after = (_process_of(how, tmp_path) for how in ("crash", "approve+deny"))
+    again, denied = after[1].splitlines()
 
     assert crashed[0] == 3, crashed
-    assert again[0] == denied[0] == 0, (again, denied)
-    assert "whether it was run to its end is not known" in again[1]
-    assert again[1].endswith("[]\n")
-    assert "execution-in-doubt" in denied[1]
+    assert "whether it was run to its end is not known" in again
+    assert "execution-in-doubt" in denied
+    assert again.endswith(" []")
+    assert denied.endswith(" []")
 
 
 def test_processes_share_what_was_denied(tmp_path: Path) -> None:
     """A denial in one process holds in the next one, by the ledger in a file."""
+    office, key = Office(), ApprovalKey.layer(SECRET)
+    history = office.asked(layer=key)
+    (tmp_path / "history.json").write_text(history.to_json())
+    layer = key | ApprovalLedger.sqlite(tmp_path / "ledger.db")
+    office.exit("execute", answered(history, approve=False), [text("Ok.")], layer=layer)
+    code, said = _process_of("approve", tmp_path)
+
+    assert code == 0, said
+    assert "it was denied before" in said
+    assert said.endswith(" []\n")
+
+
+def test_of_many_processes_one_runs_it(tmp_path: Path) -> None:
+    """They hear the same yes at the same time, and one ledger in a file lets one of them run the call."""
     history = Office().asked(layer=ApprovalKey.layer(SECRET))
     (tmp_path / "history.json").write_text(history.to_json())
-    denied, approved = (_process_of(how, tmp_path) for how in ("deny", "approve"))
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(lambda _: _process_of("approve", tmp_path), range(2)))
 
-    assert "execution-denied" in denied[1]
-    assert "it was denied before" in approved[1]
-    assert approved[1].endswith("[]\n")
+    assert [code for code, _ in ends] == [0, 0], ends
+    assert sorted(said.count("[Wipe(disk='a')]") for _, said in ends) == [0, 1], ends
+
+
+@ledgers
+def test_of_many_threads_one_runs_it(ledger: Any, tmp_path: Path, backend: Backend) -> None:
+    """Each with an event loop of its own, and the same ledger."""
+    office, layer = Office(), ledger(tmp_path)
+    history = answered(office.asked())
+    with ThreadPoolExecutor(4) as pool:
+        runs = [pool.submit(office.exit, "execute", history, [text("Ok.")], backend, layer=layer()) for _ in range(4)]
+        ends = [run.result() for run in runs]
+
+    assert office.ran == [Wipe("a")]
+    assert sum(isinstance(end, Failed) for end in ends) == 3
 
 
 # -- in chats
@@ -232,6 +265,38 @@ def test_a_chat_after_a_crash_does_not_run_it_again(tmp_path: Path) -> None:
     assert crashed == 3
     assert results_of(history)[0][0]["type"] == "execution-in-doubt"
     assert history.pending == ()
+
+
+MEMORIES: dict[str, Callable[[Path], Memory]] = {
+    "process": lambda _: Memory.in_process(),
+    "file": lambda folder: Memory.file(folder / "notes.jsonl"),
+    "sqlite": lambda folder: Memory.sqlite(folder / "notes.db"),
+}
+
+
+@pytest.mark.parametrize("kind", MEMORIES)
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_memory_runs_a_call_once(kind: str, streams: bool, tmp_path: Path, backend: Backend) -> None:
+    """What is remembered of a yes, the same turn and another yes has one result behind each, and goes on."""
+    office, memory = Office(), MEMORIES[kind](tmp_path)
+    agent = Agent.make("a", toolkit=office.kit).with_memory(memory)
+
+    def run(prompt: Any, *says: Any) -> Any:
+        asked: Any = agent.stream(prompt).collect() if streams else agent.execute(prompt)
+        ended = asked.provide(office.handlers).provide(ScriptedModel.make(list(says)).layer)
+        return fx.run_exit(ended, backend=backend)
+
+    run("Clean up.", [call("wipe", {"disk": "a"}, id="c1")])
+    history = fx.run(memory.load())
+    turn, yes = history[1], ToolMessage.make(history.pending[0].approve())
+    first, more = run(Prompt((yes, turn, yes)), text("Done.")), run("Thank you.", text("Ok."))
+    again = run(Prompt((turn, yes)))
+
+    assert not isinstance(first, Failed), first
+    assert not isinstance(more, Failed), more
+    assert problem_of(again) == "used"
+    assert office.ran == [Wipe("a")]
+    assert results_of(fx.run(memory.load())) == [["gone"], ["gone"], [], []]
 
 
 # -- denied, expired, nobody
