@@ -243,6 +243,7 @@ def test_a_replayed_history(how: How, backend: Backend) -> None:
     ended = fx.run_exit(first.exit().and_then(second).provide(ledger), backend=backend)
 
     assert problem_of(ended) == "used"
+    assert "it was used before: the call 'c1' of 'wipe'" in str(ended.cause.failures[0])
     assert office.ran == [Wipe("a")]
 
 

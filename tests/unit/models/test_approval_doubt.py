@@ -153,7 +153,7 @@ def test_of_many_processes_one_runs_it(tmp_path: Path) -> None:
     history = Office().asked(layer=ApprovalKey.layer(SECRET))
     (tmp_path / "history.json").write_text(history.to_json())
     with ThreadPoolExecutor(2) as pool:
-        ends = list(pool.map(lambda _: _process_of("approve", tmp_path), range(2)))
+        ends = list(pool.map(_process_of, ["approve"] * 2, [tmp_path] * 2))
 
     assert [code for code, _ in ends] == [0, 0], ends
     assert sorted(said.count("[Wipe(disk='a')]") for _, said in ends) == [0, 1], ends
