@@ -207,9 +207,9 @@ class _Reading:
             denial = self._denial(one)
             if denial is not None:
                 answered.setdefault(one.key, Answered(one.part, call, denial))
-            elif one.said is not None:
+            elif one.said is not None and (one in self._turn or not self._has_result(call)):
                 approved.append(Answered(one.part, call, one.said))
-                self._claim(one, approved[-1], answered)
+                self._claim(one.key, approved[-1], answered)
         by_id: dict[str, Answered] = {}
         for each in answered.values():
             other = by_id.setdefault(each.call.id, each)
@@ -227,13 +227,12 @@ class _Reading:
         said = self._denial(request)
         return said is not None and said.unanswered is None
 
-    def _claim(self, request: _Request, approval: Answered, answered: dict[Any, Answered]) -> None:
-        """Takes the approval, unless a copy of it was taken or its call has a result; then a new answer is refused."""
+    def _claim(self, key: Any, approval: Answered, answered: dict[Any, Answered]) -> None:
+        """Takes the approval, unless a copy of it was taken; refuses a new answer where the call has a result."""
         if self._has_result(approval.call):
-            if request in self._turn:
-                self._refuse(approval, "used", f"its call {approval.call.id!r} has a result")
+            self._refuse(approval, "used", f"its call {approval.call.id!r} has a result")
         elif all(one.request.approval_id != approval.request.approval_id for one in answered.values()):
-            answered.setdefault(request.key, approval)
+            answered.setdefault(key, approval)
 
     def _refuse(self, approval: Answered, problem: ApprovalProblem, about: str) -> None:
         self._problem = self._problem or InvalidApprovalError(approval.request.approval_id, problem, about)

@@ -20,6 +20,7 @@ from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.models import ApprovalLedger
 from fxai.models.approval import authority
 from fxai.testing import ScriptedModel, TestClock, call, text
+from fxai.tools import Toolkit
 from tests.unit.models.approvals import (
     HOW,
     How,
@@ -130,6 +131,18 @@ def test_the_copy_of_a_run_call_is_refused_as_used(backend: Backend) -> None:
     assert problem_of(ended) == "used"
 
 
+def test_an_old_copy_without_its_result_is_left_alone(backend: Backend) -> None:
+    """Where the call has its result behind another copy, the conversation goes on, also without the tool."""
+    office = Office()
+    history = answered(office.asked())
+    turn, yes = list(history)[1:]
+    result = ToolMessage.make(ToolResultPart("c1", "wipe", "gone"))
+    past = Prompt((history[0], turn, yes, turn, yes, result, UserMessage.make("And?")))
+    ended = office.exit("execute", past, [text("Ok.")], backend, toolkit=Toolkit.of([office.look]))
+
+    assert (ended.value.text, office.ran) == ("Ok.", [])
+
+
 def test_whole_copies_of_what_is_done_are_left_alone(backend: Backend) -> None:
     """An exchange with its result may stand there twice: nothing runs, and the model is asked."""
     office = Office()
@@ -238,22 +251,25 @@ def test_a_denial_counts_beside_a_result(ledger: Any, tmp_path: Path, backend: B
 
 
 @ledgers
-def test_a_use_is_remembered_beyond_its_end(ledger: Any, tmp_path: Path, backend: Backend) -> None:
+@pytest.mark.parametrize("approve", [True, False])
+def test_a_use_is_remembered_beyond_its_end(ledger: Any, approve: bool, tmp_path: Path, backend: Backend) -> None:
     """A clock that is set back, or that of another process, opens no approval again; a day later it is forgotten."""
-    office, layer, clock = Office(), ledger(tmp_path), TestClock()
+    office, layer, clock, later = Office(), ledger(tmp_path), TestClock(), TestClock()
     history = office.asked(layer=clock.layer)
-    office.exit("execute", answered(history), [text("Ok.")], backend, layer=clock.layer | layer())
-    other, later = office.asked(), TestClock()
     until = cast(ToolApprovalRequestPart, history[1].content[1]).expires or 0
-    fx.run(later.advance(until - later.now() + 3600).provide(later.layer))
-    office.exit("execute", answered(other, approve=False), [text("Ok.")], backend, layer=later.layer | layer())
-    again = office.exit("execute", answered(history), [], backend, layer=clock.layer | layer())
-
-    assert problem_of(again) == "used"
-    fx.run(later.advance(90_000).provide(later.layer))
-    office.exit("execute", answered(office.asked(), approve=False), [text("Ok.")], backend, layer=later.layer | layer())
     office.exit("execute", answered(history), [text("Ok.")], backend, layer=clock.layer | layer())
-    assert office.ran == [Wipe("a"), Wipe("a")]
+
+    def replayed(seconds: float) -> Any:
+        """The history again by the first clock, when another one has used the ledger so much later."""
+        fx.run(later.advance(until + seconds - later.now()).provide(later.layer))
+        other = answered(office.asked(layer=later.layer), approve=approve)
+        office.exit("execute", other, [text("Ok.")], backend, layer=later.layer | layer())
+        office.ran.clear()
+        return office.exit("execute", answered(history), [text("Ok.")], backend, layer=clock.layer | layer())
+
+    assert problem_of(replayed(86_000)) == "used"
+    assert replayed(87_000).value.text == "Ok."
+    assert office.ran == [Wipe("a")]
 
 
 def test_a_denial_of_a_forged_request_uses_nothing_up(backend: Backend) -> None:
