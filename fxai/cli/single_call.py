@@ -26,9 +26,7 @@ from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen
 from fxai.effects.scope import Scope
-from fxai.schema.codec import Schema
-from fxai.schema.fault import DecodeError
-from fxai.tools.call import Outcome
+from fxai.tools.call import Call, Outcome
 from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, encode_failure
 from fxai.tools.handler import CallContext
 from fxai.tools.tool import Tool
@@ -111,12 +109,10 @@ def _asks(tool: Tool[Any, Any, Any], params: Any, services: ContextOf[Any]) -> E
 def _answer(
     tool: Tool[Any, Any, Any], asked: Callable[[Any, Any], Any], params: Any, services: ContextOf[Any]
 ) -> EffectOf[bool, Any]:
-    if isinstance(tool.parameters, Schema):
-        try:
-            params = tool.parameters.decode_unsafe(params)
-        except DecodeError:
-            return fx.succeed(False)  # the call itself will say what is wrong
-    said = asked(params, CallContext(tool))
+    given = Call({tool.name: tool}, tool.name, params).parameters(tool)
+    if given is None:
+        return fx.succeed(False)  # the call itself will say what is wrong
+    said = asked(given.unwrap(), CallContext(tool))
     answer: EffectOf[Any, Any, Any] = cast(Any, said) if isinstance(said, EffectOf) else fx.succeed(said)
     return answer.map(bool).provide_context(services)
 

@@ -82,10 +82,12 @@ class ToolCallPart(Carrier, frozen=True, tag_field="type", tag="tool-call"):
     Attributes:
         id: What the result refers to.
         name: The tool's name.
-        params: The parameters as plain JSON data, as the model gave them; None when they were no JSON.
+        params: The parameters as plain JSON data, as the tool was run with; None when they were no JSON.
         provider_executed: Whether the provider ran the tool itself.
         dynamic: Whether the tool was a dynamic one.
         params_text: What the model wrote in place of JSON; None when the parameters were JSON.
+        json_text: Where the model wrote JSON text in place of an object or an array, as JSON pointers: here stands what
+            it says.
     """
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
@@ -95,6 +97,7 @@ class ToolCallPart(Carrier, frozen=True, tag_field="type", tag="tool-call"):
     provider_executed: bool = False
     dynamic: bool = False
     params_text: str | None = None
+    json_text: tuple[str, ...] = ()
 
 
 @final

@@ -139,5 +139,6 @@ def _call(part: ToolCall) -> ToolCallPart:
         part.provider_executed,
         part.dynamic,
         part.params_text,
+        part.json_text,
         metadata=part.metadata,
     )

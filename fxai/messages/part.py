@@ -170,6 +170,8 @@ class ToolCall(Carrier, frozen=True, tag_field="type", tag="tool-call"):
             the parameters are JSON. A call with a text here cannot be run.
         repaired: Whether it stands for a call of the model's that could not be run. In a stream it comes after that
             call, under the same id, before its result: whoever shows or gathers calls puts it in that call's place.
+        json_text: Where the model wrote JSON text in place of an object or an array, as JSON pointers: it was read as
+            what it says, so that the parameters fit. Such a call is marked as repaired, too.
     """
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
@@ -180,6 +182,7 @@ class ToolCall(Carrier, frozen=True, tag_field="type", tag="tool-call"):
     dynamic: bool = False
     params_text: str | None = None
     repaired: bool = False
+    json_text: tuple[str, ...] = ()
 
 
 @final

@@ -68,7 +68,8 @@ Where it fails, or gives a call that may not be run, the call fails as it would 
 it was not mended. What it raises is a defect, as is anything else that it gives.
 
 The other call takes the place of the first one in the response and in the history, under its id, marked as `repaired`.
-In a stream it comes as a second call of that id, before its result.
+In a stream it comes as a second call of that id, before its result. A call whose parameters fit once JSON text in them
+is read (see `JsonText`) needs no repair.
 """
 
 Emit: TypeAlias = Callable[[StreamPart], EffectOf[None]]
@@ -127,7 +128,7 @@ class Resolution(msgspec.Struct, frozen=True):
         """
         repair = self.repair
         if repair is None:
-            return self._run(call, emit, self.on_invalid_call)
+            return self._run(call, emit, self.on_invalid_call, tell)
 
         def mended(failure: ToolError) -> EffectOf[_Ended, ToolError, Any]:
             if not isinstance(failure, UnknownTool | InvalidParameters):
@@ -138,7 +139,7 @@ class Resolution(msgspec.Struct, frozen=True):
                 lambda other: self._again(call, failure, other, emit, tell),
             )
 
-        return self._run(call, emit, "error").catch_all(mended)
+        return self._run(call, emit, "error", tell).catch_all(mended)
 
     def _again(
         self,
@@ -154,11 +155,13 @@ class Resolution(msgspec.Struct, frozen=True):
         if other is None:
             why = f"it gave a call of {given.name!r}, which may not be run here"
             return self._failed_repair(call, failure, why, tell)
-        made = self._call(other, emit, self.on_invalid_call)
+        made = self._call(other, emit, self.on_invalid_call, tell)
         why = f"it gave a call of {other.name!r}, which must be approved: the model has to make it"
         return made.needs_approval().flat_map(
             lambda needed: (
-                self._failed_repair(call, failure, why, tell) if needed else tell(other).and_then(made.effect)
+                self._failed_repair(call, failure, why, tell)
+                if needed
+                else tell(_as_read(other, made)).and_then(made.effect)
             )
         )
 
@@ -213,16 +216,32 @@ class Resolution(msgspec.Struct, frozen=True):
         )
 
     def _run(
-        self, call: ToolCall, emit: Emit | None, on_invalid_call: OnInvalidCall
+        self,
+        call: ToolCall,
+        emit: Emit | None,
+        on_invalid_call: OnInvalidCall,
+        tell: Callable[[ToolCall | WarningPart], EffectOf[None]],
     ) -> EffectOf[_Ended, ToolError, Any]:
-        made = self._call(call, emit, on_invalid_call)
+        made = self._call(call, emit, on_invalid_call, tell)
         tool = self.tools.get(call.name)
         if tool is None or tool.needs_approval is False or self.approved:
             return made.effect
-        request: EffectOf[_Ended] = authority().map(lambda who: who.request(call, tool))
-        return made.needs_approval().flat_map(lambda needed: request if needed else made.effect)
 
-    def _call(self, call: ToolCall, emit: Emit | None, on_invalid_call: OnInvalidCall) -> Call:
+        def asked(needed: bool) -> EffectOf[_Ended, ToolError, Any]:
+            read = _as_read(call, made)  # what is approved is what runs
+            request: EffectOf[_Ended] = authority().map(lambda who: who.request(read, tool))
+            then = request if needed else made.effect
+            return then if read is call else tell(read).and_then(then)
+
+        return made.needs_approval().flat_map(asked)
+
+    def _call(
+        self,
+        call: ToolCall,
+        emit: Emit | None,
+        on_invalid_call: OnInvalidCall,
+        tell: Callable[[ToolCall | WarningPart], EffectOf[None]],
+    ) -> Call:
         broken = call.params_text is not None
         return Call(
             self.tools,
@@ -235,6 +254,8 @@ class Resolution(msgspec.Struct, frozen=True):
             self.prompt,
             self.deadline,
             None if emit is None else (lambda outcome: Suspend(lambda: emit(self.result(call, outcome)))),
+            reads_text=not self.approved,  # what was approved runs as it stands there
+            rewritten=lambda made: tell(_as_read(call, made)),
         )
 
 
@@ -391,6 +412,13 @@ class Turn:
         mended = [call for call in self._calls if call.repaired]
         parts = gather([*(part for part in said if part.type != "finish"), *mended])
         return FailCause(with_responses(self.failed, Response((*parts, *self._behind(), *self.finish()))))
+
+
+def _as_read(call: ToolCall, made: Call) -> ToolCall:
+    """The call with the parameters that run; itself where no JSON text was read in them."""
+    if not made.json_text:
+        return call
+    return msgspec.structs.replace(call, params=made.given, params_text=None, repaired=True, json_text=made.json_text)
 
 
 def _told(call: ToolCall, failure: Denied | Interrupted | UnknownTool | InvalidParameters) -> ToolResult:

@@ -115,6 +115,24 @@ class Search:
                 return
             self._left = min(self._left, _TELLING)
 
+    @contextmanager
+    def under_way(self) -> Generator[None]:
+        """Let `decides` be asked, often, within one budget, until the block ends."""
+        token = _SEARCH.set(self)
+        try:
+            with deciding_with(self._matcher):
+                yield
+        finally:
+            _SEARCH.reset(token)
+
+    def decides(self, validator: Any, value: object) -> bool:
+        """Whether a validator's schema takes plain data, which has to be kept as long as the search goes on.
+
+        Raises:
+            Exhausted: the steps are used up.
+        """
+        return self.takes(validator, value, validator.schema, lambda: validator.iter_errors(value))
+
     def within(self, validator: Any, instance: Any, schema: Any, errors: _Errors) -> Iterator[ValidationError]:
         """The errors of a value inside, or in place, by one schema, which `errors` gives."""
         self._left -= 1

@@ -1,4 +1,4 @@
-"""Data that is nearly right: `3.0` where an integer belongs, and msgspec's own messages as faults.
+"""Data that is nearly right: `3.0` where an integer belongs, JSON text where an object does, msgspec's messages.
 
 >>> import msgspec
 >>> whole_integers(msgspec.inspect.type_info(dict[str, int]), {"a": 3.0})
@@ -18,7 +18,7 @@ from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.expectation import kind_in, kinds_of, unwrapped
 from fxai.schema.fault import Fault, found_in, pointer_to
 
-__all__ = ["retold", "whole_integers"]
+__all__ = ["holds_nested", "may_be_nested", "retold", "whole_integers"]
 
 _ANY: Final = nodes.AnyType()
 
@@ -93,3 +93,33 @@ def _inside(data: object, token: str) -> object:
     if is_array(data) and token.isdigit() and int(token) < len(data):
         return data[int(token)]
     return None
+
+
+_NESTED: Final = re.compile(r"[ \t\r\n]*[\[{]")
+_MOST_LOOKED_AT: Final = 100_000
+
+
+def may_be_nested(text: str) -> bool:
+    """Whether a text begins as the JSON of an object or an array does."""
+    return _NESTED.match(text) is not None
+
+
+def holds_nested(data: Any) -> bool:
+    """Whether anything in plain data may be the text of an object or an array.
+
+    >>> holds_nested({"a": ["[1]"]}), holds_nested({"a": ["1"]})
+    (True, False)
+    """
+    waiting = [data]
+    for _ in range(_MOST_LOOKED_AT):
+        if not waiting:
+            break
+        one = waiting.pop()
+        if isinstance(one, str):
+            if may_be_nested(one):
+                return True
+        elif is_object(one):
+            waiting += one.values()
+        elif is_array(one):
+            waiting += one
+    return False

@@ -37,6 +37,7 @@ from fxai.tools.annotations import (
     Destructive,
     ExplicitNull,
     Idempotent,
+    JsonText,
     Meta,
     OpenWorld,
     Readonly,
@@ -194,6 +195,7 @@ def annotation_maps() -> SearchStrategy[Annotations]:
             OpenWorld: st.booleans(),
             Strict: st.none() | st.booleans(),
             ExplicitNull: st.booleans(),
+            JsonText: st.booleans(),
             Meta: st.dictionaries(words, ANYTHING, max_size=2),
         },
     )

@@ -32,6 +32,7 @@ __all__ = [
     "EagerInputStreaming",
     "ExplicitNull",
     "Idempotent",
+    "JsonText",
     "Meta",
     "Namespace",
     "OpenWorld",
@@ -108,6 +109,12 @@ ExplicitNull: Annotation[bool] = Annotation("explicit_null", default=False)
 
 Otherwise null is sent for both and taken as left out, so that a null cannot be said where leaving out means something
 else; the strict form lists each such place among what it weakens.
+"""
+
+JsonText: Annotation[bool] = Annotation("json_text", default=True)
+"""JSON text where an object or an array belongs is read as what it says: models often send one nested in another.
+
+It is looked for only where parameters do not fit. False: such a text is refused, as anything else that does not fit.
 """
 
 Meta: Annotation[Mapping[str, Any]] = Annotation("meta", {})

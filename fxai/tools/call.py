@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeAlias, cast, final
 
 import msgspec
+from returns.maybe import Some
 from returns.result import Failure, Success
 from typing_extensions import override
 
@@ -26,8 +27,10 @@ from fxai.effects.effect import EffectOf, FailCause, Fold, Instruction, Succeed,
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.mending import holds_nested
 from fxai.schema.parsing import LIMITS, Limits, parse_json_unsafe
 from fxai.schema.plain import is_plain, plain_faults, written
+from fxai.tools.annotations import JsonText
 from fxai.tools.approval import needs_asking
 from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, ToolError, UnknownTool, encode_failure
 from fxai.tools.handler import Answering, CallContext, missing_handler
@@ -57,6 +60,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """Whether it is a failure: the handler's, in failure mode `"return"`, or the model's mistake."""
     preliminary: bool = False
     """Whether the handler goes on: each stream of outcomes ends with the one that is not preliminary."""
+    json_text: tuple[str, ...] = ()
+    """Where JSON text in the parameters was read as the object or array that it says, as JSON pointers."""
 
     @property
     def encoded_json(self) -> bytes:
@@ -92,6 +97,12 @@ class Call(msgspec.Struct, eq=False):
     """What is given the preliminary outcomes."""
     misfit: InvalidResult | None = None
     """What was wrong with a preliminary value of the run under way: the call fails, even where the handler goes on."""
+    reads_text: bool = True
+    """Whether JSON text may be read where an object or an array belongs, if the tool lets it."""
+    rewritten: Callable[[Call], EffectOf[None]] | None = None
+    """What is told, before the handler runs, that texts were read: `given` and `json_text` have changed."""
+    json_text: tuple[str, ...] = ()
+    """Where JSON text was read, as JSON pointers."""
 
     @property
     def effect(self) -> EffectOf[Outcome, ToolError, Any]:
@@ -105,6 +116,13 @@ class Call(msgspec.Struct, eq=False):
             context: what the tool's predicate may know of the call; by default what the handler may.
         """
         return Suspend(lambda: self._asked(context))
+
+    def parameters(self, tool: Tool[Any, Any, Any]) -> Some[Any] | None:
+        """The parameters as the handler takes them; None where they do not fit."""
+        params = self._decoded(tool)
+        if params.__class__ is _Refused:
+            params = self._reread(tool, params)
+        return None if params.__class__ is _Refused else Some(params)
 
     def context(self, tool: Tool[Any, Any, Any]) -> CallContext:
         """What the handler may know of the call."""
@@ -127,10 +145,10 @@ class Call(msgspec.Struct, eq=False):
         tool = self.tools.get(self.name)
         if tool is None or tool.needs_approval is False:
             return Succeed(False)
-        params = self._decoded(tool)
-        if params.__class__ is _Refused:
+        params = self.parameters(tool)
+        if params is None:
             return Succeed(False)
-        return needs_asking(tool, params, context or self.context(tool))
+        return needs_asking(tool, params.unwrap(), context or self.context(tool))
 
     def _start(self, services: ContextOf[Any]) -> EffectOf[Outcome, ToolError, Any]:
         tool = self.tools.get(self.name)
@@ -138,7 +156,7 @@ class Call(msgspec.Struct, eq=False):
             return self._mistake(UnknownTool(self.name, tuple(self.tools)))
         params = self._decoded(tool)
         if params.__class__ is _Refused:
-            return self._mistake(InvalidParameters(self.name, params.faults))
+            return self._mended(tool, params)
         handler: Answering | None = services.services.get(tool.identity)
         if handler is None:
             raise missing_handler(tool)
@@ -166,6 +184,40 @@ class Call(msgspec.Struct, eq=False):
         except DecodeError as error:
             return _Refused(error.failure.faults)
 
+    def _mended(self, tool: Tool[Any, Any, Any], refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
+        """The outcome once JSON text in the parameters is read; the model's mistake where that is not what is wrong."""
+        again = self._reread(tool, refused)
+        if again.__class__ is _Refused:
+            return self._mistake(InvalidParameters(self.name, again.faults))
+        ran: EffectOf[Outcome, ToolError, Any] = Within(self._start)
+        marked = ran.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
+        return marked if self.rewritten is None else self.rewritten(self).and_then(marked)
+
+    def _reread(self, tool: Tool[Any, Any, Any], refused: _Refused) -> Any:
+        """The parameters once JSON text in them is read, which is `given` from then on; else what is wrong."""
+        if self.json_text or not self.reads_text or not tool.get(JsonText):
+            return refused
+        try:
+            data = parse_json_unsafe(self.given, self.limits) if self.is_text else self.given
+        except DecodeError:
+            return refused
+        if not holds_nested(data):
+            return refused
+
+        from fxai.schema.nested_text import read_texts  # it imports the validator, which types do without
+
+        read, places = read_texts(_shape(tool), data, self.limits)
+        if not places:
+            return refused
+        as_it_was = self.given, self.is_text
+        self.given, self.is_text = read, False
+        again = self._decoded(tool)
+        if again.__class__ is _Refused:
+            self.given, self.is_text = as_it_was
+        else:
+            self.json_text = places
+        return again
+
     def _mistake(self, failure: UnknownTool | InvalidParameters) -> EffectOf[Outcome, ToolError]:
         if self.on_invalid_call == "error":
             return FailCause(Cause((Fail(failure),)))
@@ -187,6 +239,14 @@ class _Settling(Instruction, eq=False):
 
     def on_cause(self, cause: Cause[Any]) -> EffectOf[Outcome, ToolError] | None:
         return _caught(self.tool, cause, self.call.misfit)
+
+
+def _shape(tool: Tool[Any, Any, Any]) -> JsonSchema:
+    """What the parameters are read by."""
+    if isinstance(tool.parameters, Schema):
+        return tool.parameters.document
+    shape: JsonSchema = getattr(tool.validation, "shape", tool.parameters)
+    return shape
 
 
 def _raw(tool: Tool[Any, Any, Any], value: Any) -> Any:

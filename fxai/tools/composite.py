@@ -219,6 +219,11 @@ class _Reading(msgspec.Struct, frozen=True):
 
     toolkit: Toolkit[Any]  # it tells composites apart that say the same of different tools
 
+    @property
+    def shape(self) -> JsonSchema:
+        """What a composite itself looks at: the args of each call are for its sub-tool to read."""
+        return Schema.of(SubCalls).document
+
     def __call__(self, value: Any) -> Result[SubCalls, DecodeFailure]:
         return Schema.of(SubCalls).decode(value, plain=True)
 

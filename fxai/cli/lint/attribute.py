@@ -28,6 +28,7 @@ from fxai.tools.annotations import (
     Destructive,
     ExplicitNull,
     Idempotent,
+    JsonText,
     Meta,
     OpenWorld,
     Readonly,
@@ -39,7 +40,7 @@ from fxai.tools.options import described
 
 __all__ = ["attribute_findings"]
 
-_FLAGS: Final = (Readonly, Destructive, Idempotent, OpenWorld, ExplicitNull)
+_FLAGS: Final = (Readonly, Destructive, Idempotent, OpenWorld, ExplicitNull, JsonText)
 
 
 def attribute_findings(subject: Subject) -> Iterator[Finding]:

@@ -12,8 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
+import msgspec
+from returns.result import Success
+
 from fxai.schema.data import is_array, is_object
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.mending import holds_nested, may_be_nested
+from fxai.schema.parsing import parse_json
 
 __all__ = [
     "DEFS",
@@ -120,6 +125,18 @@ class Member(NamedTuple):
         return {self.null: True} if there and self.null else None
 
 
+def _nested(value: Any, way: Callable[[Any], Any]) -> Any:
+    """JSON text where none belongs: the text of what it says, led back, so that it can still be read as that."""
+    if not isinstance(value, str) or not may_be_nested(value):
+        return value
+    said = parse_json(value)
+    if not isinstance(said, Success):
+        return value
+    read = said.unwrap()
+    led = way(read)
+    return value if led == read else msgspec.json.encode(led).decode()
+
+
 def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) -> Node:
     """An object with these properties, and the property that holds all others."""
     said = {name: member.schema for name, member in members.items()}
@@ -131,7 +148,7 @@ def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) ->
 
     def back(value: Any) -> Any:
         if not is_object(value):
-            return value
+            return _nested(value, back)
         found: dict[str, Any] = {}
         for name, item in value.items():
             way, optional = ways.get(name, unknown)
@@ -170,7 +187,7 @@ def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
         if is_object(pairs):
             return {name: _through(value.back, item) for name, item in pairs.items()}
         if not is_array(pairs) or not all(is_object(pair) and pair.keys() == {"0", "1"} for pair in pairs):
-            return pairs
+            return _nested(pairs, back)
         return {str(pair["0"]): _through(value.back, pair["1"]) for pair in pairs}
 
     def forth(mapping: Any) -> Any:
@@ -190,7 +207,7 @@ def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
         return Node(schema)
 
     def back(value: Any) -> Any:
-        return [way_back(one) for one in value] if is_array(value) else value
+        return [way_back(one) for one in value] if is_array(value) else _nested(value, back)
 
     def forth(value: Any) -> Any:
         if not is_array(value):
@@ -206,7 +223,7 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
 
     def back(value: Any) -> Any:
         if not is_object(value) or any(str(index) not in value for index in range(size)):
-            return value
+            return _nested(value, back)
         first = [_through(item.back, value[str(index)]) for index, item in enumerate(items)]
         others: Any = [] if rest is None else _through(rest.back, value.get(REST, []))
         return [*first, *others] if is_array(others) else value
@@ -273,12 +290,19 @@ class Fit:
 
     def __call__(self, value: Any) -> bool:
         """Whether a value is an instance of the branch."""
-        if not self.may(value):
-            return False
+        return self.may(value) and not self._whole().validate(value)
+
+    def once_read(self, value: Any) -> bool:
+        """Whether a value would be an instance of the branch, were JSON text in it read as what it says."""
+        from fxai.schema.nested_text import read_texts  # no model that keeps to the schema comes here
+
+        return not self._whole().validate(read_texts(self._whole(), value)[0])
+
+    def _whole(self) -> JsonSchema:
         if self._document is None:
             defs = {name: node.schema for name, node in self._defs.items()}
             self._document = JsonSchema.trusted({**self._schema, "$defs": defs})
-        return not self._document.validate(value)
+        return self._document
 
 
 def _kind(value: Any) -> str:
@@ -303,7 +327,10 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         for branch, fit in possible:
             if len(possible) == 1 or fit(value):
                 return _through(branch.back, value)
-        return value
+        if not possible:
+            return _nested(value, back)
+        meant = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
+        return _through(meant[0].back, value) if len(meant) == 1 else value
 
     def forth(value: Any) -> Any:
         for branch, fit in choices:

@@ -1,0 +1,287 @@
+"""JSON text in the place of an object or an array, read as what it says: models often send one nested in another.
+
+A text is read where the document takes no string at all, and takes what the text says, with texts inside it read
+likewise; under `anyOf` and `oneOf` where exactly one branch does. All else stays as it is, to be refused as ever.
+
+>>> from fxai.schema.json_schema import JsonSchema
+>>> pages = JsonSchema.of({"properties": {"pages": {"type": "array", "items": {"type": "integer"}}}})
+>>> read_texts(pages, {"pages": "[1, 2]"}), read_texts(pages, {"pages": "[1, true]"})
+(({'pages': [1, 2]}, ('/pages',)), ({'pages': '[1, true]'}, ()))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
+from returns.result import Success
+
+from fxai.schema.budget import Exhausted, with_stack
+from fxai.schema.data import is_array, is_object
+from fxai.schema.dialect import DIALECTS, dialect_of
+from fxai.schema.fault import pointer_to
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.keywords import Search, inside, referred, validator_of
+from fxai.schema.mending import may_be_nested
+from fxai.schema.parsing import LIMITS, Limits, parse_json
+from fxai.schema.pattern import Matcher, PatternTimeout
+
+__all__ = ["read_texts"]
+
+_MOST_INSIDE: Final = 4
+_WORK: Final = 20_000
+_WORK_EACH: Final = 16  # for each value in the data
+_ANYTHING: Final[dict[str, Any]] = {}
+_NO_VALUE: Final[dict[str, Any]] = {"not": {}}
+_REFERENCE: Final = {"$ref"}
+_REF_ALONE: Final = frozenset(dialect.name for dialect in DIALECTS.values() if dialect.ref_alone)
+
+
+_Key: TypeAlias = tuple[frozenset[int], int, str]
+
+
+def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tuple[Any, tuple[str, ...]]:
+    """The data with its nested texts read, and where they stood, as JSON pointers; the same object where none was.
+
+    Texts inside of texts are read four deep. What asks for too much work, in schemas that multiply, is not read.
+
+    Args:
+        document: what the data was to be an instance of.
+        data: plain JSON data that is none.
+        limits: of each text; what it says counts for its depth where it stands.
+    """
+    plain = document.to_dict()
+    validator = validator_of(dialect_of(plain).uri, plain)
+
+    def read() -> tuple[Any, tuple[str, ...]]:
+        search = Search(validator, careful=True)
+        reader = _Reader(limits, data, search)
+        with search.under_way():
+            return reader.read(validator, data, "", 0), tuple(reader.found)
+
+    try:
+        return with_stack(read)
+    except (Exhausted, PatternTimeout, RecursionError):
+        return data, ()
+
+
+@final
+class _Reader:
+    """One reading: validators say which schema stands where, and whether it takes a value.
+
+    Attributes:
+        found: where texts were read, so far.
+    """
+
+    __slots__ = ("_inside", "_left", "_limits", "_matcher", "_read", "_search", "_strings", "_taken", "found")
+
+    def __init__(self, limits: Limits, data: Any, search: Search) -> None:
+        self.found: list[str] = []
+        self._search = search
+        self._limits = limits
+        self._left = _WORK + _WORK_EACH * _size(data)
+        self._inside = 0
+        self._matcher = Matcher()
+        self._strings: dict[int, bool] = {}
+        self._taken: dict[tuple[int, int], tuple[bool, Any]] = {}
+        self._read: dict[_Key, tuple[Any, list[str], Any]] = {}
+
+    def read(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
+        """The value as the validator's schema takes it, as far as texts are what is in the way."""
+        self._spend(1)
+        if not isinstance(value, (str, dict, list)):
+            return value
+        together = list(_together(validator))
+        key = (frozenset(id(one.schema) for one in together if one.schema.keys() != _REFERENCE), id(value), pointer)
+        known = self._read.get(key)
+        if known is None:
+            before = len(self.found)
+            read = self._fresh(validator, together, value, pointer, depth)
+            self._read[key] = read, self.found[before:], value
+            return read
+        self.found += known[1]
+        return known[0]
+
+    def _fresh(self, validator: Any, together: list[Any], value: Any, pointer: str, depth: int) -> Any:
+        if isinstance(value, str):
+            return self._text(validator, value, pointer, depth)
+        for one in together:
+            value = self._members(one, value, pointer, depth + 1)
+        for one in together:
+            value = self._chosen(one, value, pointer, depth)
+        return value
+
+    def _spend(self, steps: int) -> None:
+        self._left -= steps
+        if self._left < 0:
+            raise Exhausted
+
+    def _text(self, validator: Any, text: str, pointer: str, depth: int) -> Any:
+        levels = self._limits.max_depth - depth
+        if self._inside >= _MOST_INSIDE or levels < 1 or not may_be_nested(text) or self._takes_strings(validator):
+            return text
+        said = parse_json(text, msgspec.structs.replace(self._limits, max_depth=levels))
+        if not isinstance(said, Success):
+            return text
+        before = len(self.found)
+        self.found.append(pointer)
+        self._left += _WORK_EACH * _size(said.unwrap())
+        self._inside += 1
+        value = self.read(validator, said.unwrap(), pointer, depth)
+        self._inside -= 1
+        if self._takes(validator, value) and self._is_certain(validator, value):
+            return value
+        del self.found[before:]
+        return text
+
+    def _takes(self, validator: Any, value: Any) -> bool:
+        key = (id(validator.schema), id(value))
+        known = self._taken.get(key)
+        if known is None:
+            self._spend(_size(value))
+            known = self._taken[key] = (
+                self._search.decides(validator, value),
+                value,
+            )  # the value is kept, so that its id is its own
+        return known[0]
+
+    # -- what stands where
+
+    def _members(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
+        if is_object(value):
+            changed = {
+                name: self._each(validator, self._named(validator.schema, name), item, pointer_to(pointer, name), depth)
+                for name, item in value.items()
+            }
+            return value if all(changed[name] is item for name, item in value.items()) else changed
+        items = [
+            self._each(validator, _numbered(validator.schema, index), item, f"{pointer}/{index}", depth)
+            for index, item in enumerate(value)
+        ]
+        return value if all(old is new for old, new in zip(value, items, strict=True)) else items
+
+    def _named(self, schema: dict[str, Any], name: str) -> Iterator[Any]:
+        """What stands under a name."""
+        patterns = [
+            inner for key, inner in schema.get("patternProperties", {}).items() if self._matcher.found(key, name)
+        ]
+        known = name in schema.get("properties", {})
+        if known:
+            yield schema["properties"][name]
+        yield from patterns
+        if not known and not patterns and "additionalProperties" in schema:
+            yield schema["additionalProperties"]
+
+    def _each(self, validator: Any, schemas: Iterable[Any], item: Any, pointer: str, depth: int) -> Any:
+        for schema in schemas:
+            item = self.read(inside(validator, schema), item, pointer, depth)
+        return item
+
+    # -- what holds by choice
+
+    def _chosen(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
+        schema = validator.schema
+        for keyword in ("anyOf", "oneOf"):
+            value = self._branch([inside(validator, one) for one in schema.get(keyword, ())], value, pointer, depth)
+        held: list[Any] = []
+        if "if" in schema:
+            taken = "then" if self._takes(inside(validator, schema["if"]), value) else "else"
+            held += [schema[taken]] if taken in schema else []
+        for keyword in ("dependentSchemas", "dependencies"):
+            held += [inner for name, inner in schema.get(keyword, {}).items() if is_object(inner) and name in value]
+        return self._each(validator, held, value, pointer, depth)
+
+    def _branch(self, branches: list[Any], value: Any, pointer: str, depth: int) -> Any:
+        """The value as the one branch has it that takes it; as it is where a branch takes it so, or several would."""
+        if any(self._takes(branch, value) for branch in branches):
+            return value
+        before = len(self.found)
+        fitting: list[tuple[Any, list[str]]] = []
+        for branch in branches:
+            read = self.read(branch, value, pointer, depth)
+            if read is not value and self._takes(branch, read):
+                fitting.append((read, self.found[before:]))
+            del self.found[before:]
+        if len(fitting) != 1:
+            return value
+        self.found += fitting[0][1]
+        return fitting[0][0]
+
+    def _is_certain(self, validator: Any, value: Any) -> bool:
+        """Whether of each union that holds a value exactly one branch takes it."""
+        for one in _together(validator):
+            unions = [one.schema[keyword] for keyword in ("anyOf", "oneOf") if keyword in one.schema]
+            for union in unions:
+                fitting = [branch for inner in union if self._takes(branch := inside(one, inner), value)]
+                if len(fitting) != 1 or not self._is_certain(fitting[0], value):
+                    return False
+        return True
+
+    # -- whether a string may be there
+
+    def _takes_strings(self, validator: Any) -> bool:
+        """Whether some string is an instance, as far as type, `enum`, `const` and unions say."""
+        return all(self._admits_string(one) for one in _together(validator))
+
+    def _admits_string(self, validator: Any) -> bool:
+        schema = validator.schema
+        if id(schema) not in self._strings:
+            self._strings[id(schema)] = True
+            unions = [schema[keyword] for keyword in ("anyOf", "oneOf") if keyword in schema]
+            self._strings[id(schema)] = _names_string(schema) and all(
+                any(self._takes_strings(inside(validator, one)) for one in union) for union in unions
+            )
+        return self._strings[id(schema)]
+
+
+def _together(validator: Any) -> Iterator[Any]:
+    """The validators of every schema that holds the same value: references followed, `allOf` opened, each once."""
+    waiting, seen = [validator], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if id(one.schema) in seen:
+            continue
+        seen.add(id(one.schema))
+        if one.schema is True or one.schema is False:
+            yield one.evolve(schema=_ANYTHING if one.schema else _NO_VALUE)
+            continue
+        waiting += [scope for _, scope in referred(one, one.schema)]
+        if "$ref" in one.schema and one.dialect in _REF_ALONE:
+            continue
+        yield one
+        waiting += [inside(one, part) for part in one.schema.get("allOf", ())]
+
+
+def _names_string(schema: dict[str, Any]) -> bool:
+    kinds = schema.get("type", "string")
+    if "string" not in (kinds if is_array(kinds) else [kinds]):
+        return False
+    listed = [schema["const"]] if "const" in schema else schema.get("enum")
+    if is_array(listed) and not any(isinstance(value, str) for value in listed):
+        return False
+    return schema.get("not") not in (True, {}, {"type": "string"})
+
+
+def _numbered(schema: dict[str, Any], index: int) -> Iterator[Any]:
+    """What stands at an index."""
+    items = schema.get("items")
+    first, rest = ("items", "additionalItems") if is_array(items) else ("prefixItems", "items")
+    places = schema.get(first, ())
+    if index < len(places):
+        yield places[index]
+    elif rest in schema:
+        yield schema[rest]
+
+
+def _size(data: Any) -> int:
+    """How many values the data is made of."""
+    count, waiting = 0, [data]
+    while waiting:
+        one = waiting.pop()
+        count += 1
+        if is_object(one):
+            waiting += one.values()
+        elif is_array(one):
+            waiting += one
+    return count
