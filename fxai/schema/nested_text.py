@@ -31,7 +31,7 @@ __all__ = ["read_texts"]
 
 _MOST_INSIDE: Final = 4
 _WORK: Final = 20_000
-_WORK_EACH: Final = 16  # for each value in the data
+_VISIT: Final = 4  # what a schema that is held against a value costs, beside a value that is looked at
 _ANYTHING: Final[dict[str, Any]] = {}
 _NO_VALUE: Final[dict[str, Any]] = {"not": {}}
 _REFERENCE: Final = {"$ref"}
@@ -56,8 +56,9 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
 
     def read() -> tuple[Any, tuple[str, ...]]:
         search = Search(validator, careful=True)
-        reader = _Reader(limits, data, search)
+        reader = _Reader(limits, search)
         with search.under_way():
+            reader.note(data)
             return reader.read(validator, data, "", 0), tuple(reader.found)
 
     try:
@@ -74,24 +75,49 @@ class _Reader:
         found: where texts were read, so far.
     """
 
-    __slots__ = ("_inside", "_left", "_limits", "_matcher", "_read", "_search", "_strings", "_taken", "found")
+    __slots__ = (
+        "_holding",
+        "_inside",
+        "_left",
+        "_limits",
+        "_matcher",
+        "_read",
+        "_search",
+        "_strings",
+        "_taken",
+        "found",
+    )
 
-    def __init__(self, limits: Limits, data: Any, search: Search) -> None:
+    def __init__(self, limits: Limits, search: Search) -> None:
         self.found: list[str] = []
         self._search = search
         self._limits = limits
-        self._left = _WORK + _WORK_EACH * _size(data)
+        self._left = _WORK
+        self._holding: set[int] = set()
         self._inside = 0
         self._matcher = Matcher()
         self._strings: dict[int, bool] = {}
         self._taken: dict[tuple[int, int], tuple[bool, Any]] = {}
         self._read: dict[_Key, tuple[Any, list[str], Any]] = {}
 
+    def note(self, value: Any) -> bool:
+        """Note where texts are: what holds none need not be looked at."""
+        if isinstance(value, str):
+            return may_be_nested(value)
+        members = value.values() if is_object(value) else value if is_array(value) else ()
+        held = [self.note(one) for one in members]  # each of them is noted
+        if any(held):
+            self._holding.add(id(value))
+        return any(held)
+
+    def _holds(self, value: Any) -> bool:
+        return may_be_nested(value) if isinstance(value, str) else id(value) in self._holding
+
     def read(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
         """The value as the validator's schema takes it, as far as texts are what is in the way."""
-        self._spend(1)
-        if not isinstance(value, (str, dict, list)):
+        if not self._holds(value):
             return value
+        self._spend(_VISIT)
         together = list(_together(validator))
         key = (frozenset(id(one.schema) for one in together if one.schema.keys() != _REFERENCE), id(value), pointer)
         known = self._read.get(key)
@@ -119,17 +145,19 @@ class _Reader:
 
     def _text(self, validator: Any, text: str, pointer: str, depth: int) -> Any:
         levels = self._limits.max_depth - depth
-        if self._inside >= _MOST_INSIDE or levels < 1 or not may_be_nested(text) or self._takes_strings(validator):
+        if self._inside >= _MOST_INSIDE or levels < 1 or self._takes_strings(validator) or not _is_json(text):
             return text
         said = parse_json(text, msgspec.structs.replace(self._limits, max_depth=levels))
         if not isinstance(said, Success):
             return text
         before = len(self.found)
         self.found.append(pointer)
-        self._left += _WORK_EACH * _size(said.unwrap())
-        self._inside += 1
-        value = self.read(validator, said.unwrap(), pointer, depth)
-        self._inside -= 1
+        value: Any = said.unwrap()
+        self._left += 2 * _size(value)
+        if not self._takes(validator, value) and self.note(value):
+            self._inside += 1
+            value = self.read(validator, value, pointer, depth)
+            self._inside -= 1
         if self._takes(validator, value) and self._is_certain(validator, value):
             return value
         del self.found[before:]
@@ -154,12 +182,18 @@ class _Reader:
                 name: self._each(validator, self._named(validator.schema, name), item, pointer_to(pointer, name), depth)
                 for name, item in value.items()
             }
-            return value if all(changed[name] is item for name, item in value.items()) else changed
+            return value if all(changed[name] is item for name, item in value.items()) else self._kept(changed)
         items = [
             self._each(validator, _numbered(validator.schema, index), item, f"{pointer}/{index}", depth)
             for index, item in enumerate(value)
         ]
-        return value if all(old is new for old, new in zip(value, items, strict=True)) else items
+        return value if all(old is new for old, new in zip(value, items, strict=True)) else self._kept(items)
+
+    def _kept(self, changed: Any) -> Any:
+        """What took a value's place, which may hold more texts, for other schemas to read."""
+        if any(self._holds(one) for one in (changed.values() if is_object(changed) else changed)):
+            self._holding.add(id(changed))
+        return changed
 
     def _named(self, schema: dict[str, Any], name: str) -> Iterator[Any]:
         """What stands under a name."""
@@ -272,6 +306,15 @@ def _numbered(schema: dict[str, Any], index: int) -> Iterator[Any]:
         yield places[index]
     elif rest in schema:
         yield schema[rest]
+
+
+def _is_json(text: str) -> bool:
+    """Whether text is JSON, decided without a word about why not."""
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return True
 
 
 def _size(data: Any) -> int:

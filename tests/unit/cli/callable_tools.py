@@ -77,6 +77,18 @@ def remove_some(path: str) -> str:
     return f"{path} is gone"
 
 
+class Target(msgspec.Struct, frozen=True):
+    """What is to be removed."""
+
+    path: str
+
+
+@tool(needs_approval=lambda params, _: params.target.path.startswith("/"))
+def remove_target(target: Target) -> str:
+    """Removes what is told, and asks about some."""
+    return f"{target.path} is gone"
+
+
 def _broken_predicate(*_: Any) -> bool:
     raise RuntimeError("the predicate is broken")
 
@@ -105,7 +117,7 @@ def steps(n: int, context: CallContext) -> Gen[str, Never]:
     return "there"
 
 
-tools = (add, weather, find, later, blocked, broken, remove, remove_some, remove_any, remove_none, steps)
+tools = (add, weather, find, later, blocked, broken, remove, remove_some, remove_target, remove_any, remove_none, steps)
 
 unbound = Tool.make("unbound", parameters=City, success=str, description="Has no handler of its own.")
 kit = Toolkit.make(unbound)

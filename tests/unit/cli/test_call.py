@@ -176,3 +176,14 @@ def test_debug_shows_where_a_handler_broke(call: Run) -> None:
 
     assert "in broken" in told
     assert told.endswith("--debug shows where\n")
+
+
+def test_json_text_in_parameters_is_read_before_anybody_is_asked(call: Run) -> None:
+    """An object that came as text is what it says, for the handler and for what decides about approval."""
+    inside, outside = (json.dumps({"target": json.dumps({"path": path})}) for path in ("a", "/etc"))
+
+    assert call("remove_target", inside).out == '"a is gone"\n'
+    asked = call("remove_target", outside)
+    assert (asked.code, asked.out) == (1, "")
+    assert "needs approval" in asked.err
+    assert call("remove_target", outside, "--yes").out == '"/etc is gone"\n'

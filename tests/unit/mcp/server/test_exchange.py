@@ -15,7 +15,7 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import Gen, Layer, Tag, fx
 from fxai.mcp import Defect, ToolServer
-from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
+from fxai.tools.annotations import Destructive, Idempotent, JsonText, Meta, OpenWorld, Readonly, Title
 from fxai.tools.function import tool
 from fxai.tools.handler import CallContext
 from fxai.tools.source import BoundToolkit
@@ -35,6 +35,12 @@ class Place(msgspec.Struct, frozen=True):
 
     x: int
     y: int = 0
+
+
+class Step(msgspec.Struct, frozen=True):
+    """Where to."""
+
+    to: Place
 
 
 class Lost(msgspec.Struct, frozen=True):
@@ -493,3 +499,23 @@ def test_a_result_function_serves_as_it_is(backend: str) -> None:
 
     assert (text(right), right.is_error) == ("2", False)
     assert (text(wrong), wrong.is_error) == ("odd", True)
+
+
+@both_eras
+def test_json_text_in_arguments_is_read(backend: str, era: Era) -> None:
+    """A client that sends an object as JSON text is understood; a server that annotates its tools so is exact."""
+    made = Tool.make("walk", parameters=Step, success=Place)
+    given = {"to": '{"x": 1, "y": 2}'}
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("walk", given)
+
+    understood = used(bound(made, _reached), use, backend, era)
+    exact = used(bound(made.annotate(JsonText, False), _reached), use, backend, era)
+    assert (understood.is_error, understood.structured_content) == (False, {"x": 1, "y": 2})
+    assert exact.is_error
+    assert "/to: expected object" in text(exact)
+
+
+def _reached(step: Any) -> Result[Place, Never]:
+    return Success(step.to)
