@@ -327,10 +327,7 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         for branch, fit in possible:
             if len(possible) == 1 or fit(value):
                 return _through(branch.back, value)
-        if not possible:
-            return _nested(value, back)
-        meant = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
-        return _through(meant[0].back, value) if len(meant) == 1 else value
+        return _meant(possible, value) if possible else _nested(value, back)
 
     def forth(value: Any) -> Any:
         for branch, fit in choices:
@@ -343,6 +340,12 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         raise NoForm("fits none of the alternatives")
 
     return Node(schema, back, forth)
+
+
+def _meant(possible: Sequence[tuple[Node, Fit]], value: Any) -> Any:
+    """The value by the one branch that it fits once JSON text in it is read, where there is one."""
+    fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
+    return _through(fitting[0].back, value) if len(fitting) == 1 else value
 
 
 def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
