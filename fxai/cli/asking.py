@@ -70,11 +70,15 @@ def set_up(chosen: Chosen, elicit: Elicit | None = None) -> tuple[Setting, tuple
     nothing else. What servers ask of the person is answered by `elicit`, or refused.
 
     Raises:
-        Trouble: there is no such agent, layer or server.
+        Trouble: there is no such agent, layer, model or server, or the model cannot be asked from here.
     """
     own: tuple[str, ...] = ()
     supplied: LayerOf[Any, Any, Any] | None = None
     agent: Bindable[Any, Any, Any, Any]
+    if chosen.model is not None:
+        from fxai.cli.model_list import require_ready
+
+        require_ready(chosen.model)
     if chosen.secrets and (chosen.agent is not None or chosen.mcp or chosen.system is not None):
         raise Trouble("--show-secrets is for the example agent", "leave it out", code=WRONG_USE)
     if chosen.agent is not None:

@@ -54,6 +54,10 @@ class ChatView(Protocol):
         """A server asks the person for something."""
         ...
 
+    def refuses(self, reason: str) -> None:
+        """What was said to a question is no answer to it."""
+        ...
+
     def helped(self) -> None:
         """The commands were asked for."""
         ...
@@ -118,6 +122,11 @@ class ChatScreen:
             self._out.print(f"    {one_line(asked.url, 4000)}")
         self._stdout.flush()
 
+    def refuses(self, reason: str) -> None:
+        """Says so."""
+        self._out.print(f"  ! {one_line(reason)}", style="yellow")
+        self._stdout.flush()
+
     def helped(self) -> None:
         """Shows the commands."""
         self._lines(HELP)
@@ -174,6 +183,10 @@ class ChatLines:
         """Writes a question: what is typed next answers it."""
         said = {"server": asked.server, "message": asked.message, "schema": dict(asked.schema), "url": asked.url}
         self._write("question", {"about": "form", **said})
+
+    def refuses(self, reason: str) -> None:
+        """Writes that it is so, and what would be one."""
+        self._write("refused", {"message": reason})
 
     def helped(self) -> None:
         """Writes the commands."""

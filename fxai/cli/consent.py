@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, final
 
+from fxai.cli.text import one_line, quoted
 from fxai.cli.typed import Typed
 from fxai.messages.content import ToolApprovalResponsePart, ToolResultPart
 from fxai.messages.pending import Pending
@@ -26,7 +27,8 @@ from fxai.schema.parsing import parse_json_unsafe
 
 __all__ = ["Consent"]
 
-_QUESTION: Final = "run it? [y]es, [n]o, [a]lways this tool in this chat: "
+_QUESTION: Final = "run {}? [y]es, [n]o, [a]lways this tool in this chat: "
+_CHOICES: Final = "y runs it, n does not (what follows is told as the reason), a always runs this tool"
 _WANTED: Final = "what came of it, JSON or text (nothing: it failed): "
 _NOBODY: Final = "nobody was there to approve it"
 _NO: Final = "the user said no"
@@ -37,10 +39,13 @@ _NO_RESULT: Final = {"error": "nobody ran it"}
 class Consent:
     """Asks, and remembers which tools may always run."""
 
-    def __init__(self, lines: Typed, show: Callable[[Pending], None]) -> None:
-        """Who answers, and what shows a call to them."""
+    def __init__(
+        self, lines: Typed, show: Callable[[Pending], None], refuse: Callable[[str], None] = lambda _: None
+    ) -> None:
+        """Who answers, what shows a call to them, and what tells them that an answer was none."""
         self._lines = lines
         self._show = show
+        self._refuse = refuse
         self._always: set[str] = set()
 
     def answer(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
@@ -57,8 +62,10 @@ class Consent:
         return self._result(waiting) if waiting.approval_id is None else self._approval(waiting)
 
     def _approval(self, waiting: Pending) -> ToolApprovalResponsePart:
+        question = _QUESTION.format(quoted(waiting.name))
+        asked = question
         while True:
-            said = self._lines.answer(_QUESTION)
+            said = self._lines.answer(asked)
             if said is None:
                 return waiting.abandon(_NOBODY)
             word, _, reason = said.strip().partition(" ")
@@ -71,7 +78,7 @@ class Consent:
                 case "n" | "no" | "n," | "no,":
                     return waiting.deny(reason.strip() or _NO)
                 case _:
-                    continue
+                    asked = f"    {_not_understood(said)}{_CHOICES}\n{question}"
 
     def _result(self, waiting: Pending) -> ToolResultPart:
         return _given(waiting, (self._lines.answer(_WANTED) or "").strip())
@@ -83,11 +90,18 @@ class Consent:
         if waiting.approval_id is None:
             if word == "/answer":
                 return _given(waiting, rest.strip())
-        elif word in ("/approve", "/deny"):
+        elif word == "/deny" or (word == "/approve" and not rest.strip()):
             return waiting.approve() if word == "/approve" else waiting.deny(rest.strip() or _NO)
         if line is not None:
+            wanted = "/answer JSON" if waiting.approval_id is None else "/approve or /deny [REASON]"
+            self._refuse(f"{_not_understood(line)}{quoted(waiting.name)} is not run; what is wanted there: {wanted}")
+        if line is not None and word != "/approve":
             self._lines.back(line)
         return _given(waiting, "") if waiting.approval_id is None else waiting.abandon(_NOBODY)
+
+
+def _not_understood(said: str) -> str:
+    return f"{one_line(repr(said.strip()), 60)} is no answer: " if said.strip() else ""
 
 
 def _given(waiting: Pending, text: str) -> ToolResultPart:

@@ -49,7 +49,7 @@ class Conversation:
         self._ready = ready
         self._memory = memory
         self._view = view
-        self._consent = Consent(lines, view.waits)
+        self._consent = Consent(lines, view.waits, view.refuses)
 
     def resume(self) -> int:
         """How many messages it goes on from; calls that were left open there are closed.

@@ -47,6 +47,9 @@ def _addressed(provider: str | None, model: str | None) -> tuple[str | None, str
     named_by, _, of_model = (model or "").partition(":")
     if of_model and named_by in RECENT and provider in (None, named_by):
         return named_by, of_model
+    if of_model and provider is None:
+        said = f"there are no requests to a provider {named_by!r}"
+        raise Trouble(said, f"there is: {', '.join(RECENT)}; write provider:model", code=WRONG_USE)
     return provider, model
 
 

@@ -15,8 +15,12 @@ import msgspec
 from fxai.cli.offer import Offer, named, with_layer
 from fxai.cli.program import value_of
 from fxai.cli.server_named import require_mcp, secret_in
-from fxai.cli.trouble import WRONG_USE, Trouble
-from fxai.effects.effect import EffectOf
+from fxai.cli.trouble import WRONG_USE, Trouble, require_services
+from fxai.effects import fx
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import EffectOf, Gen
+from fxai.effects.layer import Layer, LayerOf
+from fxai.effects.scope import Scope
 from fxai.tools.source import BoundToolkit, ToolSource
 from fxai.tools.toolkit import Toolkit
 
@@ -125,4 +129,18 @@ def _source(offer: Offer) -> ToolSource[Any, Any, Any]:
     if offer.layer is None:
         said = f"nothing answers the tools of {offer.target}: {', '.join(tool.name for tool in offer.tools[:8])}"
         raise Trouble(said, "name the layer of their handlers with --layer module:name")
-    return BoundToolkit.of(offer.toolkit, offer.layer).source
+    return ToolSource(_opened(offer.toolkit, offer.layer))
+
+
+@fx.gen
+def _opened(kit: Toolkit[Any], layer: LayerOf[Any, Any, Any]) -> Gen[BoundToolkit[Any, Any, Any], Any, Scope]:
+    """The tools with their handlers, built once; it fails before anything is served where something is missing."""
+    services = yield from layer.build()
+    asked = [tool for tool in kit if tool.requires_handler]
+    missing = [tool.name for tool in asked if services.find(tool.identity) is None]
+    if missing:
+        said = f"nothing answers {', '.join(missing[:8])}"
+        yield from fx.fail(Trouble(said, "give a layer that has a handler for each"))
+    require_services(asked, services)
+    given: ContextOf[Any] = services
+    return BoundToolkit.of(kit, Layer.effect_context(fx.succeed(given)))

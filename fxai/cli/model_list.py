@@ -22,7 +22,7 @@ from fxai.cli.text import one_line
 from fxai.cli.trouble import WRONG_USE, Trouble
 from fxai.messages.errors import AiError
 
-__all__ = ["Abilities", "Ability", "Entry", "State", "listed"]
+__all__ = ["Abilities", "Ability", "Entry", "State", "listed", "require_ready"]
 
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
 """Whether a model can do something; "by a tool": it is made to call one; "unknown": nobody here knows the model."""
@@ -140,11 +140,22 @@ def listed(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
     return tuple(_entry(name, there) for name in wanted)
 
 
+def require_ready(name: str) -> None:
+    """Nothing, where the model of this name can be asked from here, as far as is known without asking.
+
+    Raises:
+        Trouble: there is no such provider, or its extra, its key or the file of the model is missing.
+    """
+    entry = listed((name,))[0]
+    if not entry.ok:
+        raise Trouble(f"the model {name} cannot be asked: {entry.state.replace('-', ' ')}", entry.remedy)
+
+
 def _entry(name: str, there: tuple[str, ...]) -> Entry:
     provider, _, model = name.partition(":")
     if provider not in there:
         said = f"there is no provider {provider!r}"
-        raise Trouble(said, f"say provider:model; there is: {', '.join(there)}", code=WRONG_USE)
+        raise Trouble(said, f"there is: {', '.join(there)}; write provider:model", code=WRONG_USE)
     if not model and provider in RECENT:
         raise Trouble(f"{name!r} names no model", f"say which, as in {provider}:{RECENT[provider]}", code=WRONG_USE)
     key = _KEYS.get(provider)

@@ -4,7 +4,7 @@
 >>> out = io.StringIO()
 >>> show_models(("local",), out, as_json=True)
 True
->>> '"name": "local"' in out.getvalue()
+>>> '"name":"local"' in out.getvalue()
 True
 """
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["overview_data", "show_overview", "tool_data"]
 
-_STRICT: Final = {True: "yes", False: "no", None: "as configured"}
+_STRICT: Final = {True: "yes", False: "no", None: "as configured (by default where it can be)"}
 _LONGEST_VALUES: Final = 40
 _LONGEST_FACT: Final = 80
 

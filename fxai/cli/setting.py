@@ -14,7 +14,7 @@ import msgspec
 
 from fxai.agents.binding import Binding
 from fxai.agents.builder import AgentBuilder
-from fxai.cli.trouble import Trouble
+from fxai.cli.trouble import Trouble, require_services
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Gen
@@ -83,6 +83,8 @@ def opened(setting: Setting, heard: Callable[[Any], None]) -> Gen[Ready, Any, Sc
     missing = [t.name for t in setting.agent.binding.unanswered if services.find(t.identity) is None]
     if missing:
         yield from fx.fail(_unanswered(setting, missing))
+    model = LanguageModel.__fx_key__()
+    require_services(setting.agent.binding.unanswered, services.put(model, services.find(model, default=True)))
     tools = yield from setting.agent.with_tools(setting.servers).binding.open().provide_context(services)
     own = setting.agent.agent.model
     if setting.model is not None or (own is None and services.find(LanguageModel) is None):

@@ -21,7 +21,7 @@ from fxai.cli.offer import Offer
 from fxai.cli.opening import opened
 from fxai.cli.program import value_of
 from fxai.cli.text import one_line
-from fxai.cli.trouble import Trouble, is_of_server, of_server
+from fxai.cli.trouble import Trouble, is_of_server, of_server, require_services
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen
@@ -95,6 +95,7 @@ def _services(offer: Offer, tool: Tool[Any, Any, Any]) -> Gen[ContextOf[Any], An
         given = "name the layer of its handler with --layer module:name"
         remedy = given if offer.layer is None else "give a layer that has a handler for it"
         yield from fx.fail(Trouble(f"nothing answers the tool {tool.name!r}", remedy))
+    require_services((tool,), services)
     return services
 
 

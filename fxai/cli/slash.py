@@ -1,7 +1,7 @@
 """Slashes: what can be typed in a chat that is not for the model.
 
->>> slash("/tools"), slash("/etc/hosts: what is it?"), slash("What is /tools?")
-('tools', None, None)
+>>> slash("/tools"), slash("/etc/hosts: what is it?"), slash("/usr is full"), slash("What is /tools?")
+('tools', None, None, None)
 """
 
 from __future__ import annotations
@@ -33,23 +33,31 @@ HELP: Final = (
 )
 """What `/help` shows."""
 
-_TYPED: Final = re.compile(r"/([A-Za-z]+)\s*\Z")
+_TYPED: Final = re.compile(r"/([A-Za-z]+)(\s.*)?", re.DOTALL)
+_OTHER_NAMES: Final = {"quit": "exit", "q": "exit", "h": "help"}
+_FOR_MODEL: Final = "with a space before it, it is for the model"
+_ANSWERS: Final = ("approve", "deny", "answer")
 
 
 def slash(text: str) -> str | None:
     """The command that was typed; None where it is for the model.
 
     Raises:
-        Trouble: there is no such command; it says which is near.
+        Trouble: there is no such command, it says which is near; more stands behind one; or it answers a question,
+            and there is none.
     """
-    found = _TYPED.match(text)
+    found = _TYPED.fullmatch(text)
     if found is None:
         return None
-    name = {"quit": "exit", "q": "exit", "h": "help"}.get(found[1].lower(), found[1].lower())
-    if name in COMMANDS:
+    name, more = _OTHER_NAMES.get(found[1].lower(), found[1].lower()), (found[2] or "").strip()
+    if name in _ANSWERS:
+        raise Trouble(f"no call waits for /{name}", f"nothing was said to the model; {_FOR_MODEL}", code=WRONG_USE)
+    if name in COMMANDS and not more:
         return name
+    if name in COMMANDS:
+        raise Trouble(f"/{name} takes nothing more", f"say /{name} alone; {_FOR_MODEL}", code=WRONG_USE)
+    if more:
+        return None
     near = get_close_matches(name, COMMANDS, n=1)
     remedy = f"did you mean /{near[0]}" if near else "/help shows what there is"
-    raise Trouble(
-        f"there is no command /{name}", f"{remedy}; with a space before it, it is for the model", code=WRONG_USE
-    )
+    raise Trouble(f"there is no command /{name}", f"{remedy}; {_FOR_MODEL}", code=WRONG_USE)

@@ -6,7 +6,7 @@ there is no file x.py; check the path
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
 import msgspec
@@ -16,9 +16,10 @@ from fxai.agents.budget import BudgetExceeded
 from fxai.agents.memory import MemoryFailure
 from fxai.cli.text import one_line
 from fxai.effects.cause import Cause
-from fxai.effects.context import MissingServiceError
+from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.messages.errors import AiError
 from fxai.tools.failure import HandlerFailed, InvalidResult
+from fxai.tools.tool import Tool
 from fxai.tools.toolkit import HandlerError, ToolConflictError
 
 __all__ = [
@@ -30,7 +31,9 @@ __all__ = [
     "WRONG_USE",
     "Trouble",
     "is_of_server",
+    "missing_services",
     "of_server",
+    "require_services",
     "trouble_of",
 ]
 
@@ -45,6 +48,7 @@ PIPE_CLOSED: Final = 141
 TERMINATED: Final = 143
 """As shells say it of a program that was told to end."""
 
+_GIVE_LAYER: Final = "give a layer that supplies it with --layer module:name"
 _ASKED: Final = "call it where you can be asked: with fxai mcp call or fxai chat, in a terminal"
 
 
@@ -150,15 +154,38 @@ def _broken(defect: BaseException) -> Trouble:
     if isinstance(defect, Trouble):
         return defect
     if isinstance(defect, MissingServiceError):
-        name = getattr(defect.key, "__qualname__", str(defect.key))
-        said = f"the service {name} is needed, and no layer gives it"
-        return Trouble(said, "give a layer that supplies it with --layer module:name", cause=defect)
+        said = f"the service {_name_of(defect.key)} is needed, and no layer gives it"
+        return Trouble(said, _GIVE_LAYER, cause=defect)
     if isinstance(defect, ToolConflictError):
         return Trouble(str(defect), "a server's tools are prefixed by --mcp name=SERVER", cause=defect)
     if isinstance(defect, HandlerError):
         return Trouble(str(defect), "give each tool of the layer's toolkit one handler", cause=defect)
     kind = type(defect).__name__
     return Trouble(f"the program broke: {kind}: {defect}", "--debug shows where", cause=defect)
+
+
+def missing_services(tools: Iterable[Tool[Any, Any, Any]], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
+    """The services that handlers say they need and would not find among these: by the tool's name, each by its own."""
+    return tuple(
+        (tool.name, _name_of(key))
+        for tool in tools
+        for key in getattr(services.find(tool.identity), "missing", lambda _: ())(services)
+    )
+
+
+def require_services(tools: Iterable[Tool[Any, Any, Any]], services: ContextOf[Any]) -> None:
+    """Nothing, where the handlers of these tools find what they say they need.
+
+    Raises:
+        Trouble: one of them would not.
+    """
+    for tool, name in missing_services(tools, services):
+        said = f"the service {name} is needed, and no layer gives it to the handler of {tool!r}"
+        raise Trouble(said, _GIVE_LAYER)
+
+
+def _name_of(key: object) -> str:
+    return getattr(key, "__qualname__", None) or str(key)
 
 
 def _lower(advice: str) -> str:

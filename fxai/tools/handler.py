@@ -35,6 +35,7 @@ from fxai.effects.interop import lift_any, of_result
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import scoped
 from fxai.effects.stream import StreamOf
+from fxai.tools.hint import needed_services
 from fxai.tools.identity import Identity
 
 if TYPE_CHECKING:
@@ -169,6 +170,10 @@ class Answering(Protocol):
         """A `Result`, or else the effect of what it gives."""
         ...
 
+    def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
+        """The keys of the services that it says it needs, and that it would not find if it were called with these."""
+        ...
+
 
 @final
 class Handler:
@@ -197,6 +202,14 @@ class Handler:
         if kind is CoroutineType:
             return _Awaiting(self, returned, tool, call, services)
         return self._lifted(returned, tool, call, services)
+
+    def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
+        """The keys of the services that the function's return annotation names, and that nobody gives.
+
+        An annotation that is not there, or that names what is only there for checkers, says nothing.
+        """
+        context = self._context.merge(services)
+        return tuple(key for key in needed_services(self._f) if context.find(key) is None)
 
     async def awaited(
         self, coroutine: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]

@@ -8,17 +8,23 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import pairwise
 from types import FrameType, GenericAlias
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
+from fxai.effects.context import ContextOf, ReferenceMeta
 from fxai.effects.effect import EffectOf, Gen
+from fxai.effects.scope import Scope
 from fxai.effects.stream import StreamOf
 
-__all__ = ["hints_of", "meant", "names_around", "written"]
+__all__ = ["WRITTEN", "hints_of", "meant", "names_around", "needed_services", "written"]
 
+WRITTEN = "__fx_written__"
+"""The attribute by which a function that was made of another one names it."""
 _FROM_PYTHON = "fxai."
 
 
@@ -79,6 +85,49 @@ def hints_of(f: Callable[..., Any], around: Mapping[str, Any]) -> dict[str, Any]
     scope = {**globals_, **local}
     kept = {name: stand for name, value in scope.items() for erased, stand in _KEPT if value is erased}
     return get_type_hints(function, globals_, {**local, **kept}, include_extras=True)
+
+
+def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
+    """The keys of the services that the return annotation of `f` names, of an effect, a generator or a stream.
+
+    Where none can be read, those that a generator asks for by their names: `db = yield from Db`.
+
+    >>> from fxai.effects.context import Service
+    >>> class Db(Service): ...
+    >>> def find(name: str) -> "Gen[str, str, Db | None]": ...
+    >>> needed_services(find) == (Db,)
+    True
+    """
+    function = getattr(f, WRITTEN, f)
+    try:
+        hint = hints_of(function, {}).get("return")
+    except Exception:  # what it names may be there for checkers alone
+        hint = None
+    found = _services(hint) if hint is not None else _yielded(written(function))
+    return tuple(dict.fromkeys(found))
+
+
+def _yielded(function: Any) -> Iterator[Any]:
+    code = getattr(function, "__code__", None)
+    names = {**getattr(function, "__globals__", {}), **_closed_over(function)} if code is not None else {}
+    for before, after in pairwise(dis.get_instructions(code) if code is not None else ()):
+        if after.opname == "GET_YIELD_FROM_ITER" and before.opname.startswith("LOAD_"):
+            yield from _services(names.get(str(before.argval)), needed=True)
+
+
+def _services(hint: Any, *, needed: bool = False) -> Iterator[Any]:
+    """The keys in a hint: in the place of what is needed, or anywhere in it where `needed` says so."""
+    if isinstance(hint, type) and get_origin(hint) is None:
+        key = getattr(hint, "__fx_key__", None) if needed and not isinstance(hint, ReferenceMeta) else None
+        if key is not None and hint is not Scope:
+            yield key()
+        return
+    origin, arguments = meant(get_origin(hint)), get_args(hint)
+    if origin in (EffectOf, StreamOf, Gen):
+        yield from _services(arguments[2] if len(arguments) > 2 else None, needed=True)
+        return
+    for argument in arguments:
+        yield from _services(argument, needed=needed or origin is ContextOf)
 
 
 def _closed_over(function: Any) -> dict[str, Any]:

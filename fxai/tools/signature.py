@@ -33,7 +33,7 @@ from fxai.schema.fault import SchemaError
 from fxai.schema.shape import arms_of
 from fxai.tools.docstring import Docstring
 from fxai.tools.handler import CallContext
-from fxai.tools.hint import hints_of
+from fxai.tools.hint import WRITTEN, hints_of
 from fxai.tools.returned import Returned, returned
 
 __all__ = ["Arguments", "Signature"]
@@ -153,6 +153,7 @@ class Signature(msgspec.Struct, frozen=True):
     def handler(self, f: Callable[..., Any]) -> Callable[..., Any]:
         """The handler that `f` is: what it returns bare is a success."""
         call = self.caller(f)
+        vars(call)[WRITTEN] = f
         if not self.returned.bare:
             return call
         settled = _awaited if self.returned.awaited else _succeeded

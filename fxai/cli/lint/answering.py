@@ -1,4 +1,4 @@
-"""Handlers: whether a layer answers each tool, once, and no others.
+"""Handlers: whether a layer answers each tool, once, and no others, and gives them what they say they need.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from fxai.cli.lint.finding import Finding
 from fxai.cli.lint.rule import RULES
-from fxai.cli.trouble import trouble_of
+from fxai.cli.trouble import missing_services, trouble_of
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf
@@ -54,6 +54,7 @@ def handler_findings(
 def _findings(tools: tuple[Tool[Any, Any, Any], ...], end: Exit[ContextOf[Any], Any]) -> Iterator[Finding]:
     if isinstance(end, Succeeded):
         yield from _matched(tools, end.value)
+        yield from _wanting(tools, end.value)
         return
     errors = [defect for defect in end.cause.defects if isinstance(defect, HandlerError)]
     for error in errors:
@@ -76,6 +77,13 @@ def _matched(tools: tuple[Tool[Any, Any, Any], ...], context: ContextOf[Any]) ->
     for key in context:
         if isinstance(key, Identity) and key not in needed:
             yield _finding("handler-extra", key.name)
+
+
+def _wanting(tools: tuple[Tool[Any, Any, Any], ...], context: ContextOf[Any]) -> Iterator[Finding]:
+    remedy = "give the layer what supplies it: layer.provide(…)"
+    for tool, service in missing_services(tools, context):
+        message = f"its handler needs the service {service}, which no layer gives"
+        yield RULES["service-missing"].finding(tool, "", message, remedy)
 
 
 def _told(message: str) -> Iterator[Finding]:

@@ -89,6 +89,7 @@ _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     ("handler-missing", "error", "A tool that no handler of the layer answers."),
     ("handler-doubled", "error", "A tool with two handlers."),
     ("handler-extra", "warning", "A handler for a tool that is not there."),
+    ("service-missing", "error", "A handler that needs a service which no layer gives."),
     ("layer-failed", "error", "A layer that cannot be built."),
 )
 

@@ -238,6 +238,10 @@ class Wrapped:
         self._wraps = wraps  # the innermost first
         self._around = around
 
+    def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
+        """As of the handler inside."""
+        return self._inner.missing(services)
+
     def answer(
         self, params: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
     ) -> EffectOf[Any, Any, Any]:

@@ -38,12 +38,12 @@ def test_tools_are_shown_with_their_parameters(fxai: Run) -> None:
 
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines()[:9] == [
-        "search  user-defined, readonly, strict: as configured",
+        "search  user-defined, readonly, strict: as configured (by default where it can be)",
         "  Looks for documents.",
         "    text    string   Words that must occur.",
         "    limit?  integer  How many at most. (default 10)",
         "",
-        "choose  user-defined, readonly, strict: as configured",
+        "choose  user-defined, readonly, strict: as configured (by default where it can be)",
         "  Chooses.",
         '    units?  string            Which units. (default "C")',
         "    tags?   object of string  Anything else. (default {})",
@@ -55,10 +55,12 @@ def test_what_a_tool_says_beside_is_shown(fxai: Run) -> None:
     lines = fxai("tools", f"{CALLABLE}:tools").out.splitlines()
     external = fxai("tools", f"{CALLABLE}:external").out
 
-    assert "weather  user-defined, strict: as configured, on failure: return" in lines
-    assert "remove  user-defined, strict: as configured, needs approval" in lines
-    assert "remove_some  user-defined, strict: as configured, may need approval" in lines
-    assert external.startswith("external  user-defined, strict: as configured, answered elsewhere\n")
+    assert "weather  user-defined, strict: as configured (by default where it can be), on failure: return" in lines
+    assert "remove  user-defined, strict: as configured (by default where it can be), needs approval" in lines
+    assert "remove_some  user-defined, strict: as configured (by default where it can be), may need approval" in lines
+    assert external.startswith(
+        "external  user-defined, strict: as configured (by default where it can be), answered elsewhere\n"
+    )
     assert "report  dynamic, strict=false\n" in fxai("tools", f"{FAULTY}:calm").out
 
 

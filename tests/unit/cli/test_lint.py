@@ -324,7 +324,14 @@ def test_other_faults_of_a_broken_schema_are_found_too() -> None:
 
 def test_every_rule_is_shown_at_work() -> None:
     """Each rule of the table is in a case of these tests, or is about what is looked at elsewhere."""
-    elsewhere = {"definition-refused", "handler-missing", "handler-doubled", "handler-extra", "layer-failed"}
+    elsewhere = {
+        "definition-refused",
+        "handler-missing",
+        "handler-doubled",
+        "handler-extra",
+        "service-missing",
+        "layer-failed",
+    }
     here = {code for _, _, found in CASES for code, _ in found} | {found[0] for _, found in NOT_TOOLS}
 
     assert set(RULES) - here == elsewhere | {"name-collision", "strict-weakened"}
