@@ -35,14 +35,14 @@ __all__ = ["Outlet", "abandon", "ended", "errors_only", "stop", "trouble_from", 
 class Outlet:
     """A stream to a terminal, a file or another program: what is written to it is clean, see `fxai.cli.text`.
 
-    Where it takes no more (a full disk, a reader that went away), that is a `Trouble`; with `forgiving` it is passed
-    over, because there is nowhere left to say it.
+    Where it takes no more (a full disk, a reader that went away), that is a `Trouble`, once; with `forgiving` it is
+    passed over, because there is nowhere left to say it.
     """
 
     def __init__(self, stream: TextIO, *, forgiving: bool = False, raw: bool = False) -> None:
         self._stream = stream
-        self._forgiving = forgiving
         self._raw = raw
+        self._ended = [forgiving]  # shared with `styled`
         self.encoding: str = getattr(stream, "encoding", None) or "utf-8"
         self.errors: str = getattr(stream, "errors", None) or "replace"
         self.closed = False
@@ -50,11 +50,14 @@ class Outlet:
     @property
     def styled(self) -> TextIO:
         """The same for one who cleans each text and writes codes of its own around it."""
-        return cast(TextIO, Outlet(self._stream, forgiving=self._forgiving, raw=True))
+        same = Outlet(self._stream, raw=True)
+        same._ended = self._ended
+        return cast(TextIO, same)
 
     def write(self, text: str, /) -> int:
         """Writes the text as far as it is clean; gives how much there was of it."""
-        self._done(lambda: self._stream.write(text if self._raw else clean(text)))
+        if text != "":  # bytes, with which others try what it is, are a TypeError
+            self._done(lambda: self._stream.write(text if self._raw else clean(text)))
         return len(text)
 
     def flush(self) -> None:
@@ -65,7 +68,8 @@ class Outlet:
         try:
             act()
         except (OSError, ValueError) as wrong:  # ValueError: it was closed
-            if not self._forgiving:
+            if not self._ended[0]:
+                self._ended[0] = True
                 raise _unwritable(wrong) from wrong
 
     def writelines(self, lines: Iterable[str], /) -> None:

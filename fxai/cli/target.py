@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 from typing_extensions import TypeVar
 
 import fxai.cli
+from fxai.cli.text import one_line
 from fxai.cli.trouble import WRONG_USE, Trouble
 
 __all__ = ["load", "load_fitting"]
@@ -153,5 +154,6 @@ def _broken(place: str, raised: BaseException, done: str = "imported") -> Troubl
     where = (own or outside)[-1] if outside else None
     line = getattr(raised, "lineno", None) if isinstance(raised, SyntaxError) else where and where.lineno
     file = getattr(raised, "filename", None) if isinstance(raised, SyntaxError) else where and where.filename
-    said = f"{place} cannot be {done}: {type(raised).__name__}: {raised}"
+    why = (raised.strerror if isinstance(raised, OSError) else None) or str(raised)
+    said = f"{one_line(place, 200)} cannot be {done}: {type(raised).__name__}: {why}"
     return Trouble(said, f"look at {file}:{line}" if file and line else "correct it", cause=raised)

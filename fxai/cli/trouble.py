@@ -19,6 +19,7 @@ from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.messages.errors import AiError
 from fxai.tools.failure import HandlerFailed, InvalidResult
+from fxai.tools.handler import Answering
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import HandlerError, ToolConflictError
 
@@ -166,11 +167,9 @@ def _broken(defect: BaseException) -> Trouble:
 
 def missing_services(tools: Iterable[Tool[Any, Any, Any]], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
     """The services that handlers say they need and would not find among these: by the tool's name, each by its own."""
-    return tuple(
-        (tool.name, _name_of(key))
-        for tool in tools
-        for key in getattr(services.find(tool.identity), "missing", lambda _: ())(services)
-    )
+    handlers: Iterable[tuple[str, Answering | None]] = ((tool.name, services.find(tool.identity)) for tool in tools)
+    there = ((name, handler) for name, handler in handlers if handler is not None)
+    return tuple((name, _name_of(key)) for name, handler in there for key in handler.missing(services))
 
 
 def require_services(tools: Iterable[Tool[Any, Any, Any]], services: ContextOf[Any]) -> None:

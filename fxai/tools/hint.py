@@ -100,10 +100,10 @@ def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
     """
     function = getattr(f, WRITTEN, f)
     try:
-        hint = hints_of(function, {}).get("return")
+        hint: Any = hints_of(function, {}).get("return")
     except Exception:  # what it names may be there for checkers alone
         hint = None
-    found = _services(hint) if hint is not None else _yielded(written(function))
+    found = _yielded(written(function)) if hint is None or hint is Any else _services(hint)
     return tuple(dict.fromkeys(found))
 
 

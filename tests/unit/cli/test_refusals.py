@@ -1,0 +1,388 @@
+"""What can be known before is told before, in one line with the remedy: services, models, targets, answers, output."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from typing_extensions import override
+
+from fxai.cli.command import cli
+from fxai.cli.consent import Consent
+from fxai.cli.ending import Outlet, writable
+from fxai.cli.slash import slash
+from fxai.cli.trouble import Trouble
+from fxai.cli.typed import Piped
+from fxai.messages.pending import Pending
+from fxai.tools.hint import needed_services
+from tests.unit.cli import needy_targets
+from tests.unit.cli.running import Run
+
+NEEDY = str(Path(__file__).with_name("needy_targets.py"))
+FAULTY = str(Path(__file__).with_name("targets.py"))
+CHATS = str(Path(__file__).with_name("chat_targets.py"))
+KIT = f"{NEEDY}:kit"
+WAYS = ["generator", "effect", "stream", "context", "coroutine", "decorated", "name", "wrapped"]
+
+# ---- services
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_service_that_is_missing_is_a_fault_of_the_layer(fxai: Run, way: str) -> None:
+    """However a handler says that it needs one, `check` finds that no layer gives it."""
+    ended = fxai("check", KIT, "--layer", f"{NEEDY}:{way}")
+
+    assert ended.code == 1
+    assert "find: error service-missing: its handler needs the service Db, which no layer gives" in ended.out
+    assert "Scope" not in ended.out
+
+
+@pytest.mark.parametrize("way", ["given", "beside", "nobody"])
+def test_a_layer_that_gives_all_is_clean(fxai: Run, way: str) -> None:
+    """Given to the handler or beside it, or where nobody has to give it, nothing is missing."""
+    assert fxai("check", KIT, "--layer", f"{NEEDY}:{way}") == (0, "", "")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("call", KIT, "find", "--layer", f"{NEEDY}:generator"),
+        ("call", f"{NEEDY}:look", "look", '{"word": "x"}'),
+        ("mcp", "serve", KIT, "--layer", f"{NEEDY}:generator"),
+        ("mcp", "serve", KIT, "--layer", f"{NEEDY}:generator", "--http", "0"),
+        ("mcp", "serve", f"{NEEDY}:look"),
+        ("run", "x", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_needy"),
+        ("chat", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_needy"),
+    ],
+    ids=" ".join,
+)
+def test_a_service_that_is_missing_is_told_before_anything_runs(fxai: Run, command: tuple[str, ...]) -> None:
+    """One line with the remedy, and nothing else: no tool was called, no model asked, nothing served."""
+    ended = fxai(*command, piped="Hello\n")
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
+    assert "the service Db is needed, and no layer gives it to the handler of " in ended.err
+    assert "--layer module:name" in ended.err
+
+
+def test_a_layer_without_a_handler_is_not_served(fxai: Run) -> None:
+    """A server that could answer half of its tools does not begin."""
+    targets = Path(__file__).with_name("targets.py")
+    ended = fxai("mcp", "serve", f"{targets}:kit", "--layer", f"{targets}:one_of_two")
+
+    assert (ended.code, ended.out) == (1, "")
+    assert ended.err == "fxai: nothing answers slow; give a layer that has a handler for each\n"
+
+
+def test_with_all_services_it_runs(fxai: Run) -> None:
+    """What is given is found: the check refuses nothing that would work."""
+    called = fxai("call", KIT, "find", "--layer", f"{NEEDY}:given")
+    beside = fxai("call", KIT, "find", "--layer", f"{NEEDY}:beside")
+    ran = fxai("run", "x", "-q", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_given")
+
+    assert (called.code, called.out) == (beside.code, beside.out) == (0, '"found"\n')
+    assert (ran.code, ran.out) == (0, "ok\n")
+
+
+def test_what_a_handler_needs_is_read_of_what_it_says() -> None:
+    """The keys by each form; of a function that says nothing, none."""
+    found = [needed_services(f) for f in needy_targets.NEEDY]
+
+    assert [set(keys) for keys in found] == [
+        {needy_targets.Db, needy_targets.Log} if n == 1 else {needy_targets.Db} for n in range(7)
+    ]
+    assert needed_services(needy_targets.by_nobody) == needed_services(len) == ()
+
+
+# ---- models
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "x", "--model", "nope:x"),
+        ("run", "x", "--json", "--model", "nope:x"),
+        ("run", "x", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_given", "--model", "nope:x"),
+        ("chat", "--model", "nope:x"),
+        ("chat", "--json", "--model", "nope:x"),
+        ("models", "nope:x"),
+        ("models", "--check", "nope:x"),
+        ("schema", KIT, "--model", "nope:x"),
+        ("schema", KIT, "--provider", "nope"),
+        ("check", KIT, "--provider", "nope"),
+    ],
+    ids=" ".join,
+)
+def test_a_provider_that_is_not_there_is_wrong_use_everywhere(fxai: Run, command: tuple[str, ...]) -> None:
+    """Exit code 2, and the list of those that are there, before anything is opened."""
+    ended = fxai(*command, piped="Hello\n")
+
+    assert (ended.code, ended.err.count("\n")) == (2, 1)
+    assert "'nope'" in ended.err
+    assert all(provider in ended.err for provider in ("anthropic", "openai"))
+
+
+def test_a_model_without_its_key_is_told_before_a_server_is_started(
+    fxai: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is known without asking anybody stops it first."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    mark = tmp_path / "started"
+    ended = fxai("run", "x", "--model", "openai:gpt-5.5", "--mcp", f"{sys.executable} -c 'open({str(mark)!r}, \"w\")'")
+
+    assert (ended.code, ended.err) == (
+        1,
+        "fxai: the model openai:gpt-5.5 cannot be asked: no key; set OPENAI_API_KEY\n",
+    )
+    assert not mark.exists()
+
+
+# ---- targets
+
+RUBBISH: list[tuple[str, str | None, int, str]] = [
+    ("../../etc/passwd:x", None, 2, "is no"),
+    ("/etc:x", None, 2, "is a folder"),
+    ("a b:c", None, 2, "is no module's name"),
+    ("a..b:c", None, 2, "is no module's name"),
+    (":x", None, 2, "names no value"),
+    ("", None, 2, "names no value"),
+    ("x" * 3000 + ".py:x", None, 1, "File name too long"),
+    ("exits.py:x", "import sys\nsys.exit(3)", 1, "cannot be imported: SystemExit: 3; look at "),
+    ("broken.py:x", "def (", 1, "cannot be imported: SyntaxError"),
+    ("binary.py:x", "\0\x01", 1, "cannot be imported: "),
+    ("base.py:x", "raise BaseException('no')", 1, "cannot be imported: BaseException: no"),
+    ("hook.py:x", "def __getattr__(name): raise RuntimeError(name)", 1, "cannot be looked at: RuntimeError: x"),
+    (
+        "value.py:x.p",
+        "class X:\n    @property\n    def p(self): raise OSError('no')\nx = X()",
+        1,
+        "cannot be looked at",
+    ),
+    ("odd.py:x", "class X:\n    def __getattr__(self, n): raise RuntimeError(n)\nx = X()", 1, "cannot be looked at"),
+    ("odd2.py:y", "class X:\n    def __getattr__(self, n): raise RuntimeError(n)\nx = X()", 2, "'y' is not there"),
+    ("number.py:x", "x = 3", 2, "is of type int, not"),
+    ("interrupts.py:x", "raise KeyboardInterrupt", 130, "interrupted"),
+    ("nothing.json", "", 2, "is empty"),
+    ("binary.json", "\x01\x02", 2, "is no JSON"),
+    ("gone.json", None, 2, "cannot be read: No such file"),
+]
+
+
+@pytest.mark.parametrize(("target", "text", "code", "said"), RUBBISH, ids=[each[0][:30] for each in RUBBISH])
+@pytest.mark.parametrize("command", ["tools", "schema", "check", "call", "mcp serve"])
+def test_rubbish_for_a_target_is_one_line(
+    fxai: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    target: str,
+    text: str | None,
+    code: int,
+    said: str,
+) -> None:
+    """Whatever stands in its place: the line says what it is, and what to give; never a traceback."""
+    monkeypatch.chdir(tmp_path)
+    if text is not None:
+        (tmp_path / target.partition(":")[0]).write_text(text)
+    ended = fxai(*command.split(), target, *(["x"] if command == "call" else []))
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (code, "", 1)
+    assert said in ended.err
+
+
+# ---- output
+
+
+class Full(io.StringIO):
+    """A disk without room."""
+
+    @override
+    def write(self, _: str, /) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class Lazy(io.StringIO):
+    """A disk that says so late."""
+
+    @override
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+class Left(io.StringIO):
+    """A pipe that nobody reads."""
+
+    @override
+    def write(self, _: str, /) -> int:
+        raise BrokenPipeError
+
+
+COMMANDS = [
+    ("--help",),
+    ("--version",),
+    ("run", "--help"),
+    ("tools", KIT),
+    ("tools", KIT, "--json"),
+    ("schema", KIT),
+    ("schema", KIT, "--provider", "openai", "--json"),
+    ("check", f"{FAULTY}:kit"),
+    ("check", "--rules"),
+    ("models",),
+    ("call", KIT, "find", "--layer", f"{NEEDY}:given"),
+    ("call", KIT, "find", "--json", "--layer", f"{NEEDY}:given"),
+    ("run", "x", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_given"),
+    ("run", "x", "-q", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_given"),
+    ("run", "x", "--json", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_given"),
+    ("chat", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_given"),
+    ("chat", "--json", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_given"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize("kind", [Full, Lazy, Left])
+def test_an_output_that_takes_no_more_is_one_line(
+    fxai: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], kind: type[io.StringIO]
+) -> None:
+    """A full disk is a line with the remedy and exit code 1; a reader that went away is no line and 141."""
+    monkeypatch.setattr(sys, "stdout", kind())
+    ended = fxai(*command, piped="Hello\n")
+    said = "" if kind is Left else "fxai: the output cannot be written: No space left on device; make room, "
+
+    assert ended.code == (141 if kind is Left else 1)
+    assert ended.err.startswith(said)
+    assert ended.err.count("\n") == (0 if kind is Left else 1)
+
+
+@pytest.mark.parametrize("command", [("nope",), ("nope", "--json"), ("tools", "nope:x"), ("tools", "nope:x", "--json")])
+def test_where_nothing_can_be_said_the_exit_code_still_says_it(
+    fxai: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Neither stderr nor stdout take anything: the command ends as it would have."""
+    monkeypatch.setattr(sys, "stdout", Full())
+    monkeypatch.setattr(sys, "stderr", Full())
+
+    assert fxai(*command).code == 2
+
+
+def test_an_outlet_is_a_stream_like_any_other() -> None:
+    """Lines, bytes and texts are cleaned; what it is asked of itself is as of the stream inside."""
+    inside = io.StringIO()
+    outlet: Any = writable(inside)
+    outlet.writelines(["a\x1b", "b\n"])
+    outlet.buffer.write(b"c\x9b\xff\n")
+    print("d\u202e", file=outlet, flush=True)  # it is what is tested
+
+    assert inside.getvalue() == "a�b\nc��\nd�\n"
+    assert writable(outlet) is outlet
+    assert (outlet.isatty(), outlet.encoding, outlet.errors, outlet.closed) == (False, "utf-8", "replace", False)
+    assert Outlet(Full(), forgiving=True).write("lost") == 4
+    with pytest.raises(Trouble, match="No space left"):
+        Outlet(Full()).write("lost")
+
+
+# ---- help
+
+
+def test_each_summary_is_whole() -> None:
+    """What a list of commands says of one is what the command says of itself, to its end."""
+    for group in (cli, cli.commands["mcp"]):
+        assert isinstance(group, click.Group)
+        for command in group.commands.values():
+            said = command.get_short_help_str()
+            assert not said.endswith("...")
+            assert said.endswith(".")
+            assert " ".join((command.help or "").split()).startswith(said)
+
+
+# ---- answers
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("/deny x", "no call waits for /deny"),
+        ("/deny", "no call waits for /deny"),
+        ("/approve", "no call waits for /approve"),
+        ("/APPROVE it", "no call waits for /approve"),
+        ('/answer {"a": 1}', "no call waits for /answer"),
+        ("/deny one\ntwo", "no call waits for /deny"),
+        ("/clear now", "/clear takes nothing more"),
+        ("/q now", "/exit takes nothing more"),
+        ("/tool", "there is no command /tool"),
+    ],
+)
+def test_what_is_no_command_is_not_for_the_model(fxai: Run, typed: str, said: str) -> None:
+    """It is told in a line, and a model never sees it."""
+    with pytest.raises(Trouble, match=said):
+        slash(typed)
+    ended = fxai(
+        "chat", "--agent", f"{CHATS}:agent", "--layer", f"{CHATS}:talks", piped=f"{typed.splitlines()[0]}\n/history\n"
+    )
+
+    assert said in ended.err
+    assert "nothing was said yet" in ended.out
+    assert ended.code == 1
+
+
+@pytest.mark.parametrize("typed", ["/etc/hosts", "/usr is full", " /deny x", "deny x", "/ deny", "/deny/x"])
+def test_what_only_looks_like_one_is_for_the_model(typed: str) -> None:
+    """Paths, and what stands behind a space."""
+    assert slash(typed) is None
+
+
+class Person:
+    """Somebody who types, and what they were asked."""
+
+    by_person = True
+
+    def __init__(self, *lines: str) -> None:
+        self.lines = list(lines)
+        self.asked: list[str] = []
+
+    def answer(self, prompt: str, /) -> str | None:
+        """The next line."""
+        self.asked.append(prompt)
+        return self.lines.pop(0)
+
+    line = answer
+
+    def back(self, line: str) -> None:
+        """Nothing."""
+
+    def keep(self, text: str) -> None:
+        """Nothing."""
+
+
+WAITING = Pending("c1", "wipe", {"disk": "a"}, "a1")
+
+
+def test_an_answer_that_is_none_is_told_and_asked_for_again() -> None:
+    """By whoever sits there: the next question says what was typed, and what is wanted; an empty line is no answer."""
+    person = Person("yes please", "", "ok\x1b[2J", "y")
+    answer = Consent(person, lambda _: None).answer(WAITING)
+
+    assert getattr(answer, "approved", None) is True
+    assert [line.count("run wipe? [y]es") for line in person.asked] == [1, 1, 1, 1]
+    assert person.asked[1].startswith("    'yes please' is no answer: y runs it, n does not")
+    assert person.asked[2].startswith("    y runs it, n does not")
+    assert "\x1b" not in person.asked[3]
+
+
+@pytest.mark.parametrize("line", ["yes", "/approve it", "/aprove", "/approve\x00", "y"])
+def test_a_program_is_told_that_its_line_was_no_answer(fxai: Run, line: str) -> None:
+    """It denies, and both forms of the output say so."""
+    told: list[str] = []
+    answer = Consent(Piped([line]), lambda _: None, told.append).answer(WAITING)
+    chat = ("chat", "--json", "--agent", f"{CHATS}:agent", "--layer", f"{CHATS}:asks")
+    objects = [json.loads(each) for each in fxai(*chat, piped=f"Wipe\n{line}\n").out.splitlines()]
+
+    assert getattr(answer, "approved", None) is False
+    assert "is no answer: wipe is not run; what is wanted there: /approve or /deny [REASON]" in told[0]
+    assert [each["message"] for each in objects if each["type"] == "refused"] == told
