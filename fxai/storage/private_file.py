@@ -69,7 +69,8 @@ def open_file(path: Path, *, create: bool = False, writing: bool = True) -> int:
     """
     if create:
         make_folder(path.parent)
-    _remove_stale(path)
+    with suppress(OSError):  # where nothing may be removed, the file can be read all the same
+        _remove_stale(path)
     descriptor = _opened(path, os.O_RDWR if writing else os.O_RDONLY, create=create)
     try:
         protect(path, os.fstat(descriptor), descriptor, in_place=writing)

@@ -170,8 +170,8 @@ def test_a_memory_that_was_damaged_is_never_read_in_silence(
 
     holds()
 
-    assert min(reached["same"], reached["failed"]) >= 5
-    assert reached["told"] >= 5 or kind == "sqlite"
+    assert reached["failed"] >= 5
+    assert min(reached["same"], reached["told"]) >= 2 or kind == "sqlite"
 
 
 @pytest.mark.parametrize("kind", ["files", "sqlite"])

@@ -93,6 +93,18 @@ ROOMS = {
             "tests/conformance/test_schema_cases.py",
         ),
     ),
+    "storage": Room(
+        ("fxai/storage/*.py", "fxai/agents/memory*.py", "fxai/models/chat_file.py", "fxai/mcp/pin.py"),
+        (
+            "tests/unit/storage",
+            "tests/unit/agents/test_memory.py",
+            "tests/unit/agents/test_memory_file.py",
+            "tests/unit/agents/test_memory_sqlite.py",
+            "tests/unit/mcp/test_pin.py",
+            "tests/unit/models/test_chat.py",
+            "tests/laws/test_storage_laws.py",
+        ),
+    ),
 }
 
 

@@ -22,8 +22,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no 
 
 
 @pytest.fixture(params=[0, 0o022, 0o777], ids=oct)
-def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+def umask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
     """Each test once under a umask that takes nothing, the common one, and one that takes everything."""
+    assert tmp_path.is_dir()  # made before
     before = os.umask(request.param)
     yield
     os.umask(before)
