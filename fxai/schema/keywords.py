@@ -88,6 +88,18 @@ class Search:
         self.undecided = self.unsaid = False
         self.late: str | None = None
 
+    def accepts(self, value: object) -> bool:
+        """Whether plain data is taken, as far as the steps go."""
+        token = _SEARCH.set(self)
+        try:
+            with deciding_with(self._matcher):
+                quiet = _quiet(value)
+                return self.takes(self._validator, quiet, self._validator.schema, lambda: self._errors(quiet))
+        except Exhausted:
+            return False
+        finally:
+            _SEARCH.reset(token)
+
     def errors(self, value: object) -> list[ValidationError]:
         """The errors of plain data, the first hundred or so; none for data that the document takes."""
         found: list[ValidationError] = []
@@ -106,10 +118,10 @@ class Search:
 
     def _find(self, value: object, found: list[ValidationError]) -> None:
         if self._memo is not None:
-            if self.takes(self._validator, value, self._validator.schema, lambda: self._validator.iter_errors(value)):
+            if self.takes(self._validator, value, self._validator.schema, lambda: self._errors(value)):
                 return
             self._left, self.unsaid = _TELLING, self._matcher.late is None
-        for error in self._validator.iter_errors(value):
+        for error in self._errors(value):
             found.append(error)
             if len(found) >= MAX_FAULTS:
                 return
@@ -132,6 +144,9 @@ class Search:
             Exhausted: the steps are used up.
         """
         return self.takes(validator, value, validator.schema, lambda: validator.iter_errors(value))
+
+    def _errors(self, value: object) -> Iterator[ValidationError]:
+        return cast("Iterator[ValidationError]", self._validator.iter_errors(value))
 
     def within(self, validator: Any, instance: Any, schema: Any, errors: _Errors) -> Iterator[ValidationError]:
         """The errors of a value inside, or in place, by one schema, which `errors` gives."""

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, cast
 
-from fxai.providers.local.form import Form, FormError, Place, Reader
-from fxai.schema.data import is_same
+from fxai.providers.local.form import Form, Place, Reader
+from fxai.schema.data import identity, is_same
 
 __all__ = ["admits", "keeps"]
 
@@ -23,16 +23,17 @@ def admits(reader: Reader, place: Place, value: Any) -> bool:
     return any(keeps(reader, form, value) for form in reader.variants(place))
 
 
-def keeps(reader: Reader, form: Form, value: Any) -> bool:
-    """Whether ``value`` keeps one alternative."""
-    if form.values is not None and not any(is_same(value, known) for known in form.values):
+def keeps(reader: Reader, form: Form, value: Any, *, listed: bool = False) -> bool:
+    """Whether ``value`` keeps one alternative; ``listed``: it is one of those that the form lists."""
+    reader.steps.take(form.pointer)
+    if not listed and form.values is not None and not any(is_same(value, known) for known in form.values):
         return False
     if not _kinds(value) & form.types:
         return False
 
     match value:
         case str():
-            return _keeps_text(form, value)
+            return _keeps_text(reader, form, value)
         case bool() | None:
             return True
         case int() | float():
@@ -63,15 +64,10 @@ def _kinds(value: Any) -> frozenset[str]:
             return frozenset({"object"})
 
 
-def _keeps_text(form: Form, value: str) -> bool:
-    import regex
-
+def _keeps_text(reader: Reader, form: Form, value: str) -> bool:
     if not form.least <= len(value) <= (len(value) if form.most is None else form.most):
         return False
-    try:
-        return all(regex.search(pattern, value, timeout=1.0) for pattern in form.patterns)
-    except (TimeoutError, regex.error) as wrong:
-        raise FormError(form.pointer, "pattern", str(wrong)) from None
+    return all(reader.matches(form.pointer, "pattern", pattern, value) for pattern in form.patterns)
 
 
 def _keeps_number(form: Form, value: float) -> bool:
@@ -84,7 +80,7 @@ def _keeps_number(form: Form, value: float) -> bool:
 def _keeps_array(reader: Reader, form: Form, value: list[Any]) -> bool:
     if not form.least_items <= len(value) <= (len(value) if form.most_items is None else form.most_items):
         return False
-    if form.unique and any(is_same(a, b) for i, a in enumerate(value) for b in value[:i]):
+    if form.unique and len(set(map(identity, value))) < len(value):
         return False
     return all(admits(reader, reader.item(form, index), item) for index, item in enumerate(value))
 

@@ -17,7 +17,9 @@ from itertools import product
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
-from fxai.schema.data import is_same
+from fxai.schema.budget import MAX_PLACES, Steps
+from fxai.schema.data import identity
+from fxai.schema.pattern import Matcher, PatternTimeout
 
 __all__ = ["Form", "FormError", "Place", "Reader", "Site", "members", "prefix_length"]
 
@@ -89,12 +91,14 @@ class Form:
 
 
 class Reader:
-    """One schema document, read place by place; ``root`` is the place of the whole."""
+    """One schema document, read place by place within its budget; ``root`` is the place of the whole."""
 
     def __init__(self, document: Any) -> None:
         self.document = document
         self.root: Place = (Site("", document),)
         self.exclusive: dict[str, str] = {}
+        self.steps = Steps(MAX_PLACES)
+        self.matcher = Matcher()
         dialect = str(members(document).get("$schema", ""))
         self._ref_alone = any(f"draft-0{n}" in dialect for n in (3, 4, 6, 7))
 
@@ -102,8 +106,18 @@ class Reader:
         """The alternatives that a value at ``place`` has: none when nothing can be there. Raises `FormError`."""
         forms = [Form(place[0].pointer if place else "")]
         for site in place:
-            forms = _joined(site.pointer, forms, self._site(site, ()))
+            forms = self._joined(site.pointer, forms, self._site(site, ()))
         return forms
+
+    def matches(self, at: str, keyword: str, pattern: str, text: str) -> bool:
+        """Whether a pattern of the schema is found in a text. Raises `FormError` where that takes too long."""
+        self.steps.take(at)
+        try:
+            return self.matcher.found(pattern, text)
+        except PatternTimeout:
+            raise FormError(at, keyword, f"{pattern!r} takes too long") from None
+        except ValueError as broken:
+            raise FormError(at, keyword, f"{pattern!r} is broken: {broken}") from None
 
     def follow(self, site: Site) -> Site:
         """The schema that a `$ref` at ``site`` names."""
@@ -136,7 +150,7 @@ class Reader:
 
     def member(self, form: Form, name: str) -> Place:
         """What the property ``name`` must keep, said by every object schema of the form."""
-        found = [(rule, list(_property(rule, name))) for rule in form.objects]
+        found = [(rule, list(_property(self, rule, name))) for rule in form.objects]
         known = any(site.pointer != f"{rule.pointer}/additionalProperties" for rule, sites in found for site in sites)
         open_to = () if known else (r.under(_REST) for r in form.objects if _REST in r.schema)
         return (*(site for _, sites in found for site in sites), *open_to)
@@ -150,6 +164,7 @@ class Reader:
         return tuple(site for rule in form.arrays for site in _element(rule, index))
 
     def _site(self, site: Site, seen: tuple[str, ...]) -> list[Form]:
+        self.steps.take(site.pointer)
         if isinstance(site.schema, bool):
             return [Form(site.pointer)] if site.schema else []
         schema = members(site.schema)
@@ -161,10 +176,10 @@ class Reader:
         alone = "$ref" in schema and self._ref_alone
         forms = [Form(site.pointer)] if alone else _own(site)
         if "$ref" in schema:
-            forms = _joined(site.pointer, forms, self._site(self.follow(site), (*seen, site.pointer)))
+            forms = self._joined(site.pointer, forms, self._site(self.follow(site), (*seen, site.pointer)))
         if not alone:
             for index in range(len(schema.get("allOf", ()))):
-                forms = _joined(site.pointer, forms, self._site(site.under("allOf", index), seen))
+                forms = self._joined(site.pointer, forms, self._site(site.under("allOf", index), seen))
             forms = self._spread(site, forms, seen)
         return forms
 
@@ -173,10 +188,18 @@ class Reader:
             if keyword in site.schema:
                 branches = [site.under(keyword, index) for index in range(len(site.schema[keyword]))]
                 options = [form for branch in branches for form in self._site(branch, seen)]
-                forms = _joined(site.pointer, forms, options)
+                forms = self._joined(site.pointer, forms, options)
                 if keyword == "oneOf" and len(branches) > 1:
                     self.exclusive[f"{site.pointer}/{keyword}"] = keyword
         return forms
+
+    def _joined(self, pointer: str, left: list[Form], right: list[Form]) -> list[Form]:
+        """Every alternative of one with every alternative of the other, where both can hold."""
+        if len(left) * len(right) > _MOST_VARIANTS:
+            raise FormError(pointer, "anyOf", f"more than {_MOST_VARIANTS} combinations of alternatives")
+        self.steps.take(pointer, len(left) * len(right))
+        joined = (_both(a, b) for a, b in product(left, right))
+        return [form for form in joined if form.types and form.values != ()]
 
 
 def _own(site: Site) -> list[Form]:
@@ -196,11 +219,25 @@ def _of_scalars(site: Site) -> Form:
         low=_bound(schema, "minimum", "exclusiveMinimum", max),
         high=_bound(schema, "maximum", "exclusiveMaximum", min),
         steps=(schema["multipleOf"],) if "multipleOf" in schema else (),
-        least=schema.get("minLength", 0),
-        most=schema.get("maxLength"),
+        least=_count(site, "minLength") or 0,
+        most=_count(site, "maxLength"),
         patterns=(schema["pattern"],) if "pattern" in schema else (),
         format=schema.get("format"),
     )
+
+
+def _count(site: Site, keyword: str) -> int | None:
+    """A number of items, members or characters; a least that no reply should have is refused."""
+    said = site.schema.get(keyword)
+    if said is None:
+        return None
+    if keyword.startswith("min") and said > _MOST_COUNTED[keyword]:
+        raise FormError(site.pointer, keyword, f"a grammar cannot ask for more than {_MOST_COUNTED[keyword]}")
+    return int(min(said, _FAR))
+
+
+_MOST_COUNTED: Final = {"minLength": 50_000, "minItems": 1_000, "minProperties": 1_000}
+_FAR: Final = 10**9
 
 
 def _of_containers(site: Site, form: Form) -> Form:
@@ -208,13 +245,13 @@ def _of_containers(site: Site, form: Form) -> Form:
     return replace(
         form,
         arrays=(site,) if schema.keys() & _ARRAY_KEYWORDS else (),
-        least_items=schema.get("minItems", 0),
-        most_items=schema.get("maxItems"),
+        least_items=_count(site, "minItems") or 0,
+        most_items=_count(site, "maxItems"),
         unique=schema.get("uniqueItems") is True,
         objects=(site,) if schema.keys() & _OBJECT_KEYWORDS else (),
         required=tuple(_closure(list(schema.get("required", ())), _dependent(site))),
-        least_members=schema.get("minProperties", 0),
-        most_members=schema.get("maxProperties"),
+        least_members=_count(site, "minProperties") or 0,
+        most_members=_count(site, "maxProperties"),
     )
 
 
@@ -271,18 +308,11 @@ def _bound(schema: Mapping[str, Any], plain: str, exclusive: str, tighter: Any) 
     return (strict, True) if tighter(strict, schema[plain]) == strict else (schema[plain], False)
 
 
-def _joined(pointer: str, left: list[Form], right: list[Form]) -> list[Form]:
-    """Every alternative of one with every alternative of the other, where both can hold."""
-    if len(left) * len(right) > _MOST_VARIANTS:
-        raise FormError(pointer, "anyOf", f"more than {_MOST_VARIANTS} combinations of alternatives")
-    joined = (_both(a, b) for a, b in product(left, right))
-    return [form for form in joined if form.types and form.values != ()]
-
-
 def _both(a: Form, b: Form) -> Form:
     values = a.values if b.values is None else b.values
     if a.values is not None and b.values is not None:
-        values = tuple(x for x in a.values if any(is_same(x, y) for y in b.values))
+        known = set(map(identity, b.values))
+        values = tuple(x for x in a.values if identity(x) in known)
     return replace(
         a,
         types=a.types & b.types,
@@ -322,28 +352,17 @@ def _tighter(a: tuple[Any, bool] | None, b: tuple[Any, bool] | None, *, above: b
     return max(a, b) if above else min(a, b)
 
 
-def _property(rule: Site, name: str) -> Iterator[Site]:
+def _property(reader: Reader, rule: Site, name: str) -> Iterator[Site]:
     schema: Mapping[str, Any] = rule.schema
     known = name in schema.get("properties", {})
     if known:
         yield rule.under("properties", name)
     for pattern in schema.get("patternProperties", {}):
-        if _matches(rule, pattern, name):
+        if reader.matches(rule.pointer, "patternProperties", pattern, name):
             known = True
             yield rule.under("patternProperties", pattern)
     if not known and "additionalProperties" in schema:
         yield rule.under("additionalProperties")
-
-
-def _matches(rule: Site, pattern: str, name: str) -> bool:
-    import regex
-
-    try:
-        return regex.search(pattern, name, timeout=1.0) is not None
-    except TimeoutError:
-        raise FormError(rule.pointer, "patternProperties", f"{pattern!r} takes too long on {name!r}") from None
-    except regex.error as broken:
-        raise FormError(rule.pointer, "patternProperties", f"{pattern!r} is broken: {broken}") from None
 
 
 def prefix_length(rule: Site) -> int:

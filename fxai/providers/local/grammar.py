@@ -14,7 +14,9 @@ r1 ::= [0-9]
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import lcm
@@ -28,6 +30,7 @@ from fxai.providers.local.expression import PatternError
 from fxai.providers.local.form import Form, FormError, Place, Reader, Site, prefix_length
 from fxai.providers.local.number import integers, multiples, numbers
 from fxai.providers.local.pattern import literal, pattern_grammar, string_grammar
+from fxai.schema.budget import MAX_PLACES, Exhausted, descend, with_stack
 
 __all__ = ["Bounds", "Grammar", "GrammarFailure", "choice_grammar", "grammar"]
 
@@ -92,9 +95,11 @@ def grammar(schema: Mapping[str, Any] | bool, bounds: Bounds | None = None) -> R
     >>> grammar({"not": {"type": "string"}}).failure().keyword
     'not'
     """
-    writer = _Writer(schema, bounds or Bounds())
     try:
-        return Success(writer.grammar())
+        return Success(with_stack(lambda: _Writer(schema, bounds or Bounds()).grammar()))
+    except Exhausted as error:
+        why = f"its grammar takes more than {MAX_PLACES} steps: say fewer alternatives, or split the tool"
+        return Failure(GrammarFailure(str(error), "schema", why))
     except FormError as wrong:
         return Failure(GrammarFailure(wrong.pointer, wrong.keyword, wrong.why))
 
@@ -134,13 +139,14 @@ class _Writer:
         self.bounds = bounds
         self.rules: dict[str, str] = {}
         self.names: dict[tuple[Place, int], str | None] = {}
-        self.open: list[Place] = []
+        self.open: Counter[Place] = Counter()
         self.level = 0
+        self.named: set[str] = set()
         self.loose: dict[str, None] = {}
 
     def grammar(self) -> Grammar:
         """The whole: the root rule, the others, and the characters of strings."""
-        self.open.append(self.reader.root)
+        self.open[self.reader.root] += 1
         root = self._expression(self.reader.root)
         if root is None:
             raise FormError("", "schema", "no value is allowed, or none that ends")
@@ -151,21 +157,24 @@ class _Writer:
     def _place(self, place: Place) -> str | None:
         """The rule for a place; None when no value can stand there, or none that ends."""
         place = self.reader.canonical(place)
-        level = self.level + (place in self.open)
+        self.reader.steps.take(place[0].pointer if place else "")
+        level = self.level + (self.open[place] > 0)
         if level > self.bounds.depth:
             return None
         if (place, level) not in self.names:
             outer, self.level = self.level, level
-            self.open.append(place)
-            body = self._expression(place)
-            self.open.pop()
+            self.open[place] += 1
+            body = descend(lambda: self._expression(place))
+            self.open[place] -= 1
             self.level = outer
-            self.names[place, level] = body if body is None or body in self.rules.values() else self._rule(body)
+            self.names[place, level] = body if body is None or body in self.named else self._rule(body)
         return self.names[place, level]
 
     def _rule(self, body: str) -> str:
         """The name of the rule with this body, which is written once."""
-        return self.rules.setdefault(body, f"r{len(self.rules) + 1}")
+        name = self.rules.setdefault(body, f"r{len(self.rules) + 1}")
+        self.named.add(name)
+        return name
 
     def _expression(self, place: Place) -> str | None:
         options = [self._form(form, place) for form in self.reader.variants(place)]
@@ -174,10 +183,10 @@ class _Writer:
 
     def _form(self, form: Form, place: Place) -> str | None:
         if form.values is not None:
-            kept = [value for value in form.values if keeps(self.reader, form, value)]
+            kept = [value for value in form.values if keeps(self.reader, form, value, listed=True)]
             return " | ".join(dict.fromkeys(literal(_json(value)) for value in kept)) or None
 
-        simple = not place and self.open.count(()) > 1
+        simple = not place and self.open[()] > 1
         options = [
             self._string(form) if "string" in form.types else None,
             self._number(form),
@@ -207,6 +216,7 @@ class _Writer:
     def _number(self, form: Form) -> str | None:
         if not form.types & {"integer", "number"}:
             return None
+        form = replace(form, low=_reachable(form, form.low, down=True), high=_reachable(form, form.high, down=False))
         low, high = form.low, form.high
         whole = "number" not in form.types or bool(form.steps)
         if not whole:
@@ -225,6 +235,8 @@ class _Writer:
             if fraction.denominator != 1 and "number" in form.types:
                 raise FormError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
             step = Fraction(lcm(step.numerator, fraction.numerator))
+            if step > _FAR:
+                raise FormError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
         if step == 1:
             return integers(low, high)
         body = multiples(step.numerator, low, high)
@@ -260,7 +272,7 @@ class _Writer:
         variants = [] if leading else self.reader.variants(self.reader.item(form, 0))
         if not variants or any(variant.values is None for variant in variants):
             return None
-        values = [v for variant in variants for v in variant.values or () if keeps(self.reader, variant, v)]
+        values = [v for one in variants for v in one.values or () if keeps(self.reader, one, v, listed=True)]
         return list(dict.fromkeys(literal(_json(value)) for value in values))
 
     def _object(self, form: Form) -> str | None:
@@ -269,16 +281,14 @@ class _Writer:
         if not names:
             return self._map(form)
 
-        key = self.reader.key(form)
+        key, required = self.reader.key(form), set(form.required)
         entries: list[tuple[str, bool]] = []
         for name in names:
             allowed = not key or admits(self.reader, key, name)
             value = self._place(self.reader.member(form, name)) if allowed else None
             if value is not None:
-                entries.append(
-                    (f"{literal(json.dumps(name, ensure_ascii=False) + ': ')} {value}", name in form.required)
-                )
-            elif name in form.required:
+                entries.append((f"{literal(json.dumps(name, ensure_ascii=False) + ': ')} {value}", name in required))
+            elif name in required:
                 return None
         if form.least_members > len(entries):
             raise FormError(form.pointer, "minProperties", "a grammar holds an object to the properties it declares")
@@ -292,7 +302,7 @@ class _Writer:
         most = most if form.most_members is None else min(most, form.most_members)
         told = any(rule.schema.keys() & {"properties"} for rule in form.objects)
         open_to = any(rule.schema.keys() & _MAP_KEYWORDS for rule in form.objects)
-        top = len(self.open) == 1
+        top = self.open.total() == 1
         if most == 0 or (not open_to and (told or top)):
             return closed
 
@@ -326,6 +336,7 @@ class _Writer:
         }
         for index in range(len(entries) - 1, -1, -1):
             entry, required = entries[index]
+            self.reader.steps.take("", min(index, ceiling) // 100)
             for count in range(min(index, ceiling) + 1):
                 room = most is None or count < most
                 after = tails[index + 1, min(count + 1, ceiling)] if room else None
@@ -359,6 +370,18 @@ def _items(items: list[str], leading: int, least: int, most: int) -> str:
         text = f"{comma}{items[index]} {text}".rstrip()
         text = text if index < least else f"({text})?"
     return text
+
+
+_FAR: Final = 10**20
+
+
+def _reachable(form: Form, bound: tuple[Any, bool] | None, *, down: bool) -> tuple[Any, bool] | None:
+    """A bound of numbers; none where it lies beyond all that a grammar counts to."""
+    if bound is None or abs(bound[0]) <= _FAR:
+        return bound
+    if (bound[0] < 0) == down:
+        return None
+    raise FormError(form.pointer, "minimum" if down else "maximum", "a grammar cannot count so far")
 
 
 def _inside(bound: tuple[Any, bool], *, up: bool) -> int:

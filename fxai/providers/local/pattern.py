@@ -26,6 +26,8 @@ from fxai.providers.local.expression import (
     parse,
     without,
 )
+from fxai.schema.budget import MAX_PATTERN
+from fxai.schema.pattern import expansion
 
 __all__ = ["literal", "pattern_grammar", "string_grammar"]
 
@@ -66,6 +68,11 @@ def pattern_grammar(pattern: str, least: int, most: int | None, *, bound: int = 
     >>> pattern_grammar("^a+$", 2, 4)
     '"a"{2,4}'
     """
+    try:
+        if expansion(pattern) > MAX_PATTERN:
+            raise PatternError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
+    except ValueError as error:
+        raise PatternError(str(error)) from None
     node = parse(pattern)
     limit = most if most is not None else max(bound, _least(node), least)
     fitted = _raise_to(_cap(node, limit), least)

@@ -25,6 +25,7 @@ from fxai.testing.generation.text import by_format, patterned, strings
 __all__ = ["Reach", "integers", "numbers", "reach_of", "texts"]
 
 _FAR = 10**6
+_LONGEST = 10_000  # characters that are drawn for one string
 
 
 class Reach(NamedTuple):
@@ -169,7 +170,7 @@ def texts(here: Conjunction, formats: dict[str, st.SearchStrategy[str]]) -> list
     """
     least = math.ceil(max(here.all("minLength"), default=0))
     most = min((math.floor(end) for end in here.all("maxLength")), default=None)
-    if most is not None and least > most:
+    if least > _LONGEST or (most is not None and least > most):
         raise Dead
     found: list[st.SearchStrategy[str]] = []
     spoken = (by_format(part.schema, formats) for part in here.parts)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final
 
+from fxai.schema.budget import Steps
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import DIALECTS, Dialect
 from fxai.schema.keywords import inside, referred
@@ -103,21 +104,27 @@ class Conjunction:
 Choose = Callable[[list[Any]], Any]
 
 
-def gathered(roots: list[Any], choose: Choose, into: Conjunction | None = None) -> Conjunction:
+def gathered(
+    roots: list[Any], choose: Choose, into: Conjunction | None = None, *, steps: Steps | None = None
+) -> Conjunction:
     """The schemas of one place, with one alternative of each choice.
 
     Args:
         roots: the validators of the schemas that apply.
         choose: gives one of the alternatives that it is given.
         into: what the schemas join; a new conjunction by default.
+        steps: what each schema is counted by.
 
     Raises:
         Dead: one of the schemas takes nothing.
+        Exhausted: there are more schemas than steps.
     """
     found = into or Conjunction(list(roots))
     pending = list(reversed(roots))
     while pending:
         part = pending.pop()
+        if steps is not None:
+            steps.take()
         if part.schema is False:
             raise Dead
         if part.schema is True:
@@ -158,22 +165,37 @@ def _branch(part: Any, condition: Any, choose: Choose, found: Conjunction) -> It
         yield otherwise
 
 
-def height(part: Any, level: int = 0) -> int:
-    """How deep the smallest value of a schema nests, about: tells which alternative comes to an end."""
+def height(part: Any, known: dict[tuple[int, int], int], level: int = 0) -> int:
+    """How deep the smallest value of a schema nests, about: tells which alternative comes to an end.
+
+    Args:
+        part: the validator of the schema.
+        known: what is known already, by schema and level; it is added to.
+        level: how deep the schema lies in that of the first question.
+    """
     schema = part.schema
     if isinstance(schema, bool):
         return 0 if schema else 99
     if level >= _DEEPEST:
         return 99
-    heights = [height(scope, level + 1) for _, scope in referred(part, schema)]
-    heights += [height(inside(part, inner), level + 1) for inner in said(part, "allOf", ())]
+    key = (id(schema), level)
+    if key not in known:
+        known[key] = max(_heights(part, known, level), default=0)
+    return known[key]
+
+
+def _heights(part: Any, known: dict[tuple[int, int], int], level: int) -> Iterator[int]:
+    below = level + 1
+    for _, scope in referred(part, part.schema):
+        yield height(scope, known, below)
+    for inner in said(part, "allOf", ()):
+        yield height(inside(part, inner), known, below)
     for keyword in ("anyOf", "oneOf"):
         if alternatives := said(part, keyword):
-            heights.append(min(height(inside(part, inner), level + 1) for inner in alternatives))
+            yield min(height(inside(part, inner), known, below) for inner in alternatives)
     properties = said(part, "properties", {})
     for name in said(part, "required", ()) if is_array(said(part, "required")) else ():
-        heights.append(1 + height(inside(part, properties.get(name, True)), level + 1))
+        yield 1 + height(inside(part, properties.get(name, True)), known, below)
     items = said(part, "items")
     if items is not None and not is_array(items) and said(part, "minItems", 0):
-        heights.append(1 + height(inside(part, items), level + 1))
-    return max(heights, default=0)
+        yield 1 + height(inside(part, items), known, below)

@@ -18,10 +18,12 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fxai.schema.budget import MAX_PLACES, NO_GROWTH, Exhausted, Growth, Steps
 from fxai.schema.data import copied, identity, is_array
 from fxai.schema.dialect import dialect_of
+from fxai.schema.document import growth_of
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.keywords import deciding_with, inside, validator_of
+from fxai.schema.keywords import Search, deciding_with, inside, validator_of
 from fxai.schema.pattern import Matcher
 from fxai.testing.generation.atom import integers, numbers, reach_of, texts
 from fxai.testing.generation.conjunction import Conjunction, Dead, gathered, height, said
@@ -34,6 +36,7 @@ DEEP: Final = 4
 """From this depth on, values are as small as the schema lets them be."""
 
 _ATTEMPTS: Final = 8
+_MOST: Final = 1_000  # items that are drawn for one array
 _BUDGET: Final = 300
 _SECONDS: Final = 60.0
 
@@ -59,15 +62,15 @@ def instance_of(
     plain = document.to_dict()
     if plain is True or plain == {}:
         return ANYTHING
-    root = validator_of(dialect_of(plain).uri, plain)
+    root, growth = validator_of(dialect_of(plain).uri, plain), growth_of(plain)
 
     @st.composite
     def instances(draw: DrawFn) -> Any:
-        drawing = Drawing(draw, formats or {}, undeclared=undeclared)
+        drawing = Drawing(draw, formats or {}, undeclared=undeclared, growth=growth)
         try:
             with deciding_with(Matcher(_SECONDS)):
                 value = drawing.value([root], 0)
-        except Dead:
+        except (Dead, Exhausted):
             raise UnsatisfiedAssumption("nothing was found that the schema takes") from None
         if document.validate(value):
             raise UnsatisfiedAssumption("the schema does not take what was found")
@@ -80,10 +83,15 @@ def instance_of(
 class Drawing:
     """One value on its way: what draws its choices, and how much may still be tried."""
 
-    def __init__(self, draw: DrawFn, formats: dict[str, SearchStrategy[str]], *, undeclared: bool) -> None:
+    def __init__(
+        self, draw: DrawFn, formats: dict[str, SearchStrategy[str]], *, undeclared: bool, growth: Growth = NO_GROWTH
+    ) -> None:
         self.draw = draw
+        self.growth = growth
         self.formats = formats
         self.undeclared = undeclared
+        self.heights: dict[tuple[int, int], int] = {}
+        self.steps = Steps(MAX_PLACES)
         self._left = _BUDGET
 
     def value(self, roots: list[Any], depth: int) -> Any:
@@ -97,13 +105,20 @@ class Drawing:
             if self._left < 0:
                 raise Dead
             try:
-                here = gathered(roots, self.choosing(depth))
+                here = gathered(roots, self.choosing(depth), steps=self.steps)
                 value = self._drawn(here, depth)
             except Dead:
                 continue
-            if not here.must_be_checked() or here.fits(value):
+            if not here.must_be_checked() or self._fits(here, value):
                 return value
         raise Dead
+
+    def _fits(self, here: Conjunction, value: object) -> bool:
+        """Whether a finished value is taken, as far as the steps go."""
+        self.steps.take(steps=self.growth.visits)
+        if self.growth.linear:
+            return here.fits(value)
+        return all(Search(root, careful=True).accepts(value) for root in here.roots)
 
     def choosing(self, depth: int) -> Any:
         """How one of several alternatives is chosen at a depth."""
@@ -112,7 +127,8 @@ class Drawing:
             if len(alternatives) == 1:
                 return alternatives[0]
             if depth >= DEEP:
-                return min(alternatives, key=height)
+                self.steps.take(steps=len(alternatives))
+                return min(alternatives, key=lambda one: height(one, self.heights))
             return alternatives[self.draw(st.integers(0, len(alternatives) - 1))]
 
         return choose
@@ -191,6 +207,8 @@ class Drawing:
         return items
 
     def _size(self, least: int, most: int | None, depth: int) -> int:
+        if least > _MOST:
+            raise Dead
         end = max(least, 0 if depth >= DEEP else least + 3)
         if most is not None:
             end = min(end, most)

@@ -30,6 +30,7 @@ __all__ = ["Members", "schemas_of"]
 
 _DEEP: Final = 4
 _TRIES: Final = 5
+_MOST: Final = 1_000  # properties that are drawn for one object
 _NAMES: Final = st.text(characters, max_size=6)
 
 
@@ -85,6 +86,8 @@ class Members:
         """
         self.least = math.ceil(max(self.here.all("minProperties"), default=0))
         self.most = math.floor(min(self.here.all("maxProperties"), default=10**9))
+        if self.least > _MOST:
+            raise Dead
         self._choose_known()
         while self._follow_dependents():
             self._choose_known()
@@ -150,13 +153,15 @@ class Members:
                         self.away.difference_update(asked)
                     elif id(asked) not in self.followed:
                         self.followed.add(id(asked))
-                        gathered([inside(part, asked)], self.drawing.choosing(self.depth), self.here)
+                        choose, steps = self.drawing.choosing(self.depth), self.drawing.steps
+                        gathered([inside(part, asked)], choose, self.here, steps=steps)
                         joined = True
         return joined or len(self.chosen) > before
 
     def _fill(self) -> None:
         """Add properties until there are enough, and now and then one that nothing is known of."""
-        for name in sorted(self.away, key=list(self._known()).index) if len(self.chosen) < self.least else ():
+        places = {name: place for place, name in enumerate(self._known())}
+        for name in sorted(self.away, key=places.__getitem__) if len(self.chosen) < self.least else ():
             if len(self.chosen) < self.least and self._allowed(name):
                 self.chosen[name] = None
         free = 0 if self.depth >= _DEEP or not self._is_open() else self.drawing.draw(st.integers(0, 2))

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from fxai.schema.budget import Exhausted
 from fxai.schema.data import copied, is_array, is_object
 from fxai.schema.dialect import dialect_of
+from fxai.schema.document import growth_of
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import deciding_with, validator_of
 from fxai.schema.pattern import Matcher
@@ -38,7 +40,7 @@ def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None
     plain = document.to_dict()
     if plain is True or plain == {}:
         return st.nothing()
-    root = validator_of(dialect_of(plain).uri, plain)
+    root, growth = validator_of(dialect_of(plain).uri, plain), growth_of(plain)
     edges = sorted(set(_edges(plain)), key=lambda edge: (abs(edge), edge))
     names = list(dict.fromkeys(_names(plain)))[:_NAMES]
 
@@ -46,8 +48,8 @@ def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None
     def misses(draw: DrawFn) -> Any:
         try:
             with deciding_with(Matcher(60)):
-                value = Drawing(draw, formats or {}, undeclared=True).value([root], 0)
-        except Dead:
+                value = Drawing(draw, formats or {}, undeclared=True, growth=growth).value([root], 0)
+        except (Dead, Exhausted):
             value = draw(ANYTHING)
         for _ in range(_TRIES):
             changed = _changed(draw, value, edges, names)
