@@ -17,8 +17,8 @@ from typing_extensions import override
 from fxai.mcp.content import shown_content
 from fxai.mcp.failure import McpCallError, failure_schema
 from fxai.mcp.limit import McpLimits
-from fxai.mcp.schema_size import schema_excess
 from fxai.mcp.settings import ServerSettings
+from fxai.schema.budget import deeper_than
 from fxai.schema.data import frozen
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
@@ -150,13 +150,16 @@ class McpTool(msgspec.Struct, frozen=True):
 
 
 def _checked(part: str, schema: Mapping[str, Any], limits: McpLimits) -> JsonSchema:
-    excess = schema_excess(dict(schema), limits)
-    if excess is not None:
-        raise SchemaError(f"its {part} is too large: {excess}")
+    if deeper_than(dict(schema), limits.schema_depth):
+        raise SchemaError(f"its {part} is too large: it is more than {limits.schema_depth} levels deep")
     try:
-        return JsonSchema.of(schema)
+        document = JsonSchema.of(schema)
     except SchemaError as error:
         raise SchemaError(f"its {part}: {error}") from None
+    size = len(document.to_json())
+    if size > limits.schema_bytes:
+        raise SchemaError(f"its {part} is too large: it has {size} bytes, more than {limits.schema_bytes}")
+    return document
 
 
 def _annotations(definition: ToolDefinition, output: JsonSchema | None) -> Annotations:

@@ -10,6 +10,8 @@ from typing import Final, final
 
 import msgspec
 
+from fxai.schema.budget import MAX_LEVELS
+
 __all__ = ["LIMITS", "McpLimits"]
 
 
@@ -22,9 +24,9 @@ class McpLimits(msgspec.Struct, frozen=True):
         pages: how many pages a listing may have; more are a failure.
         message_bytes: the largest message, in bytes; a larger one ends the connection (stdio) or fails its request.
         schema_bytes: the largest input or output schema of a tool, in bytes of JSON; a larger one refuses the tool.
-        schema_depth: the deepest nesting of a schema; deeper ones refuse the tool.
-        schema_places: how many places a schema has when its references are followed, recursive ones once; more, such
-            as those of references that double at each level, refuse the tool.
+        schema_depth: the deepest nesting of a schema; deeper ones refuse the tool. What a schema may ask for beyond
+            size and depth (references that double, patterns that multiply) is bounded for every document alike, by
+            `JsonSchema.of`.
         description: how many characters a description may have; more refuse the tool.
         noise: how many lines that are no JSON-RPC messages a server may write to its standard output; more end the
             connection.
@@ -36,8 +38,7 @@ class McpLimits(msgspec.Struct, frozen=True):
     pages: int = 200
     message_bytes: int = 16 * 1024 * 1024
     schema_bytes: int = 512 * 1024
-    schema_depth: int = 64
-    schema_places: int = 20_000
+    schema_depth: int = MAX_LEVELS
     description: int = 64 * 1024
     noise: int = 1_000
     requests: int = 256

@@ -31,6 +31,7 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar
 
+from fxai.schema.budget import with_stack
 from fxai.schema.compiled import Compiled, raised
 from fxai.schema.derived import derive
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault
@@ -154,9 +155,14 @@ class Schema(Generic[_A]):
         """The JSON Schema of the type, as an immutable value; derived once.
 
         The root is the type itself, classes that it refers to stand under `$defs`; 2020-12.
+
+        Raises:
+            SchemaError: the type has no JSON form, or one beyond the budget of a document: nested too deeply, say,
+                or with a pattern that expands without end.
         """
         if self._document is None:
-            object.__setattr__(self, "_document", JsonSchema.trusted(derive(self._ready().plan)))
+            made = with_stack(lambda: JsonSchema.derived(derive(self._ready().plan)))
+            object.__setattr__(self, "_document", made)
         return cast("JsonSchema", self._document)
 
     def json_schema(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from fxai.schema.expectation import listed
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, pointer_tokens
 from fxai.schema.pattern import compiled_pattern, expansion
 
-__all__ = ["document_faults", "growth_of", "subschemas"]
+__all__ = ["document_faults", "excess_of", "growth_of", "subschemas"]
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _IN_PLACE: Final = frozenset(
@@ -64,6 +64,15 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
     except SchemaError as error:
         return (Fault("/$schema", str(error), found_in(_said(document, "/$schema"))),)
     return tuple(dict.fromkeys(check.faults))
+
+
+def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
+    """What of a document that is known to be a JSON Schema lies beyond the budget; nothing for one within."""
+    if deeper_than(document, MAX_LEVELS):
+        return (Fault("", f"at most {MAX_LEVELS} levels of nesting", "deeper nesting"),)
+    check = _Check(document)
+    check.run(shapes=False)
+    return tuple(check.faults)
 
 
 def growth_of(document: Any) -> Growth:
@@ -109,16 +118,20 @@ class _Check:
         self.dialects: dict[str, Dialect] = {}
         self.patterns: set[str] = set()
         self.expanded = 0
-        self.judging = True
+        self.judging = self.shapes = True
         self.full = False
 
-    def run(self, *, judging: bool = True) -> None:
-        """Walk through the document and what it refers to; with `judging` also hold it to its dialect and the budget.
+    def run(self, *, judging: bool = True, shapes: bool = True) -> None:
+        """Walk through the document and what it refers to.
+
+        Args:
+            judging: hold it to the budget, too.
+            shapes: hold it to its dialect, too.
 
         Raises:
             SchemaError: the document is of no known dialect.
         """
-        self.judging = judging
+        self.judging, self.shapes = judging, shapes
         self.walk(self.document, "", "", dialect_of(self.document))
         self._resolve()
         if judging:
@@ -179,10 +192,10 @@ class _Check:
         for pattern in (schema.get("pattern"), *(named if is_object(named) else ())):
             if isinstance(pattern, str) and pattern not in self.patterns:
                 self.patterns.add(pattern)
-                self.expanded += _cost(pattern)
+                self.expanded += _cost(pattern, alone=self.shapes)
         if self.expanded > MAX_PATTERN:
             self._stop(pointer, f"at most {MAX_PATTERN} characters of patterns in all, their repetitions written out")
-        else:
+        elif self.shapes:
             self.faults += _shape_faults(schema, pointer, dialect)
 
     def _relate(self, schema: Any, keyword: str, at: str, inner: Any, pointer: str) -> None:
@@ -301,13 +314,13 @@ def _times(schema: dict[str, Any]) -> int:
     return _AGAIN if _LOOKS_AGAIN & schema.keys() else 1
 
 
-def _cost(pattern: str) -> int:
-    """What a pattern adds to those of its document; nothing for one that is refused by itself."""
+def _cost(pattern: str, *, alone: bool) -> int:
+    """What a pattern adds to those of its document; nothing for one that is refused by itself (`alone`)."""
     try:
         cost = expansion(pattern)
     except ValueError:
-        return 0
-    return cost if cost <= MAX_PATTERN else 0
+        cost = MAX_PATTERN + 1
+    return 0 if alone and cost > MAX_PATTERN else cost
 
 
 def _said(document: Any, pointer: str) -> Any:

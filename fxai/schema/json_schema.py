@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_BYTES, MAX_FAULTS, with_stack
+from fxai.schema.budget import MAX_BYTES, MAX_FAULTS, MAX_LEVELS, with_stack
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
 from fxai.schema.plain import is_plain, plain_faults
 
@@ -33,6 +33,7 @@ __all__ = ["Engine", "JsonSchema"]
 Engine = Literal["jsonschema", "jsonschema-rs"]
 """The packages that validate: the second is the fast one, of the extra `fast`."""
 
+_SMALL: Final = 16 * 1024  # what holds more work than the budget, and no pattern, is larger
 _ENCODE: Final = msgspec.json.Encoder().encode
 _SORTED: Final = msgspec.json.Encoder(order="sorted").encode
 _DECODE: Final = msgspec.json.Decoder().decode
@@ -81,6 +82,20 @@ class JsonSchema:
     def trusted(document: Mapping[str, Any] | bool) -> JsonSchema:
         """The document of plain JSON data that is known to be a JSON Schema, such as a derived one; not checked."""
         return JsonSchema(_ENCODE(document))
+
+    @staticmethod
+    def derived(document: dict[str, Any]) -> JsonSchema:
+        """The document that was derived from a type, and is known to be a JSON Schema; held to the budget.
+
+        Raises:
+            SchemaError: it is beyond the budget of a document.
+        """
+        text = _ENCODE(document)
+        if b'"pattern":' in text or len(text) > _SMALL or text.count(b"{") + text.count(b"[") > MAX_LEVELS:
+            from fxai.schema.document import excess_of
+
+            _hold_sound(excess_of(document))
+        return JsonSchema(text)
 
     def to_dict(self) -> Any:
         """The document as a fresh plain copy: a `dict` (or a `bool`), equal to what it was made of."""

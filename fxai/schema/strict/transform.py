@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 
 from fxai.schema.budget import descend
-from fxai.schema.data import is_object
+from fxai.schema.data import is_array, is_object
 from fxai.schema.pattern import Matcher
 from fxai.schema.strict.array import array_form
 from fxai.schema.strict.node import DEFS, NULL, Node, any_node, reference_node
@@ -127,7 +127,7 @@ class Transformer:
 
     def size(self, schema: Any) -> int:
         """How large a schema that was made is, those inside it counted as often as they stand there."""
-        if not isinstance(schema, (dict, list)):
+        if not (is_object(schema) or is_array(schema)):
             return 0
         known = self._sizes.get(id(schema))
         if known is None:

@@ -1,0 +1,414 @@
+"""The budget of a document: what is refused, where, and what still works at the limits."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import msgspec
+import pytest
+from returns.result import Success
+
+from fxai.providers.local.grammar import grammar
+from fxai.schema import Engine, JsonSchema, Schema
+from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_PATTERN, MAX_SCHEMAS, Growth, deeper_than, with_stack
+from fxai.schema.document import growth_of
+from fxai.schema.fault import SchemaError
+from fxai.schema.pattern import expansion
+from fxai.schema.strict import strict_form
+from fxai.schema.strict.rules import ANTHROPIC, OPENAI
+
+ENGINES: list[Engine] = ["jsonschema"]
+if importlib.util.find_spec("jsonschema_rs") is not None:
+    ENGINES.append("jsonschema-rs")
+
+
+def chain(levels: int, form: Callable[[Any], Any], last: Any) -> dict[str, Any]:
+    """A document that leads through so many definitions to the last one."""
+    steps = {f"l{n}": form({"$ref": f"#/$defs/l{n + 1}"}) for n in range(levels)}
+    return {"$ref": "#/$defs/l0", "$defs": {**steps, f"l{levels}": last}}
+
+
+def nest(levels: int, form: Callable[[Any], Any], last: Any) -> Any:
+    """What comes of a form applied so many times."""
+    for _ in range(levels):
+        last = form(last)
+    return last
+
+
+def refusal(document: Any) -> str:
+    """Why a document cannot be."""
+    with pytest.raises(SchemaError) as refused:
+        JsonSchema.of(document)
+    return str(refused.value)
+
+
+DOUBLING: dict[str, Callable[[Any], Any]] = {
+    "allOf": lambda ref: {"allOf": [ref, ref]},
+    "anyOf": lambda ref: {"anyOf": [ref, ref]},
+    "oneOf": lambda ref: {"oneOf": [ref, ref]},
+    "if": lambda ref: {"if": ref, "then": ref, "else": ref},
+    "not": lambda ref: {"not": ref, "allOf": [ref]},
+    "dependentSchemas": lambda ref: {"dependentSchemas": {"a": ref, "b": ref}},
+    "unevaluatedProperties": lambda ref: {"allOf": [ref], "unevaluatedProperties": False},
+    "unevaluatedItems": lambda ref: {"allOf": [ref], "unevaluatedItems": False},
+    "beside a reference": lambda ref: {**ref, "anyOf": [ref]},
+}
+
+
+@pytest.mark.parametrize("keyword", DOUBLING)
+@pytest.mark.parametrize("levels", [20, 2_000])
+def test_references_that_double_are_refused_when_the_document_is_made(keyword: str, levels: int) -> None:
+    """A chain of definitions, each of which applies the next one twice, is refused with the limit and a place."""
+    said = refusal(chain(levels, DOUBLING[keyword], {"type": "integer"}))
+
+    assert "/$defs/l" in said
+    assert "at most 10000 schemas that hold for one value" in said or "at most 128 levels of schemas" in said
+
+
+@pytest.mark.parametrize("keyword", DOUBLING)
+def test_a_few_levels_of_doubling_are_no_excess(keyword: str) -> None:
+    """What real documents do of it is taken, and validated alike by both packages."""
+    document = JsonSchema.of(chain(4, DOUBLING[keyword], {"type": "integer"}))
+    for value in (1, "a", {"a": 1}, [1]):
+        assert len({not document.validate(value, engine=engine) for engine in ENGINES}) == 1
+
+
+def test_circles_are_refused_wherever_they_go_through() -> None:
+    """A schema that leads to itself for the same value never ends, also under a condition."""
+    for circle in (
+        {"dependentSchemas": {"a": {"$ref": "#"}}},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "dependencies": {"a": {"$ref": "#"}}},
+        {"if": {"$ref": "#"}},
+        {"anyOf": [{"type": "null"}, {"$ref": "#"}]},
+    ):
+        assert "a circle of references" in refusal(circle)
+
+
+MULTIPLYING: dict[str, tuple[Any, Callable[[Any], Any], Any]] = {
+    "allOf": (
+        {"type": "object", "properties": {"c": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}},
+        lambda inner: {"c": inner},
+        {},
+    ),
+    "anyOf": (
+        {"anyOf": [{"type": "array", "items": {"$ref": "#"}}, {"type": "array", "items": {"$ref": "#"}}, {"const": 1}]},
+        lambda inner: [inner],
+        1,
+    ),
+    "expressions": (
+        {
+            "oneOf": [
+                {"type": "integer"},
+                *(
+                    {
+                        "type": "object",
+                        "properties": {"op": {"const": f"o{n}"}, "l": {"$ref": "#"}, "r": {"$ref": "#"}},
+                        "required": ["op", "l", "r"],
+                    }
+                    for n in range(12)
+                ),
+            ]
+        },
+        lambda inner: {"op": "o7", "l": inner, "r": 1},
+        1,
+    ),
+    "$dynamicRef": (
+        {
+            "$dynamicAnchor": "n",
+            "type": "object",
+            "properties": {"c": {"allOf": [{"$dynamicRef": "#n"}, {"$dynamicRef": "#n"}]}},
+        },
+        lambda inner: {"c": inner},
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MULTIPLYING)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_schemas_that_multiply_over_the_data_are_decided_once_for_each_value(name: str, engine: Engine) -> None:
+    """Data nested 60 deep in a schema that applies itself twice a level is decided, in steps that do not double."""
+    plain, form, leaf = MULTIPLYING[name]
+    document = JsonSchema.of(plain)
+    begun = time.process_time()
+
+    assert document.validate(nest(60, form, leaf), engine=engine) == ()
+    assert document.validate(nest(60, form, "wrong"), engine=engine) != ()
+    assert time.process_time() - begun < 30
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_cannot_be_decided_within_the_budget_is_a_failed_result(engine: Engine) -> None:
+    """Many branches times many values are a fault that says the limit, by either package."""
+    branches = [{"properties": {"k": {"const": f"a{n}"}}, "required": ["k"]} for n in range(1_000)]
+    document = JsonSchema.of({"items": {"anyOf": branches}})
+
+    assert document.validate([{"k": "a1"}] * 3, engine=engine) == ()
+    assert [str(fault) for fault in document.validate([{"k": "a999"}] * 300, engine=engine)] == [
+        "expected data that is decided within 100000 steps, found array of 300 items"
+    ]
+
+
+def test_growth_tells_documents_that_multiply_from_those_that_do_not() -> None:
+    """A list, a tree and unions of plain values are linear; a schema that applies itself twice multiplies."""
+    node = {"properties": {"left": {"$ref": "#"}, "right": {"$ref": "#"}, "all": {"items": {"$ref": "#"}}}}
+    twice = {"properties": {"c": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}}
+    apart = {"properties": {"c": {"$ref": "#"}}, "patternProperties": {"^c": {"$ref": "#"}}}
+    tuples = {"prefixItems": [{"$ref": "#"}, {"$ref": "#"}], "items": {"$ref": "#"}}
+    both = {"items": {"$ref": "#"}, "contains": {"$ref": "#"}}
+
+    assert [growth_of(one).linear for one in (True, {}, node, tuples)] == [True, True, True, False]
+    assert [growth_of(one).factor for one in (node, twice, apart, both)] == [1, 2, 2, 2]
+    assert growth_of({"items": {"anyOf": [{"const": n} for n in range(100)]}}) == Growth(101, 1)
+
+
+def test_growth_bounds_the_visits_of_data_level_by_level() -> None:
+    """The visits of each level are its values times what multiplied on the way down."""
+    assert Growth(2, 3).within([[1, 1]], 2 + 6 + 36)
+    assert not Growth(2, 3).within([[1, 1]], 2 + 6 + 35)
+
+
+HOSTILE_PATTERNS = {
+    "nested counts": "(?:" * 20 + "a" + "){1,99}" * 20,
+    "nested twos": "(?:" * 16 + "ab" + "){2}" * 16,
+    "nested pluses": "(?:" * 20 + "a" + ")+" * 20,
+    "lazy counts": "(?:" * 12 + "a" + "){3,5}?" * 12,
+    "one long count": "(?:ab){100000}",
+    "a count without end": "a{" + "9" * 5_000 + "}",
+    "counts of counts": "a" + "{9}" * 50_000,
+    "alternatives": "(?:a|b)" * 10_000,
+    "groups": "(" * 400 + "a" + ")" * 400,
+    "look-around": "(?=" * 200 + "a" + ")" * 200,
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_PATTERNS)
+@pytest.mark.parametrize("keyword", ["pattern", "patternProperties"])
+def test_patterns_that_expand_are_refused_before_they_are_compiled(name: str, keyword: str) -> None:
+    """A pattern of two hundred characters that stands for billions is an error at its place."""
+    begun = time.process_time()
+    pattern = HOSTILE_PATTERNS[name]
+    said = refusal({"properties": {"a": {keyword: pattern if keyword == "pattern" else {pattern: {}}}}})
+
+    assert f"/properties/a/{keyword}" in said
+    assert time.process_time() - begun < 5
+
+
+def test_patterns_as_they_are_written_are_no_excess() -> None:
+    """Long counts of one character, lists of words and version numbers stay far below the limit."""
+    words = "^(?:" + "|".join(f"word{n}" for n in range(300)) + ")$"
+    kept = [r"^[\s\S]{1,1048576}$", r"^(?:[a-z0-9-]{1,63}\.){1,32}[a-z]{2,63}$", words, r"^\d{4}-\d{2}-\d{2}$"]
+
+    assert all(expansion(pattern) < MAX_PATTERN / 4 for pattern in kept)
+    assert JsonSchema.of({"anyOf": [{"pattern": pattern} for pattern in kept]}).validate("word7") == ()
+
+
+def test_the_patterns_of_a_document_are_counted_together() -> None:
+    """Many patterns that are each within the limit are refused where they are too many."""
+    many = {"properties": {f"p{n}": {"pattern": f"(?:a{n}|b){{1,500}}"} for n in range(40)}}
+
+    assert f"at most {MAX_PATTERN} characters of patterns in all" in refusal(many)
+    same = {"properties": {f"p{n}": {"pattern": "(?:a|b){1,500}"} for n in range(40)}}
+    assert JsonSchema.of(same).validate({"p1": 1}) == ()
+
+
+@pytest.mark.parametrize("levels", [129, 150, 400, 3_000])
+def test_documents_deeper_than_the_one_limit_are_refused(levels: int) -> None:
+    """The limit of nesting is one number for whatever makes a document deep."""
+    forms: list[Callable[[Any], Any]] = [
+        lambda inner: {"items": inner},
+        lambda inner: {"not": inner},
+        lambda inner: {"properties": {"a": inner}},
+        lambda inner: {"allOf": [inner]},
+        lambda inner: {"default": [inner]},
+    ]
+    for form in forms:
+        assert refusal(nest(levels, form, {})) == (
+            "no usable JSON Schema: expected at most 128 levels of nesting, found deeper nesting"
+        )
+    assert "at most 128 levels of schemas that hold for one value" in refusal(chain(levels, lambda ref: ref, {}))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("form", ["items", "not", "chain"])
+def test_documents_as_deep_as_they_may_be_work_everywhere(form: str, engine: Engine) -> None:
+    """At the limit nothing fails: validation, equality, strict forms, grammars."""
+    levels = MAX_LEVELS - 3
+    plain = (
+        chain(levels, lambda ref: {"type": "array", "items": ref}, {"type": "integer"})
+        if form == "chain"
+        else nest(levels, lambda inner: {"type": "array", form: inner}, {"type": "integer"})
+    )
+    document = JsonSchema.of({"type": "object", "properties": {"a": plain}} if form != "chain" else plain)
+    data = nest(levels, lambda inner: [inner], 1)
+
+    assert document.validate({"a": data} if form != "chain" else data, engine=engine) == () or form == "not"
+    assert document == JsonSchema.of(document.to_dict())
+    assert hash(document)
+    assert repr(document)
+    assert strict_form(document, ANTHROPIC) is not None
+    assert grammar(document.to_dict()) is not None
+
+
+def test_strict_forms_follow_long_chains_of_definitions() -> None:
+    """A thousand definitions that lead from one to the next are one strict form, whatever the stack."""
+    steps = chain(800, lambda ref: {"type": "object", "properties": {"a": ref}, "required": ["a"]}, {"type": "integer"})
+    document = JsonSchema.of({"type": "object", "properties": {"a": {"$ref": "#/$defs/l0"}}, "$defs": steps["$defs"]})
+    form = strict_form(document, OPENAI)
+
+    assert "levels of objects" in str(form) or isinstance(form, Success)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_deep_data_is_decided_or_refused_and_never_overflows(engine: Engine) -> None:
+    """A recursive schema takes data that is deep, as far as data goes, and refuses what is deeper."""
+    document = JsonSchema.of({"type": "array", "items": {"allOf": [{"anyOf": [{"$ref": "#"}, {"type": "null"}]}]}})
+
+    assert document.validate(nest(120, lambda inner: [inner], None), engine=engine) == ()
+    assert [str(fault) for fault in document.validate(nest(400, lambda inner: [inner], None), engine=engine)] == [
+        "expected at most 128 levels of nesting, found deeper nesting"
+    ]
+    assert document.validate(nest(200, lambda inner: [inner], None), engine=engine, plain=True) == ()
+    assert document.validate(nest(200, lambda inner: [inner], "x"), engine=engine, plain=True) != ()
+
+
+def test_a_caller_deep_in_the_stack_gets_what_others_get() -> None:
+    """Making, validating and transforming a document needs no room on the caller's own stack."""
+    plain = {"type": "object", "properties": {"a": nest(100, lambda inner: {"type": "array", "items": inner}, {})}}
+
+    def deep(levels: int) -> object:
+        if levels:
+            return deep(levels - 1)
+        document = JsonSchema.of(plain)
+        data = {"a": nest(100, lambda inner: [inner], 1)}
+        return [document.validate(data, engine=engine) for engine in ENGINES], hash(document), document.to_dict()
+
+    found: Any = deep(800)
+    assert found[0] == [()] * len(ENGINES)
+    assert found[2] == plain
+
+
+def test_wide_documents_are_refused_by_number_size_and_pointers() -> None:
+    """Too many schemas, too many bytes and too long pointers are each named with the limit."""
+    many: dict[str, Any] = {"properties": {f"p{n}": {} for n in range(MAX_SCHEMAS + 1)}}
+    long: dict[str, Any] = {"properties": {"x" * 5_000: {"properties": {"a": {}}}}}
+
+    assert f"at most {MAX_SCHEMAS} schemas in one document" in refusal(many)
+    assert "expected at most 1048576 bytes of JSON" in refusal({"description": "x" * 1_100_000})
+    assert "JSON pointers to schemas of at most 4096 characters" in refusal(long)
+    assert "at most 4,200 digits" in refusal({"maximum": 10**5_000})
+    assert len(refusal({f"p{n}": 0 for n in range(9)} | {"properties": {f"p{n}": 3 for n in range(5_000)}})) < 20_000
+
+
+WIDE: dict[str, tuple[Any, Any]] = {
+    "required": ({"required": [f"v{n}" for n in range(40_000)]}, {}),
+    "dependentRequired": ({"dependentRequired": {"a": [f"v{n}" for n in range(40_000)]}}, {"a": 1}),
+    "enum": ({"items": {"enum": [f"v{n}" for n in range(20_000)]}}, ["x"] * 5_000),
+    "const": ({"items": {"const": ["x" * 50] * 2_000}}, [1] * 2_000),
+    "uniqueItems": ({"uniqueItems": True}, [*({"a": n} for n in range(6_000)), {"a": 1}]),
+    "unevaluatedItems": ({"prefixItems": [{}], "unevaluatedItems": False}, [1] * 20_000),
+    "additionalProperties": ({"additionalProperties": False}, {f"a{n}": 1 for n in range(20_000)}),
+    "items": ({"items": {"type": "string"}}, [1] * 20_000),
+    "anyOf": ({"anyOf": [{"type": "object"}] * 50}, [["x" * 50]] * 20_000),
+    "properties": ({"items": {"properties": {f"a{n}": {"type": "null"} for n in range(5_000)}}}, [{"a1": 1}] * 3_000),
+}
+
+
+@pytest.mark.parametrize("keyword", WIDE)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_wide_data_is_decided_in_time_and_told_in_short(keyword: str, engine: Engine) -> None:
+    """No keyword compares all with all, and of thousands of faults about a hundred are told."""
+    plain, value = WIDE[keyword]
+    document = JsonSchema.of(plain)
+    begun = time.process_time()
+    faults = document.validate(value, engine=engine)
+
+    assert 0 < len(faults) <= MAX_FAULTS
+    assert sum(len(str(fault)) for fault in faults) < 500_000
+    assert time.process_time() - begun < 15
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_numbers_beyond_floats_are_decided_alike(engine: Engine) -> None:
+    """Huge integers and tiny steps are reckoned with as they are written."""
+    verdicts = {
+        (step, value): not JsonSchema.of({"multipleOf": step}).validate(value, engine=engine)
+        for step in (0.1, 1e308, 1e-300, 3)
+        for value in (0.3, 10**400, 3, 1e308)
+    }
+    assert [value for (step, value), held in verdicts.items() if held and step == 0.1] == [0.3, 10**400, 3, 1e308]
+    assert [value for (step, value), held in verdicts.items() if held and step == 1e308] == [10**400, 1e308]
+    assert [value for (step, value), held in verdicts.items() if held and step == 3] == [3]
+
+
+def test_strict_forms_count_what_unions_multiply() -> None:
+    """Forty unions of two side by side, and words that copy a definition, are an obstacle that says the limit."""
+    either = [{"anyOf": [{"properties": {f"{s}{n}": {"type": "null"}}} for s in "ab"]} for n in range(40)]
+    same = {f"p{n}": {"$ref": "#/$defs/d", "description": f"no {n}"} for n in range(600)}
+    wide = {"type": "object", "properties": {f"q{n}": {"type": "string"} for n in range(100)}}
+    for plain in (
+        {"type": "object", "allOf": either},
+        {"type": "object", "properties": {"a": {"type": "object", "allOf": either}}},
+        {"type": "object", "properties": same, "$defs": {"d": wide}},
+    ):
+        document = JsonSchema.of(plain)
+        for rules in (OPENAI, ANTHROPIC):
+            (obstacle,) = strict_form(document, rules).failure()
+            assert "its strict form takes more than 10000 steps" in obstacle.reason
+
+
+def test_strict_forms_do_not_compare_all_with_all() -> None:
+    """Two long lists of values, many branches, and names that are not looked at are each gone through once."""
+    listed = [f"v{n}" for n in range(15_000)]
+    plain = [
+        {"allOf": [{"enum": listed}, {"enum": listed}]},
+        {"anyOf": [{"type": "object", "properties": {"k": {"const": n}}, "required": ["k"]} for n in range(1_500)]},
+        {
+            "type": "object",
+            "properties": {f"p{n}": {"type": "null"} for n in range(2_500)},
+            "unevaluatedProperties": False,
+        },
+    ]
+    begun = time.process_time()
+    for one in plain:
+        assert strict_form(JsonSchema.of({"type": "object", "properties": {"a": one}, "required": ["a"]}), ANTHROPIC)
+    assert time.process_time() - begun < 20
+
+
+def test_grammars_count_their_steps_and_their_repetitions() -> None:
+    """What a grammar cannot ask for is a failure that names the place; nothing raw is raised."""
+    wide = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(6_000)}}
+    cases = {
+        "its grammar takes more than 10000 steps": wide,
+        "a grammar cannot ask for more than 50000": {"type": "string", "minLength": 10**12},
+        "a grammar cannot ask for more than 1000": {"type": "array", "items": {"type": "null"}, "minItems": 10**9},
+        "a grammar cannot count so far": {"type": "integer", "minimum": 10**300},
+        "a grammar cannot count in steps of 1e-300": {"type": "number", "multipleOf": 1e-300},
+    }
+    for reason, schema in cases.items():
+        plain = {"type": "object", "properties": {"a": schema}, "required": ["a"]}
+        assert reason in str(grammar(plain).failure())
+
+
+def test_stacks_are_lent_and_nesting_is_counted() -> None:
+    """A recursion that is deeper than the interpreter's own goes on; `deeper_than` counts arrays and objects."""
+
+    def down(level: int) -> int:
+        return with_stack(lambda: 1 + down(level - 1)) if level else 0
+
+    assert down(3_000) == 3_000
+    assert [deeper_than([[{"a": 1}]], levels) for levels in (2, 3)] == [True, False]
+
+
+def test_types_are_held_to_the_same_budget() -> None:
+    """A type whose document is beyond the budget is a `SchemaError` when its schema is asked for."""
+    deep: Any = int
+    for _ in range(140):
+        deep = list[deep]
+    pattern = "(?:" * 8 + "a" + "){1,99}" * 8
+    for tp in (deep, Annotated[str, msgspec.Meta(pattern=pattern)]):
+        with pytest.raises(SchemaError, match="expected"):
+            Schema.of(tp).json_schema()
