@@ -90,27 +90,21 @@ class Search:
 
     def accepts(self, value: object) -> bool:
         """Whether plain data is taken, as far as the steps go."""
-        token = _SEARCH.set(self)
+        quiet = _quiet(value)
         try:
-            with deciding_with(self._matcher):
-                quiet = _quiet(value)
-                return self.takes(self._validator, quiet, self._validator.schema, lambda: self._errors(quiet))
+            with self.under_way():
+                return self.decides(self._validator, quiet)
         except Exhausted:
             return False
-        finally:
-            _SEARCH.reset(token)
 
     def errors(self, value: object) -> list[ValidationError]:
         """The errors of plain data, the first hundred or so; none for data that the document takes."""
         found: list[ValidationError] = []
-        token = _SEARCH.set(self)
         try:
-            with deciding_with(self._matcher):
+            with self.under_way():
                 self._find(_quiet(value), found)
         except Exhausted:
             self.undecided = self._memo is not None and not self.unsaid
-        finally:
-            _SEARCH.reset(token)
         self.unsaid = self.unsaid and not found
         if not any(error.validator == "late" for error in found):
             self.late = self._matcher.late
@@ -118,10 +112,10 @@ class Search:
 
     def _find(self, value: object, found: list[ValidationError]) -> None:
         if self._memo is not None:
-            if self.takes(self._validator, value, self._validator.schema, lambda: self._errors(value)):
+            if self.decides(self._validator, value):
                 return
             self._left, self.unsaid = _TELLING, self._matcher.late is None
-        for error in self._errors(value):
+        for error in self._validator.iter_errors(value):
             found.append(error)
             if len(found) >= MAX_FAULTS:
                 return
@@ -144,9 +138,6 @@ class Search:
             Exhausted: the steps are used up.
         """
         return self.takes(validator, value, validator.schema, lambda: validator.iter_errors(value))
-
-    def _errors(self, value: object) -> Iterator[ValidationError]:
-        return cast("Iterator[ValidationError]", self._validator.iter_errors(value))
 
     def within(self, validator: Any, instance: Any, schema: Any, errors: _Errors) -> Iterator[ValidationError]:
         """The errors of a value inside, or in place, by one schema, which `errors` gives."""
