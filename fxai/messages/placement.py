@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, final
 
 import msgspec
 
@@ -28,9 +28,13 @@ def placed(messages: Iterable[Message], results: Iterable[ToolResultPart]) -> li
     result gets it. Results are put there in the order of their calls.
     """
     made, given = list(messages), tuple(results)
+    turns = _turns(made, {result.id for result in given})
+    more: dict[int, list[ToolResultPart]] = {}
     for result in given if len(given) < 2 else _in_order(made, given):
-        for at in _places(made, result.id):
-            _put(made, at, result)
+        for end in _places(turns.get(result.id, [])) or [len(made) - 1]:
+            more.setdefault(end, []).append(result)
+    for end in sorted(more, reverse=True):
+        _put(made, end, tuple(more[end]))
     return made
 
 
@@ -42,49 +46,62 @@ def _in_order(messages: list[Message], results: tuple[ToolResultPart, ...]) -> l
     return sorted(results, key=lambda result: at.get(result.id, len(at)))
 
 
-def _places(messages: list[Message], call_id: str) -> list[int]:
-    """Where a result goes, the last place first: each the last message of a turn."""
-    turns = [at for at in range(len(messages) - 1, -1, -1) if _call(messages[at], call_id) is not None]
+@final
+class _Turn:
+    """A turn that makes a call: where it ends, the call, whether it asks for its approval, and whether it is open."""
+
+    __slots__ = ("asks", "call", "end", "is_open")
+
+    def __init__(self, end: int, call: tuple[str, Any], *, asks: bool, is_open: bool) -> None:
+        self.end = end
+        self.call = call
+        self.asks = asks
+        self.is_open = is_open
+
+
+def _turns(messages: list[Message], ids: set[str]) -> dict[str, list[_Turn]]:
+    """The turns that make the calls of these ids, by id."""
+    found: dict[str, list[_Turn]] = {}
+    for at, message in enumerate(messages):
+        if message.role != "assistant":
+            continue
+        calls: dict[str, tuple[str, Any]] = {}
+        for part in message.content:
+            if part.type == "tool-call" and part.id in ids:
+                calls.setdefault(part.id, (part.name, part.params))
+        if not calls:
+            continue
+        end = at
+        while end + 1 < len(messages) and messages[end + 1].role == "tool":
+            end += 1
+        asked = {part.tool_call_id for part in message.content if part.type == "tool-approval-request"}
+        there = _results(messages[at + 1 : end + 1])
+        for id_, call in calls.items():
+            found.setdefault(id_, []).append(_Turn(end, call, asks=id_ in asked, is_open=id_ not in there))
+    return found
+
+
+def _results(messages: list[Message]) -> set[str]:
+    parts = (part for message in messages if message.role == "tool" for part in message.content)
+    return {part.id for part in parts if part.type == "tool-result"}
+
+
+def _places(turns: list[_Turn]) -> list[int]:
+    """Where the turns end that get a result of the call that they all make."""
     if not turns:
-        return [len(messages) - 1]
-    open_ = [at for at in turns if _asks(messages[at], call_id) and not _has_result(messages, at, call_id)]
-    if not open_ or not _asks(messages[turns[0]], call_id):
-        return [_end(messages, turns[0])]
-    call = _call(messages[open_[0]], call_id)
-    return [_end(messages, at) for at in open_ if _call(messages[at], call_id) == call]
+        return []
+    copies = [turn for turn in turns if turn.asks and turn.is_open]
+    if not copies or not turns[-1].asks:
+        return [turns[-1].end]
+    same = [turn for turn in copies if turn.call == copies[-1].call]
+    for turn in same:
+        turn.is_open = False
+    return [turn.end for turn in same]
 
 
-def _end(messages: list[Message], at: int) -> int:
-    """The last message of the turn that stands there."""
-    while at + 1 < len(messages) and messages[at + 1].role == "tool":
-        at += 1
-    return at
-
-
-def _put(messages: list[Message], at: int, result: ToolResultPart) -> None:
+def _put(messages: list[Message], at: int, results: tuple[ToolResultPart, ...]) -> None:
     here = messages[at] if at >= 0 else None
     if here is not None and here.role == "tool":
-        messages[at] = msgspec.structs.replace(here, content=(*here.content, result))
+        messages[at] = msgspec.structs.replace(here, content=(*here.content, *results))
     else:
-        messages.insert(at + 1, ToolMessage((result,)))
-
-
-def _call(message: Message, call_id: str) -> tuple[str, Any] | None:
-    """The name and the parameters of the call of this id that the message makes."""
-    if message.role != "assistant":
-        return None
-    made = (part for part in message.content if part.type == "tool-call" and part.id == call_id)
-    return next(((part.name, part.params) for part in made), None)
-
-
-def _asks(message: Message, call_id: str) -> bool:
-    """Whether the message asks for an approval of the call."""
-    return message.role == "assistant" and any(
-        part.type == "tool-approval-request" and part.tool_call_id == call_id for part in message.content
-    )
-
-
-def _has_result(messages: list[Message], at: int, call_id: str) -> bool:
-    """Whether the turn that stands there has a result for the call."""
-    behind = [message for message in messages[at + 1 : _end(messages, at) + 1] if message.role == "tool"]
-    return any(part.type == "tool-result" and part.id == call_id for message in behind for part in message.content)
+        messages.insert(at + 1, ToolMessage(results))

@@ -202,20 +202,34 @@ class _Reading:
         """All approvals of calls without a result, and what is to become of each call, by call and digest."""
         approved: list[Answered] = []
         answered: dict[Any, Answered] = {}
+        taken: set[str] = set()
+        by_id: dict[str, Answered] = {}
         for one in open_:
             call: Any = one.call
-            denial = self._denial(one)
-            if denial is not None:
-                answered.setdefault(one.key, Answered(one.part, call, denial))
-            elif one.said is not None and (one in self._turn or not self._has_result(call)):
-                approved.append(Answered(one.part, call, one.said))
-                self._claim(one.key, approved[-1], answered)
-        by_id: dict[str, Answered] = {}
-        for each in answered.values():
-            other = by_id.setdefault(each.call.id, each)
-            if other is not each and (other.approved or each.approved):
-                self._refuse(each, "altered", f"two different calls have the id {each.call.id!r}")
+            said = self._denial(one) or one.said
+            if said is None or (said.approved and not self._is_runnable(one, call)):
+                continue
+            answer = Answered(one.part, call, said)
+            if said.approved:
+                approved.append(answer)
+            if one.key in answered or (said.approved and one.part.approval_id in taken):
+                continue
+            other = by_id.setdefault(call.id, answer)
+            if other is not answer and (other.approved or said.approved):
+                self._refuse(answer.request, "altered", f"two different calls have the id {call.id!r}")
+            answered[one.key] = answer
+            taken.add(one.part.approval_id)
         return tuple(approved), answered
+
+    def _is_runnable(self, request: _Request, call: ToolCallPart) -> bool:
+        """Whether an approval may run its call; where that has a result, and the answer is new, it is refused."""
+        if self._problem is not None:
+            return False
+        if not self._has_result(call):
+            return True
+        if request in self._turn:
+            self._refuse(request.part, "used", f"its call {call.id!r} has a result")
+        return False
 
     def _denial(self, request: _Request) -> ToolApprovalResponsePart | None:
         """The no that was said of it or of a copy."""
@@ -227,15 +241,8 @@ class _Reading:
         said = self._denial(request)
         return said is not None and said.unanswered is None
 
-    def _claim(self, key: Any, approval: Answered, answered: dict[Any, Answered]) -> None:
-        """Takes the approval, unless a copy of it was taken; refuses a new answer where the call has a result."""
-        if self._has_result(approval.call):
-            self._refuse(approval, "used", f"its call {approval.call.id!r} has a result")
-        elif all(one.request.approval_id != approval.request.approval_id for one in answered.values()):
-            answered.setdefault(key, approval)
-
-    def _refuse(self, approval: Answered, problem: ApprovalProblem, about: str) -> None:
-        self._problem = self._problem or InvalidApprovalError(approval.request.approval_id, problem, about)
+    def _refuse(self, request: ToolApprovalRequestPart, problem: ApprovalProblem, about: str) -> None:
+        self._problem = self._problem or InvalidApprovalError(request.approval_id, problem, about)
 
     def _has_result(self, call: ToolCallPart) -> bool:
         """Whether a result stands anywhere for this call, for a copy of it, or for one that is not there."""
