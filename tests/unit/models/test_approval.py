@@ -10,11 +10,12 @@ from returns.result import Failure, Result, Success
 from fxai.effects import EffectOf, Failed, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import Prompt, Response
-from fxai.messages.content import TextPart
+from fxai.messages.content import TextPart, ToolResultPart
 from fxai.messages.errors import AiError, ToolkitRequiredError
 from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
 from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.models import LanguageModel, ObjectPending
+from fxai.models.answered import shown
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit, UnknownTool
 from fxai.tools.approval import PREDICATE_SECONDS
@@ -138,6 +139,18 @@ def test_a_predicate_that_does_not_say_no_asks(how: How, predicate: Any, backend
 
     assert office.ran == []
     assert not isinstance(ended, Failed)
+
+
+def test_the_log_is_told_of_a_predicate_that_breaks(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
+    """Which tool's, and what it ended with; nothing of one that gives no answer."""
+    for predicate in (_raises, _giving(None)):
+        office = Office(Tool.make("wipe", parameters=Wipe, success=str, needs_approval=predicate))
+        office.exit("generate_text", "go", [WIPE_A], backend)
+    told = [one.getMessage() for one in caplog.records if one.name == "fxai.tools"]
+
+    assert len(told) == 1
+    assert "of 'wipe' needs approval is not known" in told[0]
+    assert "ZeroDivisionError('boom')" in told[0]
 
 
 def test_a_predicate_that_hangs_asks(backend: Backend) -> None:
@@ -428,6 +441,15 @@ def test_what_waits_is_answered_in_its_own_way() -> None:
         external.deny()
 
     assert (asked.approve("fine").reason, asked.deny().approved) == ("fine", False)
+
+
+def test_a_history_that_begins_with_a_result_goes_on() -> None:
+    """Its call was cut off: nothing waits for it."""
+    office = Office()
+    history = Prompt((ToolMessage.make(ToolResultPart("c0", "look", "dust")),))
+
+    assert office.exit("generate_text", history, [text("Ok.")]).value.text == "Ok."
+    assert shown(Prompt.make("Hello")) == Prompt.make("Hello")
 
 
 def test_a_history_of_texts_is_left_alone() -> None:

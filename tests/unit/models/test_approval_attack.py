@@ -542,4 +542,6 @@ def test_a_ledger_that_cannot_be_read_lets_nothing_run(tmp_path: Path, backend: 
     error: AiError = ended.cause.failures[0]
 
     assert isinstance(error.reason, UnknownError)
+    assert (error.module, error.method) == ("ApprovalLedger", "claim")
+    assert "which approvals were used" in error.reason.description
     assert (office.ran, office.requests) == ([], 0)
