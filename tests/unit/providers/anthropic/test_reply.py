@@ -174,6 +174,98 @@ def test_a_program_that_waits_names_its_container() -> None:
     assert [part.type for part in direct.content] == ["response-metadata", "tool-call", "finish"]
 
 
+def test_a_container_is_named_while_its_program_waits_alone() -> None:
+    """Once the model has gone on, or where no container is said, the next request names none."""
+    call = {**ALL_BLOCKS[-2], "caller": {"type": "code_execution_20260120", "tool_id": "s"}}
+    direct = {**ALL_BLOCKS[-2], "id": "toolu_2", "caller": {"type": "direct"}}
+    result = ToolMessage.make(ToolResultPart("toolu_1", "weather.now", "21"))
+    waiting = _parts([call, direct], "tool_use", container={"id": "c_1"})
+    paused = Prompt.make("Hi").concat(Prompt.from_parts(waiting.content))
+    both = paused.append(result, ToolMessage.make(ToolResultPart("toolu_2", "weather.now", "22")))
+    later = both.concat(Prompt.from_parts(_parts([_text("Done.")]).content))
+    nowhere = _parts([call], "tool_use", container={"expires_at": "2026-01-01T00:00:00Z"})
+
+    assert [part.type for part in waiting.content] == ["response-metadata", "tool-call", "tool-call", "text", "finish"]
+    assert prepare_request(ModelRequest(both), model=MODEL).body["container"] == "c_1"
+    assert "container" not in prepare_request(ModelRequest(later), model=MODEL).body
+    assert [part.type for part in nowhere.content] == ["response-metadata", "tool-call", "finish"]
+
+
+@pytest.mark.parametrize(
+    ("cited", "expected"),
+    [
+        ({"document_index": 0}, Source("source-0", "report.pdf", media_type="application/pdf")),
+        ({"document_index": 1}, Source("source-0", None, media_type="application/octet-stream")),
+        ({"document_index": -1}, Source("source-0", None, media_type="application/octet-stream")),
+        ({"document_index": 0, "document_title": "T"}, Source("source-0", "T", media_type="application/pdf")),
+        ({"document_index": 9, "document_title": "T"}, Source("source-0", "T", media_type="application/octet-stream")),
+        ({"url": "https://a", "title": "A"}, Source("source-0", "A", "https://a")),
+        ({"source": "https://b", "title": "B"}, Source("source-0", "B", "https://b")),
+        ({"document_index": "0"}, None),
+        ({}, None),
+        ("page 1", None),
+    ],
+)
+def test_what_is_cited_is_a_source(cited: Any, expected: Source | None) -> None:
+    """By its address, or by its place among the documents of the request; what names neither is none."""
+    reply = _parts([_text("So.", citations=[cited, cited])])
+
+    assert list(reply.sources) == ([] if expected is None else [expected])
+    assert reply.content[1].metadata == {"anthropic": {"citations": [cited, cited]}}
+
+
+def test_sources_are_told_once_and_numbered() -> None:
+    """The same document twice is one, another page of it is too; another document of that title is not."""
+    pages = [{"document_index": 0, "start_page_number": 1}, {"document_index": 0, "start_page_number": 2}]
+    others = [{"document_index": 1, "document_title": "report.pdf"}, {"url": "https://a"}, {"url": "https://a"}]
+    reply = _parts([_text("One.", citations=pages), _text("Two.", citations=[*others, pages[0]])])
+
+    assert [(one.id, one.title, one.url) for one in reply.sources] == [
+        ("source-0", "report.pdf", None),
+        ("source-1", "report.pdf", None),
+        ("source-2", None, "https://a"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("web_search_tool_result", "look_up"),
+        ("bash_code_execution_tool_result", "run_code"),
+        ("code_execution_tool_result", "run_code"),
+        ("tool_search_tool_result", "find_tool"),
+        ("web_fetch_tool_result", "web_fetch"),
+        ("mcp_tool_result", "mcp"),
+    ],
+)
+def test_a_result_whose_call_was_in_another_turn_is_named_by_its_type(kind: str, name: str) -> None:
+    """The tool has the name that it has here; one that is not among the tools has the wire's."""
+    block = {"type": kind, "tool_use_id": "srvtoolu_9", "content": []}
+    (result,) = _parts([block]).tool_results
+
+    assert (result.id, result.name, result.is_failure, result.provider_executed) == ("srvtoolu_9", name, False, True)
+
+
+@pytest.mark.parametrize(
+    ("more", "failed"),
+    [
+        ({"is_error": True}, True),
+        ({"is_error": False}, False),
+        ({"is_error": 1}, False),
+        ({"content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}}, True),
+        ({"content": {"type": "web_search_result"}}, False),
+        ({"content": {"type": 5}}, False),
+        ({"content": "error"}, False),
+    ],
+)
+def test_a_result_of_a_tool_of_the_provider_says_whether_it_failed(more: dict[str, Any], failed: bool) -> None:
+    """By its flag, or by the type of its content; the flag stays as it came."""
+    (result,) = _parts([{"type": "web_search_tool_result", "tool_use_id": "s", "content": [], **more}]).tool_results
+
+    assert result.is_failure is failed
+    assert ("is_error" in result.metadata["anthropic"]) == ("is_error" in more)
+
+
 def test_an_answer_is_led_back_to_its_schema() -> None:
     """What the strict form adds is gone; a text that is its own form stays as the model wrote it."""
     loose = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}}

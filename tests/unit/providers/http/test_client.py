@@ -33,6 +33,8 @@ from fxai.messages.errors import (
     RequestTimeoutError,
 )
 from fxai.providers.http import RETRY, Answer, Client, Secret, Timeout, exchange, open_client
+from fxai.providers.http.pool import open_line, trusted
+from fxai.providers.http.transport import Transport
 from fxai.testing.clock import TestClock
 from tests.unit.providers.http.peer import Step, answer, peer
 
@@ -380,6 +382,57 @@ def test_a_package_that_is_missing_is_named() -> None:
 
     assert isinstance(reason, ModelUnavailableError)
     assert (reason.problem, "socksio" in reason.message) == ("not-installed", True)
+
+
+def _opened(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What each pool of connections is opened with, from now on."""
+    opened: list[dict[str, Any]] = []
+    live = httpx2.AsyncClient
+
+    def opening(**given: Any) -> httpx2.AsyncClient:
+        opened.append(given)
+        return live(**given)
+
+    monkeypatch.setattr(httpx2, "AsyncClient", opening)
+    return opened
+
+
+@pytest.mark.parametrize("carried", [False, True])
+def test_a_pool_is_opened_as_it_was_asked_for(carried: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its proxy, its waits, room for a thousand requests at once, and whom the environment trusts.
+
+    With a carrier of its own it trusts and asks nobody, and the proxy is the carrier's matter.
+    """
+    opened = _opened(monkeypatch)
+    carrier = httpx2.MockTransport(lambda _: httpx2.Response(200))
+    waits = Timeout(connect=1, read=2, write=3, pool=4)
+    way = carrier if carried else Transport.default()
+    line = open_line("https://user:word@x.example/v1", {"a": "b"}, waits, "http://127.0.0.1:9", "acme", way)
+    (given,) = opened
+
+    assert given["verify"] is (True if carried else trusted())
+    assert (given["proxy"], given["transport"]) == ((None, carrier) if carried else ("http://127.0.0.1:9", None))
+    assert given["timeout"] == httpx2.Timeout(connect=1, read=2, write=3, pool=4)
+    assert (given["limits"].max_connections, given["limits"].max_keepalive_connections) == (1000, 100)
+    assert (line.module, line.timeout) == ("acme", waits)
+
+
+def test_a_client_that_is_recorded_has_the_proxy_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a transport stands on is a pool of its own, with the proxy that was asked for."""
+    opened = _opened(monkeypatch)
+
+    class Recording(Transport):
+        @override
+        def over(self, live: Callable[[], httpx2.AsyncBaseTransport]) -> httpx2.AsyncBaseTransport:
+            return live()
+
+    line = open_line("https://x.example", {}, Timeout(), "http://127.0.0.1:9", "acme", Recording())
+    inner, outer = opened
+
+    assert (inner["proxy"], inner["transport"], inner["timeout"]) == ("http://127.0.0.1:9", None, None)
+    assert inner["verify"] is trusted()
+    assert (outer["proxy"], outer["transport"] is None, outer["verify"]) == (None, False, True)
+    assert line.module == "acme"
 
 
 def test_a_proxy_carries_the_request() -> None:

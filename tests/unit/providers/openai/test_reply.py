@@ -284,7 +284,39 @@ def test_a_custom_call_has_a_text() -> None:
     call = {"id": "c", "type": "custom", "custom": {"name": "sql", "input": "select 1"}}
     read = [_read(item, sent=sent), _chat({"tool_calls": [call]}, "tool_calls", chat)]
 
+    assert [(one.tool_calls[0].id, one.tool_calls[0].name) for one in read] == [("c", "sql")] * 2
     assert [one.tool_calls[0].params for one in read] == ["select 1"] * 2
+    assert read[1].tool_calls[0].metadata == {"openai": {"type": "custom_tool_call"}}
+
+
+@pytest.mark.parametrize(
+    ("written", "params", "text"),
+    [
+        ('{"a": 1}', {"a": 1}, None),
+        ({"a": 1}, {"a": 1}, None),
+        (None, {}, None),
+        ("", {}, None),
+        ([], {}, None),
+        ([1], [1], None),
+        ("{", None, "{"),
+    ],
+)
+def test_arguments_of_a_server_of_others_are_read_in_any_form(written: Any, params: Any, text: str | None) -> None:
+    """As text, as the object itself, or not at all; without an id, a call has that of its place."""
+    calls = [
+        {"function": {"name": "math__add", "arguments": written}},
+        {"id": "c2", "function": {"name": "math__add", "arguments": written}},
+        {"custom": {"input": "x"}},
+    ]
+    first, second, third = _chat({"tool_calls": calls}, "tool_calls").tool_calls
+
+    assert [(one.id, one.name) for one in (first, second, third)] == [
+        ("call_0", "math.add"),
+        ("c2", "math.add"),
+        ("call_2", ""),
+    ]
+    assert [(one.params, one.params_text) for one in (first, second)] == [(params, text)] * 2
+    assert third.params == "x"
 
 
 @pytest.mark.parametrize(
