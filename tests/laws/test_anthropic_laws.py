@@ -7,8 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from returns.result import Failure
 
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import Prompt
@@ -18,7 +19,10 @@ from fxai.providers.anthropic.event import Reader
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import prepare_request
 from fxai.providers.http import read_events
+from fxai.schema.data import is_array
+from tests.laws.reaching import Reached, bent
 from tests.unit.providers.anthropic.replies import (
+    ALL_BLOCKS,
     MODEL,
     SENT,
     TOOLS,
@@ -71,6 +75,68 @@ def test_a_stream_that_is_cut_anywhere_keeps_what_came(reply: dict[str, Any], cu
     assert whole.text.startswith(response.text)
     assert all(call.params is None or call == calls[call.id] for call in response.tool_calls)
     assert response.finish_reason == "unknown"
+
+
+ANYTHING: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 3)
+    | st.sampled_from(["", "text", "tool_use", "error", "end_turn", "{"]),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["type", "id", "name", "text", "index", "delta", "content", "error"]), inner)
+    ),
+    max_leaves=5,
+)
+WHOLE = st.one_of(messages(), st.lists(st.sampled_from(ALL_BLOCKS), max_size=4).map(message))
+
+
+def test_any_json_is_a_reply_or_a_typed_failure() -> None:
+    """Nothing that a server sends breaks us; what is read can be kept."""
+    reached = Reached()
+
+    @settings(max_examples=120)
+    @given(st.one_of(bent(WHOLE, ANYTHING), bent(WHOLE, ANYTHING), ANYTHING))
+    def law(reply: Any) -> None:
+        read = parse_reply(json.dumps(reply).encode(), SENT)
+        if isinstance(read, Failure):
+            assert read.failure().message
+            reached("failure")
+            return
+        parts = read.unwrap()
+        assert parts[-1].type == "finish"
+        assert Response.from_json(Response(parts).to_json()).unwrap().content == parts
+        reached("answer")
+
+    law()
+    reached.hold(failure=15, answer=40)
+
+
+def test_any_events_are_parts_or_a_typed_failure() -> None:
+    """In any order, and the stream may end anywhere; what came before a failure stands, and can be gathered."""
+    reached = Reached()
+
+    @settings(max_examples=120)
+    @given(bent(WHOLE.map(events_of), ANYTHING), st.data())
+    def law(said: Any, data: st.DataObject) -> None:
+        events: list[Any] = said if is_array(said) else [said]
+        if data.draw(st.booleans()):
+            events = events[: data.draw(st.integers(0, len(events)))]
+        reader, told = Reader(SENT), list[AnyPart]()
+        for one in events:
+            read = reader.read(json.dumps(one))
+            if isinstance(read, Failure):
+                assert read.failure().message
+                reached("failure")
+                break
+            told += read.unwrap()
+        gathered = Response.from_stream([*told, *reader.rest()])
+
+        assert Response.from_data(gathered.to_data()).unwrap() == gathered
+        reached("whole" if reader.done else "some" if gathered.content else "nothing")
+
+    law()
+    reached.hold(failure=10, whole=20, some=10)
 
 
 @given(messages())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given, settings
@@ -18,9 +18,12 @@ from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.input import reply_items
 from fxai.providers.openai.stream import ResponsesReader
 from fxai.providers.openai.wire import Api
+from fxai.schema.data import is_array
 from fxai.schema.json_schema import JsonSchema
 from fxai.testing.strategies import instances, json_values
 from fxai.tools.tool import Tool
+from tests.integration.sdk import openai_answers as answers
+from tests.laws.reaching import Reached, bent
 
 PARAMS = {
     "type": "object",
@@ -118,31 +121,86 @@ def _read(reply: Any, sent: openai.WireRequest) -> tuple[tuple[Part, ...], opena
         return (), error
 
 
-@settings(max_examples=100)
-@given(objects | json_values(), apis)
-def test_any_json_is_an_answer_or_a_typed_failure(reply: Any, api: Api) -> None:
+def _of_items(make: Callable[[list[Any]], Any]) -> st.SearchStrategy[Any]:
+    """What is made of any item of a response, or of two, as the provider's own types have them; made once."""
+    items = list(answers.ITEMS.values())
+    return st.deferred(lambda: st.sampled_from([make([]), *map(make, ([one] for one in items)), make(items[:2])]))
+
+
+REPLIES: dict[Api, st.SearchStrategy[Any]] = {
+    "responses": _of_items(answers.reply),
+    "chat": st.just(answers.chat_reply(answers.CHAT)),
+}
+EVENTS: dict[Api, st.SearchStrategy[list[Any]]] = {
+    "responses": _of_items(lambda items: answers.events(items, 9)),
+    "chat": st.just(answers.chat_events(answers.CHAT, size=9)),
+}
+
+
+def _near(whole: dict[Api, Any]) -> st.SearchStrategy[Any]:
+    """What a server of each API says, bent here and there; now and then anything at all."""
+    anything = st.tuples(apis, objects | json_values())
+    nearly = apis.flatmap(lambda api: st.tuples(st.just(api), bent(whole[api], near)))
+    return st.one_of(nearly, nearly, nearly, anything)
+
+
+def test_any_json_is_an_answer_or_a_typed_failure() -> None:
     """Nothing that a server sends breaks us; what is read can be kept."""
-    parts, failure = _read(reply, SENT[api])
+    reached = Reached()
 
-    assert (failure is None) == bool(parts)
-    assert failure is None or failure.reason.message
-    assert Response.from_json(Response(parts).to_json()).unwrap().content == parts
+    @settings(max_examples=150)
+    @given(_near(REPLIES))
+    def law(drawn: tuple[Api, Any]) -> None:
+        api, reply = drawn
+        parts, failure = _read(reply, SENT[api])
+
+        assert (failure is None) == bool(parts)
+        assert failure is None or failure.reason.message
+        assert Response.from_json(Response(parts).to_json()).unwrap().content == parts
+        reached("failure" if failure else f"{api}_answer")
+
+    law()
+    reached.hold(failure=15, responses_answer=15, chat_answer=15)
 
 
-@settings(max_examples=60)
-@given(st.lists(objects, max_size=6), apis)
-def test_any_events_are_parts_or_a_typed_failure(events: list[Any], api: Api) -> None:
+def test_any_events_are_parts_or_a_typed_failure() -> None:
     """In any order, and the stream may end anywhere; what came can be gathered."""
-    reader = ChatReader(SENT[api]) if api == "chat" else ResponsesReader(SENT[api])
-    parts: list[Any] = []
-    with suppress(openai.ReplyError):
-        for event in events:
-            parts.extend(reader.read("message", json.dumps(event)))
-        parts.extend(reader.end())
-    gathered = Response.from_stream(parts)
+    reached = Reached()
 
-    assert Response.from_data(gathered.to_data()).unwrap() == gathered
-    assert reader.done == (len(gathered.content) > 0 and gathered.content[-1].type == "finish")
+    @settings(max_examples=120)
+    @given(_near(EVENTS), st.data())
+    def law(drawn: tuple[Api, Any], data: st.DataObject) -> None:
+        api, said = drawn
+        events = _cut(_listed(said), data)
+        reader = ChatReader(SENT[api]) if api == "chat" else ResponsesReader(SENT[api])
+        parts: list[Any] = []
+        try:
+            for one in events:
+                parts.extend(reader.read("message", json.dumps(one)))
+            parts.extend(reader.end())
+        except openai.ReplyError:
+            reached("failure")
+        gathered = Response.from_stream(parts)
+
+        assert Response.from_data(gathered.to_data()).unwrap() == gathered
+        assert reader.done == (len(gathered.content) > 0 and gathered.content[-1].type == "finish")
+        reached("whole" if reader.done else "some" if gathered.content else "nothing")
+
+    law()
+    reached.hold(failure=10, whole=15, some=15)
+
+
+def _listed(said: Any) -> list[Any]:
+    """The events; what is no list of them is one."""
+    return said if is_array(said) else [said]
+
+
+def _cut(events: list[Any], data: st.DataObject) -> list[Any]:
+    """The events, or the first of them, or all in another order."""
+    kind = data.draw(st.sampled_from(["whole", "cut", "mixed"]))
+    if kind == "mixed":
+        return data.draw(st.permutations(events[:12]))
+    return events[: data.draw(st.integers(0, len(events)))] if kind == "cut" else events
 
 
 @given(instances(PARAMS, undeclared=False), apis)

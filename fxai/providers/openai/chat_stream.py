@@ -186,12 +186,12 @@ class ChatReader:
 
     def _of(self, given: Item) -> _Call:
         """The call that a piece belongs to: by its index; a new id at an index that is known is another call."""
-        id_, index = given.get("id"), given.get("index")
+        id_, index = str(given.get("id") or ""), given.get("index")
         key = self._latest = index if isinstance(index, int) else (id_ or self._latest)
         place = self._places.get(key)
         if place is None or (id_ and self._calls[place].id != id_):
             place = self._places[key] = len(self._calls)
-            self._calls[place] = _Call(str(id_ or f"call_{place}"))
+            self._calls[place] = _Call(id_ or f"call_{place}")
         return self._calls[place]
 
     def _is_answer(self, call: _Call) -> bool:

@@ -34,18 +34,18 @@ _CHAT: Final[Mapping[str, FinishReason]] = {
 }
 
 
-def finish_of(reason: str | None, *, calls: bool) -> FinishReason:
+def finish_of(reason: object, *, calls: bool) -> FinishReason:
     """Why a turn of Responses ended: by `incomplete_details.reason`, and by whether it asks for calls."""
-    if reason is not None and reason in _CUT:
+    if isinstance(reason, str) and reason in _CUT:
         return _CUT[reason]
     if calls:
         return "tool-calls"
     return "stop" if reason is None else "unknown"
 
 
-def chat_finish_of(reason: str | None, *, calls: bool) -> FinishReason:
+def chat_finish_of(reason: object, *, calls: bool) -> FinishReason:
     """Why a turn of Chat Completions ended: by its `finish_reason`; some servers say `stop` beside calls."""
-    known: FinishReason = _CHAT.get(reason or "", "unknown")
+    known: FinishReason = _CHAT.get(reason, "unknown") if isinstance(reason, str) else "unknown"
     return "tool-calls" if calls and known in ("stop", "unknown") else known
 
 

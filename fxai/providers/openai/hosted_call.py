@@ -123,7 +123,7 @@ def _result(
 def _picture(item: Mapping[str, Any]) -> list[File]:
     try:
         data = b64decode(item.get("result") or "", validate=True)
-    except (NotBase64, ValueError):
+    except (NotBase64, ValueError, TypeError):  # no text at all, or none in base64
         return []
     return [File(media_type(item.get("output_format")), data, metadata=mark(id=item.get("id")))] if data else []
 

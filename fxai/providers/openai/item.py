@@ -25,7 +25,7 @@ from fxai.providers.openai.offer import Offer
 from fxai.providers.openai.request import WireRequest
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["Item", "is_hosted", "item_parts", "listed", "source_of", "thoughts_of"]
+__all__ = ["Item", "is_hosted", "item_parts", "kind_of_item", "listed", "source_of", "thoughts_of"]
 
 Item: TypeAlias = Mapping[str, Any]
 """An item as it came, as plain JSON data."""
@@ -33,7 +33,7 @@ Item: TypeAlias = Mapping[str, Any]
 
 def item_parts(item: Item, sent: WireRequest) -> list[Part]:
     """The parts of an item, in order; `sent` is the request that it answers."""
-    kind = item.get("type")
+    kind = kind_of_item(item)
     if kind == "message":
         return _message(item, sent)
     if kind == "reasoning":
@@ -48,9 +48,15 @@ def item_parts(item: Item, sent: WireRequest) -> list[Part]:
     return [Text("", metadata=mark(item=kept if "tools" in kept else without_nulls(kept)))]
 
 
+def kind_of_item(item: Item) -> str:
+    """The type of an item; empty where it says none, or no text."""
+    kind = item.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
 def is_hosted(item: Item, offer: Offer) -> bool:
     """Whether an item is a call that the provider runs, or the result of one."""
-    kind = item.get("type")
+    kind = kind_of_item(item)
     if kind == "tool_search_call":
         return item.get("execution") != "client"
     if kind in ("shell_call", "shell_call_output"):
@@ -96,7 +102,7 @@ def thoughts_of(item: Item) -> list[Reasoning]:
 def source_of(annotation: Item, id_: str) -> Source:
     """The source that an annotation names: a page, or a file that was searched or made."""
     about = mark(**{key: annotation.get(key) for key in ("type", "file_id", "container_id")})
-    title, name = annotation.get("title"), annotation.get("filename")
+    title, name = (one if isinstance(one, str) else None for one in map(annotation.get, ("title", "filename")))
     if annotation.get("type") == "url_citation":
         return Source(id_, title=title or None, url=str(annotation.get("url", "")), metadata=about)
     media = "application/octet-stream"

@@ -29,7 +29,7 @@ from fxai.messages.part import (
 from fxai.providers.openai.block import Blocks, quoted
 from fxai.providers.openai.call import OURS
 from fxai.providers.openai.hosted_call import ANSWERED, hosted_name, media_type
-from fxai.providers.openai.item import Item, is_hosted, item_parts, listed, source_of
+from fxai.providers.openai.item import Item, is_hosted, item_parts, kind_of_item, listed, source_of
 from fxai.providers.openai.mark import marks
 from fxai.providers.openai.request import WireRequest
 from fxai.schema.data import is_object
@@ -67,7 +67,7 @@ class StreamItem:
     def added(self, item: Item) -> Iterable[StreamPart]:
         """The item begins."""
         self._item = dict(item)
-        kind = item.get("type")
+        kind = kind_of_item(item)
         if kind == "reasoning":
             yield from self._blocks.open_thought(f"{self._key}:0")
         elif (kind in OURS or is_hosted(item, self._sent.offer)) and kind not in ANSWERED:
@@ -225,7 +225,7 @@ class StreamItem:
             elif part.type == "text":
                 yield from self._blocks.close_text(f"{self._key}:0", part.text, part.metadata)
             elif part.type == "tool-result" and part.provider_executed and self._call is not None:
-                yield part if item.get("type") in ANSWERED else msgspec.structs.replace(part, id=self._call)
+                yield part if kind_of_item(item) in ANSWERED else msgspec.structs.replace(part, id=self._call)
             elif part.type != "reasoning":
                 yield part
 

@@ -240,7 +240,7 @@ def test_sources_are_told_once_and_numbered() -> None:
 )
 def test_a_result_whose_call_was_in_another_turn_is_named_by_its_type(kind: str, name: str) -> None:
     """The tool has the name that it has here; one that is not among the tools has the wire's."""
-    block = {"type": kind, "tool_use_id": "srvtoolu_9", "content": []}
+    block: dict[str, Any] = {"type": kind, "tool_use_id": "srvtoolu_9", "content": []}
     (result,) = _parts([block]).tool_results
 
     assert (result.id, result.name, result.is_failure, result.provider_executed) == ("srvtoolu_9", name, False, True)
