@@ -68,7 +68,10 @@ class Watch:
         self._noise = 0
         self._first_noise = ""
         self._strangers = 0
-        self._asked: dict[str, tuple[int | str, str]] = {}  # by the text of its id, a request's id and method
+        self._asked: dict[
+            str, wire.JSONRPCRequest
+        ] = {}  # the requests that are not answered, by the texts of their ids
+        self._tokens: set[str] = set()  # those of their progress: what comes behind an answer is nobody's
         self._waiting: set[str] = set()
 
     @property
@@ -107,7 +110,7 @@ class Watch:
             self.noisy(line)
             return None
         told = wire.ErrorData(code=wire.PARSE_ERROR, message=f"{UNREAD} {error}")
-        return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=asked[0], error=told))
+        return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=asked.id, error=told))
 
     def too_large(self, limit: int) -> None:
         """Ends the connection over a message that is too large."""
@@ -127,7 +130,8 @@ class Watch:
         """Notes what is about to be sent: a request whose answer is waited for, or no longer."""
         message = item.message
         if isinstance(message, wire.JSONRPCRequest):
-            self._asked[str(message.id)] = message.id, message.method
+            self._asked[str(message.id)] = message
+            self._tokens.add(_token(message))
         elif isinstance(message, wire.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._asked.pop(str((message.params or {}).get("requestId")), None)
 
@@ -148,8 +152,9 @@ class Watch:
 
     def _notified(self, method: str, params: dict[str, Any]) -> bool:
         if method == "notifications/progress":
-            told = self.progress.get(str(params.get("progressToken")))
-            if told is not None:
+            token = str(params.get("progressToken"))
+            told = self.progress.get(token)
+            if told is not None and token in self._tokens:
                 told({key: value for key, value in params.items() if key in ("progress", "total", "message")})
         elif method == "notifications/tools/list_changed":
             self.on_changed()
@@ -172,8 +177,9 @@ class Watch:
         if asked is None:
             self._strangers += 1
             return None
+        self._tokens.discard(_token(asked))
         if (
-            asked[1] == "tools/list"
+            asked.method == "tools/list"
             and isinstance(message, wire.JSONRPCResponse)
             and is_array(message.result.get("tools"))
         ):
@@ -204,6 +210,11 @@ class Watch:
         except ValueError as error:
             return f"the protocol allows no such tool: {brief(error)}"
         return None
+
+
+def _token(request: wire.JSONRPCRequest) -> str:
+    meta = (request.params or {}).get("_meta")
+    return str(meta.get("progressToken")) if is_object(meta) else ""
 
 
 def parts_of(line: bytes) -> list[bytes]:
