@@ -75,9 +75,10 @@ class Exchange:
             documents = [titled_by_hint(document) for document in documents]
         size = self._settings.page_size
         cursor = None if params is None else params.cursor
-        if cursor is not None and (size is None or not cursor.isdecimal() or not 0 < int(cursor) <= len(documents)):
+        starts = {str(at): at for at in range(size or 0, len(documents), size)} if cursor is not None and size else {}
+        if cursor is not None and cursor not in starts:
             raise MCPError(INVALID_PARAMS, "no such cursor: list the tools again from the first page")
-        start = int(cursor or 0)
+        start = 0 if cursor is None else starts[cursor]
         end = len(documents) if size is None else start + size
         more = {"nextCursor": str(end)} if end < len(documents) else {}
         return {"tools": documents[start:end], **more, **_COMPLETE, "ttlMs": 0, "cacheScope": "private"}

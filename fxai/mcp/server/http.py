@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping
-from typing import Any, Never, final
+from typing import Any, Final, Never, final
 
 import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -19,6 +19,8 @@ from fxai.mcp.server.option import HttpSettings
 from fxai.mcp.server.protocol import Protocol
 
 __all__ = ["HttpApp", "opened_app"]
+
+_SENT: Final = 1.0  # seconds in which the answers of calls that have ended are sent
 
 
 @final
@@ -43,6 +45,7 @@ class HttpApp:
         self._opened = anyio.Event()
         self._ending = anyio.Event()
         self._requests: dict[anyio.CancelScope, anyio.Event] = {}
+        self._streams: set[anyio.Event] = set()  # of these requests, those whose answers have no end of their own
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answers a request; 503 when it is closed."""
@@ -52,10 +55,13 @@ class HttpApp:
         ended = anyio.Event()
         with anyio.CancelScope() as request:
             self._requests[request] = ended
+            if scope.get("method") != "POST":
+                self._streams.add(ended)
             try:
                 await self._guard(scope, receive, send)
             finally:
                 del self._requests[request]
+                self._streams.discard(ended)
                 ended.set()
 
     async def run(self) -> None:
@@ -72,9 +78,13 @@ class HttpApp:
     async def stop(self) -> None:
         """Lets no request in, gives calls a while to end, then ends every session and every request."""
         self._is_open = False
-        with anyio.move_on_after(self._grace):
+        with anyio.move_on_after(self._grace) as waited:
             await self._exchange.idle()
         self._protocol.close()
+        if not waited.cancelled_caught:
+            with anyio.move_on_after(_SENT):  # a call that has ended is not answered yet
+                for ended in set(self._requests.values()) - self._streams:
+                    await ended.wait()
         self._ending.set()
         for request in list(self._requests):
             request.cancel()

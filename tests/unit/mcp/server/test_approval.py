@@ -7,6 +7,7 @@ from typing import Any
 import mcp
 import pytest
 from mcp_types import (
+    INTERNAL_ERROR,
     CallToolRequest,
     CallToolRequestParams,
     CallToolResult,
@@ -14,10 +15,16 @@ from mcp_types import (
     InputRequiredResult,
 )
 from pydantic import TypeAdapter
+from returns.result import Success
 
+from fxai.effects import Cause, Interrupt, fx
+from fxai.effects.effect import EffectOf
 from fxai.mcp import ToolServer
+from fxai.tools.annotations import Title
 from fxai.tools.function import tool
 from fxai.tools.source import BoundToolkit
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import Toolkit
 from tests.unit.mcp.server.client import Era, refused, text, used
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
@@ -111,6 +118,89 @@ def test_nobody_who_answers_is_no_denial(backend: str) -> None:
 
 
 @both_eras
+@pytest.mark.parametrize("refusing", ["a no", "nobody"])
+def test_a_refusal_names_the_tool_and_why(backend: str, era: Era, refusing: str) -> None:
+    """The result says which call was not run and for what reason, by the tool's own name."""
+    client = answering("decline", None) if refusing == "a no" else {}
+    result = used(erase, _call, backend, era, client)
+    told = result.structured_content
+
+    assert told["name"] == "erase"
+    assert told["reason"].startswith("it needs a person's approval")
+    assert ("no way to ask" in told["reason"]) is (refusing == "nobody")
+
+
+@both_eras
+def test_a_question_says_what_is_to_run(backend: str, era: Era) -> None:
+    """It names the tool for people and by its name, and shows the arguments, of which there may be none."""
+    asked: list[Any] = []
+
+    @tool(needs_approval=True)
+    def stop() -> str:
+        """Stops."""
+        return "stopped"
+
+    titled = Tool.make("halt", needs_approval=True, success=str).annotate(Title, "Halt the line")
+    kit = stop.bound.merge(BoundToolkit.of(Toolkit.make(titled), titled.handler(lambda _: Success("halted"))))
+
+    async def use(client: mcp.Client, _: ToolServer) -> list[str]:
+        return [text(await client.call_tool(name)) for name in ("stop", "halt")]
+
+    said = used(kit, use, backend, era, answering("accept", {"approve": True}, asked))
+
+    assert said == ["stopped", "halted"]
+    assert [one.message for one in asked] == [
+        "May the tool stop run with these arguments? {}",
+        "May the tool Halt the line (halt) run with these arguments? {}",
+    ]
+    assert asked[0].requested_schema["required"] == ["approve"]
+
+
+@both_eras
+def test_a_predicate_that_breaks_asks(backend: str, era: Era) -> None:
+    """Where it cannot be said whether approval is needed it is: the person is asked, and a no is a no."""
+    asked: list[Any] = []
+
+    def broken(*_: Any) -> bool:
+        raise RuntimeError("the rule")
+
+    @tool(needs_approval=broken)
+    def go() -> None:
+        """Goes."""
+        ran.append("go")
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("go")
+
+    result = used(go, use, backend, era, answering("decline", None, asked))
+
+    assert (ran, len(asked), result.is_error) == ([], 1, True)
+    assert "the rule" not in text(result)
+
+
+@both_eras
+def test_a_predicate_that_ends_itself_lets_nothing_run(backend: str, era: Era) -> None:
+    """One that is interrupted is a bug: an internal error that says nothing, and `on_defect` knows the tool."""
+    told: list[Any] = []
+
+    def interrupted(*_: Any) -> EffectOf[bool]:
+        return fx.fail_cause(Cause((Interrupt(),)))
+
+    @tool(needs_approval=interrupted)
+    def go() -> None:
+        """Goes."""
+        ran.append("go")
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await refused(client.call_tool("go"))
+
+    error = used(go, use, backend, era, answering("accept", {"approve": True}), on_defect=told.append)
+
+    assert (error.code, ran) == (INTERNAL_ERROR, [])
+    assert [(one.tool, one.cause.interrupted) for one in told] == [("go", True)]
+
+
+@both_eras
 def test_a_predicate_decides_which_calls_are_asked_for(backend: str, era: Era) -> None:
     """A call that the tool's own predicate lets pass runs at once; wrong arguments are told before anybody is asked."""
     asked: list[Any] = []
@@ -161,3 +251,33 @@ def test_an_approval_opens_one_call_and_no_other(backend: str, attack: str) -> N
 
     assert ran == (["/tmp/x"] if attack == "replayed" else [])
     assert isinstance(ended, InputRequiredResult) or ended.code == -32602
+
+
+@pytest.mark.parametrize("answers", [None, {}, {"other": _YES["approval"]}])
+def test_a_question_that_is_not_answered_is_a_no(backend: str, answers: Any) -> None:
+    """Who comes back without the answer has not approved, and has used the question up."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        state = (await _sent(client, "/tmp/x")).request_state
+        more = {} if answers is None else {"inputResponses": answers}
+        first = await _sent(client, "/tmp/x", requestState=state, **more)
+        return first, await _sent(client, "/tmp/x", requestState=state, inputResponses=_YES)
+
+    first, second = used(erase, use, backend, "auto", answering("decline", None))
+
+    assert (ran, first.is_error) == ([], True)
+    assert isinstance(second, InputRequiredResult)
+
+
+def test_only_so_many_questions_are_open(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one question too many the oldest is given up: its answer opens nothing, those of the others do."""
+    monkeypatch.setattr("fxai.mcp.server.approval._MOST", 2)
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        states = [(await _sent(client, f"/{n}")).request_state for n in range(3)]
+        return [await _sent(client, f"/{n}", requestState=states[n], inputResponses=_YES) for n in (1, 0, 2)]
+
+    answers = used(erase, use, backend, "auto", answering("decline", None))
+
+    assert ran == ["/1", "/2"]
+    assert isinstance(answers[1], InputRequiredResult)

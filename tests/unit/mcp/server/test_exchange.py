@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any, Never, TypeAlias
 
@@ -13,8 +14,9 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from returns.result import Failure, Result, Success
 
-from fxai.effects import Gen, Layer, Tag, fx
-from fxai.mcp import Defect, ToolServer
+from fxai.effects import Effect, Gen, Layer, Tag, fx
+from fxai.mcp import Defect, ToolServer, http_app
+from fxai.mcp.server.guard import AsgiApp
 from fxai.tools.annotations import Destructive, Idempotent, JsonText, Meta, OpenWorld, Readonly, Title
 from fxai.tools.function import tool
 from fxai.tools.handler import CallContext
@@ -22,7 +24,7 @@ from fxai.tools.source import BoundToolkit
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import HandlerError, Toolkit
 from tests.unit.mcp.server.client import Era, refused, text, used
-from tests.unit.mcp.server.http import INITIALIZE, Client, asking
+from tests.unit.mcp.server.http import INITIALIZE, Client, OnClient, asking, modern, on_client, status_of
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 
@@ -427,12 +429,13 @@ def test_long_lists_come_in_pages(backend: str) -> None:
             page = await client.list_tools(cursor=cursor)
             pages.append([one.name for one in page.tools])
             cursor = page.next_cursor
-        return pages, [(await refused(client.list_tools(cursor=wrong))).code for wrong in ("9", "x", "0")]
+        return pages, [(await refused(client.list_tools(cursor=wrong))).code for wrong in wrongs]
 
+    wrongs = ("9", "x", "0", "5", "1", "-2", "02", "", "2.0", "\u0662", "9" * 5_000)
     pages, codes = used(BoundToolkit.of(tools, layer), use, backend, page_size=2)
 
     assert pages == [["t0", "t1"], ["t2", "t3"], ["t4"]]
-    assert codes == [INVALID_PARAMS] * 3
+    assert codes == [INVALID_PARAMS] * len(wrongs)
 
 
 def test_what_handlers_need_is_needed_to_serve(backend: str) -> None:
@@ -519,3 +522,74 @@ def test_json_text_in_arguments_is_read(backend: str, era: Era) -> None:
 
 def _reached(step: Any) -> Result[Place, Never]:
     return Success(step.to)
+
+
+def test_without_pages_there_is_no_cursor(backend: str) -> None:
+    """A list that comes whole has no next page, and no cursor leads into it."""
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        listed = await client.list_tools()
+        return listed.next_cursor, (await refused(client.list_tools(cursor="1"))).code
+
+    tools = bound(Tool.make("a"), lambda _: Success(None)).merge(bound(Tool.make("b"), lambda _: Success(None)))
+
+    assert used(tools, use, backend) == (None, INVALID_PARAMS)
+
+
+@pytest.mark.parametrize("grace", [0.05, 60])
+def test_a_server_that_stops_gives_its_calls_a_while(backend: str, grace: float) -> None:
+    """Of two calls both are answered where they end within `grace` seconds, not only the first; else neither is."""
+    statuses: list[int | None] = []
+    go = anyio.Event()
+
+    @tool
+    async def work(last: bool) -> str:
+        """Works until it may end."""
+        await go.wait()
+        await anyio.sleep(0.02 if last else 0)
+        return "done"
+
+    async def call(app: AsgiApp, last: bool) -> None:
+        headers, body = modern("work", {"last": last})
+        statuses.append(await status_of(app, [json.dumps(body).encode()], ends=True, more=headers))
+
+    async def program() -> None:
+        async with anyio.create_task_group() as group:
+
+            def use(app: AsgiApp) -> Effect[None]:
+                group.start_soon(call, app, False)
+                group.start_soon(call, app, True)
+                return fx.sleep(0.1).tap(lambda _: fx.sync(go.set if grace > 1 else bool))
+
+            with anyio.fail_after(30):
+                await fx.run_async(fx.scoped(http_app(work, grace=grace).flat_map(use)))
+            go.set()
+
+    anyio.run(program, backend=backend)
+
+    assert statuses == ([200, 200] if grace > 1 else [None, None])
+
+
+def test_a_server_without_calls_stops_at_once(backend: str) -> None:
+    """Where no call runs nothing is waited for: neither before the first, nor after the last."""
+
+    async def ask(client: Client) -> int:
+        headers, body = modern("ping", {})
+        return (await client.post("/mcp", json=body, headers=headers)).status_code
+
+    made = bound(Tool.make("ping", success=str), lambda _: Success("pong"))
+
+    async def idle(_: Client) -> int:
+        await anyio.lowlevel.checkpoint()
+        return 0
+
+    async def served(use: OnClient) -> int:
+        app = http_app(made, grace=3_600)
+        found: int = await fx.run_async(fx.scoped(app.flat_map(lambda app: fx.wait(lambda: on_client(app, use)))))
+        return found
+
+    async def program() -> list[int]:
+        with anyio.fail_after(30):
+            return [await served(idle), await served(ask)]
+
+    assert anyio.run(program, backend=backend) == [0, 200]
