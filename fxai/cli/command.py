@@ -36,8 +36,9 @@ Examples:
   fxai run --agent app.py:agent --layer app.py:live "Hello"
   fxai run --model openai:gpt-5.5 "Show the last 3 commits"
 
-The default agent reads the files and the git history of the current folder and changes nothing. The local model is
-small (270 million parameters): short requests for one thing at a time suit it best.
+The default agent reads the files and the git history of the current folder and changes nothing; files that may hold
+secrets it refuses, unless --show-secrets is given. The local model is small (270 million parameters): short requests
+for one thing at a time suit it best.
 
 Where a call asks for approval the run ends: nobody is there to ask. Tools of --mcp that their server does not mark
 read-only do so, unless --yes is given.

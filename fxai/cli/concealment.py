@@ -40,6 +40,7 @@ _CLOSED: Final = re.compile(
     rf"|service[_-]?account.*\.json|.*api[_-]?keys?{_DATA}|token(?:\.txt)?|(?:access|auth|api)_tokens?{_DATA}"
     rf"|passwords?{_DATA}|wp-config\.php|htpasswd|kubeconfig{_DATA}"
 )
+_BACKUP: Final = re.compile(r"^#|(?:\.(?:bak|old|orig|save|swp|tmp|copy|\d))*[~#]*$")
 _KEY: Final = re.compile(
     r"-----BEGIN (?:[A-Z0-9]{1,12} ){0,4}PRIVATE KEY|PuTTY-User-Key-File-\d|AGE-SECRET-KEY-1[0-9A-Z]{20}"
     r"|\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{30}|\bgithub_pat_\w{22}|\bglpat-[\w-]{20}"
@@ -85,7 +86,7 @@ def is_secret_name(name: str) -> bool:
     """Whether a file or a folder of this name is taken to hold secrets, however it is written."""
     plain = "".join(c for c in unicodedata.normalize("NFKC", name) if unicodedata.category(c) != "Cf")
     plain = plain.casefold().partition(":")[0].strip()
-    plain = plain.rstrip(". ") or plain
+    plain = _BACKUP.sub("", plain.rstrip(". ") or plain)
     if plain.startswith("."):
         return _OPEN.fullmatch(plain) is None
     return _CLOSED.fullmatch(plain) is not None

@@ -43,7 +43,7 @@ Examples:
   fxai mcp call "uvx mcp-server-time" get_current_time '{{"timezone": "Europe/Oslo"}}'
   fxai mcp call http://127.0.0.1:8000/mcp add @parameters.json --token-env TOKEN
 
-The result is on stdout: text as it is, everything else as JSON; with --json all of it. Progress goes to stderr.
+The result is on stdout: text as text, everything else as JSON; with --json all of it. Progress goes to stderr.
 
 Exit codes: 0 it gave a result, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
 """

@@ -102,7 +102,7 @@ def _log(top: Path, place: Path, path: str, wanted: _Wanted) -> tuple[Commit, ..
             return _History.at(top, place, path, stack).log(wanted.most, since, until)
     except Stopped as stopped:
         raise Stopped(stopped.refused.problem, path) from None
-    except (ArithmeticError, LookupError, ValueError, OSError, zlib.error, struct.error):
+    except (ArithmeticError, LookupError, ValueError, OSError, RuntimeError, zlib.error, struct.error):
         raise Stopped("history not readable", path) from None
 
 
@@ -112,7 +112,7 @@ def _log(top: Path, place: Path, path: str, wanted: _Wanted) -> tuple[Commit, ..
 _MOST_WORK: Final = 64 * 2**20
 _LARGEST_OBJECT: Final = 2**20
 _LARGEST_REFS: Final = 32 * 2**20
-_MOST_PACKS: Final = 500
+_MOST_PACKS: Final = 200
 _LONGEST_CHAIN: Final = 200
 _LONGEST_SUBJECT: Final = 200
 _SHORT: Final = 10

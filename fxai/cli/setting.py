@@ -14,6 +14,7 @@ import msgspec
 
 from fxai.agents.binding import Binding
 from fxai.agents.builder import AgentBuilder
+from fxai.cli.model_list import require_ready
 from fxai.cli.trouble import Trouble, require_services
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
@@ -85,9 +86,12 @@ def opened(setting: Setting, heard: Callable[[Any], None]) -> Gen[Ready, Any, Sc
         yield from fx.fail(_unanswered(setting, missing))
     model = LanguageModel.__fx_key__()
     require_services(setting.agent.binding.unanswered, services.put(model, services.find(model, default=True)))
-    tools = yield from setting.agent.with_tools(setting.servers).binding.open().provide_context(services)
     own = setting.agent.agent.model
-    if setting.model is not None or (own is None and services.find(LanguageModel) is None):
+    is_local = setting.model is None and own is None and services.find(LanguageModel) is None
+    if is_local:
+        require_ready("local")
+    tools = yield from setting.agent.with_tools(setting.servers).binding.open().provide_context(services)
+    if setting.model is not None or is_local:
         services = services.merge((yield from model_named(setting.model or "local", heard).build()))
     elif own is not None:
         services = services.merge((yield from own.build().provide_context(services)))

@@ -135,7 +135,7 @@ def of_server(failure: Any, data: Mapping[str, Any] | None = None) -> Trouble:
 
     if not isinstance(failure, McpError):
         told = str(failure)
-        return Trouble(told, _ASKED if "execution-denied" in told and "no way to ask" in told else "", data=data)
+        return Trouble(told, _ASKED if "approval-unavailable" in told else "", data=data)
     said = str(msgspec.structs.replace(failure, remedy="", stderr=""))
     heard = f"; its standard error ends: {one_line(failure.stderr, 300)}" if failure.stderr else ""
     remedy = failure.remedy.replace("a longer timeout=", "it longer with --timeout SECONDS")

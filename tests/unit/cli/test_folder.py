@@ -169,6 +169,11 @@ SECRETS = [
     "passwords.txt",
     "wp-config.php",
     "kubeconfig",
+    "server.pem.bak",
+    "id_rsa~",
+    "#credentials.json#",
+    ".env~",
+    "secrets.yml.old.1",
 ]
 SHOWN = [
     ".gitignore",

@@ -462,3 +462,16 @@ def test_a_head_that_leads_nowhere_is_a_typed_failure(root: Path, head: str) -> 
     (root / ".git" / "HEAD").write_text(head)
 
     assert log(root) in (refused("no commits"), refused("history not readable"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pipes of this kind")
+def test_links_in_a_circle_and_pipes_are_a_typed_failure(root: Path) -> None:
+    """Nothing is waited for, and nothing goes round."""
+    head = root / ".git" / "HEAD"
+    head.unlink()
+    head.symlink_to(head)
+    circle = log(root)
+    head.unlink()
+    os.mkfifo(head)
+
+    assert circle == log(root) == refused("history not readable")
