@@ -101,7 +101,6 @@ def replace_file(path: Path, content: bytes) -> None:
         OSError: it cannot be written, or what stands there is no private file.
     """
     make_folder(path.parent)
-    _remove_stale(path)
     mode = _PRIVATE
     with suppress(FileNotFoundError):
         found = path.lstat()
@@ -292,7 +291,9 @@ def _fill(descriptor: int, content: bytes, mode: int) -> None:
     """Writes a new file and locks it, so that nobody takes it for one that a killed process left."""
     if sys.platform != "win32":
         os.fchmod(descriptor, mode)  # a umask may have taken the owner's own rights
-        take_lock(descriptor)
+        for _ in _until("somebody else has held a new file"):  # who removes it, taking it for one that was left
+            if take_lock(descriptor):
+                break
     rest = memoryview(content)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
@@ -337,8 +338,10 @@ def _new(path: Path, content: bytes, mode: int) -> int:
     try:
         _fill(descriptor, content, mode)
     except BaseException:
-        path.unlink(missing_ok=True)
+        is_ours = _is_at(descriptor, path)
         os.close(descriptor)
+        if is_ours:
+            path.unlink(missing_ok=True)
         raise
     return descriptor
 
