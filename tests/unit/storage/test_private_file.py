@@ -411,6 +411,37 @@ def test_a_folder_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
     assert (_mode(tmp_path), _mode(tmp_path / "a")) == (0o755, 0o700)
 
 
+def _nothing(*_: object) -> None:
+    """Instead of a change of a mode."""
+
+
+def test_nobody_else_may_enter_a_folder_at_any_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made with its mode, which is not put right afterwards."""
+    monkeypatch.setattr(Path, "chmod", _nothing)
+    before = os.umask(0)
+    try:
+        make_folder(tmp_path / "a" / "b")
+    finally:
+        os.umask(before)
+
+    assert [_mode(tmp_path / "a"), _mode(tmp_path / "a" / "b")] == [0o700, 0o700]
+
+
+def test_a_file_is_made_with_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not put right afterwards either: files that are opened, locks, new files and copies."""
+    monkeypatch.setattr(os, "fchmod", _nothing)
+    before = os.umask(0)
+    try:
+        for make in MAKERS:
+            make(tmp_path / make.__name__)
+    finally:
+        os.umask(before)
+
+    assert {one.name: _mode(one) for one in tmp_path.iterdir()} == dict.fromkeys(
+        [one.__name__ for one in MAKERS], 0o600
+    )
+
+
 def test_a_folder_of_ours_is_tightened_and_never_a_link(tmp_path: Path) -> None:
     """What is in it would lie elsewhere."""
     (tmp_path / "elsewhere").mkdir(mode=0o755)
