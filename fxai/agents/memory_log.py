@@ -227,9 +227,13 @@ class MemoryLog:
         return len(head), self._acknowledged(head)
 
     def _acknowledged(self, head: bytes) -> int | None:
-        number = head[len(_HEAD) :][:_WIDTH]
-        if number.isdigit() and head == _head(int(number)):
-            return int(number)
+        for _ in range(3):  # somebody may be writing it
+            number = head[len(_HEAD) :][:_WIDTH]
+            if number.isdigit() and head == _head(int(number)):
+                return int(number)
+            self._file.seek(0, os.SEEK_END)  # forgets what was read
+            self._file.seek(0)
+            head = self._file.read(len(head))
         warn("line 1 of %s is damaged, so it is not known whether the newest commits are missing", self._path)
         return None
 

@@ -384,7 +384,7 @@ def _remove_stale_copy(copy: Path) -> None:
 def _is_at(descriptor: int, path: Path) -> bool:
     """Whether a path names the file of a descriptor."""
     try:
-        return descriptor >= 0 and os.path.samestat(os.fstat(descriptor), path.lstat())
+        return os.path.samestat(os.fstat(descriptor), path.lstat())
     except FileNotFoundError:
         return False
 
