@@ -115,6 +115,7 @@ def problem_of(ended: Any) -> str:
     """Why an approval was refused."""
     cause: Cause[Any] = ended.cause
     (failure,) = cause.failures
+    assert (failure.module, failure.method) == ("LanguageModel", "settle")
     error = failure.reason
     assert isinstance(error, InvalidApprovalError), error
     return error.problem

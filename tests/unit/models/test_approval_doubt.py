@@ -242,29 +242,34 @@ def test_a_chat_knows_what_runs(store: str, tmp_path: Path, backend: Backend) ->
     assert results_of(history)[0] == ["gone"]
 
 
-def test_a_chat_after_a_crash_does_not_run_it_again(tmp_path: Path) -> None:
-    """Even without a ledger in a file: the stored history says that the call is in doubt, and nothing waits."""
+def test_a_chat_after_a_crash_asks_again(tmp_path: Path) -> None:
+    """Also without a ledger in a file: the stored history says that the call is in doubt, and the model reads it.
+
+    Where it calls again somebody is asked again, and nothing runs before.
+    """
     office = Office()
 
-    def talk() -> Any:
+    @fx.gen
+    def talk(said: str) -> Any:
         chat = yield from Chat
-        yield from chat.generate_text("Clean up.", toolkit=office.kit)
+        yield from chat.generate_text(said, toolkit=office.kit)
+        return (yield from chat.history)
 
-    says = [[call("wipe", {"disk": "a"}, id="c1")]]
-    layer: Any = Chat.stored("c").provide(ChatStore.files(tmp_path))
-    program: Any = fx.gen(talk)().provide(layer).provide(office.handlers).provide(ApprovalKey.layer(SECRET))
-    fx.run(program.provide(ScriptedModel.make(says).layer))
+    def run(said: str, call_id: str) -> Prompt:
+        model = ScriptedModel.make([[call("wipe", {"disk": "a"}, id=call_id)]])
+        layer: Any = Chat.stored("c").provide(ChatStore.files(tmp_path))
+        program: Any = talk(said).provide(layer).provide(office.handlers).provide(ApprovalKey.layer(SECRET))
+        history: Prompt = fx.run(program.provide(model.layer))
+        return history
+
+    run("Clean up.", "c1")
     crashed, _ = _process_of("chat crash", tmp_path)
-
-    def read() -> Any:
-        return (yield from (yield from ChatStore).load("c"))
-
-    stored: Any = fx.gen(read)().provide(ChatStore.files(tmp_path))
-    history: Prompt = fx.run(stored)
+    history = run("Well?", "c2")
 
     assert crashed == 3
     assert results_of(history)[0][0]["type"] == "execution-in-doubt"
-    assert history.pending == ()
+    assert [one.id for one in history.pending] == ["c2"]
+    assert office.ran == []
 
 
 MEMORIES: dict[str, Callable[[Path], Memory]] = {
