@@ -12,8 +12,9 @@ from typing import Any, Final, cast, final
 
 import msgspec
 
-from fxai.schema.data import is_array
-from fxai.schema.expectation import listed
+from fxai.schema.budget import Exhausted, Steps
+from fxai.schema.data import is_array, is_object, is_same
+from fxai.schema.expectation import either, listed
 from fxai.schema.fault import NOTHING, Fault, found_in, in_order, pointer_of, pointer_to
 
 __all__ = ["Breach", "described", "told"]
@@ -30,6 +31,7 @@ class Breach(msgspec.Struct, frozen=True):
         names: the properties it is about, where it is about some.
         branches: what is wrong by each alternative, of `anyOf` and `oneOf`.
         said: the validator's own message, for a keyword that is not known here.
+        follow: gives what a schema inside of `schema` says, where it is a reference.
     """
 
     keyword: str
@@ -38,6 +40,7 @@ class Breach(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
     branches: tuple[tuple[Breach, ...], ...] = ()
     said: str = ""
+    follow: Callable[[Any], Any] = lambda schema: schema
 
     @property
     def pointer(self) -> str:
@@ -65,7 +68,7 @@ def _faults(breach: Breach, root: object) -> Iterator[Fault]:
     elif breach.keyword == "false":
         yield Fault(pointer, "no value", found_in(there))
     elif breach.keyword in breach.schema:
-        yield Fault(pointer, described(_alone(breach.keyword, breach.schema)), found_in(there))
+        yield Fault(pointer, described(_alone(breach.keyword, breach.schema), breach.follow), found_in(there))
     else:
         yield Fault(pointer, breach.said or f"what {breach.keyword!r} says", found_in(there))
 
@@ -95,18 +98,18 @@ def _missing(breach: Breach, root: object) -> Iterator[Fault]:
     for name in wanted or breach.names:
         if name not in there:
             known = schema.get("properties", {}).get(name, True)
-            yield Fault(pointer_to(breach.pointer, name), described(known), NOTHING)
+            yield Fault(pointer_to(breach.pointer, name), described(known, breach.follow), NOTHING)
 
 
 def _additional(breach: Breach, root: object) -> Iterator[Fault]:
     inner = breach.schema.get(breach.keyword, False)
-    expected = "no property of this name" if inner is False else described(inner)
+    expected = "no property of this name" if inner is False else described(inner, breach.follow)
     for name in breach.names:
         yield Fault(pointer_to(breach.pointer, name), expected, found_in(breach.at(root)[name]))
 
 
 def _named(breach: Breach, _: object) -> Iterator[Fault]:
-    expected = f"a property name that is {described(breach.schema.get('propertyNames', False))}"
+    expected = f"a property name that is {described(breach.schema.get('propertyNames', False), breach.follow)}"
     for name in breach.names:
         yield Fault(pointer_to(breach.pointer, name), expected, f"name {name!r}")
 
@@ -126,35 +129,162 @@ def _contains(breach: Breach, root: object) -> Iterator[Fault]:
     bounds = [f"at least {least}"] if least else []
     if most is not None:
         bounds.append(f"at most {most}")
-    inner = described(schema.get("contains", True))
+    inner = described(schema.get("contains", True), breach.follow)
     expected = f"array with {' and '.join(bounds)} of its items being {inner}"
     yield Fault(breach.pointer, expected, found_in(breach.at(root)))
 
 
 def _alternatives(breach: Breach, root: object) -> Iterator[Fault]:
-    """Of the alternatives, the one whose kind the value is of, with its own faults; else what they all expect."""
+    """Of the alternatives, the one that the value is meant for, with its own faults; else what they all expect."""
     there, pointer = breach.at(root), breach.pointer
     branches = [branch for branch in breach.branches if branch]
     choices = breach.schema.get(breach.keyword, [])
     if not branches or len(branches) < len(breach.branches) or len(branches) < len(choices):
-        yield Fault(pointer, f"exactly one of: {_either(choices)}", f"{found_in(there)}, which is several of them")
+        expected = f"exactly one of: {_either(choices, breach.follow)}"
+        yield Fault(pointer, expected, f"{found_in(there)}, which is several of them")
         return
-    deeper = [told(branch, root) for branch in branches if not any(_is_kind(inner, breach) for inner in branch)]
-    if len(deeper) == 1:
-        yield from deeper[0]
-    else:
-        yield Fault(pointer, _either(choices), found_in(there))
+    left: list[_Leaf] = _leaves(breach)
+    left = [leaf for leaf in left if not any(_is_of_another_kind(inner, breach) for inner in leaf.breaches)] or left
+    while is_object(there) and len(left) > 1:
+        tags = [tag for tag in _shared_tags(left, breach.follow) if tag.told_of(there)]
+        wrong = next((tag for tag in tags if not tag.fitting(there)), None)
+        if wrong is not None:
+            yield wrong.fault(there, pointer)
+            return
+        narrower = [found for tag in tags if len(found := tag.fitting(there)) < len(left)]
+        if not narrower:
+            break
+        left = [left[index] for index in narrower[0]]
+    yield from _closest(left, breach, root)
+
+
+def _closest(left: list[_Leaf], breach: Breach, root: object) -> Iterator[Fault]:
+    """Of what is left of the alternatives, the one whose kind the value is of; else what they expect."""
+    there, pointer = breach.at(root), breach.pointer
+    deeper = [leaf for leaf in left if not any(_is_kind(inner, breach) for inner in leaf.breaches)]
+    only = left if len(left) == 1 and is_object(there) else deeper
+    if len(only) == 1:
+        yield from told(only[0].breaches, root)
+        return
+    expected = _either([leaf.schema for leaf in left], breach.follow)
+    if expected == "object" and is_object(there):
+        expected = " or ".join(dict.fromkeys(_with_names(breach.follow(leaf.schema)) for leaf in left))
+    yield Fault(pointer, expected, found_in(there))
+
+
+def _with_names(schema: Any) -> str:
+    """An object in words, where that it is one says nothing: by the names that it needs."""
+    names: list[Any] = schema.get("required", []) if is_object(schema) else []
+    return f"object with {' and '.join(map(repr, names))}" if is_array(names) and names else "object"
+
+
+@final
+class _Leaf(msgspec.Struct, frozen=True, eq=False):
+    """One alternative that is no union itself: what it says, and what is wrong by it."""
+
+    schema: Any
+    breaches: tuple[Breach, ...]
+
+
+def _leaves(breach: Breach) -> list[_Leaf]:
+    """The alternatives of a union, those of unions inside it among them."""
+    found: list[_Leaf] = []
+    for schema, branch in zip(breach.schema.get(breach.keyword, []), breach.branches, strict=False):
+        inner = next((one for one in branch if one.branches and one.path == breach.path), None)
+        if inner is None or any(not part for part in inner.branches):
+            found.append(_Leaf(schema, branch))
+            continue
+        rest = tuple(one for one in branch if one is not inner)
+        around = breach.follow(schema)
+        found += [
+            _Leaf({"allOf": [_without_union(around), inner.follow(leaf.schema)]}, (*rest, *leaf.breaches))
+            for leaf in _leaves(inner)
+        ]
+    return found
+
+
+def _without_union(schema: Any) -> Any:
+    return {key: said for key, said in schema.items() if key not in ("anyOf", "oneOf")} if is_object(schema) else schema
+
+
+def _is_of_another_kind(inner: Breach, outer: Breach) -> bool:
+    """Whether a breach is that the value itself is of another kind than an alternative takes."""
+    return inner.path == outer.path and inner.keyword in ("type", "enum", "const", "false", "not")
 
 
 def _is_kind(inner: Breach, outer: Breach) -> bool:
     """Whether a breach is that the value itself is of another kind, or of another tag, than an alternative takes."""
-    if inner.path == outer.path:
-        return inner.keyword in ("type", "enum", "const", "false", "not")
-    return len(inner.path) == len(outer.path) + 1 and inner.keyword in ("const", "enum")
+    tagged = len(inner.path) == len(outer.path) + 1 and inner.keyword in ("const", "enum")
+    return tagged or _is_of_another_kind(inner, outer)
 
 
-def _either(choices: Any) -> str:
-    return " or ".join(dict.fromkeys(described(choice) for choice in choices)) or "an alternative"
+def _either(choices: Any, follow: Callable[[Any], Any], level: int = 0) -> str:
+    return " or ".join(dict.fromkeys(described(choice, follow, level) for choice in choices)) or "an alternative"
+
+
+# ---- what tells alternatives apart
+
+_ABSENT: Final = object()
+_DEEPEST_TAG: Final = 3
+_MOST_LOOKED_AT: Final = 500  # schemas, to find what tells the alternatives of one union apart
+
+
+@final
+class _Tag(msgspec.Struct, frozen=True, eq=False):
+    """A place inside of an object at which each alternative lists its values, and whether each must have it."""
+
+    path: tuple[str, ...]
+    values: tuple[tuple[list[Any], bool], ...]
+
+    def told_of(self, there: Any) -> bool:
+        """Whether the place decides: it is there, or missing where all need it."""
+        return self._at(there) is not _ABSENT or all(needed for _, needed in self.values)
+
+    def fitting(self, there: Any) -> list[int]:
+        """The alternatives whose values have what is there."""
+        found = self._at(there)
+        return [at for at, (values, _) in enumerate(self.values) if any(is_same(found, value) for value in values)]
+
+    def fault(self, there: Any, pointer: str) -> Fault:
+        """That none of them has it."""
+        found = self._at(there)
+        every = [value for values, _ in self.values for value in values]
+        at = pointer + pointer_of(self.path)
+        return Fault(at, either(every), NOTHING if found is _ABSENT else found_in(found))
+
+    def _at(self, there: Any) -> Any:
+        for name in self.path:
+            there = there.get(name, _ABSENT) if is_object(there) else _ABSENT
+        return there
+
+
+def _shared_tags(leaves: list[_Leaf], follow: Callable[[Any], Any]) -> list[_Tag]:
+    """The tags that all alternatives have, the outermost first."""
+    steps = Steps(_MOST_LOOKED_AT)
+    try:
+        by_leaf = [dict(_tags(leaf.schema, follow, (), steps, needed=True)) for leaf in leaves]
+    except Exhausted:
+        return []
+    shared = [path for path in by_leaf[0] if all(path in tags for tags in by_leaf)]
+    return [_Tag(path, tuple(tags[path] for tags in by_leaf)) for path in sorted(shared, key=len)]
+
+
+def _tags(
+    schema: Any, follow: Callable[[Any], Any], path: tuple[str, ...], steps: Steps, *, needed: bool
+) -> Iterator[tuple[tuple[str, ...], tuple[list[Any], bool]]]:
+    """The places in an object at which a schema lists values, with the values, and whether they must be there."""
+    steps.take()
+    schema = follow(schema)
+    if not is_object(schema) or len(path) > _DEEPEST_TAG:
+        return
+    for part in schema.get("allOf", ()):
+        yield from _tags(part, follow, path, steps, needed=needed)
+    if path and ("const" in schema or is_array(schema.get("enum"))):
+        yield path, ([schema["const"]] if "const" in schema else schema["enum"], needed)
+    required: Any = schema.get("required", ())
+    for name, inner in schema.get("properties", {}).items():
+        must = needed and is_array(required) and name in required
+        yield from _tags(inner, follow, (*path, name), steps, needed=must)
 
 
 def _late(breach: Breach, root: object) -> Iterator[Fault]:
@@ -174,6 +304,8 @@ _TELLERS: Final[dict[str, _Teller]] = {
 
 
 # ---- schemas in words
+
+_DEEPEST_TOLD: Final = 4  # schemas inside each other
 
 _KINDS: Final = {
     **dict.fromkeys(("minLength", "maxLength", "pattern"), "string"),
@@ -199,12 +331,13 @@ _LENGTHS: Final = {
 }
 
 
-def described(schema: Any) -> str:
-    """What a schema takes, in a few words.
+def described(schema: Any, follow: Callable[[Any], Any] = lambda schema: schema, level: int = 0) -> str:
+    """What a schema takes, in a few words; `follow` gives what a reference in it names.
 
     >>> described({"type": "string", "minLength": 1}), described({"anyOf": [{"enum": ["C", "F"]}, {"type": "null"}]})
     ('string of at least 1 character', "one of 'C', 'F' or null")
     """
+    schema = follow(schema) if level < _DEEPEST_TOLD else True
     if not isinstance(schema, Mapping):
         return "a value" if schema else "no value"
     members = cast("Mapping[str, Any]", schema)
@@ -216,13 +349,16 @@ def described(schema: Any) -> str:
         return f"what {members['$ref']} says"
     for keyword in ("anyOf", "oneOf"):
         if members.get(keyword):
-            return _either(members[keyword])
+            return _either(members[keyword], follow, level + 1)
     kind = _kind(members)
+    if kind == "a value" and members.get("allOf"):
+        told = (described(part, follow, level + 1) for part in members["allOf"])
+        return next((words for words in told if words != "a value"), "a value")
     notes = [*_lengths(members), *_limits(members)]
     if members.get("uniqueItems") is True:
         notes.append("without doubled items")
     if "not" in members:
-        notes.append(f"that is not {described(members['not'])}")
+        notes.append(f"that is not {described(members['not'], follow, level + 1)}")
     return " ".join([kind, *([" and ".join(notes)] if notes else [])])
 
 

@@ -18,7 +18,7 @@ import msgspec
 from msgspec import inspect as nodes
 
 from fxai.schema.data import is_listed, is_object
-from fxai.schema.expectation import expectation, kind_in, kinds_of, leaf_type, listed, unwrapped
+from fxai.schema.expectation import either, expectation, kind_in, kinds_of, leaf_type, listed, unwrapped
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 
 __all__ = ["Judge", "faults_of", "judge_of"]
@@ -202,7 +202,7 @@ def _tagged(arms: dict[Any, Judge], field: str, data: Any, pointer: str, found: 
     if chosen is not None:
         chosen(data, pointer, found)
     else:
-        found.append(Fault(place, listed(arms), NOTHING if tag is _ABSENT else found_in(tag)))
+        found.append(Fault(place, either(arms), NOTHING if tag is _ABSENT else found_in(tag)))
 
 
 def _exact(node: nodes.Type) -> type | None:

@@ -18,7 +18,7 @@ import msgspec
 
 from fxai.schema.fault import SchemaError
 
-__all__ = ["DIALECTS", "LATEST", "METASCHEMAS", "Dialect", "dialect_of"]
+__all__ = ["DIALECTS", "LATEST", "METASCHEMAS", "REF_ALONE", "Dialect", "dialect_of"]
 
 
 @final
@@ -110,6 +110,9 @@ DIALECTS: Final = {
     )
 }
 """The known dialects, by their URI without a trailing `#`."""
+
+REF_ALONE: Final = frozenset(dialect.name for dialect in DIALECTS.values() if dialect.ref_alone)
+"""The names of those in which `$ref` hides what stands beside it."""
 
 METASCHEMAS: Final = frozenset(
     (

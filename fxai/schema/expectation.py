@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, cast
 import msgspec
 from msgspec import inspect as nodes
 
-__all__ = ["expectation", "kind_in", "kinds_of", "leaf_type", "listed", "unwrapped"]
+__all__ = ["either", "expectation", "kind_in", "kinds_of", "leaf_type", "listed", "unwrapped"]
 
 _MOST_LISTED: Final = 100
 _LONGEST: Final = 400
@@ -84,6 +84,16 @@ def listed(choices: Iterable[object]) -> str:
 def _quoted(value: object) -> str:
     text = "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} characters)"
+
+
+def either(choices: Iterable[object]) -> str:
+    """Values of which one tells alternatives apart: `'a' or 'b'`, each once.
+
+    >>> either(["a", "b", 1, "a"])
+    "'a', 'b' or 1"
+    """
+    told = list(dict.fromkeys(listed([choice]) for choice in choices))
+    return told[0] if len(told) == 1 else f"{', '.join(told[:-1])} or {told[-1]}"
 
 
 def expectation(node: nodes.Type) -> str:

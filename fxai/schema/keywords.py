@@ -582,6 +582,8 @@ def _descending(stock: Any) -> Any:
             return cast("Iterator[ValidationError]", stock(self, instance, schema, path, schema_path, resolver))
 
         for error in errors() if search is None else search.within(self, instance, schema, errors):
+            if getattr(error, "scope", None) is None:  # for those who tell it: what its references are relative to
+                cast("Any", error).scope = self if resolver is None else self.evolve(_resolver=resolver)
             if schema is False:
                 if path is not None:
                     error.path.appendleft(path)

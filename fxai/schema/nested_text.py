@@ -19,7 +19,7 @@ from returns.result import Success
 
 from fxai.schema.budget import Exhausted, with_stack
 from fxai.schema.data import is_array, is_object
-from fxai.schema.dialect import DIALECTS, dialect_of
+from fxai.schema.dialect import REF_ALONE, dialect_of
 from fxai.schema.fault import pointer_to
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import Search, inside, referred, validator_of
@@ -35,7 +35,6 @@ _VISIT: Final = 4  # what a schema that is held against a value costs, beside a 
 _ANYTHING: Final[dict[str, Any]] = {}
 _NO_VALUE: Final[dict[str, Any]] = {"not": {}}
 _REFERENCE: Final = {"$ref"}
-_REF_ALONE: Final = frozenset(dialect.name for dialect in DIALECTS.values() if dialect.ref_alone)
 
 
 _Key: TypeAlias = tuple[frozenset[int], int, str]
@@ -281,7 +280,7 @@ def _together(validator: Any) -> Iterator[Any]:
             yield one.evolve(schema=_ANYTHING if one.schema else _NO_VALUE)
             continue
         waiting += [scope for _, scope in referred(one, one.schema)]
-        if "$ref" in one.schema and one.dialect in _REF_ALONE:
+        if "$ref" in one.schema and one.dialect in REF_ALONE:
             continue
         yield one
         waiting += [inside(one, part) for part in one.schema.get("allOf", ())]

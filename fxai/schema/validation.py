@@ -12,7 +12,7 @@ leave the decision to one that remembers what it knows and counts its steps.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast
@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 from fxai.schema.breach import Breach, described, told
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, with_stack
 from fxai.schema.data import is_object
-from fxai.schema.dialect import METASCHEMAS, dialect_of
+from fxai.schema.dialect import METASCHEMAS, REF_ALONE, dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.fault import Fault, found_in, pointer_of
 from fxai.schema.parsing import too_deep
@@ -131,6 +131,7 @@ def _metaschemas() -> Any:
     return jsonschema_rs.Registry([(uri, bundled.contents(uri)) for uri in METASCHEMAS])
 
 
+_MOST_FOLLOWED: Final = 32
 _LONGEST: Final = 200
 
 
@@ -163,7 +164,7 @@ def _slow(document: Any, *, careful: bool = False, refused: bool = False) -> Val
     def validate(value: object) -> tuple[Fault, ...]:
         def searched() -> tuple[Search, tuple[Fault, ...]]:
             search = Search(validator, careful=careful, refused=refused)
-            return search, told([_breach(error) for error in search.errors(value)], value)
+            return search, told([_breach(error, validator) for error in search.errors(value)], value)
 
         try:
             search, faults = with_stack(searched)
@@ -184,7 +185,7 @@ def _in_time(pattern: str) -> str:
     return f"patterns that are decided within {SECONDS} seconds ({pattern!r} took longer)"
 
 
-def _breach(error: Any) -> Breach:
+def _breach(error: Any, root: Any) -> Breach:
     path = tuple(cast("list[str | int]", list(error.absolute_path)))
     schema = error.schema if is_object(error.schema) else {}
     branches: list[tuple[Breach, ...]] = []
@@ -193,8 +194,32 @@ def _breach(error: Any) -> Breach:
         for inner in error.context:
             found = by_branch.setdefault(inner.schema_path[0], [])
             if len(found) < MAX_FAULTS:
-                found.append(_breach(inner))
+                found.append(_breach(inner, root))
         branches = [tuple(found) for found in by_branch.values()]
     said = _in_time(error.cause.args[0]) if error.validator == "late" else str(error.message)
-    names = tuple(getattr(error, "names", ()))
-    return Breach(error.validator or "false", schema, path, names=names, branches=tuple(branches), said=said)
+    names, scope = tuple(getattr(error, "names", ())), getattr(error, "scope", root)
+    follow = partial(_followed, scope, schema)
+    return Breach(error.validator or "false", schema, path, names, tuple(branches), said, follow)
+
+
+def _followed(scope: Any, around: Any, schema: Any) -> Any:
+    """What a schema inside of another one says where it is a reference: what that names, and what stands beside it."""
+    from referencing.exceptions import Unresolvable
+
+    from fxai.schema.keywords import inside, referred
+
+    if not is_object(schema) or "$ref" not in schema:
+        return schema
+    scope = inside(scope, around)
+    for _ in range(_MOST_FOLLOWED):
+        if not is_object(schema) or "$ref" not in schema:
+            break
+        beside = {key: said for key, said in schema.items() if key != "$ref"}
+        alone = scope.dialect in REF_ALONE
+        try:
+            schema, scope = next(referred(inside(scope, schema), schema))
+        except Unresolvable:  # it stands in another resource than the schema around
+            break
+        if is_object(schema) and beside and not alone:
+            schema = {**schema, **beside}
+    return schema
