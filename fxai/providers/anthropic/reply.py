@@ -146,7 +146,12 @@ def _usage(counts: Mapping[str, Any]) -> Usage:
 
 def _count(counts: Mapping[str, Any], key: str) -> int | None:
     count = counts.get(key)
-    return count if isinstance(count, int) else None
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
+
+
+def _words(one: Mapping[str, Any], key: str) -> str | None:
+    said = one.get(key)
+    return said if isinstance(said, str) else None
 
 
 @final
@@ -233,8 +238,10 @@ class Blocks:
         found: list[Source] = []
         for one in cited:
             source = self._source(one) if is_object(one) else None
-            key = None if source is None else (source.url, source.title, source.media_type, one.get("document_index"))
-            if source is not None and key is not None and key not in self._sources:
+            if source is None:
+                continue
+            key = (source.url, source.title, source.media_type, str(one.get("document_index")))
+            if key not in self._sources:
                 self._sources.add(key)
                 found.append(source)
         return found
@@ -243,13 +250,13 @@ class Blocks:
         name = f"source-{len(self._sources)}"
         url = one.get("url") or one.get("source")
         if isinstance(url, str):
-            return Source(name, one.get("title"), url)
+            return Source(name, _words(one, "title"), url)
         place = one.get("document_index")
         if not isinstance(place, int):
             return None
         documents = self._sent.documents
         document = documents[place] if 0 <= place < len(documents) else Document()
-        title = one.get("document_title") or document.title
+        title = _words(one, "document_title") or document.title
         return Source(name, title, media_type=document.media_type or "application/octet-stream")
 
     def _call(self, block: dict[str, Any], pointer: str) -> Part:

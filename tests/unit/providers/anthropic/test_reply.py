@@ -186,6 +186,10 @@ def test_a_container_is_named_while_its_program_waits_alone() -> None:
     nowhere = _parts([call], "tool_use", container={"expires_at": "2026-01-01T00:00:00Z"})
 
     assert [part.type for part in waiting.content] == ["response-metadata", "tool-call", "tool-call", "text", "finish"]
+    assert [one.metadata["anthropic"]["caller"]["type"] for one in waiting.tool_calls] == [
+        "code_execution_20260120",
+        "direct",
+    ]
     assert prepare_request(ModelRequest(both), model=MODEL).body["container"] == "c_1"
     assert "container" not in prepare_request(ModelRequest(later), model=MODEL).body
     assert [part.type for part in nowhere.content] == ["response-metadata", "tool-call", "finish"]

@@ -255,6 +255,17 @@ def test_parameters_are_an_object(call: ToolCallPart, given: dict[str, Any]) -> 
         ),
         ([{"type": "text", "text": ""}, {"type": "text", "text": "a"}], [{"type": "text", "text": "a"}]),
         (
+            [{"type": "file", "media_type": "image/png", "data": "aGk=", "file_name": "a.png"}],
+            [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}],
+        ),
+        ([{"type": "file", "data": "aGk="}], '[{"type":"file","data":"aGk="}]'),
+        ([{"type": "image", "media_type": "image/png"}], '[{"type":"image","media_type":"image/png"}]'),
+        (
+            [{"type": "image", "media_type": "image/png", "data": "aGk=", "more": 1}],
+            '[{"type":"image","media_type":"image/png","data":"aGk=","more":1}]',
+        ),
+        ([{"type": "tool_reference", "tool_name": "t"}], [{"type": "tool_reference", "tool_name": "t"}]),
+        (
             [{"type": "file", "media_type": "image/png", "data": "-"}],
             '[{"type":"file","media_type":"image/png","data":"-"}]',
         ),
@@ -404,9 +415,11 @@ def test_reasoning_is_said_as_the_model_has_it(
 def test_a_budget_leaves_room_for_the_answer() -> None:
     """It is half of what the answer may have; where that is too little to think, it is said."""
     small = _send(model="claude-haiku-4-5", reasoning="high", max_tokens=4000)
-    tiny = _send(model="claude-haiku-4-5", reasoning="high", max_tokens=2000)
+    least = _send(model="claude-haiku-4-5", reasoning="high", max_tokens=2048)
+    tiny = _send(model="claude-haiku-4-5", reasoning="high", max_tokens=2047)
 
     assert small.body["thinking"]["budget_tokens"] == 2000
+    assert least.body["thinking"]["budget_tokens"] == 1024
     assert "thinking" not in tiny.body
     assert _warned(tiny) == [("unsupported-option", "reasoning")]
 

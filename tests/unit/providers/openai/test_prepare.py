@@ -131,6 +131,16 @@ def test_a_tool_that_is_not_sent_cannot_be_chosen() -> None:
         (openai.mcp(server_label="docs", server_url="https://d.e"), {"type": "mcp", "server_label": "docs"}),
         (openai.image_generation(name="paint"), {"type": "image_generation"}),
         (openai.shell(), {"type": "shell"}),
+        (openai.computer(), {"type": "computer"}),
+        (openai.code_interpreter(name="code"), {"type": "code_interpreter"}),
+        (openai.file_search(vector_store_ids=["v"]), {"type": "file_search"}),
+        (openai.programmatic_tool_calling(), {"type": "programmatic_tool_calling"}),
+        (openai.web_search(name="web"), {"type": "web_search"}),
+        (openai.web_search_preview(), {"type": "web_search_preview"}),
+        (
+            openai.computer_use_preview(display_width=9, display_height=9, environment="linux"),
+            {"type": "computer_use_preview"},
+        ),
         (openai.apply_patch(), {"type": "apply_patch"}),
         (
             openai.local_shell(),

@@ -496,6 +496,21 @@ def _schema(kind: Any) -> JsonSchema:
     return schema
 
 
+def test_what_another_model_said_is_a_message_of_the_assistant() -> None:
+    """On Responses without an item of its own, with its phase where it has one; on Chat Completions as it is."""
+    phase = TextPart("Later.", metadata={"openai": {"phase": "commentary"}})
+    said = (UserMessage.make("Hi"), AssistantMessage.make("Good day."), UserMessage.make("So?"))
+
+    assert _items(*said)[1] == {"type": "message", "role": "assistant", "content": "Good day."}
+    assert _items(said[0], AssistantMessage((phase,)), said[2])[1] == {
+        "type": "message",
+        "role": "assistant",
+        "phase": "commentary",
+        "content": "Later.",
+    }
+    assert _messages(*said)[1] == {"role": "assistant", "content": "Good day."}
+
+
 def test_an_answers_schema_is_sent_in_its_strict_form() -> None:
     """In each API's own place, under a name that its title gives, if it has one."""
     titled = JsonSchema.of({"title": "A b!", "type": "integer"})

@@ -72,6 +72,29 @@ def _call(id_: str, arguments: str = "") -> dict[str, Any]:
 # -- Responses
 
 
+def test_events_without_indexes_go_by_their_ids() -> None:
+    """Servers of others leave the index out, or the id too: then a piece is of the item that was told of last."""
+    item = {"type": "message", "id": "m1"}
+    other = {"type": "message", "id": "m2"}
+    bare = {"type": "response.output_text.delta", "content_index": 0}
+    by_id = _responses(
+        {"type": "response.output_item.added", "item": item},
+        {"type": "response.output_item.added", "item": other},
+        {**bare, "item_id": "m1", "delta": "On"},
+        {**bare, "item_id": "m2", "delta": "tw"},
+        {**bare, "delta": "o"},
+        {**bare, "item_id": "m1", "delta": "e"},
+        _completed(
+            {**item, "content": [{"type": "output_text", "text": "One"}]},
+            {**other, "content": [{"type": "output_text", "text": "two"}]},
+        ),
+    )
+    nowhere = _responses({**bare, "delta": "Al"}, {**bare, "delta": "one"}, _says("!", 0), _completed())
+
+    assert [part.text for part in Response.from_stream(by_id).content if part.type == "text"] == ["One", "two"]
+    assert [part.text for part in Response.from_stream(nowhere).content if part.type == "text"] == ["Alone!"]
+
+
 def test_interleaved_calls_do_not_mix() -> None:
     """Each delta belongs to its call by the index, whatever comes between."""
     parts = _responses(

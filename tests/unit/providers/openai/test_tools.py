@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any
+from typing import Any, Never
 
 import msgspec
 import pytest
@@ -11,6 +11,8 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import fx
 from fxai.providers import openai
+from fxai.providers.openai.action import Screen, ShellOutput
+from fxai.schema import Empty
 from fxai.tools.annotations import DeferLoading
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
@@ -43,6 +45,34 @@ def test_what_the_provider_runs_needs_no_handler(tool: Any) -> None:
     assert tool.kind == "provider-defined"
     assert not tool.requires_handler
     assert not tool.provider.requires_handler
+
+
+@pytest.mark.parametrize("tool", [*SERVED, *HANDLED], ids=lambda tool: tool.name)
+def test_a_tool_is_known_by_the_providers_name_for_it(tool: Any) -> None:
+    """Its id is the provider and the type on the wire; what the provider runs gives anything, and never fails here."""
+    kind = tool.provider.id.removeprefix("openai.")
+
+    assert tool.provider.id.startswith("openai.")
+    assert tool.provider.name == {"custom": None, "mcp": "mcp:docs"}.get(kind, kind)
+    if tool in SERVED:
+        assert (tool.parameters.type, tool.success.type, tool.failure.type) == (Empty, object, Never)
+
+
+@pytest.mark.parametrize(
+    ("tool", "success", "failure"),
+    [
+        (openai.shell(), list[ShellOutput], str),
+        (openai.local_shell(), str, str),
+        (openai.apply_patch(), str, str),
+        (openai.computer(), Screen, str),
+        (openai.computer_use_preview(display_width=1, display_height=1, environment="mac"), Screen, str),
+        (openai.custom("sql"), str, Never),
+    ],
+    ids=lambda one: getattr(one, "name", None),
+)
+def test_what_a_handler_of_ours_gives(tool: Any, success: Any, failure: Any) -> None:
+    """What it may say went wrong is a text for the model, except where the model may call it as it likes."""
+    assert (tool.success.type, tool.failure.type) == (success, failure)
 
 
 @pytest.mark.parametrize("tool", HANDLED, ids=lambda tool: tool.name)
