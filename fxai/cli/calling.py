@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 from fxai.cli.offer import Offer, named, with_layer
+from fxai.cli.piped import read_at_most
 from fxai.cli.program import value_of
 from fxai.cli.single_call import SingleCall, called
 from fxai.cli.text import clean, in_line, indented, json_line
@@ -115,13 +116,15 @@ def _text(given: str | None) -> tuple[bytes | str, str]:
         stdin: Any = sys.stdin
         if stdin is None or stdin.isatty():
             raise Trouble("nothing is piped in", _REMEDY, code=WRONG_USE)
-        return getattr(stdin, "buffer", stdin).read(), "stdin"
+        return read_at_most(getattr(stdin, "buffer", stdin), "stdin"), "stdin"
     if not given.startswith("@"):
         return given.encode("utf-8", "surrogateescape"), f"{given[:60]!r}"
     try:
-        return Path(given[1:]).read_bytes(), given[1:]
-    except OSError as error:
-        raise Trouble(f"{given[1:]} cannot be read: {error.strerror or error}", _REMEDY, code=WRONG_USE) from None
+        with Path(given[1:]).open("rb") as file:
+            return read_at_most(file, given[1:]), given[1:]
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise Trouble(f"{given[1:]} cannot be read: {said}", _REMEDY, code=WRONG_USE) from None
 
 
 def _line(out: TextIO, data: dict[str, Any]) -> None:

@@ -141,8 +141,11 @@ class ChatScreen:
         self._lines(() if tools else ("there are no tools",))
 
     def recalled(self, history: Prompt) -> None:
-        """Shows what was said, as a person reads it."""
-        self._lines([one_line(line, 2000) for line in str(history).splitlines()] or ["nothing was said yet"])
+        """Shows what was said: who said it stands before all that they said, which is further in."""
+        for message in history:
+            first, *rest = [one_line(line, 2000) for line in str(Prompt((message,))).splitlines()] or [""]
+            self._lines([first, *(f"  {line}" for line in rest)])
+        self._lines(() if len(history) else ("nothing was said yet",))
 
     def cleared(self) -> None:
         """Says so."""

@@ -21,6 +21,7 @@ import msgspec
 from fxai.agents.binding import Binding
 from fxai.agents.builder import Bindable
 from fxai.cli.lint.finding import Finding
+from fxai.cli.piped import read_at_most
 from fxai.cli.target import load, load_fitting
 from fxai.cli.tool_list import read_tools
 from fxai.cli.trouble import WRONG_USE, Trouble
@@ -38,7 +39,7 @@ __all__ = ["Offer", "named", "of_server", "with_layer"]
 
 _WHAT: Final = "a toolkit, a tool, a function tool, an agent or a tool source"
 _SERVER: Final = "mcp:"
-_LARGEST: Final = 16 * 1024 * 1024
+_LESS: Final = "give the tools alone, in several files if need be"
 
 
 @final
@@ -142,19 +143,15 @@ def _text(target: str) -> bytes | str:
         if sys.stdin is None or sys.stdin.isatty():
             raise Trouble("nothing is piped in", "pipe a list of tools in, or name a file", code=WRONG_USE)
         buffer = getattr(sys.stdin, "buffer", sys.stdin)
-        text: bytes | str = buffer.read(_LARGEST + 1)
-    else:
-        path = Path(target)
-        try:
-            with path.open("rb") as file:
-                text = file.read(_LARGEST + 1)
-        except OSError as error:
-            remedy = "give the path of a file in JSON"
-            raise Trouble(f"{target} cannot be read: {error.strerror or error}", remedy, code=WRONG_USE) from None
-    if len(text) > _LARGEST:
-        remedy = "give the tools alone, in several files if need be"
-        raise Trouble(f"{target} is larger than {_LARGEST // 2**20} MiB", remedy, code=WRONG_USE)
-    return text
+        text: bytes | str = read_at_most(buffer, "stdin", _LESS)
+        return text
+    try:
+        with Path(target).open("rb") as file:
+            data: bytes = read_at_most(file, target, _LESS)
+            return data
+    except OSError as error:
+        remedy = "give the path of a file in JSON"
+        raise Trouble(f"{target} cannot be read: {error.strerror or error}", remedy, code=WRONG_USE) from None
 
 
 def _fits(value: object) -> bool:

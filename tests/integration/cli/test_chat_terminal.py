@@ -283,7 +283,7 @@ def test_many_lines_are_one_entry(talk: Path) -> None:
         terminal.type("\x04")
         terminal.ended()
 
-    assert "user: a\n  b\n" in history
+    assert "user: a\n    b\n" in history
     assert "never" not in history
 
 

@@ -197,6 +197,18 @@ def test_rubbish_for_a_target_is_one_line(
     assert said in ended.err
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is nothing here that never ends")
+def test_what_never_ends_is_one_line(fxai: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parameters and lists of tools from a file without end are refused at a size, and not read on and on."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "zero.json").symlink_to("/dev/zero")
+
+    for command in (("call", KIT, "find", "@/dev/zero"), ("tools", "zero.json")):
+        ended = fxai(*command)
+        assert (ended.code, ended.err.count("\n")) == (2, 1)
+        assert "is larger than 16 MiB" in ended.err
+
+
 # ---- output
 
 
