@@ -11,11 +11,12 @@ the order it arose, so that a failure and a finalizer that failed after it are b
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Generic, Never, TypeAlias, final
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, Never, TypeAlias, cast, final
 
 import msgspec
-from typing_extensions import TypeVar
+import msgspec.structs
+from typing_extensions import TypeVar, override
 
 __all__ = [
     "Cause",
@@ -57,10 +58,47 @@ Reason: TypeAlias = Fail[_E] | Die | Interrupt
 
 
 @final
-class Cause(msgspec.Struct, Generic[_E_co], frozen=True):
+class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
     """Every reason why a program did not succeed, in the order they arose."""
 
-    reasons: tuple[Fail[_E_co] | Die | Interrupt, ...]
+    _reasons: tuple[Fail[_E_co] | Die | Interrupt, ...] = msgspec.field(name="reasons")  # or two causes, if many
+
+    __match_args__ = ("reasons",)
+
+    @property
+    def reasons(self) -> tuple[Fail[_E_co] | Die | Interrupt, ...]:
+        """The reasons, first one first."""
+        kept: Any = self._reasons
+        if kept.__class__ is _Joined:
+            msgspec.structs.force_setattr(self, "_reasons", self._flat())
+        return self._reasons
+
+    def _flat(self) -> tuple[Reason[Any], ...]:
+        reasons: list[Reason[Any]] = []
+        todo: list[Cause[Any]] = [self]
+        while todo:
+            kept: Any = todo.pop()._reasons
+            if kept.__class__ is _Joined:
+                todo += (kept.second, kept.first)
+            else:
+                reasons += kept
+        return tuple(reasons)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return other.__class__ is Cause and self.reasons == cast(Any, other).reasons
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.reasons)
+
+    @override
+    def __repr__(self) -> str:
+        return f"Cause(reasons={self.reasons!r})"
+
+    @override
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Cause, (self.reasons,))
 
     @property
     def failures(self) -> tuple[_E_co, ...]:
@@ -79,7 +117,15 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True):
 
     def combine(self, other: Cause[_E2]) -> Cause[_E_co | _E2]:
         """The cause with the reasons of both, these first."""
-        return Cause((*self.reasons, *other.reasons))
+        reasons: Any = self._reasons
+        if reasons.__class__ is not _Joined and len(reasons) < _MANY:
+            return Cause((*reasons, *other.reasons))
+        return Cause(cast(Any, _Joined(self, other)))
+
+    def whole(self) -> Cause[_E_co]:
+        """This cause, once its reasons are put together: msgspec encodes it then."""
+        _ = self.reasons
+        return self
 
     def besides_interruption(self) -> Cause[_E_co]:
         """The cause without interruption: what else went wrong, in finalizers mostly."""
@@ -96,9 +142,9 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True):
         are not the one given are told in the exception's notes, so that none is lost.
         """
         gravest = min(self.reasons, key=_gravity, default=None)
-        others = [_words(reason) for reason in self.reasons if reason is not gravest]
+        others = [reason for reason in self.reasons if reason is not gravest]
         chosen = self._raisable(gravest)
-        note = f"{len(others)} more: {'; '.join(others)}"
+        note = f"{len(others)} more: {_list(others)}"
         if others and note not in getattr(chosen, "__notes__", ()):
             chosen.add_note(note)
 
@@ -115,10 +161,11 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True):
 def attach(error: BaseException, cause: Cause[Any]) -> None:
     """Keeps what failed while `error` passed, finalizers mostly: in a note, and for `attached`; each reason once."""
     known = attached(error).reasons
-    new = tuple(r for r in cause.reasons if not any(r is k for k in known))
+    seen = {id(reason) for reason in known}
+    new = tuple(reason for reason in cause.reasons if id(reason) not in seen)
     if new:
         vars(error)[_ATTACHED] = Cause((*known, *new))
-        error.add_note(f"meanwhile: {'; '.join(map(_words, new))}")
+        error.add_note(f"meanwhile: {_list(new)}")
 
 
 def attached(error: BaseException) -> Cause[Any]:
@@ -131,8 +178,26 @@ _ATTACHED = "__fxai_attached__"
 _NOTHING: Cause[Any] = Cause(())
 
 
+_MANY = 64
+
+
+class _Joined(msgspec.Struct, eq=False):
+    """The reasons of two causes, which nobody asked for yet: a tuple each time would make many failures quadratic."""
+
+    first: Cause[Any]
+    second: Cause[Any]
+
+
 def _gravity(reason: Reason[Any]) -> int:
     return 0 if isinstance(reason, Fail) else 1 if isinstance(reason, Die) else 2
+
+
+_LISTED = 20  # reasons in a note
+
+
+def _list(reasons: Sequence[Reason[Any]]) -> str:
+    more = len(reasons) - _LISTED
+    return "; ".join([*map(_words, reasons[:_LISTED]), *([f"and {more} more"] if more > 0 else [])])
 
 
 def _words(reason: Fail[Any] | Die | Interrupt) -> str:

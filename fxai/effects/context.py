@@ -13,7 +13,7 @@ whose service is any type, `Reference` one with a default, so that nobody has to
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Protocol, Self, TypeAlias, cast, final
 
 from typing_extensions import TypeVar
@@ -81,6 +81,14 @@ class ContextOf(Generic[_I_contra]):
         if not other.services:
             return cast("ContextOf[_I_contra | _I]", self)
         return ContextOf({**self.services, **other.services})
+
+    @staticmethod
+    def of_all(contexts: Iterable[ContextOf[Any]]) -> ContextOf[Any]:
+        """The context of all the services of all; for a key in several, the service of the last."""
+        services: dict[object, Any] = {}
+        for context in contexts:
+            services.update(context.services)
+        return ContextOf(services)
 
     @staticmethod
     def get(context: ContextOf[_I], key: Key[_I, _S]) -> _S:

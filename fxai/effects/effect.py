@@ -119,7 +119,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         self, f: Callable[[Cause[_E_co]], EffectOf[_B, _E2, _R2]]
     ) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
         """On any cause, defects too, the effect that `f` makes of it; a cancellation of the task passes."""
-        return Fold(self, f, None)
+        return Fold(self, lambda cause: f(cause.whole()), None)
 
     def or_else(self, other: EffectOf[_B, _E2, _R2]) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
         """On a typed failure, `other` instead."""
@@ -146,7 +146,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def exit(self) -> EffectOf[Exit[_A_co, _E_co], Never, _R_co]:
         """The effect that gives an `Exit`, defects included; a cancellation of the task passes."""
-        return Fold(self, lambda c: Succeed(Failed(c)), lambda a: Succeed(Succeeded(a)))
+        return Fold(self, lambda c: Succeed(Failed(c.whole())), lambda a: Succeed(Succeeded(a)))
 
     # -- finalizers
 

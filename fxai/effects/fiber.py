@@ -29,6 +29,7 @@ from fxai.effects.clock import LIVE, Clock
 from fxai.effects.effect import EffectOf, Mark, Restore, Resume, Start, Timeout, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.spawn import event_loop
+from fxai.effects.task_group import in_own_task
 
 __all__ = ["FAIR", "TURN_TAKEN", "Fiber", "attach_failure", "report", "report_cause", "run_fiber"]
 
@@ -41,6 +42,7 @@ _GEN, _FETCH, _SYNC, _ASK, _SUSPEND, _WITHIN = range(7, 13)  # these go on at on
 _WAIT, _AWAIT, _AWAIT_EXIT, _FAIL, _LOCAL, _MASK, _YIELD = range(13, 20)
 _RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(20, 25)  # frames that are no instructions
 
+_NESTED = 24
 FAIR = 4096  # instructions between two turns of the event loop
 
 _UNMASK_FRAME = Mark(_UNMASK)
@@ -65,6 +67,7 @@ class Fiber(msgspec.Struct, eq=False):
     fair: bool = True  # False: no event loop runs it, so it may not await
     left: int = FAIR  # instructions before it lets others run
     exit: Any = None  # its Exit, when it has ended
+    nested: int = 0  # fibers around it that wait for it in the same task
     _stack: list[Any] = []
     _mask: int = 0
     _fatal: BaseException | None = None
@@ -100,7 +103,7 @@ class Fiber(msgspec.Struct, eq=False):
                     if cause is not None:
                         while True:  # unwinding
                             if not stack:
-                                self.exit = Failed(cause)
+                                self.exit = Failed(cause.whole())
                                 return None
                             frame = pop()
                             if frame.__class__ is generator_class:
@@ -409,8 +412,12 @@ class Fiber(msgspec.Struct, eq=False):
 
     async def timeout(self, effect: EffectOf[Any, Any, Any], seconds: float) -> Exit[Any, Any]:
         """The exit of `effect`, or `Timeout` when the clock has gone on by `seconds` first."""
+        if self.nested >= _NESTED:
+            self.nested = 0  # a task has a stack of its own
+            return await in_own_task(lambda: self.timeout(effect, seconds))
+
         end: Exit[Any, Any] | None = None
-        fiber = Fiber(self.env)
+        fiber = Fiber(self.env, nested=self.nested + 1)
         with anyio.CancelScope() as scope:
             async with self.clock().deadline(scope, seconds):
                 end = await fiber.drive(fiber.step(effect, None, None))

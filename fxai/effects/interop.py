@@ -24,9 +24,9 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import EMPTY, ContextOf, Key
-from fxai.effects.effect import AwaitExit, EffectOf, FailCause, Fetch, FlatMap, Generate, Succeed, Suspend
-from fxai.effects.exit import Exit, outcome
-from fxai.effects.fiber import Fiber, run_fiber
+from fxai.effects.effect import EffectOf, FailCause, Fetch, FlatMap, Generate, Succeed, Suspend, Wait
+from fxai.effects.exit import outcome
+from fxai.effects.fiber import run_fiber
 
 __all__ = ["Absent", "from_reader", "lift", "lift_any", "maybe", "to_future_result", "to_reader"]
 
@@ -99,14 +99,13 @@ def _unused(generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, 
 
 
 def _awaited(awaitable: Awaitable[Any]) -> EffectOf[Any, Any, Any]:
-    async def go(fiber: Fiber) -> Exit[Any, Any]:
-        given = await awaitable
+    def go(given: Any) -> EffectOf[Any, Any, Any]:
         lifted = lift_any(given)
         if lifted is None:
             raise TypeError(f"what was awaited gave {given!r}: it must give a Result, an IOResult or an effect")
-        return await run_fiber(lifted, fiber.env)
+        return lifted
 
-    return AwaitExit(go)
+    return FlatMap(Wait(lambda: awaitable), go)
 
 
 def of_result(result: Result[_A, _E]) -> EffectOf[_A, _E, None]:

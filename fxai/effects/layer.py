@@ -63,11 +63,12 @@ class Merging(Generic[_Out_contra, _E_co, _In_co]):
 class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     """How to build the services `Out`: a layer of `A | B` is a layer of `A`."""
 
-    __slots__ = ("_build", "_shared")
+    __slots__ = ("_build", "_merged", "_shared")
 
-    def __init__(self, build: Build, *, shared: bool = True) -> None:
+    def __init__(self, build: Build, *, shared: bool = True, merged: tuple[LayerOf[Any, Any, Any], ...] = ()) -> None:
         self._build = build
         self._shared = shared
+        self._merged = merged or (self,)  # what `merge` put together
 
     if not TYPE_CHECKING:
 
@@ -150,12 +151,12 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     def merge(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
         """The layer of the services of both, built side by side; for a key in both, the other's service."""
+        layers: tuple[LayerOf[Any, Any, Any], ...] = (*self._merged, *other._merged)
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            both = parallel((self.build_in(memo, scope), other.build_in(memo, scope)))
-            return both.map(lambda built: built[0].merge(built[1]))
+            return parallel([layer.build_in(memo, scope) for layer in layers]).map(ContextOf.of_all)
 
-        return LayerOf(build, shared=False)
+        return LayerOf(build, shared=False, merged=layers)
 
     def __or__(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
         """`a | b`: `a.merge(b)`."""

@@ -170,6 +170,11 @@ def flattened(outer: Open, inner: Callable[[Any], Open]) -> Open:
     return Generate(_flattened, (outer, inner), {})
 
 
+def concatenated(sources: tuple[Open, ...]) -> Open:
+    """The values of all, one stream after another."""
+    return flattened(Sync(lambda: of_iterator(iter(sources))), lambda source: source)
+
+
 def _flattened(outer: Open, inner: Callable[[Any], Open]) -> Steps:
     pull = yield outer
     current: list[tuple[Pull, Scope]] = []

@@ -25,6 +25,7 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Generate, Local, Map, Succeed, Suspend, Sync
 from fxai.effects.exit import Exit
 from fxai.effects.iteration import Iteration
+from fxai.effects.pull import Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
 __all__ = ["Emit", "Stream", "StreamOf"]
@@ -50,10 +51,14 @@ Emit: TypeAlias = "Callable[[_B], EffectOf[None]]"
 class StreamOf(Generic[_A_co, _E_co, _R_co]):
     """Values one after another: `A` each, `E` on expected failure, `R` needed to read it."""
 
-    __slots__ = ("_open",)
+    __slots__ = ("_joined", "_open")
 
-    def __init__(self, open_: EffectOf[EffectOf[Any, Any, Any], Any, Any]) -> None:
+    def __init__(self, open_: Open, joined: tuple[object, tuple[Open, ...]] | None = None) -> None:
         self._open = open_  # in a scope, gives the pull: an effect of the next value, or of END
+        self._joined = joined  # by what, and what: so that many in a row are one, and no value passes through each
+
+    def _parts(self, by: object) -> tuple[Open, ...]:
+        return self._joined[1] if self._joined is not None and self._joined[0] is by else (self._open,)
 
     if not TYPE_CHECKING:
 
@@ -193,12 +198,13 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
 
     def concat(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[_A_co | _B, _E_co | _E2, _R_co | _R2]:
         """The values of this one, then those of `other`."""
-        both: StreamOf[Any, Never, None] = StreamOf.make(self, other)
-        return StreamOf(_pull.flattened(both._open, lambda stream: stream._open))
+        parts = (*self._parts(_pull.concatenated), *other._parts(_pull.concatenated))
+        return StreamOf(_pull.concatenated(parts), (_pull.concatenated, parts))
 
     def merge(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[_A_co | _B, _E_co | _E2, _R_co | _R2]:
         """The values of both as they come; ends when both have; a failure of one stops the other."""
-        return StreamOf(_pull.merged((self._open, other._open)))
+        parts = (*self._parts(_pull.merged), *other._parts(_pull.merged))
+        return StreamOf(_pull.merged(parts), (_pull.merged, parts))
 
     def zip(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[tuple[_A_co, _B], _E_co | _E2, _R_co | _R2]:
         """The pairs of the values of both; ends with the shorter."""

@@ -4,8 +4,6 @@ On asyncio each task has a cancel scope of its own, and the group cancels those:
 half the time and memory; but a task cannot ask for deadlines around the block, only be cancelled at them. On trio it is
 anyio's.
 
->>> from contextlib import AbstractContextManager
->>> from contextvars import copy_context
 >>> log: list[str] = []
 >>> async def child(held: AbstractContextManager[object]) -> None:
 ...     with held:
@@ -22,20 +20,25 @@ anyio's.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from contextvars import Context
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
+from contextvars import Context, ContextVar, copy_context
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
 
 import anyio
+from typing_extensions import TypeVar
 
 from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cause import attach, attached
 from fxai.effects.spawn import Child, Held, event_loop
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["TaskGroup", "task_group"]
+__all__ = ["TaskGroup", "in_own_task", "task_group"]
+
+_A = TypeVar("_A")
 
 
 def task_group() -> TaskGroup:
@@ -119,6 +122,38 @@ class _OnTrio:
     def cancel(self) -> None:
         """Cancels the tasks that run; what is shielded in them goes on to its end."""
         self._group.cancel_scope.cancel()
+
+
+async def in_own_task(f: Callable[[], Awaitable[_A]]) -> _A:
+    """What `f()` gives or raises, awaited in a task of its own; context variables end up as if it were this one."""
+    values: list[_A] = []
+    errors: list[BaseException] = []
+    variables: dict[ContextVar[Any], Any] = {}
+
+    async def child(held: AbstractContextManager[Any]) -> None:
+        with held:
+            try:
+                values.append(await f())
+            except BaseException as raised:
+                errors.append(raised)
+                if isinstance(raised, anyio.get_cancelled_exc_class()):
+                    raise
+            finally:
+                variables.update(copy_context())
+
+    try:
+        async with task_group() as group:
+            group.start(child, copy_context())
+    except BaseException as raised:
+        for error in errors:
+            attach(raised, attached(error))
+        raise
+    for variable, value in variables.items():
+        if variable.get(variables) is not value:
+            variable.set(value)
+    if errors:
+        raise errors[0]
+    return values[0]
 
 
 TaskGroup: TypeAlias = _OnAsyncio | _OnTrio

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import partial
@@ -13,9 +14,23 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from fxai.effects import Cause, Effect, EffectOf, Failed, FiberHandle, Gen, Interrupt, Scope, Stream, fx
+from fxai.effects import (
+    Cause,
+    Effect,
+    EffectOf,
+    Failed,
+    FiberHandle,
+    Gen,
+    Interrupt,
+    Layer,
+    Schedule,
+    Scope,
+    Stream,
+    Tag,
+    fx,
+)
 from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, ending_of, turns
+from tests.unit.effects.journal import Journal, Lost, boom, ending_of, turns
 
 Program: TypeAlias = EffectOf[Any, Any, None]
 
@@ -71,6 +86,83 @@ def test_deep_nesting_of_concurrent_operators_does_not_overflow(backend: Backend
         effect = fx.for_each([effect], lambda inner: inner, concurrency=2).map(lambda values: values[0])
 
     assert fx.run(effect, backend=backend) == 1
+
+
+NESTS: dict[str, Callable[[Program], Program]] = {
+    "timeout": lambda e: e.timeout(60),
+    "race": lambda e: fx.race(e, fx.never()),
+    "for_each": lambda e: fx.for_each([e], lambda inner: inner, concurrency=2),
+    "fork": lambda e: fx.scoped(fx.fork(e).flat_map(lambda handle: handle.join())),
+    "provide": lambda e: e.provide(Layer.sync(Number, lambda: 1)),
+    "lift": lambda e: fx.lift(_awaited(e)),
+    "scoped": fx.scoped,
+    "retry": lambda e: e.retry(Schedule.recurs(1)),
+}
+
+
+class Number(Tag[int]):
+    """A service."""
+
+
+async def _awaited(effect: Program) -> Program:
+    return effect
+
+
+@pytest.mark.parametrize("nest", NESTS.values(), ids=NESTS)
+def test_800_levels_of_any_operator_do_not_overflow(nest: Callable[[Program], Program], backend: Backend) -> None:
+    """Whether what is inside waits and succeeds, or fails, or is interrupted: its finalizer runs once."""
+    journal = Journal()
+
+    def deep(inner: Program) -> Program:
+        for _ in range(800):
+            inner = nest(inner)
+        return inner
+
+    waited = fx.sleep(0.001).ensuring(journal.note("waited"))
+    begun = anyio.Event()
+    cut = fx.sync(begun.set).and_then(fx.never()).ensuring(journal.note("cut"))
+
+    assert ending_of(fx.run_exit(deep(waited), backend=backend)) == "success"
+    assert ending_of(fx.run_exit(fx.race(deep(cut), fx.wait(begun.wait)), backend=backend)) == "success"
+    assert journal.lines == ["waited", "cut"]
+
+
+def test_context_variables_pass_deep_timeouts(backend: Backend) -> None:
+    """Beyond some depth they have a task of their own, which nobody notices."""
+
+    def deep(effect: Program) -> Program:
+        for _ in range(60):
+            effect = effect.timeout(60)
+        return effect
+
+    program = deep(fx.sleep(0).and_then(fx.sync(lambda: VARIABLE.set("inside"))))
+
+    assert fx.run(program.and_then(fx.sync(VARIABLE.get)), backend=backend) == "inside"
+    with pytest.raises(ZeroDivisionError):
+        fx.run(deep(fx.sleep(0).and_then(fx.sync(boom))), backend=backend)
+
+
+FAILING: dict[str, Callable[[Program], Program]] = {
+    "ensuring": lambda e: e.ensuring(cast("EffectOf[Any]", fx.fail(Lost()))),
+    "on_exit": lambda e: e.on_exit(lambda _: fx.sync(boom)),
+}
+
+
+@pytest.mark.parametrize("failing", FAILING.values(), ids=FAILING)
+def test_very_many_failing_finalizers_keep_every_reason(failing: Callable[[Program], Program]) -> None:
+    """In time that grows with their number, and with a note that people can read."""
+    effect: Program = fx.fail(Lost("first"))
+    for _ in range(20_000):
+        effect = failing(effect)
+
+    started = time.process_time()
+    ended = fx.run_exit(effect)
+    took = time.process_time() - started
+
+    assert isinstance(ended, Failed)
+    assert len(ended.cause.reasons) == 20_001
+    assert len("".join(ended.cause.squash().__notes__)) < 2_000
+    assert took < 20
 
 
 class Watch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
@@ -119,7 +120,16 @@ COMPOSED: list[tuple[Callable[[AnyLayer, AnyLayer, AnyLayer], AnyLayer], str]] =
     (lambda a, b, c: b.provide(a.fresh()) | c.provide(a) | a, "+a +b +a +c run -c -a -b -a"),
     (lambda a, b, c: b.provide_merge(a) | c.provide_merge(a), "+a +b +c run -c -b -a"),
     (lambda a, b, c: (a | a).merge(b.provide(a)) | c.provide(a), "+a +b +c run -c -b -a"),
+    (lambda a, b, c: _for_both(a.fresh(), b, c) | a, "+a +b +a +c +a run -a -c -a -b -a"),
+    (lambda a, b, c: _for_both(a.fresh() | Layer.empty(), b, c) | a, "+a +b +a +c +a run -a -c -a -b -a"),
+    (lambda a, b, c: b.provide(a).fresh() | c.provide(a) | a, "+a +b +a +c run -c -a -b -a"),
+    (lambda a, b, c: (a | b.provide(a)).fresh() | c.provide(a), "+a +b +a +c run -c -a -b -a"),
 ]
+
+
+def _for_both(needed: AnyLayer, b: AnyLayer, c: AnyLayer) -> AnyLayer:
+    """Two layers that are fed by one value."""
+    return b.provide(needed) | c.provide(needed)
 
 
 @pytest.mark.parametrize(
@@ -155,6 +165,28 @@ def test_a_merge_prefers_the_right_for_one_key() -> None:
     merged = Layer.succeed(Number, 1) | Layer.succeed(Number, 2)
 
     assert fx.run_sync(fx.service(Number).provide(merged)) == 2
+
+
+@pytest.mark.parametrize("form", ["left", "right"])
+def test_very_many_layers_are_merged_in_linear_time(form: str, backend: Backend) -> None:
+    """2,000 of them, one by one from either side, with and without a loop; each is built once."""
+    built: list[int] = []
+
+    def number(n: int) -> AnyLayer:
+        key: Any = type(f"Key{n}", (Tag,), {})
+        layer: Any = Layer.sync(key, lambda: built.append(n))
+        return cast(AnyLayer, layer)
+
+    merged = cast("AnyLayer", Layer.succeed(Number, 7))
+    for n in range(2_000):
+        merged = number(n) | merged if form == "right" else merged | number(n)
+    program = cast("Effect[int]", fx.service(Number).provide(cast("Any", merged)))
+
+    started = time.process_time()
+    assert (fx.run_sync(program), fx.run(program, backend=backend)) == (7, 7)
+
+    assert time.process_time() - started < 10
+    assert sorted(built) == sorted([*range(2_000)] * 2)
 
 
 def test_a_merge_builds_side_by_side(backend: Backend) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
@@ -553,3 +554,34 @@ def test_ensuring_is_a_finalizer_without_the_exit() -> None:
 
     assert collected(Stream.make(1).ensuring(journal.note("done"))) == [1]
     assert journal.lines == ["done"]
+
+
+@pytest.mark.parametrize("form", ["left", "right", "merge"])
+def test_very_many_streams_in_a_row_are_read_in_linear_time(form: str) -> None:
+    """2,000 of them, put together one by one from either side: no value passes through all the others."""
+    joined: Stream[int] = Stream.make(0)
+    for number in range(1, 2_000):
+        one = Stream.make(number)
+        joined = one.concat(joined) if form == "right" else joined.concat(one) if form == "left" else joined.merge(one)
+
+    started = time.process_time()
+    values = fx.run(joined.collect())
+
+    assert time.process_time() - started < 5
+    assert sorted(values) == list(range(2_000))
+    assert form == "merge" or values == sorted(values, reverse=form == "right")
+
+
+def test_streams_in_a_row_are_released_one_by_one_however_they_are_put_together() -> None:
+    """Each before the next is opened; `merge` and `concat` in one another keep to their own."""
+    journal = Journal()
+
+    def one(name: str) -> Stream[str]:
+        return Stream.unwrap(journal.held(name).map(lambda _: Stream.make(name)))
+
+    a, b, c, d = (one(name) for name in "abcd")
+
+    assert fx.run_sync(a.concat(b).concat(c.concat(d)).collect()) == ["a", "b", "c", "d"]
+    assert journal.lines == ["+a", "-a", "+b", "-b", "+c", "-c", "+d", "-d"]
+    assert fx.run(a.merge(b).concat(c).merge(d).take(4).collect().map(sorted)) == ["a", "b", "c", "d"]
+    assert fx.run_sync(a.concat(a).map(str.upper).concat(b).collect()) == ["A", "A", "b"]
