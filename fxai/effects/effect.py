@@ -26,7 +26,7 @@ supplies part of it. The alias `Effect` adds it. In the parameters of your own g
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from itertools import cycle, repeat
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeAlias, final
 
@@ -93,7 +93,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def tap(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> EffectOf[_A_co, _E_co | _E2, _R_co | _R2]:
         """This effect, then the one that `f` makes of its value; keeps this one's value."""
-        return FlatMap(self, lambda a: f(a).as_(a))
+        return FlatMap(self, lambda a: As(f(a), a))
 
     # -- failure
 
@@ -111,7 +111,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
         def on_cause(cause: Cause[Any]) -> Any:
             failure = _failure(cause)
-            return None if failure is None else f(failure.error)
+            return None if failure is None else _made(f(failure.error))
 
         return Fold(self, on_cause, None)
 
@@ -119,11 +119,11 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         self, f: Callable[[Cause[_E_co]], EffectOf[_B, _E2, _R2]]
     ) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
         """On any cause, defects too, the effect that `f` makes of it; a cancellation of the task passes."""
-        return Fold(self, lambda cause: f(cause.whole()), None)
+        return Fold(self, lambda cause: _made(f(cause.whole())), None)
 
     def or_else(self, other: EffectOf[_B, _E2, _R2]) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
         """On a typed failure, `other` instead."""
-        return Fold(self, lambda c: None if _failure(c) is None else other, None)
+        return Fold(self, lambda c: None if _failure(c) is None else _made(other), None)
 
     def match(
         self, on_failure: Callable[[_E_co], _B], on_success: Callable[[_A_co], _C]
@@ -477,6 +477,56 @@ class _Nesting(threading.local):
 _NATIVE_DEPTH = 6  # native delegation costs O(depth) per leaf and would use the C stack
 nesting = _Nesting()
 _turns = cycle((*repeat(0, 4095), 1))  # the cheapest counter there is
+
+
+def not_an_effect(given: object) -> TypeError:
+    """What to raise where a program gave, or was given, something that is no effect."""
+    remedy = _remedy(given)
+    what = "nothing (None)" if given is None else f"{given!r:.200}"
+    return TypeError(f"an effect is needed here, and this is {what}: {remedy}")
+
+
+def _remedy(given: Any) -> str:
+    kind = type(given).__name__
+    name = getattr(given, "__name__", kind)
+    if given is None:
+        return "a function that should return an effect has no `return`, or a generator has a bare `yield`"
+    if kind == "generator":
+        return f"put @fx.gen on the function {name}, and write `yield from {name}(…)` inside of another generator"
+    if hasattr(given, "__await__"):
+        return f"await it by fx.wait(lambda: {name}(…)), so that it can be run more than once"
+    if hasattr(given, "__fx_key__"):
+        plain = f"`yield from {name}`, or " if isinstance(given, Iterable) else ""
+        return f"write {plain}fx.service({name}), to ask for the service of this key"
+    if kind == "StreamOf":
+        return "a stream is read by .collect(), .drain(), .first() or .for_each(…), which give effects"
+    if kind == "LayerOf":
+        return "a layer builds services for a program: program.provide(layer)"
+    if hasattr(given, "unwrap"):
+        return "fx.lift(…) makes an effect of a container"
+    if callable(given):
+        return f"call it: {name}(…)"
+    return "fx.succeed(…) makes an effect of a value; inside of a generator, `return` gives one"
+
+
+def _made(effect: Any) -> Any:
+    """What a handler made, which has to be an effect: to the interpreter None would mean that it does not handle."""
+    if effect is None:
+        raise not_an_effect(None)
+    return effect
+
+
+def require_no_effect(value: object) -> None:
+    """Does nothing for the value of a program that ran.
+
+    Raises:
+        TypeError: it is an effect itself, which nobody has run.
+    """
+    if isinstance(value, EffectOf):
+        raise TypeError(
+            "the program gave an effect that was not run: write `return (yield from effect)` for `return effect` in a "
+            "generator, `flat_map` for `map`, or `.flat_map(lambda effect: effect)` to run what a program gives"
+        )
 
 
 def _fails(cause: Cause[Any]) -> bool:

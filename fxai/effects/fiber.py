@@ -26,7 +26,7 @@ from typing_extensions import TypeVar
 from fxai.effects.cancellation import Guard, Request, handles, interrupted, is_reraised, requested, requests
 from fxai.effects.cause import Cause, Die, Fail, Interrupt, attach, attached
 from fxai.effects.clock import LIVE, Clock
-from fxai.effects.effect import EffectOf, Mark, Restore, Resume, Start, Timeout, nesting
+from fxai.effects.effect import EffectOf, Mark, Restore, Resume, Start, Timeout, nesting, not_an_effect
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.spawn import event_loop
 from fxai.effects.task_group import in_own_task
@@ -48,6 +48,7 @@ FAIR = 4096  # instructions between two turns of the event loop
 _UNMASK_FRAME = Mark(_UNMASK)
 _FLATTEN_FRAME = Mark(_FLATTEN)
 _INTERRUPT = Interrupt()  # of fibers that were not interrupted: in no cause
+RESUMED: Any = Mark(-2)  # stands for "go on with the value or the cause of what was awaited"
 TURN_TAKEN = cast("Awaitable[Any]", Mark(-1))  # stands for "let others run": the driver awaits a checkpoint for it
 
 
@@ -83,8 +84,14 @@ class Fiber(msgspec.Struct, eq=False):
         return Fiber(env, fair=False, left=1 << 62)
 
     def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
-        """Runs until something must be awaited, which it gives, or until `exit` is set: then None."""
+        """Runs `cur`, or goes on where it is `RESUMED`, until something must be awaited, which it gives; or to the end.
+
+        At the end `exit` is set, and it gives None.
+        """
         # One long function, on purpose: a call per instruction would double the price of each.
+        resumed = cur is RESUMED
+        if resumed:
+            cur = None
         stack = self._stack
         push = stack.append
         pop = stack.pop
@@ -113,6 +120,7 @@ class Fiber(msgspec.Struct, eq=False):
                                 except StopIteration as stop:
                                     value = stop.value
                                     cur = None
+                                    resumed = True
                                 except BaseException as raised:
                                     cause = self._since(cause if raised is exception else None, raised)
                                     continue
@@ -211,6 +219,10 @@ class Fiber(msgspec.Struct, eq=False):
                                 value = None
                                 if self.fair:
                                     return TURN_TAKEN
+                        elif resumed:
+                            resumed = False
+                        else:
+                            raise not_an_effect(None)
 
                         cur = None
                         while stack:  # hand the value to the next frame
@@ -268,6 +280,8 @@ class Fiber(msgspec.Struct, eq=False):
                         if cause is not None:
                             break
                 except BaseException as raised:
+                    if isinstance(raised, AttributeError) and raised.name == "op" and raised.obj is cur:
+                        raised = not_an_effect(cur)  # nothing is checked before it fails
                     cause = self._since(None, raised)
                     cur = None
         finally:
@@ -341,7 +355,7 @@ class Fiber(msgspec.Struct, eq=False):
             except BaseException as raised:
                 self._request = self._request or requested(self._requests, raised)
                 cause = self._cause(raised)
-            pending = self.step(None, value, cause)  # not in the handler: it would be the context of what is raised
+            pending = self.step(RESUMED, value, cause)  # not in the handler: it would be the context of what is raised
 
         return self.ended()
 
@@ -400,7 +414,7 @@ class Fiber(msgspec.Struct, eq=False):
         while pending is not None:
             getattr(pending, "close", lambda: None)()
             error = RuntimeError("no event loop runs and the effect awaits something: use fx.run or fx.run_async")
-            pending = self.step(None, None, Cause((Die(error),)))
+            pending = self.step(RESUMED, None, Cause((Die(error),)))
 
         return self.ended()
 

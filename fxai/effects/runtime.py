@@ -16,7 +16,7 @@ from returns.result import Result
 from typing_extensions import TypeVar
 
 from fxai.effects.context import EMPTY, ContextOf
-from fxai.effects.effect import Effect, EffectOf
+from fxai.effects.effect import Effect, EffectOf, Instruction, not_an_effect, require_no_effect
 from fxai.effects.exit import Exit, Failed, Succeeded, ending, outcome
 from fxai.effects.fiber import Fiber, attach_failure, report, run_fiber
 from fxai.effects.layer import LayerOf
@@ -52,6 +52,7 @@ def run(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> _A:
         BaseException: a typed failure, itself if it is an exception, else as `FailureError` with the cause;
             a defect as itself; `InterruptedProgramError` when the program interrupted itself.
         RuntimeError: an event loop runs here already: await `run_async` there.
+        TypeError: `effect` is no effect, or gives one that was not run.
     """
     return _value(run_exit(effect, backend=backend))
 
@@ -61,13 +62,20 @@ def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A
 
     Raises:
         RuntimeError: an event loop runs here already: await `run_async_exit` there.
+        TypeError: `effect` is no effect, or gives one that was not run.
     """
     running = event_loop()
     if running is not None:
         raise RuntimeError(
             f"an event loop ({running}) runs here: await fx.run_async(effect), or fx.run_async_exit(effect)"
         )
-    return anyio.run(run_fiber, effect, EMPTY, backend=backend)
+    given: object = effect
+    if not isinstance(given, EffectOf):
+        raise not_an_effect(given)
+    end: Exit[_A, _E] = anyio.run(run_fiber, effect, EMPTY, backend=backend)
+    if isinstance(end, Succeeded):
+        require_no_effect(end.value)
+    return end
 
 
 def run_result(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Result[_A, _E]:
@@ -125,6 +133,8 @@ class Runtime(Generic[_R_contra]):
             raise
         if end.__class__ is Succeeded:
             value: _A = end.value
+            if value.__class__.__base__ is Instruction:
+                require_no_effect(value)
             return value
         raise end.cause.squash()
 
@@ -175,5 +185,7 @@ class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with r
 
 def _value(exit_: Exit[_A, _E]) -> _A:
     if isinstance(exit_, Succeeded):
+        if exit_.value.__class__.__base__ is Instruction:
+            require_no_effect(exit_.value)
         return exit_.value
     raise exit_.cause.squash()

@@ -145,15 +145,18 @@ async def in_own_task(f: Callable[[], Awaitable[_A]]) -> _A:
         async with task_group() as group:
             group.start(child, copy_context())
     except BaseException as raised:
-        for error in errors:
-            attach(raised, attached(error))
+        attach(raised, attached(errors[0] if errors else raised))
         raise
-    for variable, value in variables.items():
-        if variable.get(variables) is not value:
-            variable.set(value)
+    _take(variables)
     if errors:
         raise errors[0]
     return values[0]
+
+
+def _take(variables: dict[ContextVar[Any], Any]) -> None:
+    for variable, value in variables.items():
+        if variable.get(variables) is not value:
+            variable.set(value)
 
 
 TaskGroup: TypeAlias = _OnAsyncio | _OnTrio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -9,7 +10,23 @@ import pytest
 from returns.io import IOFailure, IOSuccess
 from returns.result import Failure, Success
 
-from fxai.effects import Cause, Effect, Fail, Failed, FailureError, Interrupt, InterruptedProgramError, Succeeded, fx
+from fxai.effects import (
+    Cause,
+    Effect,
+    Fail,
+    Failed,
+    FailureError,
+    Gen,
+    Interrupt,
+    InterruptedProgramError,
+    Layer,
+    Service,
+    Stream,
+    Succeeded,
+    Tag,
+    fx,
+    runtime,
+)
 from fxai.effects.runtime import Backend
 from fxai.effects.spawn import event_loop
 from tests.unit.effects.journal import Lost, boom
@@ -54,6 +71,117 @@ def test_run_result_gives_a_result_and_raises_the_rest(backend: Backend) -> None
     assert fx.run_io_result(fx.fail(Lost()), backend=backend) == IOFailure(Lost())
     with pytest.raises(ZeroDivisionError):
         fx.run_result(fx.sync(boom), backend=backend)
+
+
+class Database(Service):
+    """A service."""
+
+
+class Port(Tag[int]):
+    """A key that is no service."""
+
+
+def numbers() -> Gen[int]:
+    """A generator without its decorator."""
+    yield from fx.succeed(1)
+    return 1
+
+
+async def answered() -> int:
+    """A coroutine."""
+    return 1
+
+
+NO_EFFECTS: list[tuple[Any, str]] = [
+    (None, r"nothing \(None\): .* no `return`"),
+    (numbers, r"call it: numbers\(…\)"),
+    (numbers(), r"put @fx\.gen on the function numbers"),
+    (Database, r"write `yield from Database`, or fx\.service\(Database\)"),
+    (Port, r"write fx\.service\(Port\)"),
+    (Success(1), r"fx\.lift"),
+    (Layer.succeed(Port, 1), r"program\.provide\(layer\)"),
+    (Stream.make(1), r"\.collect\(\)"),
+    (5, r"this is 5: fx\.succeed"),
+]
+
+
+@fx.gen
+def yielding(given: Any) -> Gen[Any]:
+    """A generator that yields what is no effect."""
+    return (yield given)
+
+
+@fx.gen
+def handling(given: Any) -> Gen[Any]:
+    """A generator whose handler gives what is no effect."""
+    return (yield from fx.fail("no").catch_all(lambda _: given))
+
+
+GIVEN: dict[str, Callable[[Any], Any]] = {
+    "run": lambda given: given,
+    "yield": yielding,
+    "flat_map": lambda given: fx.succeed(1).flat_map(lambda _: given),
+    "tap": lambda given: fx.succeed(1).tap(lambda _: given),
+    "and_then": lambda given: fx.succeed(1).and_then(given),
+    "suspend": lambda given: fx.suspend(lambda: given),
+    "catch_all": handling,
+    "catch_cause": lambda given: fx.fail(1).catch_cause(lambda _: given),
+    "or_else": lambda given: fx.fail(1).or_else(given),
+    "ensuring": lambda given: fx.succeed(1).ensuring(given),
+    "release": lambda given: fx.scoped(fx.acquire_release(fx.succeed(1), lambda _: given)),
+    "all_": lambda given: fx.all_(fx.succeed(1), given),
+    "fork": lambda given: fx.scoped(fx.fork(given).flat_map(lambda handle: handle.join())),
+}
+
+
+@pytest.mark.parametrize("place", GIVEN.values(), ids=GIVEN)
+@pytest.mark.parametrize(("given", "words"), NO_EFFECTS, ids=[str(i) for i in range(len(NO_EFFECTS))])
+def test_what_is_no_effect_is_a_type_error_that_says_what_to_write(
+    given: Any, words: str, place: Callable[[Any], Any]
+) -> None:
+    """Wherever it was given, with and without a loop; nothing takes None for an effect that does nothing."""
+    for run in (fx.run_sync, fx.run):
+        with pytest.raises(TypeError, match=words):
+            run(place(given))
+
+
+def test_a_coroutine_is_no_effect_either() -> None:
+    """It could be awaited only once."""
+    coroutine: Any = answered()
+
+    with pytest.raises(TypeError, match=r"fx\.wait\(lambda: answered\(…\)\)"):
+        fx.run(coroutine)
+    coroutine.close()
+
+
+def test_the_error_of_a_generator_that_yields_no_effect_points_at_its_line() -> None:
+    """It is raised there, where it can be caught too."""
+    with pytest.raises(TypeError) as caught:
+        fx.run_sync(yielding(Database))
+    assert any(entry.name == "yielding" for entry in caught.traceback)
+
+
+@pytest.mark.parametrize("run", [fx.run, fx.run_sync, fx.run_exit, fx.run_result])
+def test_an_effect_that_a_program_returns_and_does_not_run_is_a_type_error(run: Callable[[Any], Any]) -> None:
+    """`return effect` for `return (yield from effect)`, and `map` for `flat_map`."""
+
+    @fx.gen
+    def forgotten() -> Gen[Any]:
+        yield from fx.succeed(1)
+        return fx.fail("never seen")
+
+    async def main(program: Any) -> Any:
+        async with runtime(Layer.empty()) as services:
+            return await services.run(program)
+
+    for program in (forgotten(), fx.succeed(1).map(fx.succeed)):
+        with pytest.raises(TypeError, match=r"return \(yield from effect\).*flat_map"):
+            run(program)
+        with pytest.raises(TypeError, match="was not run"):
+            anyio.run(fx.run_async, program)
+        with pytest.raises(TypeError, match="was not run"):
+            anyio.run(main, program)
+    assert fx.run_sync(fx.succeed(1).map(fx.succeed).flat_map(lambda effect: effect)) == 1
 
 
 def test_run_inside_a_running_loop_refuses_and_names_what_to_use(backend: Backend) -> None:
