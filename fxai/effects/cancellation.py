@@ -34,7 +34,6 @@ __all__ = [
     "interrupted",
     "is_reraised",
     "requested",
-    "requests",
     "uninterrupted",
 ]
 
@@ -74,26 +73,19 @@ def is_of_scope(message: Any) -> bool:
     return isinstance(message, str) and _SCOPE in message
 
 
-def requests() -> int:
-    """How many cancellations asyncio was asked for in this task and not taken back; 0 on trio."""
+def requested(raised: BaseException) -> Request | None:
+    """The cancellation of this task by asyncio itself that `raised` is of; the others are asked for again."""
     if event_loop() != "asyncio":
-        return 0
-    from asyncio import current_task
-
-    task = current_task()
-    return 0 if task is None else task.cancelling()
-
-
-def requested(before: int, raised: BaseException) -> Request | None:
-    """The cancellation by asyncio itself that came since there were `before`, when `raised` is of one."""
-    if requests() <= before or anyio.current_effective_deadline() == float("-inf"):
-        return None  # the latter: a cancel scope's, which asks again by itself
+        return None
     from asyncio import CancelledError, current_task
 
+    task = current_task()
+    if task is None or not task.cancelling() or anyio.current_effective_deadline() == float("-inf"):
+        return None  # the latter: by a cancel scope
     seen: BaseException | None = raised
-    while seen is not None and not isinstance(seen, CancelledError):
-        seen = seen.__context__  # what a `finally` raised in its place
-    return None if seen is None else Request(current_task(), seen.args[0] if seen.args else None, before + 1)
+    while seen is not None and not isinstance(seen, CancelledError):  # what a `finally` raised in its place
+        seen = None if seen.__suppress_context__ else seen.__context__  # `raise … from …` is a timeout's answer to it
+    return None if seen is None else Request(task, seen.args[0] if seen.args else None, task.cancelling())
 
 
 _guard: ContextVar[Guard | None] = ContextVar("fxai_guard", default=None)  # inherited by the callbacks of timeouts

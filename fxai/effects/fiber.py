@@ -23,7 +23,7 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
-from fxai.effects.cancellation import Guard, Request, handles, interrupted, is_reraised, requested, requests
+from fxai.effects.cancellation import Guard, Request, handles, interrupted, is_reraised, requested
 from fxai.effects.cause import Cause, Die, Fail, Interrupt, attach, attached
 from fxai.effects.clock import LIVE, Clock
 from fxai.effects.effect import EffectOf, Mark, Restore, Resume, Start, Timeout, nesting, not_an_effect
@@ -75,8 +75,7 @@ class Fiber(msgspec.Struct, eq=False):
     _depth: int = 0
     _interrupt: Any = _INTERRUPT
     _handlers: Any = None  # the generators that a cancellation was thrown into and that did not end
-    _requests: int = 0  # by asyncio itself, before the fiber was driven
-    _request: Request | None = None  # by asyncio itself, since then
+    _request: Request | None = None  # a cancellation by asyncio itself
 
     @staticmethod
     def without_loop(env: Any) -> Fiber:
@@ -340,7 +339,6 @@ class Fiber(msgspec.Struct, eq=False):
         Raises:
             BaseException: the cancellation (or `KeyboardInterrupt`, `SystemExit`) that ended it, itself.
         """
-        self._requests = requests()
         while pending is not None:
             value: Any = None
             cause: Cause[Any] | None = None
@@ -353,7 +351,7 @@ class Fiber(msgspec.Struct, eq=False):
                 else:
                     value = await awaited
             except BaseException as raised:
-                self._request = self._request or requested(self._requests, raised)
+                self._request = self._request or requested(raised)
                 cause = self._cause(raised)
             pending = self.step(RESUMED, value, cause)  # not in the handler: it would be the context of what is raised
 

@@ -69,7 +69,7 @@ def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A
         raise RuntimeError(
             f"an event loop ({running}) runs here: await fx.run_async(effect), or fx.run_async_exit(effect)"
         )
-    given: object = effect
+    given: Any = effect  # the checkers know better
     if not isinstance(given, EffectOf):
         raise not_an_effect(given)
     end: Exit[_A, _E] = anyio.run(run_fiber, effect, EMPTY, backend=backend)
