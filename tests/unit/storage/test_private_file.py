@@ -511,6 +511,22 @@ def test_no_descriptor_stays_open(work: Callable[[Path], None], tmp_path: Path) 
 
 
 @on_linux
+@pytest.mark.usefixtures("copies")
+def test_what_was_left_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    """Neither when it is removed, nor when something else stands in its place."""
+    path, copy = tmp_path / "chat.json", tmp_path / ".chat.json.tmp"
+    before = _descriptors()
+    for make in (_replaced, _opened, remove_file):
+        copy.write_bytes(b"half")
+        make(path)
+    os.mkfifo(copy)
+    with pytest.raises(OSError, match="is no regular file"):
+        _replaced(path)
+
+    assert _descriptors() == before
+
+
+@on_linux
 @pytest.mark.parametrize("plant", [_linked, _pipe])
 def test_what_is_refused_leaves_no_descriptor_open(plant: Callable[[Path], None], tmp_path: Path) -> None:
     """Nor does a lock that somebody else holds."""
