@@ -170,6 +170,18 @@ def test_a_transaction_that_fails_is_undone(tmp_path: Path) -> None:
     assert _notes(path) == ["a"]
 
 
+def test_a_connection_goes_on_after_a_transaction_that_failed(tmp_path: Path) -> None:
+    """The next one begins anew."""
+    path = tmp_path / "notes.db"
+    with connected(path, TABLE) as database:
+        with pytest.raises(sqlite3.OperationalError), writing(database):
+            database.execute("INSERT INTO nowhere VALUES ('b')")
+        with writing(database):
+            database.execute("INSERT INTO note VALUES ('c')")
+
+    assert _notes(path) == ["c"]
+
+
 HOLDER = """
 import sqlite3, sys
 database = sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None)
