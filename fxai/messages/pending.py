@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, final
+from typing import Any, Final, final
 
 import msgspec
 from typing_extensions import override
@@ -17,7 +17,13 @@ from typing_extensions import override
 from fxai.messages.content import Content, ToolApprovalResponsePart, ToolResultPart
 from fxai.messages.part import AnyPart
 
-__all__ = ["Pending", "pending_in"]
+__all__ = ["UNANSWERED", "Pending", "pending_in"]
+
+UNANSWERED: Final = {
+    "expired": "nobody answered in time whether it may run, and nobody denied it",
+    "unavailable": "nobody could be asked whether it may run, and nobody denied it",
+}
+"""What is told of a call whose approval nobody answered, unless there is another reason."""
 
 
 @final
@@ -57,7 +63,7 @@ class Pending(msgspec.Struct, frozen=True):
         Raises:
             ValueError: nobody asked for an approval; `answer` it.
         """
-        return ToolApprovalResponsePart(self._require_request(), False, reason, "expired")
+        return ToolApprovalResponsePart(self._require_request(), False, reason or UNANSWERED["expired"], "expired")
 
     def abandon(self, reason: str | None = None) -> ToolApprovalResponsePart:
         """The answer where nobody can be asked: the call is not run, and the model does not read it as a denial.
@@ -65,7 +71,8 @@ class Pending(msgspec.Struct, frozen=True):
         Raises:
             ValueError: nobody asked for an approval; `answer` it.
         """
-        return ToolApprovalResponsePart(self._require_request(), False, reason, "unavailable")
+        why = reason or UNANSWERED["unavailable"]
+        return ToolApprovalResponsePart(self._require_request(), False, why, "unavailable")
 
     def answer(self, result: Any, *, is_failure: bool = False) -> ToolResultPart:
         """The result of a call that somebody else ran, plain JSON data, for a tool message behind the turn.

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fxai.models.approval_key import ApprovalKey
-from fxai.models.approval_ledger import ApprovalLedger
+from fxai.models.approval_ledger import ApprovalLedger, ApprovalUse
 from fxai.models.chat import Chat, ChatError
 from fxai.models.chat_store import ChatStore, ChatStoreError
 from fxai.models.choice import ToolChoice, ToolChoices
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ApprovalKey",
     "ApprovalLedger",
+    "ApprovalUse",
     "Chat",
     "ChatError",
     "ChatStore",

@@ -41,7 +41,7 @@ class Answered(msgspec.Struct, frozen=True):
     @property
     def approved(self) -> bool:
         """Whether the call is to be run."""
-        return self.said.approved
+        return _is_yes(self.said)
 
     @override
     def __hash__(self) -> int:
@@ -91,7 +91,11 @@ class _Request:
 
     @property
     def approved(self) -> bool:
-        return self.said is not None and self.said.approved
+        return self.said is not None and _is_yes(self.said)
+
+
+def _is_yes(said: ToolApprovalResponsePart) -> bool:
+    return said.approved and said.unanswered is None
 
 
 def _stronger(one: ToolApprovalResponsePart | None, other: ToolApprovalResponsePart) -> ToolApprovalResponsePart:
@@ -100,7 +104,7 @@ def _stronger(one: ToolApprovalResponsePart | None, other: ToolApprovalResponseP
 
 
 def _strength(said: ToolApprovalResponsePart) -> int:
-    return 0 if said.approved else 2 if said.unanswered is None else 1
+    return 0 if _is_yes(said) else 2 if said.unanswered is None else 1
 
 
 def concerns(prompt: Prompt) -> bool:
@@ -154,7 +158,7 @@ class _Reading:
             if part.type == "tool-result":
                 self._settle(part.id)
                 continue
-            if not part.approved:
+            if not _is_yes(part):
                 self._denied[part.approval_id] = _stronger(self._denied.get(part.approval_id), part)
             problem = _answer(part, self._turn)
             if isinstance(problem, InvalidApprovalError):
@@ -207,15 +211,15 @@ class _Reading:
         for one in open_:
             call: Any = one.call
             said = self._denial(one) or one.said
-            if said is None or (said.approved and not self._is_runnable(one, call)):
+            if said is None or (_is_yes(said) and not self._is_runnable(one, call)):
                 continue
             answer = Answered(one.part, call, said)
-            if said.approved:
+            if answer.approved:
                 approved.append(answer)
-            if one.key in answered or (said.approved and one.part.approval_id in taken):
+            if one.key in answered or (answer.approved and one.part.approval_id in taken):
                 continue
             other = by_id.setdefault(call.id, answer)
-            if other is not answer and (other.approved or said.approved):
+            if other is not answer and (other.approved or answer.approved):
                 self._refuse(answer.request, "altered", f"two different calls have the id {call.id!r}")
             answered[one.key] = answer
             taken.add(one.part.approval_id)

@@ -25,6 +25,7 @@ from fxai.effects.effect import EffectOf, FailCause, Succeed, Suspend
 from fxai.messages.content import ToolCallPart
 from fxai.messages.errors import AiError, ApprovalProblem, InvalidApprovalError, Reason, ToolkitRequiredError
 from fxai.messages.part import Finish, ToolCall, ToolResult
+from fxai.messages.pending import UNANSWERED
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.answered import Answered, History, concerns, is_waiting, read, without
@@ -46,8 +47,6 @@ OnBegun: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
 """Is told the history as it is to be known if nothing comes after: each call that is about to run is in doubt."""
 
 _NO_REASON: Final = "the user denied it, and gave no reason"
-_LATE: Final = "nobody answered in time whether it may run, and nobody denied it"
-_NOBODY: Final = "nobody could be asked whether it may run, and nobody denied it"
 _BEGUN: Final = "it was approved and begun, and whether it ran to its end is not known; look before calling it again"
 _BEFORE: Final = "it was approved before, and may have been run; look before calling it again"
 _PROBLEMS: Final[Mapping[ApprovalUse, ApprovalProblem]] = {"begun": "in-doubt", "denied": "denied"}
@@ -226,10 +225,10 @@ def _unrun(one: Answered, doubtful: tuple[str, ...]) -> ToolResult:
     call, reason = one.call, one.said.reason
     if one.request.approval_id in doubtful:
         return _in_doubt(call, _BEFORE if reason is None else f"{_BEFORE}; denied now: {reason}")
-    if one.said.unanswered == "expired":
-        return _told(call, ApprovalExpired(call.name, reason or _LATE))
-    if one.said.unanswered == "unavailable":
-        return _told(call, ApprovalUnavailable(call.name, reason or _NOBODY))
+    if one.said.unanswered is not None:
+        why = reason or UNANSWERED[one.said.unanswered]
+        is_late = one.said.unanswered == "expired"
+        return _told(call, ApprovalExpired(call.name, why) if is_late else ApprovalUnavailable(call.name, why))
     denied = Denied(call.name, reason or _NO_REASON)
     encoded = {"type": "execution-denied", "reason": denied.reason}
     return ToolResult(call.id, call.name, denied, encoded, is_failure=True, dynamic=call.dynamic)

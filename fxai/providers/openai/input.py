@@ -187,7 +187,8 @@ class _Writer:
             call = self._calls.get(part.approval_id)
             if call is not None and marks(call).get("type") == "mcp_approval_request":
                 why = {} if part.reason is None else {"reason": part.reason}
-                about = {"approval_request_id": part.approval_id, "approve": part.approved}
+                approves = part.approved and part.unanswered is None
+                about = {"approval_request_id": part.approval_id, "approve": approves}
                 self.items.append({"type": "mcp_approval_response", **about, **why})
 
     def _shown(self, part: TextPart | FilePart) -> _Item:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 from returns.result import Success
 
@@ -342,6 +343,7 @@ def test_a_denial_wins_over_no_answer_and_that_over_a_yes(backend: Backend) -> N
         ((one.deny("no"), one.expire()), "execution-denied"),
         ((one.approve(), one.abandon()), "approval-unavailable"),
         ((one.expire(), one.approve()), "approval-expired"),
+        ((msgspec.structs.replace(one.expire(), approved=True),), "approval-expired"),
     ):
         said = history.append(ToolMessage.make(*answers))
         (result,) = office.exit("generate_text", said, [text("Ok.")], backend).value.tool_results
