@@ -10,11 +10,20 @@ import pytest
 
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
-from fxai.messages.reason import InternalProviderError, InvalidOutputError, NetworkError, RateLimitError
+from fxai.messages.reason import (
+    ContentPolicyError,
+    InternalProviderError,
+    InvalidOutputError,
+    InvalidRequestError,
+    NetworkError,
+    QuotaExhaustedError,
+    RateLimitError,
+)
 from fxai.messages.response import Response
 from fxai.models.request import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai.chat_stream import ChatReader
+from fxai.providers.openai.failure import reason_of_error
 from fxai.providers.openai.stream import ResponsesReader
 from fxai.providers.openai.wire import Api
 from fxai.schema.json_schema import JsonSchema
@@ -93,6 +102,58 @@ def test_events_without_indexes_go_by_their_ids() -> None:
 
     assert [part.text for part in Response.from_stream(by_id).content if part.type == "text"] == ["One", "two"]
     assert [part.text for part in Response.from_stream(nowhere).content if part.type == "text"] == ["Alone!"]
+
+
+def test_streamed_thoughts_are_those_of_the_whole_item() -> None:
+    """Each summary and each text with its metadata, what is encrypted with the last; all end where their item does."""
+    lines = [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Second."}]
+    aloud = {"type": "reasoning_text", "text": "Aloud."}
+    item = {"type": "reasoning", "id": "rs", "summary": lines, "content": [aloud], "encrypted_content": "E"}
+    hidden = {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "H"}
+    about = {"output_index": 0, "item_id": "rs"}
+    delta = {"type": "response.reasoning_summary_text.delta", **about}
+    parts = _responses(
+        _added(0, type="reasoning", id="rs", summary=[]),
+        {**delta, "summary_index": 0, "delta": "Fir"},
+        {**delta, "summary_index": 0, "delta": "st."},
+        {**delta, "summary_index": 1, "delta": "Sec"},
+        _done(0, **item),
+        _added(1, **{**hidden, "encrypted_content": None}),
+        _done(1, **hidden),
+        _completed(item, hidden),
+    )
+    sent = _sent(add)
+    whole = openai.read_reply({"id": "r", "status": "completed", "output": [item, hidden]}, sent)
+    streamed = [part for part in Response.from_stream(parts).content if part.type == "reasoning"]
+
+    assert streamed == [part for part in whole if part.type == "reasoning"]
+    assert [part.metadata["openai"].get("encrypted_content") for part in streamed] == [None, None, "E", "H"]
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("server_error", InternalProviderError),
+        ("rate_limit_exceeded", RateLimitError),
+        ("insufficient_quota", QuotaExhaustedError),
+        ("overloaded", InternalProviderError),
+        ("cyber_policy", ContentPolicyError),
+        ("image_policy_violation", ContentPolicyError),
+        ("invalid_prompt", InvalidRequestError),
+        (None, InternalProviderError),
+        ("error", InternalProviderError),
+        (429, RateLimitError),
+        (200, InternalProviderError),
+    ],
+)
+def test_an_error_goes_by_its_code(code: Any, kind: type[Any]) -> None:
+    """Or by its type, or by the status that servers of others write there."""
+    error = {"message": "Oh.", "param": "input"}
+    reason = reason_of_error({**error, "code": code})
+
+    assert isinstance(reason, kind)
+    assert getattr(reason, "status", 500) == (503 if code == "overloaded" else 500)
+    assert isinstance(reason_of_error({**error, "type": code}), kind)
 
 
 def test_interleaved_calls_do_not_mix() -> None:
