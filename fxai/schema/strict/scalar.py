@@ -113,9 +113,9 @@ def values_of(sites: Sequence[Site]) -> list[Any] | None:
 def value_nodes(values: Sequence[Any], types: Sequence[str] | None) -> list[Node]:
     """The listed values as schemas, one for each type, in the order of their first values."""
     grouped: dict[str, list[Any]] = {}
+    values = [value for value in values if types is None or _is_one(value, types)]
     for value in values:
-        if types is None or _is_one(value, types):
-            grouped.setdefault(_type(value), []).append(value)
+        grouped.setdefault(_type(value), []).append(value)
     if "integer" in grouped and "number" in grouped:
         grouped["number"] = [value for value in values if _type(value) in ("integer", "number")]
         del grouped["integer"]

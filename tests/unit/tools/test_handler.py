@@ -452,3 +452,20 @@ def test_a_handler_type_is_never_made() -> None:
     """`HandlerOf` says what is needed and is no value."""
     with pytest.raises(TypeError, match=r"tool\.handler"):
         HandlerOf()
+
+
+def test_a_typed_call_without_a_handler_says_so(backend: Backend) -> None:
+    """What the checkers could not see is a defect that names the tool and how a handler is given; with one it runs."""
+    other = Tool.make("other", parameters=Sum, success=int)
+    program: Any = other.call(Sum(1, 2))
+    ended: Any = fx.run_exit(program.provide(add.handler(on_add)), backend=backend)
+    (defect,) = ended.cause.defects
+
+    assert isinstance(defect, LookupError)
+    assert str(defect).startswith("no layer gives a handler for the tool 'other': provide tool.handler(f)")
+    assert fx.run(program.provide(other.handler(on_add)), backend=backend) == 3
+    external: Any = other.external().call(Sum(1, 2))
+    outside: Any = fx.run_exit(external, backend=backend)
+    assert str(outside.cause.defects[0]) == (
+        "the tool 'other' is external: somebody else answers its calls, not a handler here"
+    )

@@ -518,3 +518,56 @@ def test_a_required_property_and_one_that_takes_no_null_need_no_mark() -> None:
 
     kept = strict_form(document, OPENAI, explicit_null=True).unwrap()
     assert kept.document == strict_form(document, OPENAI).unwrap().document
+
+
+# ---- listed values and tuples, at their edges
+
+
+@pytest.mark.parametrize(
+    ("kind", "listed", "kept"),
+    [
+        ("integer", [1.0, 2.5, 3, "x", True, None], {"type": "number", "enum": [1.0, 3]}),
+        ("integer", [4.0, 2.5], {"type": "number", "enum": [4.0]}),
+        ("integer", [1, 2.5], {"type": "integer", "enum": [1]}),
+        ("number", [1, "x", False], {"type": "integer", "enum": [1]}),
+        ("number", [1, 2.5], {"type": "number", "enum": [1, 2.5]}),
+        ("string", [1.0, "x"], {"type": "string", "enum": ["x"]}),
+        ("boolean", [0, 1, True], {"type": "boolean", "enum": [True]}),
+        ("boolean", [True, False, 1], {"type": "boolean"}),
+        ("null", [0, None, False], {"type": "null"}),
+    ],
+)
+def test_listed_values_are_those_of_the_type(kind: str, listed: list[Any], kept: dict[str, Any]) -> None:
+    """Of the values that are listed, those that the type takes are sent, `1.0` as the integer that it is."""
+    schema = {"type": kind, "enum": listed}
+
+    assert sent(schema) == kept
+    for value in listed:
+        assert (JsonSchema.of(schema).validate(value) == ()) is (JsonSchema.of(kept).validate(value) == ())
+
+
+@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC], ids=lambda rules: rules.name)
+def test_a_tuple_has_a_form_for_exactly_its_lengths(rules: StrictRules) -> None:
+    """An array that is shorter or longer than the tuple has none; with a rest, a longer one has."""
+    pair: dict[str, Any] = {"type": "array", "prefixItems": [STRING, INTEGER], "minItems": 2, "maxItems": 2}
+    more: dict[str, Any] = {"type": "array", "prefixItems": [STRING, INTEGER], "minItems": 2, "items": INTEGER}
+    exact, longer = form_of(obj(["x"], x=pair), rules), form_of(obj(["x"], x=more), rules)
+
+    assert exact.forth({"x": ["a", 1]}) == Success({"x": {"0": "a", "1": 1}})
+    assert [isinstance(exact.forth({"x": one}), Failure) for one in ([], ["a"], ["a", 1, 2], "a", {})] == [True] * 5
+    assert "is no array of 2 items" in str(exact.forth({"x": ["a"]}).failure())
+    assert longer.forth({"x": ["a", 1, 2, 3]}) == Success({"x": {"0": "a", "1": 1, "__rest__": [2, 3]}})
+    assert longer.forth({"x": ["a", 1]}) == Success({"x": {"0": "a", "1": 1, "__rest__": []}})
+    assert isinstance(longer.forth({"x": ["a"]}), Failure)
+    assert longer.back({"x": {"0": "a", "1": 1, "__rest__": [2]}}) == {"x": ["a", 1, 2]}
+    assert longer.back({"x": {"0": "a", "1": 1}}) == {"x": ["a", 1]}
+    assert longer.back({"x": {"0": "a"}}) == {"x": {"0": "a"}}
+    assert longer.back({"x": {"0": "a", "1": 1, "__rest__": 2}}) == {"x": {"0": "a", "1": 1, "__rest__": 2}}
+
+
+def test_an_empty_tuple_place_is_no_obstacle() -> None:
+    """A tuple of any of its lengths is sent by each of them, and each comes back."""
+    some: dict[str, Any] = {"type": "array", "prefixItems": [STRING, INTEGER], "items": False}
+
+    for value in ([], ["a"], ["a", 1]):
+        assert there_and_back(some, value)[1] == value
