@@ -554,8 +554,10 @@ def test_a_tuple_has_a_form_for_exactly_its_lengths(rules: StrictRules) -> None:
     exact, longer = form_of(obj(["x"], x=pair), rules), form_of(obj(["x"], x=more), rules)
 
     assert exact.forth({"x": ["a", 1]}) == Success({"x": {"0": "a", "1": 1}})
-    assert [isinstance(exact.forth({"x": one}), Failure) for one in ([], ["a"], ["a", 1, 2], "a", {})] == [True] * 5
-    assert "is no array of 2 items" in str(exact.forth({"x": ["a"]}).failure())
+    others: list[Any] = [[], ["a"], ["a", 1, 2], "a", {}]
+    assert [isinstance(exact.forth({"x": one}), Failure) for one in others] == [True] * 5
+    short: Any = exact.forth({"x": ["a"]})
+    assert "is no array of 2 items" in str(short.failure())
     assert longer.forth({"x": ["a", 1, 2, 3]}) == Success({"x": {"0": "a", "1": 1, "__rest__": [2, 3]}})
     assert longer.forth({"x": ["a", 1]}) == Success({"x": {"0": "a", "1": 1, "__rest__": []}})
     assert isinstance(longer.forth({"x": ["a"]}), Failure)

@@ -1,0 +1,74 @@
+"""Laws of JSON text in the place of objects and arrays, over schemas and data that nobody chose."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from fxai.schema.data import is_array, is_object
+from fxai.schema.fault import pointer_to, pointer_tokens
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.nested_text import read_texts
+from fxai.testing.strategies import instances, json_schemas
+
+MANY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
+
+
+def texted(value: Any, draw: Any, pointer: str, where: list[str]) -> Any:
+    """The data, some of its objects and arrays written as JSON text, and where."""
+    inner = value
+    if is_object(value):
+        inner = {name: texted(item, draw, pointer_to(pointer, name), where) for name, item in value.items()}
+    elif is_array(value):
+        inner = [texted(item, draw, f"{pointer}/{index}", where) for index, item in enumerate(value)]
+    if pointer and isinstance(value, (dict, list)) and draw(st.booleans()):
+        where.append(pointer)
+        return json.dumps(inner)
+    return inner
+
+
+def as_said(value: Any, places: tuple[str, ...]) -> Any:
+    """The data with the texts at these places, the outermost first, as what they say."""
+    for place in sorted(places, key=lambda one: one.count("/")):
+        tokens = pointer_tokens(place)
+        if not tokens:
+            value = json.loads(value)
+            continue
+        there = value
+        for token in tokens[:-1]:
+            there = there[int(token)] if is_array(there) else there[token]
+        last: Any = int(tokens[-1]) if is_array(there) else tokens[-1]
+        there[last] = json.loads(there[last])
+    return value
+
+
+def test_what_is_read_is_what_the_texts_say() -> None:
+    """Nothing but marked texts changes, each to what it says; what was meant comes back where nothing is ambiguous."""
+    reached: Counter[str] = Counter()
+
+    @settings(max_examples=150, suppress_health_check=MANY)
+    @given(json_schemas(objects=True), st.data())
+    def hold(document: Any, data: st.DataObject) -> None:
+        schema = JsonSchema.of(document)
+        meant = data.draw(instances(schema), label="meant")
+        where: list[str] = []
+        given_ = texted(meant, data.draw, "", where)
+        copy = json.loads(json.dumps(given_))
+        read, places = read_texts(schema, given_)
+
+        assert given_ == copy, "what was given is not changed"
+        assert json.dumps(read, sort_keys=True) == json.dumps(as_said(copy, places), sort_keys=True)
+        assert (read is given_) or places
+        refused = bool(schema.validate(given_))
+        reached["texts"] += bool(where) and refused
+        reached["read"] += refused and bool(places)
+        reached["as meant"] += refused and schema.validate(read) == ()
+        event("read" if places else "left")
+
+    hold()
+    assert reached["texts"] >= 10
+    assert reached["as meant"] >= 5
