@@ -1,0 +1,253 @@
+"""Servers at an address, in memory: what comes back for a call, byte by byte, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator
+from typing import Any, TypeAlias
+
+import httpx2
+import pytest
+
+from fxai import fx, mcp
+from fxai.effects.effect import EffectOf
+from fxai.mcp import Connection, McpLimits
+from tests.unit.mcp.peer import failure_of, used
+
+# The SDK leaves an event stream in the middle: trio remarks on the generators that it is made of.
+pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'httpx2:ResourceWarning")
+
+Run: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
+Answer: TypeAlias = Callable[[str], httpx2.Response]
+
+DEEP = "[" * 5_000 + "]" * 5_000
+FINE = '{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"found"}]}}'
+ANSWERS: dict[str, Any] = {
+    "initialize": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {"tools": {}},
+        "serverInfo": {"name": "by-hand", "version": "1"},
+    },
+    "tools/list": {"tools": [{"name": "search", "inputSchema": {"type": "object"}}]},
+}
+
+
+def as_json(text: str, status: int = 200, **headers: str) -> Answer:
+    """An answer of one JSON text, in which ID stands for the id of the request."""
+    given = {"content-type": "application/json", **headers}
+    return lambda id_: httpx2.Response(status, headers=given, content=text.replace("ID", id_).encode())
+
+
+def as_events(text: str) -> Answer:
+    """An answer of one event."""
+    given = {"content-type": "text/event-stream"}
+    return lambda id_: httpx2.Response(200, headers=given, content=f"data: {text.replace('ID', id_)}\n\n".encode())
+
+
+def serving(monkeypatch: pytest.MonkeyPatch, answer: Answer, **options: Any) -> tuple[mcp.McpServer, list[Any]]:
+    """A server whose calls are answered so, and the requests that it gets."""
+    heard: list[Any] = []
+
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        heard.append(request)
+        if request.method != "POST":
+            return httpx2.Response(405)
+        said = json.loads(request.content)
+        if said.get("method") == "tools/call":
+            return answer(json.dumps(said["id"]))
+        if "id" not in said:
+            return httpx2.Response(202)
+        if said["method"] in ANSWERS:
+            result = json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": ANSWERS[said["method"]]})
+            return as_json(result)("")
+        return as_json('{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}')(json.dumps(said["id"]))
+
+    class InMemory(httpx2.AsyncClient):
+        def __init__(self, transport: Any = None, **given: Any) -> None:
+            super().__init__(transport=transport or httpx2.MockTransport(handle), **given)
+
+    monkeypatch.setattr("fxai.mcp.web.httpx2.AsyncClient", InMemory)
+    return mcp.http("http://localhost/mcp", **{"mode": "legacy", **options}), heard
+
+
+def _called(connection: Connection) -> Run:
+    return (yield connection.call("search", {"q": 1}).timeout(20))
+
+
+@pytest.mark.parametrize("answer", [as_json(FINE), as_events(FINE)])
+def test_an_answer_is_taken_as_json_or_as_an_event(
+    monkeypatch: pytest.MonkeyPatch, answer: Answer, backend: Any
+) -> None:
+    """Either way of answering gives the call its value."""
+    server, _ = serving(monkeypatch, answer)
+
+    assert fx.run(used(server, _called), backend=backend) == {"content": [{"type": "text", "text": "found"}]}
+
+
+@pytest.mark.parametrize("way", [as_json, as_events])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (r'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"\ud800"}]}}', "hex escape"),
+        (f'{{"jsonrpc":"2.0","id":ID,"result":{{"x":{DEEP}}}}}', "nested too deep"),
+        ('{"jsonrpc":"2.0","id":ID,"result":{"content":[{"ty', "EOF"),
+        ("[" + FINE + "]", "it is no JSON-RPC message"),
+        ("null", "it is no JSON-RPC message"),
+        ("<html>", "expected value"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_fails_its_call_at_once(
+    monkeypatch: pytest.MonkeyPatch, text: str, why: str, way: Callable[[str], Answer], backend: Any
+) -> None:
+    """However it came, the failure says in a few words why it is no JSON, and nothing of what it holds."""
+    server, _ = serving(monkeypatch, way(text))
+
+    failure = failure_of(used(server, _called), backend)
+
+    assert (failure.kind, failure.tool, failure.remedy) == ("invalid-answer", "search", "tell its makers")
+    assert failure.said.startswith("its answer cannot be read as JSON: ")
+    assert why in failure.said
+    assert len(failure.said) < 150
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"jsonrpc":"2.0","id":9999,"result":{"content":[]}}',
+        '{"jsonrpc":"2.0","id":"x","result":{"content":[]}}',
+        '{"jsonrpc":"2.0","id":9999,"error":{"code":1,"message":"m"}}',
+        '{"jsonrpc":"2.0","id":null,"result":{"content":[]}}',
+        '{"jsonrpc":"2.0","result":{"content":[]}}',
+        '{"jsonrpc":"2.0","id":ID,"method":"ping"}',
+        '{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}',
+        "{}",
+    ],
+)
+def test_a_message_that_answers_something_else_fails_its_call_at_once(
+    monkeypatch: pytest.MonkeyPatch, text: str, backend: Any
+) -> None:
+    """Nothing else comes where another answer came: the call does not wait for it until its time is over."""
+    server, _ = serving(monkeypatch, as_json(text))
+
+    failure = failure_of(used(server, _called), backend)
+
+    assert (failure.kind, failure.tool) == ("invalid-answer", "search")
+    assert failure.said == "it sent a message that is no answer to its request"
+
+
+def test_an_error_that_names_no_request_is_this_one_s(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A server that cannot read what it is sent says so without an id: the call fails with its error."""
+    server, _ = serving(monkeypatch, as_json('{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"what?"}}'))
+
+    failure = failure_of(used(server, _called), backend)
+
+    assert (failure.kind, failure.code, failure.said) == (
+        "invalid-answer",
+        -32700,
+        "it answered with the error -32700: what?",
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "said", "remedy"),
+    [
+        (401, "authentication", "it answered HTTP 401 Unauthorized", "give token= or headers= that it takes"),
+        (403, "authentication", "it answered HTTP 403 Forbidden", "give token= or headers= that it takes"),
+        (407, "authentication", "it answered HTTP 407 Proxy Authentication Required", "give token= or headers="),
+        (429, "connection", "it answered HTTP 429 Too Many Requests", "try again later"),
+        (500, "connection", "it answered HTTP 500 Internal Server Error", "try again later"),
+        (503, "connection", "it answered HTTP 503 Service Unavailable", "try again later"),
+        (599, "connection", "it answered HTTP 599", "try again later"),
+        (404, "protocol", "Not Found", ""),
+        (302, "protocol", "not followed", ""),
+        (202, "protocol", "202 Accepted", ""),
+        (204, "protocol", "content type", ""),
+    ],
+)
+def test_a_status_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, status: int, kind: str, said: str, remedy: str, backend: Any
+) -> None:
+    """A refusal asks for a token, a server in trouble for patience; what else is no answer is told as it is."""
+    server, _ = serving(monkeypatch, lambda _: httpx2.Response(status, headers={"location": "http://x.example/"}))
+
+    failure = failure_of(used(server, _called), backend)
+
+    assert (failure.kind, failure.tool) == (kind, "search")
+    assert said in failure.said
+    assert failure.remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize("status", [401, 500])
+def test_an_error_of_the_protocol_is_told_in_its_own_words(
+    monkeypatch: pytest.MonkeyPatch, status: int, backend: Any
+) -> None:
+    """A refusal that says more than its status, in JSON-RPC, is that error."""
+    text = '{"jsonrpc":"2.0","id":ID,"error":{"code":-32003,"message":"pay first"}}'
+    server, _ = serving(monkeypatch, as_json(text, status))
+
+    failure = failure_of(used(server, _called), backend)
+
+    assert (failure.code, failure.said) == (-32003, "it answered with the error -32003: pay first")
+
+
+@pytest.mark.parametrize(("size", "fits"), [(1_000, True), (1_001, False)])
+@pytest.mark.parametrize("status", [200, 500])
+def test_an_answer_is_as_large_as_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, size: int, fits: bool, status: int, backend: Any
+) -> None:
+    """Exactly `message_bytes` are read; of one that is larger the call is told, and its status where it has one."""
+
+    def answer(id_: str) -> httpx2.Response:
+        head, tail = f'{{"jsonrpc":"2.0","id":{id_},"error":{{"code":5,"message":"m","data":"', '"}}'
+        return as_json(head + "x" * (size - len(head) - len(tail)) + tail, status)("")
+
+    server, _ = serving(monkeypatch, answer, limits=McpLimits(message_bytes=1_000))
+
+    failure = failure_of(used(server, _called), backend)
+
+    if fits:
+        assert failure.code == 5
+    else:
+        assert failure.kind == ("limit" if status == 200 else "connection")
+        assert ("more than 1000 bytes" in failure.said) is (status == 200)
+
+
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        (httpx2.ConnectError("nobody there"), "ConnectError: nobody there"),
+        (httpx2.ReadTimeout(""), "ReadTimeout"),
+        (httpx2.RemoteProtocolError("cut"), "RemoteProtocolError: cut"),
+    ],
+)
+def test_a_fault_of_the_network_is_one_calls_failure(
+    monkeypatch: pytest.MonkeyPatch, raised: Exception, said: str, backend: Any
+) -> None:
+    """It fails with the address and what happened; the next call is answered."""
+    faults = [raised]
+
+    def answer(id_: str) -> httpx2.Response:
+        if faults:
+            raise faults.pop()
+        return as_json(FINE)(id_)
+
+    server, _ = serving(monkeypatch, answer)
+
+    def called(connection: Connection) -> Run:
+        first = yield connection.call("search").exit()
+        return first.cause.failures[0], (yield connection.call("search"))
+
+    failure, after = fx.run(used(server, called), backend=backend)
+
+    assert (failure.kind, failure.remedy) == ("connection", "see that it runs, and the address")
+    assert failure.said == f"it cannot be reached at 'http://localhost/mcp': {said}"
+    assert after["content"][0]["text"] == "found"
+
+
+def test_every_request_brings_the_headers(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Token and headers go with each request, that of the session's end included."""
+    server, heard = serving(monkeypatch, as_json(FINE), token="t-1", headers={"X-Key": "k"})
+
+    fx.run(used(server, _called), backend=backend)
+
+    assert {(one.headers.get("authorization"), one.headers.get("x-key")) for one in heard} == {("Bearer t-1", "k")}
