@@ -67,7 +67,8 @@ def serving(monkeypatch: pytest.MonkeyPatch, answer: Answer, **options: Any) -> 
             super().__init__(transport=transport or httpx2.MockTransport(handle), **given)
 
     monkeypatch.setattr("fxai.mcp.web.httpx2.AsyncClient", InMemory)
-    return mcp.http("http://localhost/mcp", **{"mode": "legacy", **options}), heard
+    given: dict[str, Any] = {"mode": "legacy", **options}
+    return mcp.http("http://localhost/mcp", **given), heard
 
 
 def _called(connection: Connection) -> Run:

@@ -1,0 +1,175 @@
+"""Standard streams as a transport, over pipes of the test's: lines in, lines out, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, cast
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from fxai.effects import Effect, fx
+from fxai.mcp import ToolServer
+from fxai.mcp.server.stdio import over_descriptors
+from fxai.tools.function import tool
+
+HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+ended: list[str] = []
+
+
+@tool
+async def work(seconds: float) -> str:
+    """Works, and notes its end."""
+    try:
+        await anyio.sleep(seconds)
+    finally:
+        ended.append("work")
+    return "done"
+
+
+@tool
+def speak(size: int) -> str:
+    """Says much."""
+    return "x" * size
+
+
+def asked(number: int, method: str, **params: Any) -> bytes:
+    """A request, as a line."""
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+
+
+def served(backend: str, lines: bytes, *, close: bool = True, late: bytes = b"", **options: Any) -> list[Any]:
+    """What a server says to these lines until its input ends; with `late` that comes last, after a moment."""
+    ended.clear()
+    said: list[bytes] = []
+
+    async def go(server: ToolServer) -> None:
+        (source, given), (taken, sink) = os.pipe(), os.pipe()
+        ends = [given]
+
+        async def serve() -> None:
+            try:
+                with anyio.fail_after(20):
+                    await over_descriptors(server.sdk, server.settings, source, sink)
+            finally:
+                os.close(sink)
+
+        def read() -> None:
+            while chunk := os.read(taken, 65536):
+                said.append(chunk)
+
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(serve)
+                group.start_soon(anyio.to_thread.run_sync, read)
+                os.write(given, lines)
+                if late:
+                    await anyio.sleep(0.1)
+                    os.write(given, late)
+                os.close(ends.pop())
+        finally:
+            for descriptor in (source, taken, *ends):
+                os.close(descriptor)
+
+    opened: Effect[ToolServer, Any, Any] = ToolServer.open(work.bound.merge(speak.bound), **options)
+    program = fx.scoped(opened.flat_map(lambda server: fx.wait(lambda: go(server))))
+    fx.run(cast("Effect[Any]", program), backend=cast(Any, backend))
+    return [json.loads(line) for line in b"".join(said).splitlines()]
+
+
+def test_each_line_is_answered_before_the_end(backend: str) -> None:
+    """What was asked before the input ended is answered, in full, though it takes a moment."""
+    lines = asked(1, "initialize", **HELLO) + asked(2, "tools/call", name="work", arguments={"seconds": 0.1})
+    said = {one["id"]: one for one in served(backend, lines)}
+
+    assert said[1]["result"]["serverInfo"]["name"] == "fxai"
+    assert said[2]["result"]["content"] == [{"type": "text", "text": "done"}]
+
+
+def test_what_takes_too_long_is_ended_with_the_input(backend: str) -> None:
+    """A call that goes on after its client has left gets a second, and is then interrupted."""
+    lines = asked(1, "initialize", **HELLO) + asked(2, "tools/call", name="work", arguments={"seconds": 600})
+    said = served(backend, lines)
+
+    assert ("done" in str(said), ended) == (False, ["work"])
+
+
+def test_a_call_that_was_taken_back_is_not_waited_for(backend: str) -> None:
+    """Its handler ends when it is cancelled; the input's end finds nothing open."""
+    lines = asked(1, "initialize", **HELLO) + asked(2, "tools/call", name="work", arguments={"seconds": 600})
+    cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}
+    odd: dict[str, Any] = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": {}}}
+    late = b"".join(json.dumps(one).encode() + b"\n" for one in (odd, cancelled))
+
+    said = served(backend, lines, late=late)
+
+    assert ("done" in str(said), ended) == (False, ["work"])
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        (b"garbage\n", -32700, "no JSON-RPC message"),
+        (b"\xff\xfe\n", -32700, "no JSON-RPC message"),
+        (b"[" * 300 + b"\n", -32700, "no JSON-RPC message"),
+        (b"{}\n", -32700, "no JSON-RPC message"),
+        (b'{"jsonrpc":"2.0","id":9,"result":"\\ud800"}\n', -32700, "no JSON-RPC message"),
+        (b"x" * 401 + b"\n", -32600, "too long"),
+        (b"x" * 10_000 + b"\n", -32600, "too long"),
+    ],
+)
+def test_a_line_that_is_no_message_is_refused_and_the_next_is_read(
+    backend: str, line: bytes, code: int, words: str
+) -> None:
+    """Garbage and what is too long are errors without an id; empty lines are nothing at all."""
+    said = served(backend, b"\n \r\n" + line + b"\n" + asked(1, "initialize", **HELLO), max_body=400)
+    errors = [one for one in said if "error" in one]
+
+    assert [(one["id"], one["error"]["code"]) for one in errors] == [(None, code)]
+    assert words in errors[0]["error"]["message"]
+    assert [one["id"] for one in said if "result" in one] == [1]
+
+
+@pytest.mark.parametrize(("size", "fits"), [(400, True), (401, False)])
+def test_a_line_is_as_long_as_is_allowed(backend: str, size: int, fits: bool) -> None:
+    """Exactly `max_body` bytes are a message; the end of the line does not count."""
+    padded = {**HELLO, "clientInfo": {"name": "t", "version": ""}}
+    short = asked(1, "initialize", **padded)
+    padded["clientInfo"] = {"name": "t", "version": "x" * (size + 1 - len(short))}
+    (said,) = served(backend, asked(1, "initialize", **padded), max_body=400)
+
+    assert ("result" in said) is fits
+
+
+def test_a_large_answer_is_whole(backend: str) -> None:
+    """What is larger than a pipe takes at once comes in one line all the same."""
+    size = 300_000
+    lines = asked(1, "initialize", **HELLO) + asked(2, "tools/call", name="speak", arguments={"size": size})
+    said = {one["id"]: one for one in served(backend, lines)}
+
+    assert said[2]["result"]["content"] == [{"type": "text", "text": "x" * size}]
+
+
+def test_a_client_that_reads_no_more_ends_the_server(backend: str) -> None:
+    """When nobody reads its output any more the server ends, and its calls with it, though its input is open."""
+
+    async def go(server: ToolServer) -> bool:
+        (source, given), (taken, sink) = os.pipe(), os.pipe()
+        os.write(given, asked(1, "initialize", **HELLO))
+        os.write(given, asked(2, "tools/call", name="work", arguments={"seconds": 600}))
+        os.close(taken)
+        with anyio.move_on_after(20) as waited:
+            await over_descriptors(server.sdk, server.settings, source, sink)
+        for descriptor in (source, given, sink):
+            os.close(descriptor)
+        return not waited.cancelled_caught
+
+    opened: Effect[ToolServer, Any, Any] = ToolServer.open(work)
+    fx.run(
+        cast("Effect[Any]", fx.scoped(opened.flat_map(lambda one: fx.wait(lambda: go(one))))),
+        backend=cast(Any, backend),
+    )
+
+    assert ended in ([], ["work"])
