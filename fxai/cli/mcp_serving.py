@@ -15,6 +15,7 @@ import msgspec
 from fxai.cli.offer import Offer, named, with_layer
 from fxai.cli.program import value_of
 from fxai.cli.server_named import require_mcp, secret_in
+from fxai.cli.setting import built
 from fxai.cli.trouble import WRONG_USE, Trouble, require_services
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
@@ -123,7 +124,7 @@ def _source(offer: Offer) -> ToolSource[Any, Any, Any]:
         more = BoundToolkit[Any, Any, Any](
             Toolkit.empty(), () if offer.layer is None else ((offer.layer, offer.layer),)
         )
-        return ToolSource(offer.source.map(lambda bound: bound.merge(more)))
+        return ToolSource(offer.source.flat_map(lambda bound: built(bound.merge(more), ContextOf({}))))
     if not offer.tools:
         raise Trouble(f"{offer.target} has no tools", "name something that has", code=WRONG_USE)
     if offer.layer is None:

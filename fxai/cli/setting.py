@@ -26,7 +26,7 @@ from fxai.models.language_model import LanguageModel
 from fxai.providers.by_name import from_name
 from fxai.tools.source import BoundToolkit, ToolSource
 
-__all__ = ["Builder", "Ready", "Setting", "model_named", "opened"]
+__all__ = ["Builder", "Ready", "Setting", "built", "model_named", "opened"]
 
 Builder: TypeAlias = AgentBuilder[Any, Any, Any, Any]
 """An agent of somebody's program, of which no types are known."""
@@ -95,9 +95,24 @@ def opened(setting: Setting, heard: Callable[[Any], None]) -> Gen[Ready, Any, Sc
         services = services.merge((yield from model_named(setting.model or "local", heard).build()))
     elif own is not None:
         services = services.merge((yield from own.build().provide_context(services)))
+    tools = yield from built(tools, services)
     agent = msgspec.structs.replace(setting.agent.agent, model=None)
     bare = msgspec.structs.replace(setting.agent, agent=agent, without_own=True, extra=Binding())
     return Ready(bare.with_tools(tools), tools, services)
+
+
+@fx.gen
+def built(tools: BoundToolkit[Any, Any, Any], services: ContextOf[Any]) -> Gen[BoundToolkit[Any, Any, Any], Any, Scope]:
+    """The tools with their handlers built, until the scope ends; tools that come and go are as they were.
+
+    Raises:
+        Trouble: a handler would not find what it says it needs, neither there nor among the services.
+    """
+    if tools.is_live:
+        return tools
+    given: ContextOf[Any] = yield from tools.layer.build().provide_context(services)
+    require_services(tools.toolkit, services.merge(given))
+    return BoundToolkit.of(tools.toolkit, Layer.effect_context(fx.succeed(given)))
 
 
 def model_named(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:

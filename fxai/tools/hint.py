@@ -103,7 +103,7 @@ def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
         hint: Any = hints_of(function, {}).get("return")
     except Exception:  # what it names may be there for checkers alone
         hint = None
-    found = _yielded(written(function)) if hint is None or hint is Any else _services(hint)
+    found = tuple(_services(hint)) or tuple(_yielded(written(function)))  # without its future import it is erased
     return tuple(dict.fromkeys(found))
 
 

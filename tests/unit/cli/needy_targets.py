@@ -76,6 +76,15 @@ def by_name(_: Any) -> Any:
     return "found"
 
 
+def by_erased(_: Any) -> Any:
+    """Says it, in a module that keeps no annotations."""
+    yield from Db
+    return "found"
+
+
+by_erased.__annotations__["return"] = Gen[str, Never, Db]
+
+
 def by_nobody(_: Any) -> Gen[str, Never, Limit | Scope | None]:
     """Needs what is always there."""
     yield from Limit
@@ -87,8 +96,8 @@ def layer_of(f: Any) -> Any:
     return kit.to_layer(find.handler(f))
 
 
-NEEDY = [by_generator, by_effect, by_stream, by_context, by_coroutine, by_decorated, by_name]
-generator, effect, stream, context, coroutine, decorated, name = map(layer_of, NEEDY)
+NEEDY = [by_generator, by_effect, by_stream, by_context, by_coroutine, by_decorated, by_name, by_erased]
+generator, effect, stream, context, coroutine, decorated, name, erased = map(layer_of, NEEDY)
 nobody = layer_of(by_nobody)
 wrapped: Any = Aspect.make(before=lambda _: None).wrap(layer_of(by_generator))
 given = layer_of(by_generator).provide(Layer.succeed(Db, Db()))
@@ -114,4 +123,7 @@ def look(word: str) -> Gen[str, Never, Db]:
     return word
 
 
+looking = Agent.make("looker").with_tools(look)
+bare_model: Any = Layer.suspend(lambda: ScriptedModel.make([text("ok")]).layer)
+with_db: Any = bare_model | Layer.succeed(Db, Db())
 plain: Any = find.handler(lambda _: Success("found"))

@@ -29,7 +29,7 @@ NEEDY = str(Path(__file__).with_name("needy_targets.py"))
 FAULTY = str(Path(__file__).with_name("targets.py"))
 CHATS = str(Path(__file__).with_name("chat_targets.py"))
 KIT = f"{NEEDY}:kit"
-WAYS = ["generator", "effect", "stream", "context", "coroutine", "decorated", "name", "wrapped"]
+WAYS = ["generator", "effect", "stream", "context", "coroutine", "decorated", "name", "erased", "wrapped"]
 
 # ---- services
 
@@ -58,6 +58,9 @@ def test_a_layer_that_gives_all_is_clean(fxai: Run, way: str) -> None:
         ("mcp", "serve", KIT, "--layer", f"{NEEDY}:generator"),
         ("mcp", "serve", KIT, "--layer", f"{NEEDY}:generator", "--http", "0"),
         ("mcp", "serve", f"{NEEDY}:look"),
+        ("mcp", "serve", f"{NEEDY}:looking"),
+        ("run", "x", "--agent", f"{NEEDY}:looking", "--layer", f"{NEEDY}:bare_model"),
+        ("chat", "--agent", f"{NEEDY}:looking", "--layer", f"{NEEDY}:bare_model"),
         ("run", "x", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_needy"),
         ("chat", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_needy"),
     ],
@@ -86,9 +89,10 @@ def test_with_all_services_it_runs(fxai: Run) -> None:
     called = fxai("call", KIT, "find", "--layer", f"{NEEDY}:given")
     beside = fxai("call", KIT, "find", "--layer", f"{NEEDY}:beside")
     ran = fxai("run", "x", "-q", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_given")
+    looked = fxai("run", "x", "-q", "--agent", f"{NEEDY}:looking", "--layer", f"{NEEDY}:with_db")
 
     assert (called.code, called.out) == (beside.code, beside.out) == (0, '"found"\n')
-    assert (ran.code, ran.out) == (0, "ok\n")
+    assert (ran.code, ran.out) == (looked.code, looked.out) == (0, "ok\n")
 
 
 def test_what_a_handler_needs_is_read_of_what_it_says() -> None:
@@ -96,7 +100,7 @@ def test_what_a_handler_needs_is_read_of_what_it_says() -> None:
     found = [needed_services(f) for f in needy_targets.NEEDY]
 
     assert [set(keys) for keys in found] == [
-        {needy_targets.Db, needy_targets.Log} if n == 1 else {needy_targets.Db} for n in range(7)
+        {needy_targets.Db, needy_targets.Log} if n == 1 else {needy_targets.Db} for n in range(8)
     ]
     assert needed_services(needy_targets.by_nobody) == needed_services(len) == ()
 
