@@ -92,7 +92,7 @@ def drawn(seed: int) -> bytes:
     return b"\n".join(lines)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("form", ["sha1", "sha256"])
 def test_it_reads_what_git_reads(tmp_path: Path, seed: int, form: str) -> None:
     """Histories with merges, odd dates and encodings, loose and packed with differences, are as git shows them."""
@@ -426,7 +426,7 @@ def test_a_broken_object_is_a_typed_failure(root: Path, body: bytes) -> None:
     assert log(root) == refused("history not readable")
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(14))
 def test_a_broken_pack_is_a_typed_failure_or_read(tmp_path: Path, seed: int) -> None:
     """Bytes of a pack and its index that are changed or cut lead to a commit, or to a typed failure."""
     dice = random.Random(seed)
