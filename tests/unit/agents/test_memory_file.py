@@ -359,6 +359,18 @@ def test_a_part_that_is_missing_is_noticed(path: Path) -> None:
     assert "what stands before it of its turn is missing" in failure.description
 
 
+@pytest.mark.parametrize(
+    "order", [[1, 2, 3, 4, 5, 6, 6], [1, 2, 3, 4, 5, 5, 6], [1, 2, 3, 4, 6, 5], [1, 3, 2, 4, 5, 6]]
+)
+def test_a_line_that_is_doubled_or_moved_is_a_failure(order: list[int], path: Path) -> None:
+    """By its number, also where the turns would come out as they were."""
+    fx.run(commit_all(Memory.file(path), [asked("a"), ONE, approved()]))
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[number] for number in [0, *order]))
+
+    assert "it stands there twice, or has been moved" in _refused(Memory.file(path).turns()).description
+
+
 def test_the_remedy_helps(path: Path) -> None:
     """Without the damaged line the others are read, and go on."""
     _damaged(path, 3, None)
