@@ -366,7 +366,7 @@ def test_an_approval_of_a_servers_call_is_answered_in_the_providers_form() -> No
 def test_a_servers_call_that_nobody_approved_is_no_denial() -> None:
     """The provider is told that it is not to run, and that nobody said so."""
     marked = {"openai": {"id": "mcpr_1", "type": "mcp_approval_request", "server_label": "mail"}}
-    arguments = {"name": "send", "arguments": {}}
+    arguments: dict[str, Any] = {"name": "send", "arguments": {}}
     asked = ToolCallPart("mcpr_1", "mail", arguments, provider_executed=True, metadata=marked)
     turn = AssistantMessage((asked, ToolApprovalRequestPart("mcpr_1", "mcpr_1")))
     (waiting,) = Prompt((turn,)).pending
