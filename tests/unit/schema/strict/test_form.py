@@ -559,7 +559,8 @@ def test_a_tuple_has_a_form_for_exactly_its_lengths(rules: StrictRules) -> None:
     short: Any = exact.forth({"x": ["a"]})
     assert "is no array of 2 items" in str(short.failure())
     assert longer.forth({"x": ["a", 1, 2, 3]}) == Success({"x": {"0": "a", "1": 1, "__rest__": [2, 3]}})
-    assert longer.forth({"x": ["a", 1]}) == Success({"x": {"0": "a", "1": 1, "__rest__": []}})
+    alone: dict[str, Any] = {"x": {"0": "a", "1": 1, "__rest__": []}}
+    assert longer.forth({"x": ["a", 1]}) == Success(alone)
     assert isinstance(longer.forth({"x": ["a"]}), Failure)
     assert longer.back({"x": {"0": "a", "1": 1, "__rest__": [2]}}) == {"x": ["a", 1, 2]}
     assert longer.back({"x": {"0": "a", "1": 1}}) == {"x": ["a", 1]}
