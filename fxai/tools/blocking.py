@@ -17,6 +17,7 @@ from returns.io import IOResult
 from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
 
+from fxai.effects.cancellation import uninterrupted
 from fxai.effects.effect import Await, EffectOf
 from fxai.effects.interop import of_result
 
@@ -61,11 +62,16 @@ class Blocking(msgspec.Struct, frozen=True):
         except cancelled:
             if turn.acquire(blocking=False):  # it waited for a free thread, and never begins now
                 raise
-            with anyio.CancelScope(shield=True), anyio.move_on_after(self.grace):
-                await ended.wait()
-            if not ended.is_set():
-                _log.warning(_LEFT_BEHIND, name, self.grace)
+            try:
+                await uninterrupted(self._in_time(ended))
+            finally:
+                if not ended.is_set():
+                    _log.warning(_LEFT_BEHIND, name, self.grace)
             raise
+
+    async def _in_time(self, ended: anyio.Event) -> None:
+        with anyio.move_on_after(self.grace):
+            await ended.wait()
 
 
 def _result(returned: Any, name: str) -> Result[Any, Any]:

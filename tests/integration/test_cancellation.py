@@ -10,6 +10,8 @@ import anyio
 import anyio.lowlevel
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from returns.result import Success
 
 from fxai.agents import Agent
@@ -164,6 +166,63 @@ def test_a_native_cancellation_stops_the_handlers(way: str) -> None:
     asyncio.run(_quiet(bench, main))
 
     bench.check()
+
+
+@pytest.mark.parametrize("cut", ["wait_for", "timeout", "three times"])
+@pytest.mark.parametrize("way", WAYS)
+def test_asyncio_cannot_cut_the_finalizers_of_handlers_short(way: str, cut: str) -> None:
+    """As a web server cancels: each handler is stopped, once, and released, before the caller goes on."""
+    bench = Bench()
+
+    async def main() -> None:
+        task = asyncio.ensure_future(fx.run_async(bench.served(bench.ways[way])))
+        await bench.begun.wait()
+        with pytest.raises((TimeoutError, asyncio.CancelledError)):
+            await _cut_off(task, cut)
+        current = asyncio.current_task()
+        assert current is not None
+        assert current.cancelling() == 0
+
+    asyncio.run(_quiet(bench, main))
+
+    bench.check()
+
+
+async def _cut_off(task: asyncio.Task[Any], cut: str) -> None:
+    """Waits for a task that ends as cancelled."""
+    if cut == "wait_for":
+        await asyncio.wait_for(task, 0)
+    elif cut == "timeout":
+        async with asyncio.timeout(0.001):
+            await task
+    else:
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        await task
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    pauses=st.lists(st.integers(0, 25), min_size=1, max_size=3), way=st.sampled_from(WAYS), form=st.sampled_from(FORMS)
+)
+def test_asyncio_cancels_a_run_anywhere_and_nothing_is_left(pauses: list[int], way: str, form: str) -> None:
+    """After any number of turns, any number of times: what began has stopped."""
+    bench = Bench(form if len(pauses) == 1 else "effect")  # a coroutine's own `finally` is asyncio's
+
+    async def main() -> None:
+        task = asyncio.ensure_future(fx.run_async(bench.served(bench.ways[way])))
+        for pause in pauses:
+            for _ in range(pause):
+                await asyncio.sleep(0)
+            task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+    asyncio.run(_quiet(bench, main))
+
+    lines = bench.journal.lines
+    assert sorted(line[1:] for line in lines if line[0] == "+") == sorted(line[1:] for line in lines if line[0] == "-")
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -26,6 +26,7 @@ import anyio
 import msgspec
 from anyio import from_thread, to_thread
 
+from fxai.effects.cancellation import uninterrupted
 from fxai.messages.reason import (
     ContextOverflowError,
     InternalProviderError,
@@ -131,8 +132,9 @@ class Engine:
         try:
             await to_thread.run_sync(work)
         except anyio.get_cancelled_exc_class():  # of the event loop's own kind, which no scope holds back
-            with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(ended.wait)  # a model that is dropped while it loads never lets go
+            try:
+                await uninterrupted(to_thread.run_sync(ended.wait))  # a model dropped while it loads never lets go
+            finally:
                 for engine in loaded:
                     await engine.close()
             raise
@@ -165,8 +167,7 @@ class Engine:
 
     async def close(self) -> None:
         """Lets the model go: its memory, threads and socket. Runs under way are stopped. Again is nothing."""
-        with anyio.CancelScope(shield=True):
-            await to_thread.run_sync(self._close)
+        await uninterrupted(to_thread.run_sync(self._close))
 
     def _close(self) -> None:
         with self._idle:

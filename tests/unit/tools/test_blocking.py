@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from typing import Any
@@ -123,6 +124,32 @@ def test_a_cancellation_waits_for_the_thread(backend: Backend, caplog: pytest.Lo
         assert anyio.run(main, backend=backend)
 
     assert caplog.records == []
+
+
+def test_cancellations_by_asyncio_itself_wait_for_the_thread_too() -> None:
+    """However many: the second one does not cut the waiting short."""
+    begun, gate, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def handler(_: Sum) -> Any:
+        begun.set()
+        assert gate.wait(10)
+        ended.set()
+        return Success(1)
+
+    async def main() -> tuple[bool, bool]:
+        program = add_kit.call("add", GOOD).provide(_blocking(handler, grace=30))
+        task = asyncio.ensure_future(fx.run_async(program))
+        await anyio.to_thread.run_sync(begun.wait)
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0.001)
+        waited = not task.done()
+        gate.set()
+        await asyncio.wait([task])
+        return waited, task.cancelled()
+
+    assert asyncio.run(main()) == (True, True)
+    assert ended.is_set()
 
 
 def test_a_thread_that_goes_on_is_left_behind_and_said_so(backend: Backend, caplog: pytest.LogCaptureFixture) -> None:
