@@ -10,7 +10,7 @@ fits, or correct the schema
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from fxai.cli.lint.finding import Finding
@@ -34,12 +34,13 @@ def fitting_findings(tool: str, place: Place, document: Any) -> Iterator[Finding
     if not any(keyword in place.schema for keyword in _VALUES):
         return
     at = f"/parameters{place.pointer}"
+    faults = _holding(place, document, ())
     if "default" in place.schema:
-        for fault in _faults(place, document, place.schema["default"], ())[:1]:
+        for fault in faults(place.schema["default"])[:1]:
             yield RULES["default-misfit"].finding(tool, f"{at}/default", f"the default {_said(fault)}", _REMEDY)
     examples = place.schema.get("examples")
     for index, example in enumerate(examples if is_array(examples) else ()):
-        for fault in _faults(place, document, example, ())[:1]:
+        for fault in faults(example)[:1]:
             message = f"the example {_said(fault)}"
             yield RULES["example-misfit"].finding(tool, f"{at}/examples/{index}", message, _REMEDY)
     yield from _listed(tool, at, place, document)
@@ -48,7 +49,8 @@ def fitting_findings(tool: str, place: Place, document: Any) -> Iterator[Finding
 def _listed(tool: str, at: str, place: Place, document: Any) -> Iterator[Finding]:
     enum = place.schema.get("enum")
     values: list[Any] = enum if is_array(enum) else []
-    misfits = {i: faults[0] for i, v in enumerate(values) if (faults := _faults(place, document, v, ("enum",)))}
+    faults_of = _holding(place, document, ("enum",))
+    misfits = {i: faults[0] for i, value in enumerate(values) if (faults := faults_of(value))}
     if values and len(misfits) == len(values):
         message = f"no value of the enum fits the rest: {found_in(values[0])} {_said(misfits[0])}"
         yield RULES["unsatisfiable"].finding(
@@ -61,7 +63,7 @@ def _listed(tool: str, at: str, place: Place, document: Any) -> Iterator[Finding
             tool, f"{at}/enum/{index}", message, "take it away, or allow it beside the enum"
         )
     if "const" in place.schema:
-        for fault in _faults(place, document, place.schema["const"], ("const",))[:1]:
+        for fault in _holding(place, document, ("const",))(place.schema["const"])[:1]:
             message = f"nothing fits: the const {_said(fault)}"
             yield RULES["unsatisfiable"].finding(tool, f"{at}/const", message, "correct it, or what stands beside it")
 
@@ -71,17 +73,20 @@ def _said(fault: Fault) -> str:
     return f"expected {fault.expected}, found {fault.found}{inside}"
 
 
-def _faults(place: Place, document: Any, value: Any, without: tuple[str, ...]) -> tuple[Fault, ...]:
-    """What of a value the schema refuses, one of its keywords left out."""
+def _holding(place: Place, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
+    """What tells what of a value the schema refuses, one of its keywords left out."""
     schema = {keyword: inner for keyword, inner in place.schema.items() if keyword not in without}
     if not set(schema) - _SAYS_NOTHING - set(_VALUES[:2]):
-        return ()
-    text = str(schema)
+        return _nothing
+    text = str({keyword: inner for keyword, inner in schema.items() if keyword not in _VALUES})
     if place.pointer and ("$ref" in text or "Ref'" in text):
-        if without:
-            return ()  # the schema as it stands in its document still has the keyword
-        return _within(document, place).validate(value)
-    return JsonSchema.trusted({"$schema": place.dialect.uri, **schema}).validate(value)
+        # without one of its keywords it is not the schema that stands in its document
+        return _nothing if without else _within(document, place).validate
+    return JsonSchema.trusted({"$schema": place.dialect.uri, **schema}).validate
+
+
+def _nothing(_: Any) -> tuple[Fault, ...]:
+    return ()
 
 
 def _within(document: Any, place: Place) -> JsonSchema:

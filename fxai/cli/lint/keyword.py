@@ -73,6 +73,7 @@ _WORDS: Final = frozenset(
         "$vocabulary",
     )
 )
+_LONGEST: Final = 40  # what is longer is no keyword that was misspelt
 _ANYWHERE: Final = frozenset(("$defs", "definitions", "$id", "id", "$comment", "$anchor", "title", "dependencies"))
 
 
@@ -123,8 +124,10 @@ def _known(dialect: Dialect) -> Collection[str]:
 def _near(keyword: str, dialect: Dialect) -> str | None:
     lower = {known.lower(): known for known in _known(dialect)}
     plain = keyword.lower().replace("_", "").replace("-", "")
-    near = [plain] if plain in lower else difflib.get_close_matches(plain, lower, n=1, cutoff=0.8)
-    return lower[near[0]] if near else None
+    near = (
+        [plain] if plain in lower or len(plain) > _LONGEST else difflib.get_close_matches(plain, lower, n=1, cutoff=0.8)
+    )
+    return lower.get(near[0]) if near else None
 
 
 def _is_a_schema(value: Any, place: Place) -> bool:

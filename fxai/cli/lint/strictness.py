@@ -16,7 +16,7 @@ from returns.result import Success
 
 from fxai.cli.lint.finding import Finding, Severity
 from fxai.cli.lint.rule import RULES
-from fxai.cli.lint.structure import is_untyped, required_findings
+from fxai.cli.lint.structure import Declared, is_untyped, required_findings
 from fxai.cli.lint.subject import Entry, Subject
 from fxai.cli.lint.walk import places
 from fxai.schema.data import is_object
@@ -69,8 +69,9 @@ def _of(entry: Entry, subject: Subject) -> Iterator[Finding]:
 def _known(entry: Entry, *, asked: bool) -> dict[str, set[str]]:
     """By place, the keywords whose fault is said already, by another rule."""
     known: dict[str, set[str]] = {}
+    declared: Declared = {}
     for place in places(entry.document):
-        if any(required_findings("", place, entry.document)):
+        if any(required_findings("", place, entry.document, declared)):
             known.setdefault(place.pointer, set()).add("required")
         if is_untyped(place) and not (asked or entry.derived):
             known.setdefault(place.pointer, set()).add("type")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from fxai.cli.lint.contradiction import contradictions
 from fxai.cli.lint.finding import Finding, Severity
@@ -25,7 +25,7 @@ from fxai.schema.document import document_faults
 from fxai.schema.fault import pointer_to
 from fxai.tools.annotations import Strict
 
-__all__ = ["document_findings", "is_untyped", "required_findings", "structure_findings"]
+__all__ = ["Declared", "document_findings", "is_untyped", "required_findings", "structure_findings"]
 
 _SAYS_WHAT: Final = frozenset(
     ("type", "enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "anyOf", "oneOf", "allOf", "not", "if")
@@ -33,6 +33,11 @@ _SAYS_WHAT: Final = frozenset(
 _VALUES: Final = frozenset(("properties", "items", "prefixItems"))
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
 _IN_PLACE: Final = ("allOf", "anyOf", "oneOf")
+_MOST_LOOKED_FOR: Final = 200
+_LONGEST: Final = 100
+
+Declared: TypeAlias = dict[int, frozenset[str]]
+"""By the identity of a schema, the names of properties that it speaks of."""
 
 
 def structure_findings(subject: Subject) -> Iterator[Finding]:
@@ -43,8 +48,9 @@ def structure_findings(subject: Subject) -> Iterator[Finding]:
             continue
         yield from _root(entry) if entry.sound else document_findings(entry.tool.name, entry.document)
         yield from _properties_named(entry, subject.providers)
+        declared: Declared = {}
         for place in places(entry.document):
-            yield from _place(entry, place)
+            yield from _place(entry, place, declared)
 
 
 def document_findings(tool: str, document: Any) -> Iterator[Finding]:
@@ -85,11 +91,11 @@ def _properties_named(entry: Entry, providers: tuple[Provider, ...]) -> Iterator
                 yield RULES["property-name"].finding(entry.tool.name, f"/parameters{place}", message, remedy)
 
 
-def _place(entry: Entry, place: Place) -> Iterator[Finding]:
+def _place(entry: Entry, place: Place, declared: Declared) -> Iterator[Finding]:
     name = entry.tool.name
     if not entry.derived:
         yield from keyword_findings(name, place)
-    yield from required_findings(name, place, entry.document)
+    yield from required_findings(name, place, entry.document, declared)
     yield from _untyped(entry, place)
     for keyword, message in contradictions(place.schema):
         at = f"/parameters{place.pointer}/{keyword}"
@@ -113,24 +119,31 @@ def _untyped(entry: Entry, place: Place) -> Iterator[Finding]:
         yield RULES["untyped"].finding(entry.tool.name, f"/parameters{place.pointer}", message, remedy, severity)
 
 
-def required_findings(tool: str, place: Place, document: Any) -> Iterator[Finding]:
-    """Each required name of one schema that no property has."""
+def required_findings(tool: str, place: Place, document: Any, declared: Declared) -> Iterator[Finding]:
+    """Each required name of one schema that no property has; `declared` is what is known of the document's schemas."""
     required = place.schema.get("required")
     if not is_array(required) or not _speaks_of_properties(place):
         return
     known: set[str] = set()
     for schema in (place.schema, *place.around):
-        known |= _declared(schema, document, set())
+        if id(schema) not in declared:
+            declared[id(schema)] = frozenset(_declared(schema, document, set()))
+        known |= declared[id(schema)]
     patterned = any(schema.get("patternProperties") for schema in (place.schema, *place.around))
     for index, name in enumerate(required):
         if isinstance(name, str) and name not in known and not patterned:
-            from difflib import get_close_matches
-
-            near = get_close_matches(name, known, n=1)
+            near = _near(name, known) if index < _MOST_LOOKED_FOR else []
             remedy = f"did you mean {near[0]!r}" if near else "declare it under properties, or take it away"
             at = f"/parameters{place.pointer}/required/{index}"
             message = f"{name!r} is required, and no property has this name"
             yield RULES["required-unknown"].finding(tool, at, message, remedy)
+
+
+def _near(name: str, known: set[str]) -> list[str]:
+    """The property that may be meant, where there are not too many to look through."""
+    from difflib import get_close_matches
+
+    return get_close_matches(name[:_LONGEST], known, n=1) if len(known) <= _MOST_LOOKED_FOR else []
 
 
 def _speaks_of_properties(place: Place) -> bool:

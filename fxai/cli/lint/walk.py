@@ -11,6 +11,7 @@ from typing import Any, Final, final
 
 import msgspec
 
+from fxai.schema.budget import MAX_POINTER, MAX_SCHEMAS
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
 from fxai.schema.document import subschemas
@@ -49,10 +50,12 @@ def places(document: Any) -> Iterator[Place]:
         return
     bare = {keyword: value for keyword, value in document.items() if keyword != "$defs"}
     pending = [Place("", document, _dialect(document, LATEST))]
-    while pending:
-        place = pending.pop(0)
+    for _ in range(MAX_SCHEMAS):  # one that cannot be used may hold more
+        if not pending:
+            return
+        place = pending.pop()
         yield place
-        if place.pointer.count("/") > _ENDLESS:
+        if place.pointer.count("/") > _ENDLESS or len(place.pointer) > MAX_POINTER:
             continue
         inside: list[Place] = []
         for keyword, at, inner in subschemas(place.schema, place.dialect):
@@ -62,7 +65,7 @@ def places(document: Any) -> Iterator[Place]:
             name = pointer_tokens(at)[-1] if keyword == "properties" else None
             dialect = _dialect(inner, place.dialect)
             inside.append(Place(place.pointer + at, inner, dialect, keyword, name, around))
-        pending[:0] = inside
+        pending += reversed(inside)
 
 
 def _dialect(schema: dict[str, Any], around: Dialect) -> Dialect:

@@ -9,8 +9,12 @@ from typing import Annotated, Any
 
 import msgspec
 import pytest
+from hypothesis import find, settings
+from hypothesis.errors import NoSuchExample, Unsatisfiable
 from returns.result import Success
 
+from fxai.cli.lint.linting import linted
+from fxai.cli.lint.subject import Subject
 from fxai.providers.local.grammar import grammar
 from fxai.schema import Engine, JsonSchema, Schema
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_PATTERN, MAX_SCHEMAS, Growth, deeper_than, with_stack
@@ -19,6 +23,8 @@ from fxai.schema.fault import SchemaError
 from fxai.schema.pattern import expansion
 from fxai.schema.strict import strict_form
 from fxai.schema.strict.rules import ANTHROPIC, OPENAI
+from fxai.testing.strategies import instances
+from fxai.tools import Tool, Toolkit
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:
@@ -412,3 +418,54 @@ def test_types_are_held_to_the_same_budget() -> None:
     for tp in (deep, Annotated[str, msgspec.Meta(pattern=pattern)]):
         with pytest.raises(SchemaError, match="expected"):
             Schema.of(tp).json_schema()
+
+
+def test_linting_goes_through_a_document_once() -> None:
+    """Long lists of values, names that nobody declares, branches and examples are each looked at once."""
+    listed = [f"v{n}" for n in range(4_000)]
+    plain: dict[str, Any] = {
+        "listed": {"enum": listed, "minLength": 2, "pattern": "^v"},
+        "missing": {"properties": {f"a{n}": {} for n in range(800)}, "required": [f"b{n}" for n in range(800)]},
+        "branches": {"anyOf": [{"properties": {"k": {"const": n}}, "required": ["k"]} for n in range(800)]},
+        "examples": {"type": "string", "examples": ["x" * 500] * 200},
+    }
+    tool = Tool.dynamic("one", parameters={"type": "object", "properties": plain})
+    begun = time.process_time()
+
+    assert [found.code for found in linted(Subject.of([tool]))].count("required-unknown") == 800
+    assert time.process_time() - begun < 20
+
+
+def test_linting_a_document_that_is_none_ends() -> None:
+    """What is beyond the budget is said, and what follows is looked at as far as the budget goes."""
+    tool = Tool.dynamic("one", parameters={"type": "object", "properties": {}})
+    deep = nest(400, lambda inner: {"properties": {"a": inner}}, {})
+    wide: dict[str, Any] = {"properties": {"x" * 50_000: {"properties": {f"a{n}": {} for n in range(2_000)}}}}
+    for plain in (deep, wide, {"pattern": HOSTILE_PATTERNS["nested counts"]}):
+        findings = list(linted(Subject.of([tool], broken={"one": plain})))
+        assert "schema-error" in [found.code for found in findings]
+
+
+def test_drawn_data_counts_its_steps() -> None:
+    """A schema that multiplies, or asks for a billion items, gives data or none, and comes to an end."""
+    node: dict[str, Any] = {"properties": {"c": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "type": "object"}
+    found = find(instances(JsonSchema.of(node)), lambda value: True, settings=settings(database=None, max_examples=2))
+
+    assert JsonSchema.of(node).validate(found) == ()
+    for endless in ({"minItems": 10**9}, {"minProperties": 10**9}, {"minLength": 10**12}):
+        kind = {"type": {"minItems": "array", "minProperties": "object"}.get(next(iter(endless)), "string")}
+        with pytest.raises((Unsatisfiable, NoSuchExample)):
+            find(
+                instances(JsonSchema.of({**kind, **endless})),
+                lambda value: True,
+                settings=settings(database=None, max_examples=1),
+            )
+
+
+def test_a_composite_of_large_documents_is_held_to_the_budget() -> None:
+    """Documents moved into one are one document, with one budget."""
+    plain = {"type": "object", "properties": {f"p{n}": {"type": "string"} for n in range(4_000)}}
+    tools = [Tool.dynamic(f"t{n}", parameters=plain) for n in range(3)]
+
+    with pytest.raises(SchemaError, match="at most 10000 schemas in one document"):
+        Toolkit.make(*tools).as_tool("all")

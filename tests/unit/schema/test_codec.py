@@ -591,3 +591,14 @@ def test_a_whole_number_with_a_point_is_an_integer_in_a_union_too(type_: Any, da
 
     assert schema.decode(data) == Success(value)
     assert isinstance(Schema.of(int | None).decode(0.5), Failure)
+
+
+def test_a_type_whose_notes_cannot_be_hashed_has_a_schema() -> None:
+    """Each is made anew, and is equal to every other of the same type."""
+    first, second = (Schema.of(Annotated[int, Meta(ge=1), ["a note"]]) for _ in range(2))
+
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first is not second
+    assert first.json_schema() == {"type": "integer", "minimum": 1}
+    assert str(first.decode(0).failure()) == "expected integer at least 1, found integer 0"

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from fxai.schema import Engine, Fault, JsonSchema
+from fxai.schema import Engine, Fault, JsonSchema, validation
 from fxai.schema.pattern import compiled_pattern, rewritten
 
 ENGINES: list[Engine] = ["jsonschema"]
@@ -336,3 +336,36 @@ def test_importing_the_floor_loads_no_validator() -> None:
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert ran.stdout.strip() == "[]"
+
+
+needs_fast = pytest.mark.skipif("jsonschema-rs" not in ENGINES, reason="the fast package is not installed")
+
+
+@needs_fast
+def test_a_pattern_that_the_fast_package_gives_up_is_decided_by_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Giving up is no verdict: what the other package takes is valid, and only what it refuses is told."""
+    monkeypatch.setattr(validation, "_TRIES", 1)
+    document = JsonSchema.of({"properties": {"a": {"pattern": "^(?=a)(a|b)+c$"}, "b": {"maxLength": 1}}})
+
+    assert document.validate({"a": "abababc"}, engine="jsonschema-rs") == ()
+    assert [str(fault) for fault in document.validate({"a": "abababc", "b": "xx"}, engine="jsonschema-rs")] == [
+        "/b: expected string of at most 1 character, found string 'xx'"
+    ]
+    assert [fault.pointer for fault in document.validate({"a": "ababab"}, engine="jsonschema-rs")] == ["/a"]
+
+
+@needs_fast
+def test_what_only_the_fast_package_refuses_is_told_in_its_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the other package finds nothing, the faults are those of the fast one, in short."""
+
+    def nothing(*_: object, **__: object) -> Callable[[object], tuple[Fault, ...]]:
+        return lambda value: ()
+
+    monkeypatch.setattr(validation, "_slow", nothing)
+    document = JsonSchema.of({"items": {"enum": ["x" * 1_000]}})
+    (fault,) = document.validate([["y"]], engine="jsonschema-rs")
+
+    assert fault.pointer == "/0"
+    assert fault.found == "array of 1 item"
+    assert fault.expected.startswith("what the schema says (")
+    assert len(fault.expected) < 300

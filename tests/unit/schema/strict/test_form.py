@@ -19,6 +19,7 @@ from fxai.schema.strict import (
     rule_faults,
     strict_form,
 )
+from fxai.schema.strict.place import Reader, Site
 
 STRING: dict[str, Any] = {"type": "string"}
 INTEGER: dict[str, Any] = {"type": "integer"}
@@ -574,3 +575,37 @@ def test_an_empty_tuple_place_is_no_obstacle() -> None:
 
     for value in ([], ["a"], ["a", 1]):
         assert there_and_back(some, value)[1] == value
+
+
+def test_a_schema_declares_what_any_schema_for_the_same_value_speaks_of() -> None:
+    """Names stand under unions, conditions, references and dependent schemas; a list of names declares none."""
+    inner: dict[str, Any] = {
+        "allOf": [{"properties": {"a": {}}}],
+        "anyOf": [{"properties": {"b": {}}}],
+        "oneOf": [{"$ref": "#/$defs/c"}],
+        "if": {"properties": {"d": {}}},
+        "then": {"properties": {"e": {}}},
+        "else": {"properties": {"f": {}}},
+        "not": {"properties": {"g": {}}},
+        "dependentSchemas": {"x": {"properties": {"h": {}}}, "y": False},
+        "dependencies": {"x": {"properties": {"i": {}}}, "y": ["z"], "w": True},
+        "$defs": {"c": {"properties": {"c": {}}}},
+    }
+    reader = Reader(inner)
+
+    assert reader.declared(reader.root) == set("abcdefghi")
+    assert reader.declared(Site("", {"patternProperties": {"^a": {}}, "additionalProperties": {"type": "null"}})) == {
+        "/patternProperties",
+        "/additionalProperties",
+    }
+
+
+def test_only_names_that_are_declared_are_evaluated() -> None:
+    """Where nothing unevaluated may be, the names that schemas speak of are all that there are."""
+    reader = Reader({"properties": {"a": {}}, "unevaluatedProperties": False})
+    free = Reader({"patternProperties": {"^a": {}}, "unevaluatedProperties": False})
+
+    for _ in range(2):
+        assert [name in reader.evaluated(reader.root) for name in ("a", "b")] == [True, False]
+        assert "b" in free.evaluated(free.root)
+    assert "b" in reader.evaluated(Site("/x", {"properties": {"a": {}}}))
