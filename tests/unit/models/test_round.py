@@ -499,6 +499,36 @@ def test_a_bug_in_to_model_output_is_a_defect_of_that_call_alone(backend: Backen
     assert "end 1" in desk.journal.lines
 
 
+@pytest.mark.parametrize("way", ["text", "stream", "chat", "agent", "agent, streamed"])
+def test_a_preliminary_value_of_another_type_fails_its_call_alone(way: str, backend: Backend) -> None:
+    """The same typed failure in every kind of round, told with the results of the others, which end first."""
+    desk = Desk()
+    early = Tool.make("early", success=int)
+
+    def handler(_: object, context: CallContext) -> Any:
+        return context.preliminary("one").ensuring(desk.journal.note("stopped")).as_(1)
+
+    kit: Any = Toolkit.make(early).merge(desk.kit)
+    agent = Agent.make("a", toolkit=kit)
+    asked: dict[str, Any] = {
+        "text": LanguageModel.generate_text("go", toolkit=kit),
+        "stream": LanguageModel.stream_text("go", toolkit=kit).drain(),
+        "chat": fx.service(Chat).flat_map(lambda chat: chat.generate_text("go", toolkit=kit)),
+        "agent": agent.execute("go"),
+        "agent, streamed": agent.stream("go").drain(),
+    }
+    model = ScriptedModel.make([[call("early", {}, id="e"), call("slow", {"a": 1, "b": 0}, id="s")]])
+    program: Any = asked[way].provide(early.handler(handler)).provide(Chat.layer())
+    ended: Any = fx.run_exit(desk.served(program, model), backend=backend)
+    (failure,) = ended.cause.failures
+
+    assert isinstance(failure, InvalidResult)
+    assert (failure.name, failure.preliminary, ended.cause.defects) == ("early", True, ())
+    assert failure.response is not None
+    assert [(r.id, r.is_failure) for r in failure.response.tool_results] == [("e", True), ("s", False)]
+    assert {"stopped", "end 1"} <= set(desk.journal.lines)
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_bug_in_to_model_output_of_a_preliminary_value_names_the_tool(streamed: bool, backend: Backend) -> None:
     """A defect of the call, as that of the result; where nobody reads preliminary values, it is that of the result."""

@@ -106,10 +106,10 @@ def test_events_without_indexes_go_by_their_ids() -> None:
 
 def test_streamed_thoughts_are_those_of_the_whole_item() -> None:
     """Each summary and each text with its metadata, what is encrypted with the last; all end where their item does."""
-    lines = [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Second."}]
+    lines: list[Any] = [{"type": "summary_text", "text": "First."}, {"type": "summary_text", "text": "Second."}]
     aloud = {"type": "reasoning_text", "text": "Aloud."}
     item = {"type": "reasoning", "id": "rs", "summary": lines, "content": [aloud], "encrypted_content": "E"}
-    hidden = {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "H"}
+    hidden: dict[str, Any] = {"type": "reasoning", "id": "rs_2", "summary": [], "encrypted_content": "H"}
     about = {"output_index": 0, "item_id": "rs"}
     delta = {"type": "response.reasoning_summary_text.delta", **about}
     parts = _responses(
