@@ -618,9 +618,64 @@ def test_a_secret_that_is_repeated_is_not_shown() -> None:
 
 def test_a_key_in_plain_text_is_not_shown_either() -> None:
     """A header for keys is a secret, also where its value was given as a plain text."""
-    asked = _mocked(lambda _: httpx2.Response(401, text=f"bad {KEY}"), headers={"X-API-Key": KEY})
+    for name in ("X-API-Key", "api-key", "Authorization", "cookie", "Proxy-Authorization"):
+        asked = _mocked(lambda _: httpx2.Response(401, text=f"bad {KEY}"), headers={name: KEY})
 
-    assert getattr(_reason(asked), "description", None) == "bad (secret)"
+        assert getattr(_reason(asked), "description", None) == "bad (secret)"
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda client: client.get("/x"), "GET /x"),
+        (lambda client: client.post("/x", b""), "POST /x"),
+        (lambda client: client.events("/x", b"").drain(), "POST /x"),
+        (lambda client: client.get("/x", method="look"), "look"),
+        (lambda client: client.post("/x", b"", method="ask"), "ask"),
+        (lambda client: client.events("/x", b"", method="hear").drain(), "hear"),
+    ],
+)
+def test_a_failure_says_what_was_being_done(ask: Callable[[Client], Any], said: str) -> None:
+    """The verb and the path, unless the caller has a word for it; and which provider it was."""
+    given: Any = {"retry": None, "module": "acme", "transport": httpx2.MockTransport(lambda _: _status(400))}
+    asked = fx.scoped(open_client(base_url="https://a.example", **given).flat_map(ask))
+    failure: AiError = fx.run_result(asked).failure()
+
+    assert (failure.module, failure.method) == ("acme", said)
+
+
+@pytest.mark.parametrize("status", [300, 304, 307, 399])
+def test_every_status_of_a_redirect_is_one(status: int) -> None:
+    """From 300 on, whatever type of content it names."""
+    asked = _mocked(lambda _: httpx2.Response(status, json={}, headers={"location": "https://other.example/v2"}))
+
+    assert "redirect" in _reason(asked).message
+
+
+@pytest.mark.parametrize(
+    ("base", "path", "url"),
+    [
+        ("https://a.example", "/x", "https://a.example/x"),
+        ("https://a.example/", "x", "https://a.example/x"),
+        ("https://a.example/v1/", "//x/y/", "https://a.example/v1/x/y/"),
+        ("https://a.example/v1", "", "https://a.example/v1"),
+        ("https://a.example", "", "https://a.example/"),
+        ("https://a.example/v1?k=1", "/x?b=2", "https://a.example/v1/x?k=1&b=2"),
+        ("https://a.example/v1", "X?", "https://a.example/v1/X"),
+        ("https://a.example/X", "?b=2", "https://a.example/X?b=2"),
+    ],
+)
+def test_a_path_stands_behind_the_bases(base: str, path: str, url: str) -> None:
+    """With one stroke between them, and the base's query before its own."""
+    asked: list[str] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        asked.append(str(request.url))
+        return httpx2.Response(200, json={})
+
+    fx.run(_post(base, path, transport=httpx2.MockTransport(respond)))
+
+    assert asked == [url]
 
 
 def test_a_short_key_leaves_words_whole() -> None:
