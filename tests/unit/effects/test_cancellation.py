@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from typing import Any, TypeAlias, cast
@@ -281,14 +282,16 @@ def test_tasks_that_a_program_started_are_unwound_when_asyncio_cancels_them(turn
 
 def test_ctrl_c_ends_what_is_uninterruptible_and_leaves_as_keyboard_interrupt() -> None:
     """Asyncio's runner cancels the main task, and asks whether that was all: it is told the truth."""
-    import signal
-
     journal = Journal()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a test runner may ignore it
     press = fx.sync(lambda: signal.raise_signal(signal.SIGINT))
     program = press.and_then(slow(journal, "whole")).uninterruptible().and_then(fx.never())
 
-    with pytest.raises(KeyboardInterrupt):
-        fx.run(program.ensuring(slow(journal, "released")))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            fx.run(program.ensuring(slow(journal, "released")).timeout(60))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert journal.lines == ["whole", "released"]
 
 
