@@ -63,3 +63,19 @@ def test_every_noun_is_on_a_reference_page() -> None:
     assert shown - {module.name for module in modules()} == set()
     assert offered - shown - floors == set()
     assert unlisted == []
+
+
+def test_the_tests_that_hold_the_promises_of_security_exist() -> None:
+    """Each test that the page on security names is there, each promise names one, and its links lead somewhere."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    missing = [
+        f"{path}::{name}"
+        for path, name in named
+        if not re.search(rf"^def {name}\(", (ROOT / path).read_text("utf-8"), re.MULTILINE)
+    ]
+    promises = text.partition("## What is promised\n")[2].partition("## What is not promised\n")[0].split("\n- ")[1:]
+
+    assert missing == []
+    assert [promise for promise in promises if "`tests/" not in promise] == []
+    assert [target for target in LINK.findall(text) if not (ROOT / target).exists()] == []
