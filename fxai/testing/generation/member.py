@@ -5,8 +5,8 @@
 >>> from fxai.testing.generation.conjunction import gathered
 >>> schema = {"properties": {"a": {"type": "null"}}, "additionalProperties": False}
 >>> here = gathered([validator_of(LATEST.uri, schema)], lambda options: options[0])
->>> [inner.schema for inner in schemas_of(here, "a")], [inner.schema for inner in schemas_of(here, "b")]
-([{'type': 'null'}], [False])
+>>> schemas_of(here, "a")[0].schema["type"], schemas_of(here, "b")[0].schema
+('null', False)
 """
 
 from __future__ import annotations
