@@ -100,7 +100,7 @@ def listed() -> list[Any]:
         return [
             tool("good"),
             tool("doubled", doubled(40)),
-            tool("deep", deep(40)),
+            tool("deep", deep(70)),
             tool("large", {"type": "object", "description": "x" * 600_000}),
             tool("fetches", {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/x.json"}}}),
             tool("reads", {"type": "object", "properties": {"x": {"$ref": "file:///etc/passwd"}}}),

@@ -151,8 +151,8 @@ def test_tools_that_cannot_be_offered_are_left_out_and_told(caplog: pytest.LogCa
         ),
         *("(number 15)", "(number 16)"),
     }
-    assert "20000 places" in refused["doubled"]
-    assert "64 levels" in refused["deep"]
+    assert "at most 10000 schemas" in refused["doubled"]
+    assert "128 levels" in refused["deep"]
     assert "nothing is fetched" in refused["fetches"]
     assert "left out" in caplog.text
 
