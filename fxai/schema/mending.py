@@ -18,7 +18,7 @@ from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.expectation import kind_in, kinds_of, unwrapped
 from fxai.schema.fault import Fault, found_in, pointer_to
 
-__all__ = ["holds_nested", "may_be_nested", "retold", "whole_integers"]
+__all__ = ["holds_nested", "may_be_nested", "may_hold_nested", "retold", "whole_integers"]
 
 _ANY: Final = nodes.AnyType()
 
@@ -96,12 +96,29 @@ def _inside(data: object, token: str) -> object:
 
 
 _NESTED: Final = re.compile(r"[ \t\r\n]*[\[{]")
+# In JSON text: a quote, white space and a bracket, as they are or escaped. No bracket opens behind a closing quote.
+_QUOTED: Final = r'"(?: |\\[nrt]|\\u00(?:09|0[aAdD]|20))*(?:[\[{]|\\u00[57][bB])'
+_QUOTED_NESTED: Final[dict[type, re.Pattern[Any]]] = {}
 _MOST_LOOKED_AT: Final = 100_000
 
 
 def may_be_nested(text: str) -> bool:
     """Whether a text begins as the JSON of an object or an array does."""
     return _NESTED.match(text) is not None
+
+
+def may_hold_nested(text: str | bytes) -> bool:
+    """Whether JSON text may hold a string that is the text of an object or an array; it is not parsed for that.
+
+    >>> may_hold_nested('{"a": " {}"}'), may_hold_nested('{"a": {}}')
+    (True, False)
+    """
+    kind = str if isinstance(text, str) else bytes
+    pattern = _QUOTED_NESTED.get(kind)
+    if pattern is None:
+        pattern = re.compile(_QUOTED) if kind is str else re.compile(_QUOTED.encode())
+        _QUOTED_NESTED[kind] = pattern
+    return pattern.search(text) is not None
 
 
 def holds_nested(data: Any) -> bool:

@@ -27,7 +27,7 @@ from fxai.effects.effect import EffectOf, FailCause, Fold, Instruction, Succeed,
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.mending import holds_nested
+from fxai.schema.mending import holds_nested, may_hold_nested
 from fxai.schema.parsing import LIMITS, Limits, parse_json_unsafe
 from fxai.schema.plain import is_plain, plain_faults, written
 from fxai.tools.annotations import JsonText
@@ -195,7 +195,9 @@ class Call(msgspec.Struct, eq=False):
 
     def _reread(self, tool: Tool[Any, Any, Any], refused: _Refused) -> Any:
         """The parameters once JSON text in them is read, which is `given` from then on; else what is wrong."""
-        if self.json_text or not self.reads_text or not tool.get(JsonText):
+        if self.json_text or not self.reads_text or (self.is_text and not may_hold_nested(self.given)):
+            return refused
+        if not tool.get(JsonText):
             return refused
         try:
             data = parse_json_unsafe(self.given, self.limits) if self.is_text else self.given

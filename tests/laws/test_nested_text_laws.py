@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from random import Random
 from typing import Any
 
 from hypothesis import HealthCheck, event, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import pointer_to, pointer_tokens
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.mending import holds_nested, may_hold_nested
 from fxai.schema.nested_text import read_texts
 from fxai.testing.strategies import instances, json_schemas
 
@@ -72,3 +74,21 @@ def test_what_is_read_is_what_the_texts_say() -> None:
     hold()
     assert reached["texts"] >= 10
     assert reached["as meant"] >= 5
+
+
+def _written(text: str, chance: Random) -> str:
+    """A JSON string in which each character may be written as its number."""
+    return '"' + "".join(chance.choice((json.dumps(one)[1:-1], f"\\u{ord(one):04x}")) for one in text) + '"'
+
+
+@given(st.text('[{ \t\n\r"\\a1:,]}', max_size=6), st.randoms(use_true_random=False))
+def test_no_nested_text_is_overlooked(text: str, chance: Random) -> None:
+    """However a string is written in JSON text, one that begins as an object or array does is seen without parsing."""
+    written = _written(text, chance)
+    for whole in (written, f'{{"a": [{written}, {{"b": []}}]}}'):
+        holds = holds_nested(json.loads(whole))
+        event(f"holds: {holds}")
+
+        assert may_hold_nested(whole) == may_hold_nested(whole.encode())
+        assert may_hold_nested(whole) or not holds
+    assert not may_hold_nested('{"a": [{"b": ["c", "d"]}, {}]}')
