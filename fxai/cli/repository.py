@@ -115,12 +115,14 @@ _LARGEST_REFS: Final = 32 * 2**20
 _MOST_PACKS: Final = 200
 _LONGEST_CHAIN: Final = 200
 _LONGEST_SUBJECT: Final = 200
+_WIDEST: Final = 63
+_COSTLY: Final = 8  # what each byte of a difference counts for: it is taken apart one by one
 _SHORT: Final = 10
 _COMMIT: Final = 1
 _FROM_OFFSET: Final = 6
 _FROM_ID: Final = 7
 _ID: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_SIGNED: Final = re.compile(rb"(.*?)\s*<.*>\s*(-?\d{1,15})?\s*([+-]\d{4})?")
+_DATED: Final = re.compile(rb"(-?\d{1,15})?\s*([+-]\d{4})?")
 _ENCODING: Final = re.compile(
     r"(?i)iso-?8859-\d+|(?:cp|windows-)125\d|koi8-[ru]|shift_jis|euc-(?:jp|kr)|gbk|gb18030|big5"
 )
@@ -183,6 +185,8 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
     """A number of seven bits a byte, the lowest first, and where it ends."""
     value = shift = 0
     while True:
+        if shift > _WIDEST:
+            raise ValueError
         value |= (data[at] & 127) << shift
         shift, at = shift + 7, at + 1
         if data[at - 1] < 128:
@@ -344,8 +348,9 @@ class _History:
             kind, base, data = pack.entry(offset)
             if kind == _COMMIT:
                 for change in reversed(changes):
-                    data = _changed(data, change)
+                    data = self._spent(_changed(data, change))
                 return data
+            self._left -= _COSTLY * len(data)
             changes.append(self._spent(data))
             found = pack.offset(base) if isinstance(base, bytes) else base
             if found is None:
@@ -451,14 +456,15 @@ def _commit(name: str, data: bytes) -> _Read:
 
 def _signed(line: bytes) -> tuple[bytes, datetime]:
     """Who, and when: in the zone of whoever it was; the beginning of time where that cannot be read."""
-    found = _SIGNED.fullmatch(line)
-    name, seconds, zone = (line, None, None) if found is None else found.groups()
+    name, _, behind = line.partition(b"<")
+    found = _DATED.fullmatch(behind.rpartition(b">")[2].strip())
+    seconds, zone = (None, None) if found is None else found.groups()
     sign = -1 if (zone or b"").startswith(b"-") else 1
     ahead = timedelta(hours=int((zone or b"+0000")[1:3]), minutes=int((zone or b"+0000")[3:]))
     try:
-        return name or b"", datetime.fromtimestamp(int(seconds or 0), timezone(sign * ahead))
+        return name.rstrip(), datetime.fromtimestamp(int(seconds or 0), timezone(sign * ahead))
     except (ValueError, OverflowError, OSError):
-        return name or b"", datetime.fromtimestamp(0, UTC)
+        return name.rstrip(), datetime.fromtimestamp(0, UTC)
 
 
 def _one_line(text: str) -> str:
