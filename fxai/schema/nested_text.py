@@ -31,7 +31,10 @@ __all__ = ["read_texts"]
 
 _MOST_INSIDE: Final = 4
 _WORK: Final = 20_000
+_CREDIT: Final = 60_000  # how much more for what texts say, all together
 _VISIT: Final = 4  # what a schema that is held against a value costs, beside a value that is looked at
+_TEXT: Final = 10  # what a text costs that is read, beside what it says
+_PIECE: Final = 256  # how many of its characters cost as much as a value
 _ANYTHING: Final[dict[str, Any]] = {}
 _NO_VALUE: Final[dict[str, Any]] = {"not": {}}
 _REFERENCE: Final = {"$ref"}
@@ -75,6 +78,7 @@ class _Reader:
     """
 
     __slots__ = (
+        "_credit",
         "_holding",
         "_inside",
         "_left",
@@ -92,6 +96,7 @@ class _Reader:
         self._search = search
         self._limits = limits
         self._left = _WORK
+        self._credit = _CREDIT
         self._holding: set[int] = set()
         self._inside = 0
         self._matcher = Matcher()
@@ -144,7 +149,10 @@ class _Reader:
 
     def _text(self, validator: Any, text: str, pointer: str, depth: int) -> Any:
         levels = self._limits.max_depth - depth
-        if self._inside >= _MOST_INSIDE or levels < 1 or self._takes_strings(validator) or not _is_json(text):
+        if self._inside >= _MOST_INSIDE or levels < 1 or self._takes_strings(validator):
+            return text
+        self._spend(_TEXT + len(text) // _PIECE)
+        if not _is_json(text):
             return text
         said = parse_json(text, msgspec.structs.replace(self._limits, max_depth=levels))
         if not isinstance(said, Success):
@@ -152,7 +160,9 @@ class _Reader:
         before = len(self.found)
         self.found.append(pointer)
         value: Any = said.unwrap()
-        self._left += 2 * _size(value)
+        credit = min(2 * _size(value), self._credit)
+        self._credit -= credit
+        self._left += credit
         if not self._takes(validator, value) and self.note(value):
             self._inside += 1
             value = self.read(validator, value, pointer, depth)
@@ -166,7 +176,7 @@ class _Reader:
         key = (id(validator.schema), id(value))
         known = self._taken.get(key)
         if known is None:
-            self._spend(_size(value))
+            self._spend(_VISIT + _size(value))
             known = self._taken[key] = (
                 self._search.decides(validator, value),
                 value,
@@ -196,9 +206,9 @@ class _Reader:
 
     def _named(self, schema: dict[str, Any], name: str) -> Iterator[Any]:
         """What stands under a name."""
-        patterns = [
-            inner for key, inner in schema.get("patternProperties", {}).items() if self._matcher.found(key, name)
-        ]
+        asked = schema.get("patternProperties", {})
+        self._spend(len(asked))
+        patterns = [inner for key, inner in asked.items() if self._matcher.found(key, name)]
         known = name in schema.get("properties", {})
         if known:
             yield schema["properties"][name]

@@ -218,6 +218,22 @@ def test_no_text_holds_the_process_long(name: str) -> None:
     assert bool(places) == (JsonSchema.of(document).validate(found) == ())
 
 
+@pytest.mark.parametrize("said", [SAID, "[1]", "{", json.dumps([SAID] * 3), json.dumps({"x": "a" * 2_000})])
+def test_only_so_many_texts_are_looked_at(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of tens of thousands a few thousand at most, however little each of them says: then nothing is read."""
+    looked_at: list[int] = []
+
+    def is_json(text: str) -> bool:
+        looked_at.append(len(text))
+        return text != "{"
+
+    monkeypatch.setattr("fxai.schema.nested_text._is_json", is_json)
+
+    assert read(prop({"type": "array", "items": POINT}), {"q": [said] * 30_000})[1] == ()
+    assert 100 < len(looked_at) < 3_000
+    assert sum(looked_at) < 6_000_000
+
+
 def test_a_pattern_without_end_reads_nothing() -> None:
     """A pattern that takes too long decides for nothing."""
     document = prop({"type": "object", "patternProperties": {"(a+)+$": POINT}, "additionalProperties": False})
