@@ -103,6 +103,8 @@ class Call(msgspec.Struct, eq=False):
     """What is told, before the handler runs, that texts were read: `given` and `json_text` have changed."""
     json_text: tuple[str, ...] = ()
     """Where JSON text was read, as JSON pointers."""
+    refused: _Refused | None = None
+    """What was wrong with the parameters when it was asked whether they need approval: they are not looked at again."""
 
     @property
     def effect(self) -> EffectOf[Outcome, ToolError, Any]:
@@ -122,7 +124,10 @@ class Call(msgspec.Struct, eq=False):
         params = self._decoded(tool)
         if params.__class__ is _Refused:
             params = self._reread(tool, params)
-        return None if params.__class__ is _Refused else Some(params)
+        if params.__class__ is _Refused:
+            self.refused = params
+            return None
+        return Some(params)
 
     def context(self, tool: Tool[Any, Any, Any]) -> CallContext:
         """What the handler may know of the call."""
@@ -154,6 +159,8 @@ class Call(msgspec.Struct, eq=False):
         tool = self.tools.get(self.name)
         if tool is None:
             return self._mistake(UnknownTool(self.name, tuple(self.tools)))
+        if self.refused is not None:
+            return self._mistake(InvalidParameters(self.name, self.refused.faults))
         params = self._decoded(tool)
         if params.__class__ is _Refused:
             return self._mended(tool, params)

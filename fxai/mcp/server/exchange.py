@@ -30,7 +30,7 @@ from fxai.mcp.server.offer import Offer
 from fxai.mcp.server.option import Defect, ToolServerSettings
 from fxai.mcp.server.result import failed, result_of, text_of
 from fxai.mcp.server.tool import ServedTool, titled_by_hint
-from fxai.tools.call import Outcome
+from fxai.tools.call import Call, Outcome
 from fxai.tools.failure import (
     Denied,
     HandlerFailed,
@@ -119,8 +119,8 @@ class Exchange:
         self, offer: Offer, tool: ServedTool, ctx: _Context, params: CallToolRequestParams
     ) -> dict[str, Any]:
         arguments = params.arguments or {}
-        call_id = str(ctx.request_id)
-        asks = await run_fiber(offer.call(tool, arguments, call_id).needs_approval(), offer.services)
+        call = offer.call(tool, arguments, str(ctx.request_id), emit=_progress(ctx))
+        asks = await run_fiber(call.needs_approval(), offer.services)
         if isinstance(asks, Failed):
             raise self._broken(tool, asks.cause)
         if asks.value:
@@ -131,19 +131,16 @@ class Exchange:
                 return settled
 
         async with self._turns:
-            program = self._program(offer, tool, arguments, call_id, _progress(ctx))
-            return self._answer(tool, await run_fiber(program, offer.services))
+            return self._answer(tool, await run_fiber(self._program(call), offer.services))
 
-    def _program(
-        self, offer: Offer, tool: ServedTool, arguments: Any, call_id: str, emit: Any
-    ) -> EffectOf[Outcome, Any, Any]:
+    def _program(self, call: Call) -> EffectOf[Outcome, Any, Any]:
         seconds = self._settings.timeout
         if seconds is None:
-            return offer.call(tool, arguments, call_id, emit=emit).effect
+            return call.effect
 
         def begin(services: ContextOf[Any]) -> EffectOf[Outcome, Any, Any]:
             clock: Clock = services.find(Clock, LIVE)
-            call = offer.call(tool, arguments, call_id, emit=emit, deadline=clock.monotonic() + seconds)
+            call.deadline = clock.monotonic() + seconds
             return call.effect.timeout(seconds)
 
         return Within(begin)

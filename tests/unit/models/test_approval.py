@@ -16,6 +16,7 @@ from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
 from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.models import LanguageModel, ObjectPending
 from fxai.models.answered import shown
+from fxai.schema import DecodeFailure, Fault
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit, UnknownTool
 from fxai.tools.approval import PREDICATE_SECONDS
@@ -88,6 +89,26 @@ def test_an_invalid_call_is_not_asked_for(backend: Backend) -> None:
     response: Response = office.exit("generate_text", "go", [call("wipe", {"disk": 1}, id="c1")], backend).value
 
     assert (response.pending, response.tool_results[0].encoded_result["type"]) == ((), "invalid-parameters")
+
+
+def _always(*_: object) -> bool:
+    return True
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("needs", [True, _always])
+def test_a_call_that_was_invalid_when_nobody_was_asked_does_not_run(how: How, needs: Any, backend: Backend) -> None:
+    """A validation that says no, and then yes, as one that runs out of time does, lets no call pass unasked."""
+    looks: list[Any] = []
+
+    def validate(value: Any) -> Result[Any, DecodeFailure]:
+        looks.append(value)
+        return Success(value) if len(looks) > 1 else Failure(DecodeFailure((Fault("", "time", "none left"),)))
+
+    office = Office(Tool.dynamic("wipe", parameters={}, success=str, validation=validate, needs_approval=needs))
+    office.exit(how, "go", [[WIPE_A], text("{}")], backend)
+
+    assert office.ran == []
 
 
 def test_a_mended_call_is_not_asked_for(backend: Backend) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import mcp
 import pytest
@@ -15,11 +15,12 @@ from mcp_types import (
     InputRequiredResult,
 )
 from pydantic import TypeAdapter
-from returns.result import Success
+from returns.result import Failure, Result, Success
 
 from fxai.effects import Cause, Interrupt, fx
 from fxai.effects.effect import EffectOf
 from fxai.mcp import ToolServer
+from fxai.schema import DecodeFailure, Fault
 from fxai.tools.annotations import Title
 from fxai.tools.function import tool
 from fxai.tools.source import BoundToolkit
@@ -154,6 +155,42 @@ def test_a_question_says_what_is_to_run(backend: str, era: Era) -> None:
         "May the tool Halt the line (halt) run with these arguments? {}",
     ]
     assert asked[0].requested_schema["required"] == ["approve"]
+
+
+@both_eras
+def test_a_question_hides_nothing(backend: str, era: Era) -> None:
+    """What shows nothing, or turns text around, stands in the question as an escape; all letters are as they are."""
+    asked: list[Any] = []
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("erase", {"path": "Tromsø \u202e\x9b\u200b\u2028\x7f\u3164\U000e0041名"})
+
+    used(erase, use, backend, era, answering("decline", None, asked))
+
+    assert asked[0].message.endswith('{"path":"Tromsø \\u202e\\u009b\\u200b\\u2028\\u007f\\u3164\\udb40\\udc41名"}')
+
+
+@both_eras
+def test_a_call_that_was_invalid_when_nobody_was_asked_does_not_run(backend: str, era: Era) -> None:
+    """A validation that says no, and then yes, lets no call pass unasked."""
+    looks: list[Any] = []
+
+    def validate(value: Any) -> Result[Any, DecodeFailure]:
+        looks.append(value)
+        return Success(value) if len(looks) > 1 else Failure(DecodeFailure((Fault("", "time", "none left"),)))
+
+    raze = Tool.dynamic("raze", parameters={"type": "object"}, validation=validate, needs_approval=True)
+
+    def on_raze(_: Any) -> Result[None, Never]:
+        ran.append("raze")
+        return Success(None)
+
+    kit = BoundToolkit.of(Toolkit.make(raze), raze.handler(on_raze))
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return (await client.call_tool("raze", {})).is_error
+
+    assert (used(kit, use, backend, era, answering("decline", None)), ran) == (True, [])
 
 
 @both_eras
