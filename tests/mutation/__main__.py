@@ -69,6 +69,39 @@ ROOMS = {
             "tests/conformance/test_mcp_server_cases.py",
         ),
     ),
+    "providers/anthropic": Room(
+        ("fxai/providers/anthropic/*.py",),
+        (
+            "tests/unit/providers/anthropic",
+            "tests/laws/test_anthropic_laws.py",
+            "tests/laws/test_answer_laws.py",
+            "tests/conformance/test_anthropic_cases.py",
+            "tests/conformance/test_provider_cases.py",
+            "tests/conformance/test_structured_cases.py",
+            "tests/integration/sdk",
+        ),
+    ),
+    "providers/host": Room(("fxai/providers/host/*.py",), ("tests/unit/providers/host",)),
+    "providers/http": Room(
+        ("fxai/providers/http/*.py",),
+        (
+            "tests/unit/providers/http",
+            "tests/unit/providers/openai/test_layer.py",
+            "tests/unit/providers/openai/test_stream.py",
+        ),
+    ),
+    "providers/openai": Room(
+        ("fxai/providers/openai/*.py",),
+        (
+            "tests/unit/providers/openai",
+            "tests/laws/test_openai_laws.py",
+            "tests/laws/test_answer_laws.py",
+            "tests/conformance/test_openai_cases.py",
+            "tests/conformance/test_provider_cases.py",
+            "tests/conformance/test_structured_cases.py",
+            "tests/integration/sdk",
+        ),
+    ),
     "providers": Room(
         tuple(f"fxai/providers/{name}/**/*.py" for name in ("openai", "anthropic", "http", "host")),
         (

@@ -144,9 +144,9 @@ class Host:
         process = yield from fx.acquire_release(starting, lambda one: fx.wait(one.end))
         yield from fx.fork(fx.wait(process.listen))
         process.takes = program.takes
-        if program.params is not None:
-            yield from self._introduced(process, program.params)
-        return process
+        if program.params is None:
+            return process
+        return (yield from self._introduced(process, program.params))
 
     @fx.gen
     def _introduced(self, process: Process, params: str) -> Gen[Process, HostFailure, Scope]:

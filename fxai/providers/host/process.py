@@ -46,7 +46,6 @@ class Process:
         "_raw",
         "_searched",
         "_sent",
-        "_stderr",
         "_tail",
         "at_end",
         "busy",

@@ -69,20 +69,19 @@ class EventReader:
     def feed(self, data: bytes) -> list[Event]:
         """The events that these bytes end; those before a fault are given, and `fault` is set."""
         events: list[Event] = []
-        start = 0
-        if self._fault is not None:
+        if self._fault is not None or not data:
             return events
-        if self._after_cr and data:  # a line feed here belongs to the line end before
-            start = int(data.startswith(b"\n"))
-            self._read += start
-            self._after_cr = False
+        start = int(self._after_cr and data.startswith(b"\n"))  # such a line feed belongs to the line end before
+        self._read += start
+        self._after_cr = data.endswith(b"\r")
         for found in _LINE_END.finditer(data, start):
-            if self._fault is None:
-                self._line_ends(data[start : found.start()], found.end() - found.start(), events)
+            self._line_ends(data[start : found.start()], found.end() - found.start(), events)
+            if self.fault is not None:
+                return events
             start = found.end()
-        self._after_cr = self._after_cr or (start == len(data) and data.endswith(b"\r"))
-        if start < len(data):
-            self._keep(data[start:])
+        rest = data[start:]
+        if rest:
+            self._keep(rest)
         return events
 
     def end(self) -> InvalidOutputError | NetworkError | None:
@@ -97,8 +96,7 @@ class EventReader:
         self._pieces.append(piece)
         self._size += len(piece)
         if self._size > self._largest:
-            self._break(f"an event is larger than the {self._largest} bytes that are allowed")
-            self._pieces.clear()
+            self._fault = InvalidOutputError(f"an event is larger than the {self._largest} bytes that are allowed")
 
     def _line_ends(self, piece: bytes, end: int, events: list[Event]) -> None:
         self._keep(piece)
@@ -122,7 +120,8 @@ class EventReader:
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
-            self._break(f"byte {self._read + error.start} of the stream is not UTF-8 ({error.reason})")
+            said = f"byte {self._read + error.start} of the stream is not UTF-8 ({error.reason})"
+            self._fault = InvalidOutputError(said)
             return
         field, _, value = text.partition(":")
         value = value.removeprefix(" ")
@@ -142,9 +141,6 @@ class EventReader:
             self._data.clear()
         self._name = ""
         self._size = 0
-
-    def _break(self, said: str) -> None:
-        self._fault = self._fault or InvalidOutputError(said)
 
 
 def read_events(

@@ -175,14 +175,13 @@ class Reading:
         self._response: httpx2.Response | None = None
         self._pieces: AsyncGenerator[bytes, None] | None = None
         self._reader = EventReader()
-        self._ended = False
         self.ready: deque[Event] = deque()
         self.deadline: float | None = None
 
     async def begin(self) -> None:
         """Asks, and waits for the first event; an attempt before this one is closed."""
         await self.close()
-        self._reader, self._ended = EventReader(), False
+        self._reader = EventReader()
         self.ready.clear()
         self._response = await self._line.begin(self._call)
         self._pieces = self._response.aiter_bytes()
@@ -212,19 +211,17 @@ class Reading:
                 await response.aclose()
 
     async def _fill(self) -> None:
-        while not self.ready and not self._ended:
+        while not self.ready:
             fault = self._reader.fault
-            if fault is None and self._pieces is not None:
-                piece = await anext(self._pieces, None)
-                if piece is None:
-                    self._ended = True
-                    fault = self._reader.end()
-                else:
+            if fault is None:
+                piece = None if self._pieces is None else await anext(self._pieces, None)
+                if piece is not None:
                     self.ready.extend(self._reader.feed(piece))
                     continue
+                fault = self._reader.end()
             if fault is not None:
-                self._ended = True
                 raise BrokenAnswerError(fault)
+            return
 
 
 def _lowered(headers: Mapping[str, Any]) -> dict[str, Any]:

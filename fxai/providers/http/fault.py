@@ -110,7 +110,7 @@ def unexpected_redirect(response: httpx2.Response) -> Reason:
 
 def unexpected_type(expected: str, found: str, body: bytes) -> Reason:
     """The reason of an answer of another media type than was asked for, with the beginning of its body."""
-    begins = " ".join(body[: 4 * _SHOWN].decode("utf-8", "replace").split())[:_SHOWN]
+    begins = " ".join(body.decode("utf-8", "replace").split())[:_SHOWN]
     return InvalidOutputError(f"expected {expected}, got {found}" + (f": {begins}" if begins else ""))
 
 

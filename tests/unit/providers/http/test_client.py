@@ -376,6 +376,87 @@ def test_an_address_that_is_none_fails_before_anything_is_sent() -> None:
     assert "word" not in reason.message
 
 
+@pytest.mark.parametrize(
+    ("url", "proxy", "said"),
+    [
+        ("ftp://x.example", None, "base_url has to begin with http:// or https:// and name a host"),
+        ("https://", None, "base_url has to begin with http:// or https:// and name a host"),
+        ("https://x.example:port", None, "base_url is no URL: "),
+        ("https://x.example", "http://", "proxy has to begin with http:// or https:// or socks5://"),
+        ("https://x.example", "http://p.example:port", "proxy is no URL: "),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_named(url: str, proxy: str | None, said: str) -> None:
+    """Which of the two it is, and what it lacks."""
+    failure: AiError = fx.run_result(_post(url, proxy=proxy)).failure()
+
+    assert isinstance(failure.reason, NetworkError)
+    assert (failure.module, failure.method, failure.reason.kind) == ("acme", "open_client", "InvalidUrlError")
+    assert failure.reason.description.startswith(said)
+
+
+def test_a_proxy_of_the_environment_that_is_no_url_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The variables that may name it are in the message; what they hold is not."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:word@p.example:port")
+    monkeypatch.setenv("https_proxy", "http://user:word@p.example:port")
+    reason = _reason(_post("https://x.example"))
+
+    assert getattr(reason, "kind", None) == "InvalidUrlError"
+    assert "(HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) is not a URL" in reason.message
+    assert "word" not in reason.message
+
+
+@pytest.mark.parametrize(
+    ("user", "headers", "sent"),
+    [
+        ("ann:word@", {}, "Basic YW5uOndvcmQ="),
+        ("ann@", {}, "Basic YW5uOg=="),
+        (":word@", {}, "Basic OndvcmQ="),
+        ("ann:word@", {"Authorization": "Bearer x"}, "Bearer x"),
+        ("", {}, None),
+    ],
+)
+def test_a_user_or_a_password_alone_is_sent_too(user: str, headers: dict[str, str], sent: str | None) -> None:
+    """As basic authorization, unless a header of that name is given."""
+    seen: list[httpx2.Request] = []
+
+    def respond(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(200, json={})
+
+    fx.run(_post(f"https://{user}x.example", "", transport=httpx2.MockTransport(respond), headers=headers))
+
+    assert (str(seen[0].url), seen[0].headers.get("authorization")) == ("https://x.example/", sent)
+
+
+def test_whom_to_trust_is_a_context_of_tls() -> None:
+    """It verifies, and is the same for the next client."""
+    assert trusted().verify_mode is ssl.CERT_REQUIRED
+    assert trusted() is trusted()
+
+
+def test_the_longest_secret_is_taken_out_first() -> None:
+    """A key that is sent with its scheme is taken out with it, and one that begins another leaves nothing of it."""
+    headers = {"x-api-key": Secret(KEY), "authorization": Secret(f"Bearer {KEY}-long")}
+    reason = _reason(
+        _mocked(lambda _: httpx2.Response(401, text=f"Bearer {KEY}-long, {KEY}-long, {KEY}"), headers=headers)
+    )
+
+    assert getattr(reason, "description", None) == "(secret), (secret), (secret)"
+
+
+def test_an_answer_that_is_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
+    """An answer of as many bytes as are read is whole; of one more, it is a failure, and its connection is closed."""
+    monkeypatch.setattr(exchange, "_LARGEST", 12)
+    with peer([OK], [answer(200, b"[" + b"1" * 12)]) as server:
+        whole = fx.run(_post(server.url), backend=backend)
+        reason = _reason(_post(server.url), backend)
+
+        assert server.gone()
+    assert whole.body == b'{"ok": true}'
+    assert reason == InvalidOutputError("the answer is larger than 12 bytes")
+
+
 def test_a_package_that_is_missing_is_named() -> None:
     """A SOCKS proxy without the package for it is a failure that says what to install."""
     reason = _reason(_post("https://x.example", proxy="socks5://127.0.0.1:9"))

@@ -165,6 +165,50 @@ def test_an_event_that_is_too_large_is_a_fault() -> None:
     assert (len(small[0]), small[1]) == (100, None)
 
 
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize(
+    ("data", "fits"),
+    [
+        (b"data: 1\n\n", 7),
+        (b"data: 1\r\ndata: 2\r\n\r\n", 14),
+        (b"data: 1\n:a comment\n\n", 17),
+        (b"data: 1\n\ndata: 2\n\n", 7),
+    ],
+)
+def test_an_event_may_be_as_large_as_allowed(data: bytes, fits: int, cut: bool) -> None:
+    """Its lines without their ends, with the comment that is being read; one byte more is a fault."""
+    pieces = [data[place : place + 1] for place in range(len(data))] if cut else [data]
+
+    assert read_events(pieces, largest=fits)[1] is None
+    assert read_events(pieces, largest=fits - 1)[1] == InvalidOutputError(
+        f"an event is larger than the {fits - 1} bytes that are allowed"
+    )
+
+
+def test_comments_are_no_part_of_an_event_however_many() -> None:
+    """What keeps a stream alive while an event is far off takes none of the bytes that the event may have."""
+    assert read_events([b": keep-alive\n"] * 100 + [b"data: 1\n\n"], largest=20) == ((Event("message", "1"),), None)
+
+
+@pytest.mark.parametrize(
+    ("data", "size"), [(b"data: b\n", 8), (b"data: b\r\nda", 11), (b"da", 2), (b"id: 1\n\ndata: b", 14)]
+)
+def test_a_cut_says_how_much_came(data: bytes, size: int) -> None:
+    """The bytes of the whole stream until its end, however they were cut."""
+    fault = NetworkError("TransportError", f"the stream ends in the middle of an event, after {size} bytes")
+
+    assert read_events([data])[1] == fault
+    assert read_events([data[place : place + 1] for place in range(len(data))])[1] == fault
+
+
+def test_the_first_fault_stands() -> None:
+    """Bytes that are not UTF-8 are the fault, also where what stands behind them in the same piece is too large."""
+    fault = read_events([b"data: \xff\n" + b"x" * 100], largest=50)[1]
+
+    assert fault is not None
+    assert "byte 6 of the stream is not UTF-8" in fault.message
+
+
 def test_nothing_is_read_behind_a_fault() -> None:
     """A reader that has seen a fault gives no more events and keeps the fault."""
     reader = EventReader()

@@ -1,0 +1,172 @@
+"""A turn out of a host's messages: parts begin, go on and end; what does not make a turn is told."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from fxai.messages.part import (
+    Finish,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    ResponseMetadata,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    WarningPart,
+)
+from fxai.messages.response import Response
+from fxai.messages.usage import Usage
+from fxai.providers.host.message import Called, Delta, Message, Progress, Result, Thought, Tokens, Warned
+from fxai.providers.host.reply import Broken, Reply
+
+BEGUN = ResponseMetadata(model="it")
+
+
+def parts(*messages: Message, result: Result, **dynamic: bool) -> list[Any]:
+    """The parts of a whole turn of the program `it`."""
+    reply = Reply("it", dynamic)
+    heard = [part for message in messages for part in reply.heard(message)]
+    return [*heard, *reply.ended(result)]
+
+
+@pytest.mark.parametrize(
+    ("messages", "result", "expected"),
+    [
+        ([], Result(text="a"), [BEGUN, TextStart("1"), TextDelta("1", "a"), TextEnd("1"), Finish("stop", Usage())]),
+        ([], Result(), [BEGUN, Finish("stop", Usage())]),
+        ([], Result(text=""), [BEGUN, Finish("stop", Usage())]),
+        (
+            [],
+            Result(model="large", usage=Tokens(3, 4), finish_reason="length"),
+            [ResponseMetadata(model="large"), Finish("length", Usage(3, 4))],
+        ),
+        (
+            [Delta(text="a"), Delta(text="b")],
+            Result(text="abc", model="large"),
+            [
+                BEGUN,
+                TextStart("1"),
+                TextDelta("1", "a"),
+                TextDelta("1", "b"),
+                ResponseMetadata(model="large"),
+                TextDelta("1", "c"),
+                TextEnd("1"),
+                Finish("stop", Usage()),
+            ],
+        ),
+        (
+            [Thought(text="h"), Delta(text="a"), Thought(text="m")],
+            Result(text="a"),
+            [
+                BEGUN,
+                ReasoningStart("1"),
+                ReasoningDelta("1", "h"),
+                ReasoningEnd("1"),
+                TextStart("2"),
+                TextDelta("2", "a"),
+                TextEnd("2"),
+                ReasoningStart("3"),
+                ReasoningDelta("3", "m"),
+                ReasoningEnd("3"),
+                Finish("stop", Usage()),
+            ],
+        ),
+        (
+            [Thought(text="h"), Progress(message="p"), Progress(message="q", value=None)],
+            Result(),
+            [
+                BEGUN,
+                ReasoningStart("1"),
+                ReasoningDelta("1", "h"),
+                ReasoningEnd("1"),
+                ReasoningStart("2"),
+                ReasoningDelta("2", "p"),
+                ReasoningEnd("2", metadata={"host": {"type": "progress"}}),
+                ReasoningStart("3"),
+                ReasoningDelta("3", "q"),
+                ReasoningEnd("3", metadata={"host": {"type": "progress", "value": None}}),
+                Finish("stop", Usage()),
+            ],
+        ),
+        (
+            [Delta(text="a"), Warned(message="w", subject="s")],
+            Result(text="a"),
+            [
+                BEGUN,
+                TextStart("1"),
+                TextDelta("1", "a"),
+                WarningPart("w", subject="s"),
+                TextEnd("1"),
+                Finish("stop", Usage()),
+            ],
+        ),
+        (
+            [],
+            Result(value={"n": 1}),
+            [BEGUN, TextStart("1"), TextDelta("1", '{"n":1}'), TextEnd("1"), Finish("stop", Usage())],
+        ),
+        (
+            [],
+            Result(text="t", value=1),
+            [BEGUN, TextStart("1"), TextDelta("1", "t"), TextEnd("1"), Finish("stop", Usage())],
+        ),
+        (
+            [Delta(text="ab")],
+            Result(text="b"),
+            [
+                BEGUN,
+                TextStart("1"),
+                TextDelta("1", "ab"),
+                Broken("the text of its result does not begin with the pieces that it gave before"),
+            ],
+        ),
+    ],
+)
+def test_messages_become_the_parts_of_a_turn(messages: list[Message], result: Result, expected: list[Any]) -> None:
+    """One part is open at a time, each with a number of its own; what the result repeats is said once."""
+    assert parts(*messages, result=result) == expected
+
+
+def test_warnings_come_first_and_once() -> None:
+    """What the program was not given stands before all that it says."""
+    reply = Reply("it", {})
+    reply.warnings = (WarningPart("left out"),)
+    heard = [*reply.heard(Delta(text="a")), *reply.heard(Delta(text="b")), *reply.ended(Result())]
+
+    assert [part.type for part in heard if not isinstance(part, Broken)] == [
+        "warning",
+        "response-metadata",
+        "text-start",
+        "text-delta",
+        "text-delta",
+        "text-end",
+        "finish",
+    ]
+
+
+def test_a_call_ends_what_is_open_and_makes_the_turn_one_of_calls() -> None:
+    """A call has the program's id or one of its own, and is dynamic where its tool is."""
+    called = parts(
+        Delta(text="a"),
+        Called(name="add", params={"a": 1}, call_id="c1"),
+        Called(name="raw", params={"b": 2}),
+        Called(name="none"),
+        result=Result(text="a"),
+        add=False,
+        raw=True,
+    )
+    response = Response.from_stream(called)
+    first, second, third = response.tool_calls
+
+    assert first == ToolCall("c1", "add", {"a": 1}, dynamic=False)
+    assert (second.name, second.params, second.dynamic) == ("raw", {"b": 2}, True)
+    assert (third.name, third.params, third.dynamic) == ("none", {}, False)
+    assert re.fullmatch("call_[0-9a-f]{16}", second.id)
+    assert second.id != third.id
+    assert [part.type for part in called].index("text-end") < [part.type for part in called].index("tool-params-start")
+    assert response.finish_reason == "tool-calls"
