@@ -61,7 +61,7 @@ class Exchange:
         self._approvals = Approvals(settings.approval_timeout)
         self._turns = anyio.Semaphore(settings.concurrency)
         self._calls = 0
-        self._ended = anyio.Event()  # of the calls that run or wait, where there are any
+        self._ended: anyio.Event  # of the calls that run or wait, where there are any
 
     async def idle(self) -> None:
         """Waits until no call runs or waits."""

@@ -74,7 +74,14 @@ def test_pins_of_one_file_are_equal_and_those_of_a_process_are_their_own(tmp_pat
 
     assert file == Pins.file(tmp_path / "a") == pickle.loads(pickle.dumps(file))
     assert file != Pins.file(tmp_path / "a", unseen="hold")
-    assert Pins.in_process() != Pins.in_process()
+    assert hash(file) == hash(Pins.file(tmp_path / "a"))
+    assert file != Pins.file(tmp_path / "b")
+    assert file != str(tmp_path / "a")
+    kept = Pins.in_process()
+    assert len({kept, kept, Pins.in_process()}) == 2
+    assert kept != Pins.in_process()
+    assert kept.__eq__(kept)
+    assert (repr(kept), repr(file)) == ("Pins.in_process()", f"Pins.file({str(tmp_path / 'a')!r})")
     with pytest.raises(TypeError, match=r"Pins\.file"):
         pickle.dumps(Pins.in_process())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Never
 
+import anyio
 import mcp
 import pytest
 from mcp_types import (
@@ -12,6 +13,7 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     ElicitResult,
+    ErrorData,
     InputRequiredResult,
 )
 from pydantic import TypeAdapter
@@ -105,7 +107,6 @@ def test_a_client_that_cannot_ask_is_refused(backend: str, era: Era) -> None:
 
 def test_nobody_who_answers_is_no_denial(backend: str) -> None:
     """After `approval_timeout` seconds without an answer the call is refused, and the result says that time ran out."""
-    import anyio
 
     async def silent(_: Any, __: Any) -> ElicitResult:
         await anyio.sleep_forever()
@@ -256,6 +257,21 @@ def test_a_predicate_decides_which_calls_are_asked_for(backend: str, era: Era) -
     small, kind, before, denied = used(BoundToolkit.make(pay), use, backend, era, answering("decline", None, asked))
 
     assert (small, kind, before, len(asked), denied) == ("5 paid", "invalid-parameters", 0, 1, True)
+
+
+def test_a_client_that_breaks_when_it_is_asked_is_no_denial(backend: str) -> None:
+    """Where the question itself fails nobody was asked: the result says so, by the tool's name, and nothing is run."""
+
+    async def broken(_: Any, __: Any) -> ErrorData:
+        await anyio.lowlevel.checkpoint()
+        return ErrorData(code=-32603, message="no window to ask in")
+
+    result = used(erase, _call, backend, "legacy", {"elicitation_callback": broken})
+    told = result.structured_content
+
+    assert (ran, result.is_error) == ([], True)
+    assert (told["type"], told["name"]) == ("approval-unavailable", "erase")
+    assert told["reason"].startswith("it needs a person's approval")
 
 
 _EITHER: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)

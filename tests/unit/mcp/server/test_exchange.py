@@ -593,3 +593,55 @@ def test_a_server_without_calls_stops_at_once(backend: str) -> None:
             return [await served(idle), await served(ask)]
 
     assert anyio.run(program, backend=backend) == [0, 200]
+
+
+def test_a_server_is_idle_when_its_last_call_has_ended(backend: str) -> None:
+    """Whoever waits for that waits for calls that began later too, not for the first; and again the next time."""
+    gates = [anyio.Event() for _ in range(4)]
+    log: list[Any] = []
+
+    @tool
+    async def work(number: int) -> None:
+        """Works until it may end."""
+        await gates[number].wait()
+        log.append(number)
+
+    async def use(client: mcp.Client, server: ToolServer) -> None:
+        async def wait() -> None:
+            await server._exchange.idle()
+            log.append("idle")
+
+        await wait()
+        for pair in ((0, 1), (2, 3)):
+            with anyio.fail_after(5):
+                async with anyio.create_task_group() as group:
+                    for number in pair:
+                        group.start_soon(client.call_tool, "work", {"number": number})
+                        await anyio.wait_all_tasks_blocked()
+                        group.start_soon(wait)
+                        await anyio.wait_all_tasks_blocked()
+                    for number in pair:
+                        gates[number].set()
+                        await anyio.wait_all_tasks_blocked()
+
+    used(work, use, backend)
+
+    assert log == ["idle", 0, 1, "idle", "idle", 2, 3, "idle", "idle"]
+
+
+@both_eras
+def test_a_failure_whose_finalizer_breaks_is_a_bug(backend: str, era: Era) -> None:
+    """A typed failure beside a defect is told as the bug that it is, and `on_defect` has both."""
+    told: list[Defect] = []
+    made = Tool.make("find", success=str, failure=Lost)
+
+    def find(_: Any) -> Effect[str, Lost]:
+        return fx.fail(Lost(Place(1))).ensuring(fx.die(RuntimeError("the finalizer")))
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await refused(client.call_tool("find", {}))
+
+    error = used(bound(made, find), use, backend, era, on_defect=told.append)
+
+    assert error.code == INTERNAL_ERROR
+    assert [(one.tool, [str(bug) for bug in one.cause.defects]) for one in told] == [("find", ["the finalizer"])]

@@ -303,10 +303,11 @@ def test_when_the_scope_has_closed_nothing_is_answered(backend: str) -> None:
         ({"body_timeout": -1}, "body_timeout"),
     ],
 )
-def test_what_would_be_open_to_all_is_refused_at_once(options: Any, said: str) -> None:
+@pytest.mark.parametrize("serve", [serve_http, http_app])
+def test_what_would_be_open_to_all_is_refused_at_once(serve: Any, options: Any, said: str) -> None:
     """A server that other machines reach needs a token and its hosts, before anything is opened."""
     with pytest.raises(ValueError, match=said):
-        serve_http(add, **options)
+        serve(add, **options)
 
 
 def test_a_port_that_is_taken_is_a_typed_failure() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+from pathlib import Path
 from typing import Any, cast
 
 import anyio
@@ -12,11 +14,17 @@ import pytest
 
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer
-from fxai.mcp.server.stdio import over_descriptors
+from fxai.mcp.server.stdio import _claimed, over_descriptors
 from fxai.tools.function import tool
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 ended: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for what need not be waited for is found out."""
+    monkeypatch.setattr("fxai.mcp.server.stdio._GRACE", 60)
 
 
 @tool
@@ -88,8 +96,9 @@ def test_each_line_is_answered_before_the_end(backend: str) -> None:
     assert said[2]["result"]["content"] == [{"type": "text", "text": "done"}]
 
 
-def test_what_takes_too_long_is_ended_with_the_input(backend: str) -> None:
-    """A call that goes on after its client has left gets a second, and is then interrupted."""
+def test_what_takes_too_long_is_ended_with_the_input(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call that goes on after its client has left gets a while, and is then interrupted."""
+    monkeypatch.setattr("fxai.mcp.server.stdio._GRACE", 0.1)
     lines = asked(1, "initialize", **HELLO) + asked(2, "tools/call", name="work", arguments={"seconds": 600})
     said = served(backend, lines)
 
@@ -106,6 +115,49 @@ def test_a_call_that_was_taken_back_is_not_waited_for(backend: str) -> None:
     said = served(backend, lines, late=late)
 
     assert ("done" in str(said), ended) == (False, ["work"])
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"method": "notifications/cancelled"},
+        {"method": "notifications/cancelled", "params": {"requestId": 3}},
+        {"method": "notifications/cancelled", "params": {"requestId": None}},
+        {"method": "notifications/initialized", "params": {"requestId": 2}},
+        {"id": 2, "result": {}},
+        {"id": 2, "error": {"code": 1, "message": "no"}},
+    ],
+)
+def test_what_takes_nothing_back_ends_no_call(backend: str, odd: dict[str, Any]) -> None:
+    """Other messages, and cancellations of nothing, leave a call as it is: it is answered though the input ends."""
+    lines = asked(1, "initialize", **HELLO) + asked(2, "tools/call", name="work", arguments={"seconds": 0.05})
+    said = served(backend, lines + json.dumps({"jsonrpc": "2.0", **odd}).encode() + b"\n")
+
+    assert [one["result"]["content"][0]["text"] for one in said if one.get("id") == 2] == ["done"]
+
+
+@pytest.mark.parametrize("cut", [1, 40, -1])
+def test_a_line_may_come_in_pieces(backend: str, cut: int) -> None:
+    """A message is whole when its line ends, wherever it was cut on the way; without an end it is none."""
+    line = asked(1, "initialize", **HELLO)
+
+    assert [one["id"] for one in served(backend, line[:cut], late=line[cut:])] == [1]
+    assert served(backend, line[:cut]) == []
+
+
+def test_files_are_streams_too(backend: str, tmp_path: Path) -> None:
+    """What event loops cannot wait for is read and written all the same."""
+    (tmp_path / "in").write_bytes(asked(1, "initialize", **HELLO))
+
+    async def go(server: ToolServer) -> None:
+        with (tmp_path / "in").open("rb") as source, (tmp_path / "out").open("wb") as sink, anyio.fail_after(20):
+            await over_descriptors(server.sdk, server.settings, source.fileno(), sink.fileno())
+
+    opened: Effect[ToolServer, Any, Any] = ToolServer.open(work)
+    program = fx.scoped(opened.flat_map(lambda server: fx.wait(lambda: go(server))))
+    fx.run(cast("Effect[Any]", program), backend=cast(Any, backend))
+
+    assert json.loads((tmp_path / "out").read_bytes())["id"] == 1
 
 
 @pytest.mark.parametrize(
@@ -173,3 +225,35 @@ def test_a_client_that_reads_no_more_ends_the_server(backend: str) -> None:
     )
 
     assert ended in ([], ["work"])
+
+
+def test_the_standard_streams_are_the_protocols_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a server has them, others read nothing and print to standard error; afterwards all is as it was."""
+    kept = [os.dup(number) for number in range(3)]
+    (source, given), (taken, sink), (complaints, errors) = pipes = [os.pipe() for _ in range(3)]
+    try:
+        for number, descriptor in enumerate((source, sink, errors)):
+            os.dup2(descriptor, number)
+        with open(1, "w", closefd=False) as printed:
+            monkeypatch.setattr(sys, "stdout", printed)
+            there = list(Path("/dev/fd").iterdir())
+            printed.write("before ")
+            with _claimed() as (protocol_in, protocol_out):
+                printed.write("within")
+                os.write(protocol_out, b"answer ")
+                os.write(given, b"line")
+                read = os.read(protocol_in, 99), os.read(0, 99)
+            printed.write("after")
+            printed.flush()
+            os.write(given, b"next")
+            later, left = os.read(0, 99), list(Path("/dev/fd").iterdir())
+        said, told = os.read(taken, 99), os.read(complaints, 99)
+    finally:
+        for number, descriptor in enumerate(kept):
+            os.dup2(descriptor, number)
+        for descriptor in (*kept, *(end for pipe in pipes for end in pipe)):
+            os.close(descriptor)
+
+    assert (read, later) == ((b"line", b""), b"next")
+    assert (said, told) == (b"answer after", b"before within")
+    assert len(left) == len(there)

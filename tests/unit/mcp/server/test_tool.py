@@ -62,7 +62,9 @@ def test_arguments_are_an_object_whatever_the_parameters_are(document: Any, is_w
     assert tool.input_schema["type"] == "object"
     assert (list(tool.input_schema.get("properties", ())) == ["value"]) is is_wrapped
     if is_wrapped and "enum" not in document:
-        assert JsonSchema.of(tool.input_schema).validate({"value": value}) == ()
+        schema = JsonSchema.of(tool.input_schema)
+        assert schema.validate({"value": value}) == ()
+        assert schema.validate({"value": value, "more": 1}) != ()
 
 
 def test_a_union_of_objects_is_an_output_schema() -> None:
