@@ -14,6 +14,7 @@ from fxai.effects import Effect, fx
 from fxai.effects.exit import Failed
 from fxai.mcp import CannotListen, ToolServer, http_app, serve_http
 from fxai.mcp.server.guard import AsgiApp
+from fxai.mcp.server.http import HttpApp
 from fxai.providers.http.secret import Secret
 from fxai.tools.function import tool
 from tests.unit.mcp.server.http import INITIALIZE, MODERN, Client, asking, modern, on_client, status_of, with_app
@@ -289,6 +290,50 @@ def test_when_the_scope_has_closed_nothing_is_answered(backend: str) -> None:
     anyio.run(go, backend=backend)
 
     assert statuses == [None, 503]
+
+
+def test_streams_that_never_end_hold_up_no_stop(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An older client that listens is not waited for like a call whose answer is due; nothing of it is left."""
+    monkeypatch.setattr("fxai.mcp.server.http._SENT", 3_600)
+    apps: list[HttpApp] = []
+    lifespan: list[str] = []
+
+    async def listen(client: Client) -> None:
+        opened = await client.post("/mcp", json=INITIALIZE)
+        session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"}
+        with pytest.raises(AssertionError):  # what httpx makes of a stream that is cut off
+            await client.get("/mcp", headers=session)
+
+    async def receive() -> dict[str, Any]:
+        await anyio.lowlevel.checkpoint()
+        return {"type": "lifespan.shutdown"}
+
+    async def send(message: Any) -> None:
+        await anyio.lowlevel.checkpoint()
+        lifespan.append(message["type"])
+
+    async def go() -> None:
+        async with anyio.create_task_group() as group:
+
+            def use(app: HttpApp) -> Effect[int]:
+                apps.append(app)
+                group.start_soon(on_client, app, listen)
+                return fx.wait(listening)
+
+            async def listening() -> int:
+                while not apps[0]._streams:
+                    await anyio.lowlevel.checkpoint()
+                return len(apps[0]._streams)
+
+            with anyio.fail_after(10):
+                await fx.run_async(fx.scoped(http_app(add).flat_map(use)))
+                await apps[0]({"type": "lifespan"}, receive, send)
+            group.cancel_scope.cancel()
+
+    anyio.run(go, backend=backend)
+
+    assert (apps[0]._streams, apps[0]._requests) == (set(), {})
+    assert lifespan == ["lifespan.shutdown.complete"]
 
 
 @pytest.mark.parametrize(

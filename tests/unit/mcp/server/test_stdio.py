@@ -241,6 +241,7 @@ def test_the_standard_streams_are_the_protocols_alone(monkeypatch: pytest.Monkey
             with _claimed() as (protocol_in, protocol_out):
                 printed.write("within")
                 os.write(protocol_out, b"answer ")
+                os.write(1, b"child ")
                 os.write(given, b"line")
                 read = os.read(protocol_in, 99), os.read(0, 99)
             printed.write("after")
@@ -255,5 +256,5 @@ def test_the_standard_streams_are_the_protocols_alone(monkeypatch: pytest.Monkey
             os.close(descriptor)
 
     assert (read, later) == ((b"line", b""), b"next")
-    assert (said, told) == (b"answer after", b"before within")
+    assert (said, told) == (b"answer after", b"before child within")
     assert len(left) == len(there)

@@ -1,0 +1,192 @@
+"""Reports: what an exception says of a server, in words that name what happened and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import mcp_types as wire
+import pytest
+from mcp.shared.exceptions import MCPError
+from pydantic import TypeAdapter, ValidationError
+
+from fxai.mcp.endpoint import Address, Program
+from fxai.mcp.failure import LinkError, McpError
+from fxai.mcp.limit import LIMITS
+from fxai.mcp.report import REOPEN, Report, leaf
+from fxai.mcp.settings import ServerSettings
+from fxai.mcp.watch import UNREAD, Watch
+from fxai.mcp.web import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
+
+PROGRAM = Program("uvx", ("a server",))
+WEB = Address("https://user:pass@example.org/mcp?key=1")
+START = "see that the command or the address is right, and what the server needs to start"
+REACH = "see that it runs, and the address"
+KEYS = "give token= or headers= that it takes"
+
+
+def report(endpoint: Program | Address = PROGRAM) -> Report:
+    """The reports of one connection."""
+    return Report(ServerSettings(endpoint, "git"), Watch(LIMITS))
+
+
+def _invalid() -> ValidationError:
+    with pytest.raises(ValidationError) as caught:
+        TypeAdapter(int).validate_python("many")
+    return caught.value
+
+
+def _told(code: int, said: str, data: Any = None) -> MCPError:
+    return MCPError(code, said, data)
+
+
+@pytest.mark.parametrize(
+    ("raised", "doing", "kind", "said", "remedy", "code"),
+    [
+        (OSError(2, "No such file"), "start", "start", "by \"uvx 'a server'\": No such file", "is installed", None),
+        (OSError("odd"), "start", "start", "cannot be started by \"uvx 'a server'\": odd", "is installed", None),
+        (OSError("odd"), "call", "connection", "cannot be reached at \"uvx 'a server'\": odd", REACH, None),
+        (httpx2.ConnectError("no"), "start", "connection", "it cannot be reached at", REACH, None),
+        (httpx2.InvalidURL("no"), "call", "connection", "it cannot be reached at", REACH, None),
+        (KeyError("x"), "call", "protocol", "KeyError: 'x'", "", None),
+        (_invalid(), "call", "invalid-answer", "its answer is not what the protocol allows: ", "its makers", None),
+        (_told(NETWORK, "reset"), "call", "connection", "cannot be reached at \"uvx 'a server'\": reset", REACH, None),
+        (_told(HTTP_STATUS, "401 Unauthorized", 401), "call", "authentication", "answered 401", KEYS, None),
+        (_told(HTTP_STATUS, "403 Forbidden", 403), "call", "authentication", "answered 403", KEYS, None),
+        (_told(HTTP_STATUS, "407 Proxy", 407), "call", "authentication", "answered 407", KEYS, None),
+        (_told(HTTP_STATUS, "503 Busy", 503), "call", "connection", "it answered 503 Busy", "try again later", None),
+        (_told(NO_ANSWER, "it ended early"), "call", "invalid-answer", "it ended early", "tell its makers", None),
+        (
+            _told(wire.PARSE_ERROR, f"{UNREAD} x: Invalid JSON: recursion limit exceeded at 1 [type=json_invalid]"),
+            "call",
+            "invalid-answer",
+            "its answer cannot be read as JSON: nested too deep at 1",
+            "tell its makers",
+            None,
+        ),
+        (
+            _told(wire.PARSE_ERROR, f"{UNREAD} x"),
+            "call",
+            "invalid-answer",
+            "its answer cannot be read as JSON: it is no JSON-RPC message",
+            "tell its makers",
+            None,
+        ),
+        (
+            _told(wire.PARSE_ERROR, "what?"),
+            "call",
+            "invalid-answer",
+            f"the error {wire.PARSE_ERROR}: what?",
+            "",
+            wire.PARSE_ERROR,
+        ),
+        (_told(TOO_LARGE, "big"), "call", "limit", "big", "", TOO_LARGE),
+        (_told(wire.REQUEST_TIMEOUT, "late"), "call", "timeout", "late", "", wire.REQUEST_TIMEOUT),
+        (_told(-1, "no"), "call", "protocol", "it answered with the error -1: no", "", -1),
+        (_told(-1, "no"), "start", "protocol", "it answered with the error -1: no", START, -1),
+        (
+            _told(wire.MISSING_REQUIRED_CLIENT_CAPABILITY, "ask"),
+            "start",
+            "input-required",
+            "ask",
+            "give elicit=, a function that answers what it asks",
+            wire.MISSING_REQUIRED_CLIENT_CAPABILITY,
+        ),
+        (
+            _told(wire.CONNECTION_CLOSED, "Connection closed"),
+            "call",
+            "connection",
+            "it closed its output",
+            REOPEN,
+            None,
+        ),
+        (_told(wire.CONNECTION_CLOSED, "Connection closed"), "start", "connection", "closed its", START, None),
+        (_told(wire.CONNECTION_CLOSED, "own"), "call", "protocol", "own", "", wire.CONNECTION_CLOSED),
+    ],
+)
+def test_each_exception_has_its_words(
+    raised: Exception, doing: str, kind: str, said: str, remedy: str, code: int | None
+) -> None:
+    """The kind, what happened, what to do, and the server's own code: of the exception or of the first in a group."""
+    for one in (raised, ExceptionGroup("many", [ExceptionGroup("more", [raised]), ValueError("later")])):
+        failure = report().failure(one, doing, "log")
+
+        assert (failure.server, failure.tool, failure.kind, failure.code) == ("git", "log", kind, code)
+        assert said in failure.said
+        assert remedy in failure.remedy
+        assert bool(remedy) is bool(failure.remedy)
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (None, "it closed its output"),
+        (0, "its program ended with the exit code 0"),
+        (3, "its program ended with the exit code 3"),
+        (-9, "its program ended by the signal 9"),
+    ],
+)
+def test_how_a_program_ended_is_said(code: int | None, said: str) -> None:
+    """Its exit code, or the signal that killed it; where it still runs, that it closed its output."""
+    told = report()
+    told.watch.process = lambda: code
+
+    assert told.failure(_told(wire.CONNECTION_CLOSED, "Connection closed"), "call").said == said
+
+
+def test_an_address_is_told_without_what_opens_it() -> None:
+    """A connection that is lost is told as the SDK said it; a place never shows user, password or query."""
+    lost = report(WEB).failure(_told(wire.CONNECTION_CLOSED, "SSE stream ended"), "call")
+    away = report(WEB).failure(httpx2.ConnectError("refused"), "call")
+
+    assert (lost.said, lost.remedy) == ("its connection was lost: SSE stream ended", "open it again")
+    assert away.said == "it cannot be reached at 'https://example.org/mcp': refused"
+
+
+@pytest.mark.parametrize(
+    ("command", "remedy"),
+    [
+        ("uvx a b", "give its words apart, as no shell is involved: mcp.stdio('uvx', 'a', 'b')"),
+        ("uvx", "see that the program is installed and can be run"),
+    ],
+)
+def test_a_command_that_is_a_line_is_to_be_given_in_words(command: str, remedy: str) -> None:
+    """A program that is not there because a whole line was taken for its name is told how to give it."""
+    failure = report(Program(command)).failure(FileNotFoundError(2, "No such file", "uvx"), "start")
+
+    assert failure.remedy == remedy
+    assert failure.said.endswith(": No such file ('uvx')")
+
+
+def test_what_is_known_already_is_told_first() -> None:
+    """A failure of ours stays itself; trouble that ended the connection is the reason for whatever comes of it."""
+    told = report()
+    own = McpError("git", "pins", "said")
+    told.watch.too_large(9)
+
+    assert told.failure(LinkError(own), "call", "log") is own
+    assert told.failure(ValueError("x"), "call", "log") == told.told(
+        "limit", "it sent a message of more than 9 bytes", "leave the server out, or raise its limits", "log"
+    )
+
+
+def test_what_was_odd_is_told_once() -> None:
+    """Lines that were no messages, and the end of its standard error, come with a failure; what it says is no hint."""
+    told = report()
+    plain = told.told("limit", "it is large")
+    told.watch.noisy("hello")
+    told.watch.complained(b"oops\n")
+    hints = told.watch.hints
+
+    assert (plain.said, plain.stderr, plain.remedy, plain.tool, plain.code) == ("it is large", "", "", None, None)
+    assert told.told("limit", "it is large").said == f"it is large ({hints})"
+    assert told.told("limit", f"it is {hints}").said == f"it is {hints}"
+    assert told.told("limit", "x").stderr == "oops"
+
+
+def test_the_first_of_a_group_is_the_one() -> None:
+    """Groups in groups lead to one exception; one by itself is itself."""
+    first = ValueError("first")
+
+    assert leaf(first) is first
+    assert leaf(BaseExceptionGroup("a", [BaseExceptionGroup("b", [first, KeyError()]), KeyError()])) is first
