@@ -164,6 +164,15 @@ def test_a_line_that_its_end_cut_short_is_an_answer_where_it_ended_well(backend:
     assert isinstance(badly, InternalProviderError)
 
 
+def test_all_that_one_writes_is_text_of_utf8() -> None:
+    """A line of plain text that is not UTF-8 is no answer, whether it is one of many or the whole."""
+    for lifetime in ("scope", "request"):
+        found = reason("asyncio", shell(r"read line; printf 'a\377\n'"), format="text", lifetime=lifetime)
+
+        assert isinstance(found, InvalidOutputError)
+        assert "a line that is not UTF-8, at byte 1" in found.description
+
+
 def test_all_that_one_writes_is_no_answer_where_it_fails_at_last(backend: Backend) -> None:
     """A process for one request that ends with another code than 0 has not answered."""
     found = reason(backend, shell("cat; exit 4"), format="text", lifetime="request")

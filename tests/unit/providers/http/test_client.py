@@ -36,7 +36,7 @@ from fxai.providers.http import RETRY, Answer, Client, Secret, Timeout, exchange
 from fxai.providers.http.pool import open_line, trusted
 from fxai.providers.http.transport import Transport
 from fxai.testing.clock import TestClock
-from tests.unit.providers.http.peer import Step, answer, peer
+from tests.unit.providers.http.peer import Step, answer, events, peer
 
 OK = answer(200, b'{"ok": true}')
 KEY = "sk-proj-0123456789abcdef"
@@ -514,6 +514,30 @@ def test_a_client_that_is_recorded_has_the_proxy_of_the_network(monkeypatch: pyt
     assert inner["verify"] is trusted()
     assert (outer["proxy"], outer["transport"] is None, outer["verify"]) == (None, False, True)
     assert line.module == "acme"
+
+
+def test_a_client_that_is_recorded_streams_and_closes_what_it_stands_on(backend: Backend) -> None:
+    """What comes is given on as it comes, and the network's connections end with the client."""
+
+    class Recording(Transport):
+        @override
+        def over(self, live: Callable[[], httpx2.AsyncBaseTransport]) -> httpx2.AsyncBaseTransport:
+            return live()
+
+    async def ask(url: str) -> str:
+        line = open_line(url, {}, Timeout(), None, "acme", Recording())
+        reading = exchange.Reading(line, exchange.Call("POST", "/", b"{}", {}, "text/event-stream", "ask"))
+        await reading.begin()
+        first = reading.ready.popleft()
+        await reading.close()
+        await line.whole(exchange.Call("GET", "/", b"", {}, "*/*", "ask"))
+        await line.close()
+        return first.data
+
+    with peer([*events(b"data: 1\n\n", whole=False), Step.HANG], [OK]) as server:
+        assert fx.run(fx.wait(lambda: ask(server.url)), backend=backend) == "1"
+        assert server.gone()
+        assert server.gone()
 
 
 def test_a_proxy_carries_the_request() -> None:

@@ -43,6 +43,7 @@ def test_a_secret_is_a_value() -> None:
 
     assert {secret, Secret(KEY)} == {secret}
     assert secret not in (Secret("other"), KEY)
+    assert secret.__eq__(KEY) is NotImplemented  # so that the other side of a comparison is asked
     assert copy.copy(secret) is copy.deepcopy(secret) is secret
     assert secret.reveal() == KEY
 
