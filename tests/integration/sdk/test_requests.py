@@ -38,17 +38,20 @@ SERVERS = sorted((Path(__file__).parents[1] / "mcp_schemas").glob("*.json"))
 
 AnyTool: TypeAlias = Tool[Any, Any, Any]
 
-DOCUMENTS: Iterable[dict[str, Any]] = (
-    {"type": "object"},
-    {"type": "object", "properties": {}},
-    {"type": "object", "properties": {"a": {"type": "string", "minLength": 1}}, "required": ["a"]},
-    {"type": "object", "properties": {"a": {"type": ["integer", "null"]}, "b": {"enum": [1, "x"]}}},
-    {"type": "object", "properties": {"a": {"type": "object", "additionalProperties": {"type": "number"}}}},
-    {"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": False},
-    {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "boolean"}}}, "required": ["a"]},
+# What a tool takes, each with the parameters of a call that it takes.
+TAKEN: tuple[tuple[Any, dict[str, Any]], ...] = (
+    (samples.Query, {"text": "tea"}),
+    ({"type": "object"}, {"a": "x"}),
+    ({"type": "object", "properties": {}}, {}),
+    ({"type": "object", "properties": {"a": {"type": "string", "minLength": 1}}, "required": ["a"]}, {"a": "x"}),
+    ({"type": "object", "properties": {"a": {"type": ["integer", "null"]}, "b": {"enum": [1, "x"]}}}, {"a": None}),
+    ({"type": "object", "properties": {"a": {"type": "object", "additionalProperties": {"type": "number"}}}}, {}),
+    ({"type": "object", "properties": {"a": {"$ref": "#"}}, "additionalProperties": False}, {"a": {"a": {}}}),
+    (
+        {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "boolean"}}}, "required": ["a"]},
+        {"a": [True]},
+    ),
 )
-
-EXAMPLES: list[tuple[dict[str, Any], ...]] = [(), ({},), ({"a": "x"}, {"text": "tea"})]
 
 NAMES = st.text(min_size=1, max_size=80).filter(lambda name: bool(name.strip()))
 SAID: Mapping[Annotation[Any], st.SearchStrategy[Any]] = {
@@ -66,11 +69,11 @@ SAID: Mapping[Annotation[Any], st.SearchStrategy[Any]] = {
 def tools(draw: st.DrawFn) -> AnyTool:
     """A tool of ours of either kind, with any annotations."""
     name = draw(NAMES)
+    document, example = draw(st.sampled_from(TAKEN))
     options: dict[str, Any] = {
         "description": draw(st.none() | st.text()),
-        "input_examples": draw(st.sampled_from(EXAMPLES)),
+        "input_examples": draw(st.sampled_from([(), (example,), (example, example)])),
     }
-    document: Any = draw(st.sampled_from([samples.Query, *DOCUMENTS]))
     said = draw(st.fixed_dictionaries({}, optional=dict(SAID)))
     made: AnyTool = Tool.dynamic(name, parameters=document, **options)
     return made.annotate_all(said)
