@@ -34,11 +34,13 @@ _OPEN: Final = re.compile(
 """Hidden names of what everybody publishes. All others that begin with a dot are taken to hold secrets."""
 _DATA: Final = r"(?:\.(?:txt|csv|json|ya?ml|toml|ini|xml|conf|db|bak))?"
 _CLOSED: Final = re.compile(
-    r"_netrc|.*\.(?:env|pem|key|p8|p12|pfx|jks|keystore|kdbx?|ppk|gpg|agekey|ovpn|tfstate(?:\.backup)?|tfvars)"
+    r"_netrc|.*\.(?:env|pem|key|p8|p12|pfx|jks|keystore|kdbx?|ppk|gpg|agekey|ovpn|tfstate(?:\.backup)?|tfvars(?:\.json)?)"
+    r"|env\.(?:local|prod(?:uction)?|dev(?:elopment)?|staging|test)|ssh_host_\w+_key|wallet\.dat|pgpass\.conf"
+    r"|cookies(?:\.(?:txt|sqlite))?|logins\.json|key4\.db|login\.keychain(?:-db)?|.*-adminsdk-?.*\.json"
     r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:[._-].*)?(?<!\.pub)|.*_(?:rsa|ed25519)|master\.key|environ|shadow"
-    rf"|(?:aws_|gcloud_|git-)?credentials?{_DATA}|(?:(?:client|app|my)[_-]?)?secrets?(?:[._-].*(?=\.[a-z]))?{_DATA}"
-    rf"|service[_-]?account.*\.json|.*api[_-]?keys?{_DATA}|token(?:\.txt)?|(?:access|auth|api)_tokens?{_DATA}"
-    rf"|passwords?{_DATA}|wp-config\.php|htpasswd|kubeconfig{_DATA}"
+    rf"|(?:\w+[._-])?credentials?{_DATA}|(?:(?:client|app|my)[_-]?)?secrets?(?:[._-].*(?=\.[a-z]))?{_DATA}"
+    rf"|service[_-]?account.*\.json|.*api[_-]?keys?{_DATA}|token(?:\.(?:txt|json|pickle))?|(?:access|auth|api)_tokens?{_DATA}"
+    rf"|private[_-]?keys?{_DATA}|vault[_-]?pass(?:word)?{_DATA}|passwords?{_DATA}|wp-config\.php|htpasswd|kubeconfig{_DATA}"
 )
 _BACKUP: Final = re.compile(r"^#|(?:\.(?:bak|old|orig|save|swp|tmp|copy|\d))*[~#]*$")
 _KEY: Final = re.compile(
@@ -47,17 +49,27 @@ _KEY: Final = re.compile(
     r"|\bsk-[A-Za-z0-9][\w-]{19}|\bxox[abeoprs]-[\w-]{10}|\bxapp-\d-\w{8}|\bAIza[\w-]{35}|\bya29\.[\w-]{20}"
     r"|\b[sr]k_(?:live|test)_\w{16}|\bwhsec_\w{20}|\bnpm_[A-Za-z0-9]{36}|\bpypi-AgE\w{20}|\bhf_[A-Za-z0-9]{30}"
     r"|\bSG\.[\w-]{16,64}\.[\w-]{16}|\beyJ[\w-]{10,2000}\.eyJ[\w-]{10,2000}\.[\w-]{10}|\bdop_v1_[0-9a-f]{32}"
-    r"|\bdckr_pat_[\w-]{20}|\bglsa_\w{20}|\blin_api_\w{20}|\bshpat_[0-9a-f]{20}|\bAccountKey=[\w+/]{40}",
+    r"|\bdckr_pat_[\w-]{20}|\bglsa_\w{20}|\blin_api_\w{20}|\bshpat_[0-9a-f]{20}|\bAccountKey=[\w+/]{40}"
+    r"|\bhooks\.slack\.com/services/T\w{8,12}/B\w{8,12}/\w{20}|\bdiscord(?:app)?\.com/api/webhooks/\d{17,20}/[\w-]{20}"
+    r"|\b\d{8,10}:AA[\w-]{33}|\bSK[0-9a-f]{32}\b|:\$(?:1|2[aby]|5|6|y|apr1|argon2id?)\$[\w./$,=+]{8}"
+    r"|\b(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?i:basic)[ \t]{1,4}[A-Za-z0-9+/]{12}"
+    r"|\bmachine\s{1,8}\S{1,200}\s{1,8}login\s{1,8}\S{1,200}\s{1,8}password\s{1,8}\S",
     re.ASCII,
 )
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{1,20}://[^\s/:@'\"<>]{0,64}:([^\s/@'\"<>]{3,128})@", re.IGNORECASE)
 _ASSIGNED: Final = re.compile(
-    r"(passw(?:or)?d|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key"
+    r"(passw(?:or)?d|passphrase|pwd|(?-i:[A-Z]_PASS)|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key"
     r"|auth[_-]?key|encryption[_-]?key|credential|_auth|authorization|cookie|dsn)"
     r"[\w.-]{0,20}[\"']?[ \t]{0,4}(?:[=:]|:=|=>)[ \t]{0,4}(?:bearer |basic )?"
     r"(?:\"([^\"\n]{4,500})\"|'([^'\n]{4,500})'|([^\s\"',;(){}\[\]<>]{4,500})[ \t]{0,8}$)",
     re.IGNORECASE | re.MULTILINE,
 )
+_JOINED: Final = re.compile(
+    r"\b(?:password|passwd|pwd|accesskey|sharedaccesskey)=([^\s;\"'(){}\[\]<>]{6,200});"
+    r"|<\w{0,40}(?:password|passphrase|secret|token|api_?key)\w{0,20}>\s{0,8}([^\s<>]{6,200})\s{0,8}</",
+    re.IGNORECASE,
+)
+"""Secrets in the middle of a line: settings of a connection, and XML."""
 _STANDS_IN: Final = re.compile(
     r"[$%{<*].*|.*(?:\.\.\.|…).*|x{3,}.*|(?:your|my|the|some|an?)[ _-].*|change.?(?:me|it|this)"
     r"|(?:example|dummy|fake|placeholder|redacted).*|pass(?:word|wd)?|secret|token|none|null|true|false|todo|string"
@@ -102,8 +114,17 @@ def _shows_secret(text: str) -> bool:
     if _KEY.search(text):
         return True
     values = [found[1] for found in _ADDRESS.finditer(text)]
+    values += [
+        value
+        for found in _JOINED.finditer(text)
+        if _is_mixed(value := found[1] or found[2]) and not _CODE.fullmatch(value)
+    ]
     values += [value for found in _ASSIGNED.finditer(text) if (value := _value(found)) is not None]
     return any(_STANDS_IN.fullmatch(value) is None for value in values)
+
+
+def _is_mixed(value: str) -> bool:
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
 
 
 def _value(found: re.Match[str]) -> str | None:
@@ -111,8 +132,7 @@ def _value(found: re.Match[str]) -> str | None:
     value = next(text for text in found.groups()[1:] if text is not None).strip()
     if any(c.isspace() for c in value) or (found[4] is not None and _CODE.fullmatch(value)):
         return None
-    mixed = any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
     enough = 6 if found[1].lower().startswith("pass") else 8
     bare = found[4] is not None and not re.search(r"\s[=:]|[=:]\s", found[0])
     in_capitals = bare and found[1].isupper()  # KEY=value, as files of settings say it
-    return value if in_capitals or (mixed and len(value) >= enough) else None
+    return value if in_capitals or (_is_mixed(value) and len(value) >= enough) else None

@@ -174,6 +174,20 @@ SECRETS = [
     "#credentials.json#",
     ".env~",
     "secrets.yml.old.1",
+    "env.local",
+    "env.production",
+    "prod.auto.tfvars.json",
+    "google-credentials.json",
+    "aws-credentials.txt",
+    "token.json",
+    "private_key.txt",
+    "vault_pass.txt",
+    "pgpass.conf",
+    "ssh_host_ed25519_key",
+    "cookies.txt",
+    "logins.json",
+    "wallet.dat",
+    "app-firebase-adminsdk-1.json",
 ]
 SHOWN = [
     ".gitignore",
@@ -190,6 +204,11 @@ SHOWN = [
     "secret_santa.md",
     "environment.yml",
     "keyboard.md",
+    "env.py",
+    "env.d.ts",
+    "ssh_host_rsa_key.pub",
+    "cookies.md",
+    "private_key.py",
 ]
 TEXTS = [
     f"-----BEGIN {'RSA '}PRIVATE KEY-----\nMII",
@@ -217,6 +236,18 @@ TEXTS = [
     "Authorization: Bearer 0a1b2c3d4e5f6g7h",
     "//registry.example.org/:_authToken=0a1b2c3d4e5f",
     "x" * 70_000 + f"\nghp_{'a1' * 18}",
+    "MYSQL_PASS=letmein1",
+    f"machine git.example.org login ann {'password'} letmein",
+    f"machine git.example.org\n  login ann\n  {'password'} letmein",
+    f"Server=db;User Id=sa;{'Password'}=Pa55w0rd1;Encrypt=yes",
+    f"<server><{'password'}>hunter22</{'password'}></server>",
+    f"{'Authorization'}: Basic dXNlcjpwYXNzd29yZA==",
+    f"ann:$apr1$a1b2c3d4${'e5' * 11}",
+    f"root:$6$a1b2c3d4${'e5' * 20}:18000:0:99999:7:::",
+    f"https://hooks.slack.com/services/T0A1B2C3D/B0A1B2C3D/{'a1' * 12}",
+    f"https://discord.com/api/webhooks/{'1' * 18}/{'a1' * 30}",
+    f"bot = 123456789:AA{'a1' * 17}",
+    f"SK{'a1' * 16}",
     "é" * (2**15 - 10) + f"AKIA{'A1' * 8}",
 ]
 HARMLESS = [
@@ -232,6 +263,13 @@ HARMLESS = [
     "max_tokens: 4096",
     "https://example.org:8080/a@b",
     "TOKEN: Final = something",
+    "if a.password=b.secret1;",
+    "<password>required</password>",
+    "<token>{token_1}</token>",
+    "the machine asks you to login with a password",
+    "grammar:$1$ is the first group, :$2a the second",
+    "a Basic authorization is what it takes",
+    "TESTS_PASS=true",
 ]
 
 
