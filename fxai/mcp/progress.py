@@ -48,7 +48,6 @@ class Progress:
     def _wake(self) -> None:
         if self._told is not None:
             self._told.set()
-            self._told = None
 
     def shown(self, context: CallContext) -> EffectOf[None]:
         """The effect that shows each as a preliminary result, until the end."""

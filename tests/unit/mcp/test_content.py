@@ -10,6 +10,7 @@ from fxai.mcp.content import content_text, result_value, shown_content
 from fxai.mcp.failure import McpToolError, failure_schema
 
 TEXT = {"type": "text", "text": "a"}
+_RAW = '{"type":"resource","resource":%s}'
 IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
 
 
@@ -36,6 +37,13 @@ def test_the_value_is_the_structured_content_else_the_blocks(
         ({"content": [TEXT]}, "a"),
         ({"content": []}, []),
         ({"content": [TEXT, TEXT]}, [TEXT, TEXT]),
+        ({"content": [{"type": "resource", "resource": {"uri": "u", "text": "t"}}]}, "t"),
+        (
+            {"content": [{"type": "resource", "resource": {"uri": "u", "mimeType": "a/b", "blob": "AA"}}]},
+            [{"type": "file", "media_type": "a/b", "data": "AA==", "file_name": "u"}],
+        ),
+        ({"content": [{"type": "resource", "resource": {"uri": "u", "blob": 7}}]}, _RAW % '{"uri":"u","blob":7}'),
+        ({"content": [{"type": "resource", "resource": "u"}]}, _RAW % '"u"'),
         ({"content": [IMAGE]}, [{"type": "file", "media_type": "image/png", "data": "AA=="}]),
         (
             {"content": [{**IMAGE, "data": "AAEC\nAw"}]},

@@ -293,16 +293,23 @@ def test_when_the_scope_has_closed_nothing_is_answered(backend: str) -> None:
 
 
 def test_streams_that_never_end_hold_up_no_stop(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An older client that listens is not waited for like a call whose answer is due; nothing of it is left."""
-    monkeypatch.setattr("fxai.mcp.server.http._SENT", 3_600)
+    """Clients that listen, old and new, are not waited for like a call whose answer is due; nothing of them is left."""
+    monkeypatch.setattr("fxai.mcp.server.http._SENT", 20)
     apps: list[HttpApp] = []
     lifespan: list[str] = []
+    subscribe = {"notifications": {"toolsListChanged": True}, "_meta": modern()[1]["params"]["_meta"]}
+    told = {"mcp-protocol-version": MODERN, "mcp-method": "subscriptions/listen"}
+    subscribed: list[httpx2.Response] = []
 
     async def listen(client: Client) -> None:
         opened = await client.post("/mcp", json=INITIALIZE)
         session = {"mcp-session-id": opened.headers["mcp-session-id"], "mcp-protocol-version": "2025-06-18"}
         with pytest.raises(AssertionError):  # what httpx makes of a stream that is cut off
             await client.get("/mcp", headers=session)
+
+    async def listen_newly(client: Client) -> None:
+        body = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": subscribe}
+        subscribed.append(await client.post("/mcp", json=body, headers=told))
 
     async def receive() -> dict[str, Any]:
         await anyio.lowlevel.checkpoint()
@@ -312,27 +319,26 @@ def test_streams_that_never_end_hold_up_no_stop(backend: str, monkeypatch: pytes
         await anyio.lowlevel.checkpoint()
         lifespan.append(message["type"])
 
-    async def go() -> None:
+    async def go() -> tuple[float, int, int]:
         async with anyio.create_task_group() as group:
 
-            def use(app: HttpApp) -> Effect[int]:
+            def use(app: HttpApp) -> Effect[None]:
                 apps.append(app)
                 group.start_soon(on_client, app, listen)
-                return fx.wait(listening)
+                group.start_soon(on_client, app, listen_newly)
+                return fx.wait(anyio.wait_all_tasks_blocked)
 
-            async def listening() -> int:
-                while not apps[0]._streams:
-                    await anyio.lowlevel.checkpoint()
-                return len(apps[0]._streams)
+            began = anyio.current_time()
+            await fx.run_async(fx.scoped(http_app(add).flat_map(use)))
+            found = anyio.current_time() - began, len(apps[0]._streams), len(apps[0]._requests)
+            await apps[0]({"type": "lifespan"}, receive, send)
+        return found
 
-            with anyio.fail_after(10):
-                await fx.run_async(fx.scoped(http_app(add).flat_map(use)))
-                await apps[0]({"type": "lifespan"}, receive, send)
-            group.cancel_scope.cancel()
+    seconds, streams, requests = anyio.run(go, backend=backend)
 
-    anyio.run(go, backend=backend)
-
-    assert (apps[0]._streams, apps[0]._requests) == (set(), {})
+    assert seconds < 10
+    assert (streams, requests) == (0, 0)
+    assert [one.status_code for one in subscribed] == [200]
     assert lifespan == ["lifespan.shutdown.complete"]
 
 
