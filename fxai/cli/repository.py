@@ -115,6 +115,7 @@ _LARGEST_REFS: Final = 32 * 2**20
 _MOST_PACKS: Final = 200
 _LONGEST_CHAIN: Final = 200
 _LONGEST_SUBJECT: Final = 200
+_LONGEST_SEARCHED: Final = 4096  # for secrets: far more than is shown
 _WIDEST: Final = 63
 _COSTLY: Final = 8  # what each byte of a difference counts for: it is taken apart one by one
 _SHORT: Final = 10
@@ -445,7 +446,7 @@ def _commit(name: str, data: bytes) -> _Read:
     encoding = said if _ENCODING.fullmatch(said) else "utf-8"
     subject = re.split(r"\n[^\S\n]*\n", message.decode(encoding, "replace").strip(), maxsplit=1)[0]
     shown = Commit(
-        name[:_SHORT], _one_line(author.decode(encoding, "replace")), day.date().isoformat(), _one_line(subject)
+        name[:_SHORT], _one_line(author.decode(encoding, "replace").strip()), day.date().isoformat(), _one_line(subject)
     )
     committed = int(_signed(fields[b"committer"][0])[1].timestamp())
     parents = tuple(value.decode("ascii") for value in fields.get(b"parent", []))
@@ -468,7 +469,7 @@ def _signed(line: bytes) -> tuple[bytes, datetime]:
 
 
 def _one_line(text: str) -> str:
-    line = " ".join(text.split())
+    line = " ".join(text[:_LONGEST_SEARCHED].split())
     return "(hidden: it looks like a secret)" if has_secret(line) else line[:_LONGEST_SUBJECT]
 
 

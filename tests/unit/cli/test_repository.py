@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from returns.result import Failure, Success
 
+from fxai.cli.concealment import has_secret
 from fxai.cli.folder import Problem, Refused, folder
 from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects import fx
@@ -427,9 +428,9 @@ def test_a_broken_object_is_a_typed_failure(root: Path, body: bytes) -> None:
     assert log(root) == refused("history not readable")
 
 
-def commit(author: bytes) -> bytes:
+def commit(author: bytes, subject: bytes = b"First") -> bytes:
     """The object of a commit by somebody."""
-    body = b"tree %b\nauthor %b\ncommitter Ann <a@b> 1600000000 +0000\n\nFirst\n" % (b"0" * 40, author)
+    body = b"tree %b\nauthor %b\ncommitter Ann <a@b> 1600000000 +0000\n\n%b\n" % (b"0" * 40, author, subject)
     return zlib.compress(b"commit %d\0" % len(body) + body)
 
 
@@ -452,6 +453,25 @@ def test_an_author_that_is_no_author_takes_no_time(root: Path, author: bytes) ->
 
     assert time.perf_counter() - began < 20
     assert [one.subject for one in read] == ["First"]
+
+
+def test_only_so_much_of_a_subject_is_searched(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a line of a megabyte no more than a piece, from its first word; a secret in what is shown is hidden still."""
+    searched: list[int] = []
+
+    def search(text: str) -> bool:
+        searched.append(len(text))
+        return has_secret(text)
+
+    monkeypatch.setattr("fxai.cli.repository.has_secret", search)
+    blank, name = b" " * 9_000, b"Ann <a@b> 1600000000 +0000"
+    shown: list[str] = []
+    for subject in (blank + b"password=" * 90_000, blank + b"ghp_" + b"a1" * 18 + b"\n" + b"word " * 90_000):
+        tip(root).write_bytes(commit(name, subject))
+        shown.append(log(root).unwrap()[0].subject)
+
+    assert max(searched) <= 4096
+    assert shown == ["password=" * 22 + "pa", "(hidden: it looks like a secret)"]
 
 
 @pytest.mark.parametrize("seed", range(14))
