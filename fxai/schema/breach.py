@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from decimal import Decimal
 from typing import Any, Final, cast, final
 
 import msgspec
@@ -386,5 +387,9 @@ def _lengths(schema: Mapping[str, Any]) -> Iterator[str]:
             yield f"of {bound} {_counted(schema[keyword], unit)}"
 
 
+_LARGE: Final = 1e15
+
+
 def _counted(count: float, unit: str) -> str:
-    return f"{count:g} {unit if count == 1 else {'property': 'properties'}.get(unit, unit + 's')}"
+    number = f"{count:g}" if count < _LARGE else f"{Decimal(count):.6g}"  # no float holds every integer
+    return f"{number} {unit if count == 1 else {'property': 'properties'}.get(unit, unit + 's')}"

@@ -23,7 +23,7 @@ from typing import Any, Final, TypeVar, final
 import msgspec
 
 from fxai.schema.data import is_array, is_object
-from fxai.schema.fault import Fault
+from fxai.schema.fault import Fault, pointer_of
 
 __all__ = [
     "ANY_ITEM",
@@ -45,8 +45,10 @@ __all__ = [
     "Steps",
     "cycles",
     "deeper_than",
+    "depth_fault",
     "descend",
     "new_stack",
+    "too_deep",
     "with_stack",
 ]
 
@@ -90,6 +92,8 @@ ANY_ITEM: Final = "[]"
 
 _LINEAR: Final = 64  # visits of one value up to which a validation is as long as its data
 _MOST_ENTRIES: Final = 100_000
+_SAID: Final = 8  # tokens of a pointer to what is too deep
+_LONGEST: Final = 200
 
 
 class Exhausted(Exception):
@@ -129,6 +133,43 @@ def deeper_than(data: Any, levels: int) -> bool:
             return False
         level = [inner for value in level for inner in _members(value) if isinstance(inner, (dict, list))]
     return bool(level)
+
+
+def too_deep(data: Any, levels: int) -> Fault | None:
+    """The fault of plain data that nests deeper than so many levels, at the first place that does; else nothing.
+
+    >>> str(too_deep({"a": [[], [{}]]}, 3))
+    '/a/1/0: expected at most 3 levels of nesting, found deeper nesting'
+    """
+    if not deeper_than(data, levels):
+        return None
+    trail = [_inside(data)]
+    path: list[str | int] = []
+    while len(trail) <= levels:
+        token, inner = next(trail[-1], (None, None))
+        if token is None:
+            trail.pop()
+            path.pop()
+        elif isinstance(inner, (dict, list)):
+            trail.append(_inside(inner))
+            path.append(token)
+    return depth_fault(pointer_of(path), levels)
+
+
+def _inside(value: Any) -> Iterator[tuple[str | int | None, Any]]:
+    return iter(value.items() if is_object(value) else enumerate(value) if is_array(value) else ())
+
+
+def depth_fault(pointer: str, levels: int) -> Fault:
+    """The fault of what stands too deep, at a pointer; of a long one the beginning is said.
+
+    >>> str(depth_fault("/a" * 129, 128))
+    '/a/a/a/a/a/a/a/a/…: expected at most 128 levels of nesting, found deeper nesting'
+    """
+    names = pointer.split("/")
+    place = "/".join(names[: _SAID + 1])[:_LONGEST]
+    place = place if place == pointer else f"{place}/…"
+    return Fault(place, f"at most {levels} levels of nesting", "deeper nesting")
 
 
 def _members(value: Any) -> Iterable[Any]:

@@ -12,6 +12,7 @@ under $defs), found string 'http://x.org/y'"]
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, Final, cast, final
@@ -27,7 +28,7 @@ from fxai.schema.budget import (
     NO_GROWTH,
     Growth,
     Reach,
-    deeper_than,
+    too_deep,
 )
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
@@ -35,7 +36,7 @@ from fxai.schema.expectation import listed
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, pointer_tokens
 from fxai.schema.pattern import compiled_pattern, expansion
 
-__all__ = ["document_faults", "excess_of", "growth_of", "subschemas"]
+__all__ = ["document_faults", "excess_of", "growth_of", "names_inside", "resources_inside", "subschemas"]
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _IN_PLACE: Final = frozenset(
@@ -50,14 +51,16 @@ _LOOKS_AGAIN: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _AGAIN: Final = 3  # what holds beside such a keyword is held against the value for it once more, and once more inside
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _MISSING: Final = object()
+_INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
+_META_VISITS: Final = 48  # how many schemas of a metaschema hold for one value, about
 
 
 def document_faults(document: Any) -> tuple[Fault, ...]:
     """Everything that makes a plain JSON document no usable JSON Schema; nothing for one that is."""
     if not isinstance(document, (dict, bool)):
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
-    if deeper_than(document, MAX_LEVELS):
-        return (Fault("", f"at most {MAX_LEVELS} levels of nesting", "deeper nesting"),)
+    if (excess := too_deep(document, MAX_LEVELS)) is not None:
+        return (excess,)
     check = _Check(cast("Any", document))
     try:
         check.run()
@@ -68,8 +71,8 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
 
 def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
     """What of a document that is known to be a JSON Schema lies beyond the budget; nothing for one within."""
-    if deeper_than(document, MAX_LEVELS):
-        return (Fault("", f"at most {MAX_LEVELS} levels of nesting", "deeper nesting"),)
+    if (excess := too_deep(document, MAX_LEVELS)) is not None:
+        return (excess,)
     check = _Check(document)
     check.run(shapes=False)
     return tuple(check.faults)
@@ -98,6 +101,39 @@ def subschemas(schema: dict[str, Any], dialect: Dialect) -> Iterator[tuple[str, 
                     yield keyword, pointer_to(at, name), item
         elif isinstance(value, (dict, bool)) and shape.startswith("schema"):
             yield keyword, at, value
+
+
+def resources_inside(document: Any) -> tuple[str, ...]:
+    """The pointers of the schemas inside a document that have a URI of their own: references in them start there.
+
+    >>> resources_inside({"$defs": {"a": {"$id": "a", "$ref": "#/$defs/b"}, "b": {}}})
+    ('/$defs/a',)
+    """
+    dialect = dialect_of(document)
+    pending, found = [("", document)], list[str]()
+    while pending:
+        pointer, schema = pending.pop()
+        if not is_object(schema):
+            continue
+        own = schema.get(dialect.id_keyword)
+        if pointer and isinstance(own, str) and not own.startswith("#"):
+            found.append(pointer)
+        pending += [(pointer + at, inner) for _, at, inner in subschemas(schema, dialect)]
+    return tuple(found)
+
+
+def names_inside(document: Any) -> bool:
+    """Whether schemas inside of a document may have names of their own."""
+    pending = [document]
+    while pending:
+        value = pending.pop()
+        if is_object(value):
+            if value is not document and not value.keys().isdisjoint(("$id", "id", "$anchor", "$dynamicAnchor")):
+                return True
+            pending += value.values()
+        elif is_array(value):
+            pending += value
+    return False
 
 
 @final
@@ -159,7 +195,7 @@ class _Check:
             dialect = self._dialect(schema, pointer, dialect)
         if self.judging:
             self._judge(schema, pointer, dialect)
-        resource = self._name(schema, resource, dialect)
+        resource = self._name(schema, pointer, resource, dialect)
         self.dialects[resource] = dialect
         self._refer(schema, pointer, resource, dialect)
         inside: list[tuple[Any, str, str, Dialect]] = []
@@ -218,11 +254,20 @@ class _Check:
             self.faults.append(Fault(f"{pointer}/$schema", str(error), found_in(members["$schema"])))
             return around
 
-    def _name(self, members: dict[str, Any], resource: str, dialect: Dialect) -> str:
+    def _is_uri(self, reference: str, resource: str, pointer: str) -> bool:
+        """Whether a reference can be joined and looked up; else it is a fault."""
+        try:
+            urldefrag(_joined(resource, reference))
+        except ValueError:  # a host in brackets that is no address
+            self.faults.append(Fault(pointer, "a URI reference", found_in(reference)))
+            return False
+        return True
+
+    def _name(self, members: dict[str, Any], pointer: str, resource: str, dialect: Dialect) -> str:
         """Note what names a schema has, and give the resource that its references start from."""
         hidden = dialect.ref_alone and "$ref" in members
         given = members.get(dialect.id_keyword)
-        if isinstance(given, str) and not hidden:
+        if isinstance(given, str) and not hidden and self._is_uri(given, resource, f"{pointer}/{dialect.id_keyword}"):
             uri, fragment = urldefrag(_joined(resource, given))
             if uri != resource or not fragment:
                 resource = uri
@@ -241,7 +286,9 @@ class _Check:
     def _refer(self, members: dict[str, Any], pointer: str, resource: str, dialect: Dialect) -> None:
         for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
             reference = members.get(keyword)
-            if keyword in dialect.keywords and isinstance(reference, str):
+            if keyword not in dialect.keywords or not isinstance(reference, str):
+                continue
+            if self._is_uri(reference, resource, f"{pointer}/{keyword}"):
                 self.references.append((_joined(resource, reference), f"{pointer}/{keyword}", resource, members))
 
     def _resolve(self) -> None:
@@ -252,7 +299,9 @@ class _Check:
             target = self._target(uri)
             if target is _MISSING:
                 self.faults.append(Fault(pointer, _reachable(uri), found_in(_said(self.document, pointer))))
-            elif target is not None:
+            elif target is None:
+                self._lead_out(source, pointer)
+            else:
                 self.steps.setdefault(id(source), []).append((id(target), pointer))
                 self.walk(target, pointer, resource, self.dialects.get(resource, LATEST))
                 self._lead(source, target, pointer)
@@ -266,6 +315,13 @@ class _Check:
         """Note that what a schema refers to is held against the same value."""
         if is_object(target) and not self.full:
             self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source))
+
+    def _lead_out(self, source: dict[str, Any], pointer: str) -> None:
+        """Note that a metaschema is held against the same value, and against all inside it."""
+        meta = self.reach.add(pointer)
+        for position in (ANY_PROPERTY, ANY_ITEM):
+            self.reach.leads(meta, position, meta)
+        self.reach.holds(self.numbers[id(source)], meta, _META_VISITS * _times(source))
 
     def _target(self, uri: str) -> Any:
         """What a reference leads to: a schema of the document, nothing for a metaschema's, `_MISSING` for nowhere."""
@@ -281,7 +337,7 @@ class _Check:
         for token in pointer_tokens(fragment):
             if is_object(value) and token in value:
                 value = value[token]
-            elif is_array(value) and token.isdigit() and int(token) < len(value):
+            elif is_array(value) and _INDEX.fullmatch(token) and int(token) < len(value):
                 value = value[int(token)]
             else:
                 return _MISSING
@@ -389,7 +445,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _is_count(value: Any) -> bool:
-    return _is_number(value) and value >= 0 and float(value).is_integer()
+    return _is_number(value) and value >= 0 and (isinstance(value, int) or value.is_integer())
 
 
 def _distinct_items(value: Any) -> bool:

@@ -31,6 +31,7 @@ from jsonschema.exceptions import ValidationError
 from fxai.schema.budget import MAX_FAULTS, MAX_STEPS, STRIDE, Exhausted, new_stack
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.dialect import DIALECTS
+from fxai.schema.document import names_inside
 from fxai.schema.pattern import SECONDS, Matcher, PatternTimeout
 
 __all__ = ["Search", "deciding_with", "inside", "referred", "validator_of"]
@@ -549,7 +550,12 @@ def _class(uri: str) -> Any:
 
 def validator_of(uri: str, document: Any) -> Any:
     """The validator of a plain document of a dialect, by its URI; what lies outside is never fetched."""
-    return _class(uri)(_quiet(document), registry=_NOTHING_ELSE)
+    quiet = _quiet(document)
+    if not names_inside(quiet):
+        return _class(uri)(quiet, registry=_NOTHING_ELSE)
+    resource = _SPECIFICATIONS[_class(uri).dialect].create_resource(quiet)
+    registry = _NOTHING_ELSE.with_resource(base := resource.id() or "", resource).crawl()  # once, not per reference
+    return _class(uri)(quiet, registry=_NOTHING_ELSE, _resolver=registry.resolver(base))
 
 
 def _evolve(self: Any, **changes: Any) -> Any:

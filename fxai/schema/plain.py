@@ -15,7 +15,7 @@ from typing import Final, cast
 
 import msgspec
 
-from fxai.schema.budget import MAX_LEVELS, deeper_than
+from fxai.schema.budget import MAX_LEVELS, deeper_than, depth_fault
 from fxai.schema.fault import Fault, found_in, pointer_to
 
 __all__ = ["builtin", "is_plain", "plain_faults", "written"]
@@ -77,7 +77,7 @@ def plain_faults(value: object, pointer: str = "") -> tuple[Fault, ...]:
         elif id(member[1]) in open_ids:
             faults.append(Fault(member[0], "data that ends", "a value that holds itself"))
         elif len(open_ids) > MAX_LEVELS and not _is_atom(member[1]):
-            return (Fault("", f"at most {MAX_LEVELS} levels of nesting", "deeper nesting"),)
+            return (depth_fault(member[0], MAX_LEVELS),)
         elif isinstance(inside := _fault_or_members(*member), Fault):
             faults.append(inside)
         elif inside is not None:

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from fxai.schema.breach import Breach, described, told
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, with_stack
-from fxai.schema.data import is_object
+from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import METASCHEMAS, REF_ALONE, dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.fault import Fault, found_in, pointer_of
@@ -33,7 +33,7 @@ Validate: TypeAlias = Callable[[object], tuple[Fault, ...]]
 
 
 def compiled(document: Any, engine: str | None) -> Validate:
-    """A document compiled for an engine; for `None` the fast one where it is installed and can compile it.
+    """A document compiled for an engine, or for `None` for the fast one; for the slow one where that is not possible.
 
     Raises:
         ImportError: the engine that was asked for is not installed.
@@ -55,7 +55,7 @@ def compiled(document: Any, engine: str | None) -> Validate:
 
 
 def _by_engine(document: Any, engine: str | None) -> Validate:
-    if engine == "jsonschema":
+    if engine == "jsonschema" or _lists_much(document):
         return _slow(document)
     try:
         import jsonschema_rs
@@ -66,10 +66,22 @@ def _by_engine(document: Any, engine: str | None) -> Validate:
     try:
         return _fast(document)
     except (jsonschema_rs.ValidationError, ValueError):
-        if engine is None:
-            return _slow(document)  # a pattern, say, that only the other one can compile
-        raise
+        return _slow(document)  # a pattern, say, that only the other one can compile
 
+
+def _lists_much(document: Any) -> bool:
+    """Whether an enumeration is long of what the fast package compares one by one, where the other one looks it up."""
+    pending = [document]
+    while pending:
+        value = pending.pop()
+        enum: Any = value.get("enum") if is_object(value) else None
+        if is_array(enum) and sum(isinstance(one, (float, list, dict)) for one in enum) > _COMPARED:
+            return True
+        pending += value.values() if is_object(value) else value if is_array(value) else ()
+    return False
+
+
+_COMPARED: Final = 64
 
 _TRIES: Final = 10_000
 """How many ways to match one pattern the fast package tries before it leaves the decision to the other one."""
@@ -157,6 +169,8 @@ def _slow(document: Any, *, careful: bool = False, refused: bool = False) -> Val
         careful: schemas multiply over the data: what is known is remembered, and steps are counted.
         refused: the data is known to be refused, so that only faults are looked for, as far as the budget goes.
     """
+    from referencing.exceptions import Unresolvable
+
     from fxai.schema.keywords import Search, validator_of
 
     validator = validator_of(dialect_of(document).uri, document)
@@ -170,13 +184,14 @@ def _slow(document: Any, *, careful: bool = False, refused: bool = False) -> Val
             search, faults = with_stack(searched)
         except RecursionError:
             return too_deep(MAX_LEVELS).faults
+        except Unresolvable as error:  # references into what is no schema lead elsewhere in each package
+            return (Fault("", f"references that can be followed ({error})", found_in(value)),)
         if search.undecided:
             return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
         if search.unsaid:
             return (Fault("", described(document), found_in(value)),)
-        if search.late is not None:
-            faults = (*faults, Fault("", _in_time(search.late), found_in(value)))
-        return faults
+        late = () if search.late is None else (Fault("", _in_time(search.late), found_in(value)),)
+        return (*faults, *late)
 
     return validate
 

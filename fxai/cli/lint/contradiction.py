@@ -76,7 +76,7 @@ def _numbered(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
         first = math.ceil(start / step) * step
         first += step if first == start and no_low else 0
         if first > end or (first == end and no_high):
-            what = "integer" if step == 1 else f"multiple of {float(step):g}"
+            what = "integer" if step == 1 else f"multiple of {step if step.denominator == 1 else float(step)}"
             yield least, f"no {what} lies between {least} {low} and {most} {high}"
 
 

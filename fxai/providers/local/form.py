@@ -19,6 +19,7 @@ from urllib.parse import unquote
 
 from fxai.schema.budget import MAX_PLACES, Steps
 from fxai.schema.data import identity
+from fxai.schema.document import resources_inside
 from fxai.schema.pattern import Matcher, PatternTimeout
 
 __all__ = ["Form", "FormError", "Place", "Reader", "Site", "members", "prefix_length"]
@@ -99,6 +100,7 @@ class Reader:
         self.exclusive: dict[str, str] = {}
         self.steps = Steps(MAX_PLACES)
         self.matcher = Matcher()
+        self._resources = resources_inside(document) if members(document) else ()
         dialect = str(members(document).get("$schema", ""))
         self._ref_alone = any(f"draft-0{n}" in dialect for n in (3, 4, 6, 7))
 
@@ -124,6 +126,8 @@ class Reader:
         ref = site.schema["$ref"]
         if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
             raise FormError(site.pointer, "$ref", f"{ref!r} is not a pointer into this document")
+        if any(f"{site.pointer}/".startswith(f"{inner}/") for inner in self._resources):
+            raise FormError(site.pointer, "$ref", f"{ref!r} starts at the `$id` of a schema around")
         target: Any = self.document
         for step in unquote(ref[1:]).split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")

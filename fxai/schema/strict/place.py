@@ -19,7 +19,7 @@ import msgspec
 from fxai.schema.budget import MAX_PLACES, Steps
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import dialect_of
-from fxai.schema.document import subschemas
+from fxai.schema.document import resources_inside, subschemas
 from fxai.schema.fault import pointer_to, pointer_tokens
 
 __all__ = ["NULL_LOST", "SILENT", "TOLD", "Obstacle", "Place", "Reader", "Site", "StrictError", "Weakening"]
@@ -136,6 +136,7 @@ class Reader:
         self._anchors: dict[str, str] = {}
         self._nulls: dict[str, bool] = {}
         self._base = str(document.get(self.dialect.id_keyword, "")) if is_object(document) else ""
+        self._resources = resources_inside(document)
         self._note(document, "")
 
     def _note(self, schema: Any, pointer: str) -> None:
@@ -155,6 +156,8 @@ class Reader:
             StrictError: it names one by a way that is not followed here.
         """
         reference: str = site.get("$ref")
+        if any(f"{site.pointer}/".startswith(f"{inner}/") for inner in self._resources):
+            raise StrictError(site.pointer, "$ref", f"{reference!r} starts at the `$id` of a schema around")
         base, fragment = urldefrag(reference)
         fragment = unquote(fragment)
         if base not in ("", urldefrag(self._base)[0]):

@@ -224,16 +224,16 @@ def test_the_patterns_of_a_document_are_counted_together() -> None:
 @pytest.mark.parametrize("levels", [129, 150, 400, 3_000])
 def test_documents_deeper_than_the_one_limit_are_refused(levels: int) -> None:
     """The limit of nesting is one number for whatever makes a document deep."""
-    forms: list[Callable[[Any], Any]] = [
-        lambda inner: {"items": inner},
-        lambda inner: {"not": inner},
-        lambda inner: {"properties": {"a": inner}},
-        lambda inner: {"allOf": [inner]},
-        lambda inner: {"default": [inner]},
-    ]
-    for form in forms:
+    forms: dict[str, Callable[[Any], Any]] = {
+        "/items/items": lambda inner: {"items": inner},
+        "/not/not": lambda inner: {"not": inner},
+        "/properties/a": lambda inner: {"properties": {"a": inner}},
+        "/allOf/0": lambda inner: {"allOf": [inner]},
+        "/default/0": lambda inner: {"default": [inner]},
+    }
+    for place, form in forms.items():
         assert refusal(nest(levels, form, {})) == (
-            "no usable JSON Schema: expected at most 128 levels of nesting, found deeper nesting"
+            f"no usable JSON Schema: {place * 4}/…: expected at most 128 levels of nesting, found deeper nesting"
         )
     assert "at most 128 levels of schemas that hold for one value" in refusal(chain(levels, lambda ref: ref, {}))
 
@@ -275,7 +275,7 @@ def test_deep_data_is_decided_or_refused_and_never_overflows(engine: Engine) -> 
 
     assert document.validate(nest(120, lambda inner: [inner], None), engine=engine) == ()
     assert [str(fault) for fault in document.validate(nest(400, lambda inner: [inner], None), engine=engine)] == [
-        "expected at most 128 levels of nesting, found deeper nesting"
+        "/0/0/0/0/0/0/0/0/…: expected at most 128 levels of nesting, found deeper nesting"
     ]
     assert document.validate(nest(200, lambda inner: [inner], None), engine=engine, plain=True) == ()
     assert document.validate(nest(200, lambda inner: [inner], "x"), engine=engine, plain=True) != ()
@@ -469,3 +469,85 @@ def test_a_composite_of_large_documents_is_held_to_the_budget() -> None:
 
     with pytest.raises(SchemaError, match="at most 10000 schemas in one document"):
         Toolkit.make(*tools).as_tool("all")
+
+
+def test_what_nests_too_deep_is_named_by_the_beginning_of_its_pointer() -> None:
+    """A document and data that are too deep in one place say which; long names do not make the message long."""
+    deep = nest(200, lambda inner: [inner], 1)
+    plain = {"properties": {"a": {"default": 1}, "b": {"examples": [deep]}}}
+
+    assert "/properties/b/examples/0/0/0/0/0/…: expected at most 128 levels" in refusal(plain)
+    (fault,) = JsonSchema.of({}).validate({"shallow": [[1]], "deep": {"x" * 5_000: deep}})
+    assert fault.pointer.startswith("/deep/xxx")
+    assert fault.pointer.endswith("…")
+    assert len(fault.pointer) < 300
+
+
+@pytest.mark.parametrize(
+    ("plain", "place"),
+    [
+        ({"$ref": "http://[x]#/a"}, "/$ref: expected a URI reference"),
+        ({"$defs": {"a": {"$id": "http://[x]/#", "type": "string"}}}, "/$defs/a/$id: expected a URI reference"),
+        ({"$ref": "#/allOf/²", "allOf": [{}]}, "/$ref: expected a reference to a schema that is there"),
+        ({"$ref": "#/allOf/٠", "allOf": [{}]}, "/$ref: expected a reference to a schema that is there"),
+        ({"$ref": "#/allOf/" + "1" * 5_000, "allOf": [{}]}, "/$ref: expected a reference to a schema that is there"),
+    ],
+)
+def test_references_that_are_none_are_refused(plain: dict[str, Any], place: str) -> None:
+    """What is no URI, and an index that is no JSON pointer's, is a `SchemaError` at its place, and no other error."""
+    assert place in refusal(plain)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {"minLength": 10**400},
+        {"type": "string", "pattern": "(?<n>x)\\k<n>"},
+        {"type": "string", "pattern": "(" * 99 + "x" + ")" * 99},
+        {"type": "string", "$recursiveAnchor": True},
+        {"$ref": "#/$defs/Box[int]", "$defs": {"Box[int]": {"type": "string"}}},
+        {"$ref": "#/x/y", "x": {"y": {"$id": "here", "$ref": "#/w", "w": {"type": "string"}}}},
+    ],
+)
+def test_what_one_package_cannot_compile_is_decided_by_the_other(plain: dict[str, Any], engine: Engine) -> None:
+    """A usable document has a verdict by either engine, never an error of a package."""
+    document = JsonSchema.of(plain)
+
+    assert bool(document.validate(1, engine=engine)) is ("type" in plain or "$ref" in plain)
+    assert bool(document.validate("a", engine=engine)) is (plain.keys().isdisjoint(("$recursiveAnchor", "$defs")))
+
+
+def test_a_reference_inside_of_a_schema_with_a_name_of_its_own_is_not_read_from_the_root() -> None:
+    """Such a reference starts at the schema's `$id`: neither a strict form nor a grammar is made of another schema."""
+    inner = {"$id": "http://e.org/a", "type": "object", "properties": {"y": {"$ref": "#/$defs/w"}}}
+    defs = {"w": {"type": "integer"}, "a": {**inner, "$defs": {"w": {"type": "string"}}}}
+    document = JsonSchema.of({"type": "object", "properties": {"x": {"$ref": "#/$defs/a"}}, "$defs": defs})
+
+    assert document.validate({"x": {"y": "text"}}) == ()
+    assert "`$id`" in str(strict_form(document, OPENAI).failure())
+    assert "`$id`" in str(grammar(document.to_dict()).failure())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_looked_up_is_not_searched_for_each_time(engine: Engine) -> None:
+    """Names of schemas, long lists of values and metaschemas: work as long as the document and the data."""
+    named = {f"d{n}": {"$id": f"c{n}/", "$defs": {"e": {"$id": "e", "$anchor": "q"}}} for n in range(300)}
+    references = [{"$ref": f"http://e.org/c{n}/e#q"} for n in range(300)]
+    meta = {"$ref": "https://json-schema.org/draft/2020-12/schema"}
+    begun = time.process_time()
+
+    assert not JsonSchema.of({"$id": "http://e.org/", "$defs": named, "allOf": references}).validate(1, engine=engine)
+    listed = JsonSchema.of({"items": {"enum": [n + 0.5 for n in range(3_000)]}})
+    assert not listed.validate([2_999.5] * 2_000, engine=engine)
+    assert "at most 10000 schemas that hold for one value" in refusal({"allOf": [meta] * 500})
+    assert not JsonSchema.of({"items": meta}).validate([{"type": "string"}] * 20, engine=engine)
+    assert time.process_time() - begun < 5
+
+
+def test_numbers_beyond_every_float_are_linted() -> None:
+    """A step that no float holds is said as it is, and breaks nothing."""
+    number = {"type": "integer", "multipleOf": 10**400, "minimum": 1, "maximum": 2}
+    tool = Tool.dynamic("one", parameters={"type": "object", "properties": {"n": number}})
+
+    assert f"no multiple of {10**400} lies between" in " ".join(str(finding) for finding in linted(Subject.of([tool])))
