@@ -10,6 +10,7 @@ import pytest
 from fxai.models.choice import ToolChoice
 from fxai.models.prepared import PreparationError, WireCall
 from fxai.providers import anthropic
+from fxai.providers.anthropic.wire import kind_of, programs_of, runs_in_programs
 from fxai.schema import JsonSchema, Schema
 from fxai.tools.annotations import (
     AllowedCallers,
@@ -336,3 +337,32 @@ def test_too_many_that_ask_for_strict_are_an_error() -> None:
 
     with pytest.raises(PreparationError, match=r"'t20'.*21 strict tools.*annotate fewer"):
         _prepare(*asked)
+
+
+@pytest.mark.parametrize(
+    ("tools", "programs"),
+    [
+        ([], "code_execution_20260521"),
+        ([anthropic.web_search()], "code_execution_20260521"),
+        ([anthropic.web_search(), anthropic.code_execution()], kind_of(anthropic.code_execution())),
+    ],
+)
+def test_programs_are_those_of_the_code_execution_that_is_there(tools: list[Any], programs: str) -> None:
+    """A tool that programs may call names the code execution of the request, or the newest."""
+    assert programs_of(tools) == programs
+
+
+@pytest.mark.parametrize(
+    ("callers", "runs"),
+    [
+        ([], False),
+        (["direct"], False),
+        (["code_execution_20250825"], True),
+        (["direct", "code_execution_20260120"], True),
+        (["code_execution_20260521", "direct"], True),
+    ],
+)
+def test_programs_call_a_tool_where_one_of_its_callers_is_a_program(callers: list[str], runs: bool) -> None:
+    """One is enough; nothing said is the model alone."""
+    assert runs_in_programs({"allowed_callers": callers}) is runs
+    assert not runs_in_programs({})

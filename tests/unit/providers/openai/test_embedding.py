@@ -100,6 +100,34 @@ def test_a_request_needs_room_for_a_text() -> None:
         embedding_layer(MODEL, most=0)
 
 
+def test_a_request_may_have_one_text() -> None:
+    """The least that a limit may say: each text is a request of its own."""
+    peer = Peer(_reply([1.0]), _reply([2.0]))
+    found = fx.run(EmbeddingModel.embed_many("ab").provide(peer.layer(most=1)))
+
+    assert found.vectors == ((1.0,), (2.0,))
+    assert [body["input"] for body in peer.bodies] == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize("name", [None, ""])
+def test_a_layer_without_a_name_says_who_needs_one(name: str | None) -> None:
+    """The failure names the provider and what was being done, and nothing is asked."""
+    peer = Peer()
+    error: AiError = fx.run_result(EmbeddingModel.embed("a").provide(peer.layer(name))).failure()
+
+    assert (error.module, error.method) == ("openai", "embedding_layer")
+    assert error.reason == ModelUnavailableError(
+        "(unnamed)", "unknown-model", 'say which, as in "openai:text-embedding-3-small"'
+    )
+    assert peer.requests == []
+
+
+def test_the_tokens_are_those_that_the_provider_counts() -> None:
+    """An answer that counts none has none."""
+    assert read_embeddings(b'{"data": [{"embedding": [1]}]}').usage == Usage()
+    assert read_embeddings(json.dumps(_reply([1])).encode()).usage == Usage(input_tokens=5)
+
+
 def test_what_the_provider_refuses_is_a_reason(backend: Backend) -> None:
     """With the words of the body."""
     peer = Peer({"error": {"message": "too long", "param": "input"}}, status=400)

@@ -244,6 +244,18 @@ def test_a_tool_that_nobody_knows_yet_can_be_sent() -> None:
     assert _prepare(new, tool_choice=ToolChoice.tool("back")).tools == [{"type": "time_machine"}]
 
 
+def test_a_namespace_has_one_description() -> None:
+    """Tools of one namespace stand in it together, in their order; two descriptions of it are refused."""
+    one, two = ToolNamespace("files", "Of files."), ToolNamespace("files", "Of other files.")
+    read, write = (Tool.make(name).annotate(Namespace, one) for name in ("read", "write"))
+    (group,) = openai.prepare_tools([read, write], model="gpt-5.5").tools
+
+    assert (group["type"], group["name"], group["description"]) == ("namespace", "files", "Of files.")
+    assert [tool["name"] for tool in group["tools"]] == ["read", "write"]
+    with pytest.raises(PreparationError, match="namespace 'files' has two descriptions"):
+        openai.prepare_tools([read, write.annotate(Namespace, two)], model="gpt-5.5")
+
+
 def test_tools_may_come_one_by_one() -> None:
     """Any iterable of tools will do, read once."""
     prepared = openai.prepare_tools((tool for tool in (A, B)), model="m", allowed_tools=ToolChoice.one_of(["a"]))
