@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxai import mcp
-from fxai.mcp.endpoint import Address, Concealed, Program
+from fxai.mcp.endpoint import Address, Concealed, Program, concealed
 from fxai.providers.http import Secret
 
 
@@ -69,3 +69,11 @@ def test_an_option_that_cannot_be_is_refused_at_once(option: dict[str, Any]) -> 
 
     with pytest.raises(ValueError, match=f"{name} is .*: it is"):
         mcp.stdio("uvx", **option)
+
+
+def test_no_repr_shows_what_opens_an_address() -> None:
+    """Names of headers and the bare place are shown; texts, user, password and query are not."""
+    headers = concealed({"Authorization": "Bearer t"})
+
+    assert (headers.reveal(), concealed(None).reveal()) == ({"Authorization": "Bearer t"}, {})
+    assert repr(Address("https://u:p@h/x?k=1", headers)) == "Address('https://h/x', Concealed(Authorization))"

@@ -244,7 +244,7 @@ def test_a_result_of_another_type_is_a_bug(backend: str) -> None:
 
     assert error.code == INTERNAL_ERROR
     assert "many" not in repr(error)
-    assert len(told) == 1
+    assert [type(failure).__name__ for one in told for failure in one.cause.failures] == ["InvalidResult"]
 
 
 def test_a_hook_that_breaks_hides_nothing(backend: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -263,6 +263,7 @@ def test_a_hook_that_breaks_hides_nothing(backend: str, caplog: pytest.LogCaptur
 
     assert error.code == INTERNAL_ERROR
     assert "the hook" in caplog.text
+    assert "on_defect broke, told of a bug in 'broken'" in caplog.text
 
 
 @both_eras
@@ -344,6 +345,8 @@ def test_a_call_that_takes_too_long_fails(backend: str) -> None:
 
     assert result.is_error
     assert result.structured_content["type"] == "execution-interrupted"
+    assert result.structured_content["name"] == "linger"
+    assert result.structured_content["reason"] == "it took longer than 0.05 seconds"
     assert isinstance(deadlines[0], float)
 
 

@@ -320,6 +320,7 @@ def test_streams_that_never_end_hold_up_no_stop(backend: str, monkeypatch: pytes
         lifespan.append(message["type"])
 
     async def go() -> tuple[float, int, int]:
+        found = -1.0, -1, -1
         async with anyio.create_task_group() as group:
 
             def use(app: HttpApp) -> Effect[None]:
