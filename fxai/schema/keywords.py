@@ -551,11 +551,11 @@ def _class(uri: str) -> Any:
 def validator_of(uri: str, document: Any) -> Any:
     """The validator of a plain document of a dialect, by its URI; what lies outside is never fetched."""
     quiet = _quiet(document)
-    if not names_inside(quiet):
-        return _class(uri)(quiet, registry=_NOTHING_ELSE)
-    resource = _SPECIFICATIONS[_class(uri).dialect].create_resource(quiet)
-    registry = _NOTHING_ELSE.with_resource(base := resource.id() or "", resource).crawl()  # once, not per reference
-    return _class(uri)(quiet, registry=_NOTHING_ELSE, _resolver=registry.resolver(base))
+    made = _class(uri)(quiet, registry=_NOTHING_ELSE)
+    if names_inside(quiet):  # they are looked for once, not per reference
+        resolver = made._resolver
+        made = made.evolve(_resolver=resolver._registry.crawl().resolver(resolver._base_uri))
+    return made
 
 
 def _evolve(self: Any, **changes: Any) -> Any:

@@ -314,8 +314,8 @@ def test_nothing_is_ever_fetched(engine: Engine, monkeypatch: pytest.MonkeyPatch
     assert made.validate({"meta": {"type": "object"}, "b": 1}, engine=engine) == ()
     for reference in ("http://example.com/x", "file:///etc/hostname", "/etc/hostname", "folder/other.json", "#gone"):
         hidden = JsonSchema.trusted({"properties": {"a": {"$ref": reference}}})
-        with pytest.raises(Exception, match=r"(?i)retriev|resol|present|exist"):
-            hidden.validate({"a": 1}, engine=engine)
+        (fault,) = hidden.validate({"a": 1}, engine=engine)
+        assert "references that can be followed" in fault.expected
 
 
 def test_an_engine_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
