@@ -68,6 +68,17 @@ def test_a_reply_says_who_answered_and_what_it_took() -> None:
     assert reply.content[0].metadata == {"anthropic": {"container": {"id": "c_1"}}}
 
 
+@pytest.mark.parametrize(("tier", "told"), [(None, {}), ("batch", {"usage": {"service_tier": "batch"}})])
+def test_what_usage_says_beside_the_counts_is_kept_where_it_is_something(tier: Any, told: dict[str, Any]) -> None:
+    """A field that is null says nothing."""
+    (finish,) = [
+        part for part in _parts([], usage={"output_tokens": 3, "service_tier": tier}).content if part.type == "finish"
+    ]
+    said: Any = finish.metadata.get("anthropic", {})
+
+    assert {key: one for key, one in said.items() if key == "usage"} == told
+
+
 def test_usage_that_is_not_said_stays_unknown() -> None:
     """Nothing is made up where a server leaves counts out."""
     reply = _parts([], usage={"output_tokens": 3, "input_tokens": None})

@@ -29,6 +29,7 @@ from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, Net
 from fxai.models.choice import ToolChoice
 from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
+from fxai.providers.anthropic.block import hosted_block
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.schema import JsonSchema, Schema
 from fxai.tools.annotations import CacheControl
@@ -559,6 +560,13 @@ def test_the_tool_of_an_answer_has_its_name_and_says_what_it_is(name: str | None
     assert tool["description"].startswith("Gives the answer. ")
     assert tool["description"].endswith(" A city, and how many days.")
     assert titled.body["tool_choice"]["name"] == "A_b"
+
+
+def test_a_call_that_anthropic_ran_without_parameters_has_an_empty_input() -> None:
+    """The wire wants an object there."""
+    call = ToolCallPart("c1", "web_search", None, metadata={"anthropic": {"type": "server_tool_use"}})
+
+    assert hosted_block(call) == {"type": "server_tool_use", "id": "c1", "name": "web_search", "input": {}}
 
 
 # -- marks for the cache

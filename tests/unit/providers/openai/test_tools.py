@@ -12,7 +12,7 @@ from returns.result import Failure, Result, Success
 from fxai.effects import fx
 from fxai.providers import openai
 from fxai.providers.openai.action import Screen, ShellOutput
-from fxai.schema import Empty
+from fxai.schema import Empty, SchemaError
 from fxai.tools.annotations import DeferLoading
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
@@ -170,3 +170,13 @@ def test_a_search_of_our_own_says_what_it_is_searched_by() -> None:
     assert tool.requires_handler
     assert (sent["execution"], sent["description"]) == ("client", "Finds tools.")
     assert sent["parameters"] == tool.json_schema()
+
+
+def test_an_mcp_server_is_somewhere() -> None:
+    """Without an address, a connector or a tunnel the provider could not ask it; one of them is enough."""
+    with pytest.raises(SchemaError, match="the MCP server 'docs': give server_url, connector_id or tunnel_id"):
+        openai.mcp(server_label="docs")
+    for where in ({"server_url": "https://d.e"}, {"connector_id": "connector_gmail"}, {"tunnel_id": "t-1"}):
+        given: Any = where
+
+        assert openai.mcp(server_label="docs", **given).name == "docs"
