@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import mcp_types as wire
 import pytest
+from mcp.shared.message import SessionMessage
 
 from fxai.mcp.limit import McpLimits
 from fxai.mcp.watch import Watch, answered_id, parts_of
@@ -79,3 +81,17 @@ def test_a_broken_line_answers_what_it_names(line: bytes, found: str | None) -> 
 def test_a_batch_is_its_messages(line: bytes, parts: list[bytes]) -> None:
     """A list is taken apart once; what cannot be is one line, for whoever reads it to refuse."""
     assert parts_of(line) == parts
+
+
+@pytest.mark.parametrize(("taken_back", "answers"), [(5, False), (6, True)])
+def test_a_request_that_was_taken_back_is_owed_nothing(taken_back: int, answers: bool) -> None:
+    """A broken answer to what nobody waits for any more is noise; to another request it is still its answer."""
+    watch = Watch(McpLimits())
+    watch.leaving(SessionMessage(wire.JSONRPCRequest(jsonrpc="2.0", id=5, method="tools/call")))
+    params = {"requestId": taken_back}
+    cancelled = wire.JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled", params=params)
+    watch.leaving(SessionMessage(cancelled))
+    told = watch.unreadable(b'{"id":5,"result":{"x', ValueError("cut"))
+
+    assert (told is not None) is answers
+    assert ("1 lines" in watch.hints) is not answers
