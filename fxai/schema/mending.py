@@ -98,7 +98,7 @@ def _inside(data: object, token: str) -> object:
 _NESTED: Final = re.compile(r"[ \t\r\n]*[\[{]")
 # In JSON text: a quote, white space and a bracket, as they are or escaped. No bracket opens behind a closing quote.
 _QUOTED: Final = r'"(?: |\\[nrt]|\\u00(?:09|0[aAdD]|20))*(?:[\[{]|\\u00[57][bB])'
-_QUOTED_NESTED: Final[dict[type, re.Pattern[Any]]] = {}
+_QUOTED_NESTED: Final[dict[type, Any]] = {}  # for text and for bytes, made when first asked for
 _MOST_LOOKED_AT: Final = 100_000
 
 
@@ -114,11 +114,11 @@ def may_hold_nested(text: str | bytes) -> bool:
     (True, False)
     """
     kind = str if isinstance(text, str) else bytes
-    pattern = _QUOTED_NESTED.get(kind)
+    pattern: Any = _QUOTED_NESTED.get(kind)
     if pattern is None:
-        pattern = re.compile(_QUOTED) if kind is str else re.compile(_QUOTED.encode())
-        _QUOTED_NESTED[kind] = pattern
-    return pattern.search(text) is not None
+        pattern = _QUOTED_NESTED[kind] = re.compile(_QUOTED if kind is str else _QUOTED.encode())
+    found: object = pattern.search(text)
+    return found is not None
 
 
 def holds_nested(data: Any) -> bool:

@@ -240,7 +240,7 @@ def test_a_replayed_history(how: How, backend: Backend) -> None:
     ledger: Any = ApprovalLedger.in_process()
     says = [text('{"it": "is gone"}')]
     first, second = office.program(how, history, says), office.program(how, history, says)
-    ended = fx.run_exit(first.exit().and_then(second).provide(ledger), backend=backend)
+    ended: Any = fx.run_exit(first.exit().and_then(second).provide(ledger), backend=backend)
 
     assert problem_of(ended) == "used"
     assert "it was used before: the call 'c1' of 'wipe'" in str(ended.cause.failures[0])

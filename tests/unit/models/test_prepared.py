@@ -272,7 +272,8 @@ def test_a_tool_of_every_kind_keeps_the_annotation() -> None:
     assert many.get(ExplicitNull)
     assert not Toolkit.make(PATCHES[0]).as_tool("many").tool.get(ExplicitNull)
     prepared = openai.prepare_tools(Toolkit.make(many), model="gpt-5.5")
-    calls: Any = {"calls": [{"name": "patch", "args": {"limit": None}}, {"name": "patch", "args": {}}]}
+    entries: list[dict[str, Any]] = [{"name": "patch", "args": {"limit": None}}, {"name": "patch", "args": {}}]
+    calls = {"calls": entries}
     assert prepared.call("many", prepared.wire_call("many", calls).params) == ("many", calls)
 
 

@@ -483,16 +483,16 @@ def test_what_nests_too_deep_is_named_by_the_beginning_of_its_pointer() -> None:
     assert len(fault.pointer) < 300
 
 
-@pytest.mark.parametrize(
-    ("plain", "place"),
-    [
-        ({"$ref": "http://[x]#/a"}, "/$ref: expected a URI reference"),
-        ({"$defs": {"a": {"$id": "http://[x]/#", "type": "string"}}}, "/$defs/a/$id: expected a URI reference"),
-        ({"$ref": "#/allOf/²", "allOf": [{}]}, "/$ref: expected a reference to a schema that is there"),
-        ({"$ref": "#/allOf/٠", "allOf": [{}]}, "/$ref: expected a reference to a schema that is there"),
-        ({"$ref": "#/allOf/" + "1" * 5_000, "allOf": [{}]}, "/$ref: expected a reference to a schema that is there"),
-    ],
-)
+NO_REFERENCES: list[tuple[dict[str, Any], str]] = [
+    ({"$ref": "http://[x]#/a"}, "/$ref: expected a URI reference"),
+    ({"$defs": {"a": {"$id": "http://[x]/#", "type": "string"}}}, "/$defs/a/$id: expected a URI reference"),
+    ({"$ref": "#/allOf/²", "allOf": [{}]}, "/$ref: expected a reference to a schema that is there"),
+    ({"$ref": "#/allOf/٠", "allOf": [{}]}, "/$ref: expected a reference to a schema that is there"),
+    ({"$ref": "#/allOf/" + "1" * 5_000, "allOf": [{}]}, "/$ref: expected a reference to a schema that is there"),
+]
+
+
+@pytest.mark.parametrize(("plain", "place"), NO_REFERENCES)
 def test_references_that_are_none_are_refused(plain: dict[str, Any], place: str) -> None:
     """What is no URI, and an index that is no JSON pointer's, is a `SchemaError` at its place, and no other error."""
     assert place in refusal(plain)
