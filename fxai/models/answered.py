@@ -186,7 +186,7 @@ class _Reading:
     def history(self, *, goes_on: bool) -> History:
         """What it comes to; `goes_on`: something else was said behind it."""
         ours = [one for one in self._every if not one.of_provider]
-        for one in ours:
+        for one in self._every:  # also of a call that somebody has marked as the provider's meanwhile
             said = self._denied.get(one.part.approval_id)
             if said is not None:
                 self._denied[one.key] = _stronger(self._denied.get(one.key), said)
@@ -198,7 +198,7 @@ class _Reading:
             is_open and not goes_on,
             self._problem,
             approved,
-            tuple(one.part for one in ours if self._is_denied(one) and (not one.settled or one in self._turn)),
+            tuple(one.part for one in self._every if self._is_denied(one) and (not one.settled or one in self._turn)),
             self._repeated,
         )
 
