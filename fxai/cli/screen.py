@@ -23,15 +23,7 @@ from fxai.cli.summary import Summary
 from fxai.cli.text import clean, in_line, one_line, quoted
 from fxai.cli.trouble import INTERRUPTED, is_of_server
 from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
-from fxai.tools.failure import (
-    ApprovalExpired,
-    ApprovalUnavailable,
-    Denied,
-    InDoubt,
-    Interrupted,
-    InvalidParameters,
-    UnknownTool,
-)
+from fxai.tools.failure import Unanswered
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,15 +34,6 @@ _LONGEST_RESULT: Final = 800
 _LONGEST_PROMPT: Final = 400
 _PIECE: Final = re.compile(r"\n|[^\S\n]*[^\s]+|[^\S\n]+")
 _REASONS: Final = {"length": "no more tokens were allowed", "content-filter": "the provider's filter cut it"}
-_REFUSED: Final = (
-    ApprovalExpired,
-    ApprovalUnavailable,
-    Denied,
-    InDoubt,
-    Interrupted,
-    InvalidParameters,
-    UnknownTool,
-)
 
 
 def console(file: TextIO, color: bool | None = None) -> Console:
@@ -213,7 +196,7 @@ class Screen:
         text = _compact(result.encoded_result)
         if result.preliminary:
             self._line("…", f"{result.name} {text}", "dim")
-        elif isinstance(result.result, _REFUSED):
+        elif isinstance(result.result, Unanswered):
             self._line("✗", f"{result.name} not run: {result.result}", "yellow")
         elif is_of_server(result.result):
             self._line("✗", str(result.result), "red")

@@ -31,6 +31,7 @@ __all__ = [
     "InvalidParameters",
     "InvalidResult",
     "ToolError",
+    "Unanswered",
     "UnknownTool",
     "encode_failure",
 ]
@@ -114,48 +115,33 @@ class InvalidResult(CallFailure, frozen=True, tag="invalid-result"):
         return f"the handler of {self.name!r} gave {what} its {self.declared} type does not allow: {faults}"
 
 
+class _NotRun(_Failure, frozen=True):
+    name: str
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the tool {self.name!r} was not run: {self.reason}"
+
+
 @final
-class Denied(_Failure, frozen=True, tag="execution-denied"):
+class Denied(_NotRun, frozen=True, tag="execution-denied"):
     """The call was not run, because it was not approved or not among the tools that the model may choose."""
 
-    name: str
-    reason: str
-
-    @override
-    def __str__(self) -> str:
-        return f"the tool {self.name!r} was not run: {self.reason}"
-
 
 @final
-class ApprovalExpired(_Failure, frozen=True, tag="approval-expired"):
+class ApprovalExpired(_NotRun, frozen=True, tag="approval-expired"):
     """The call was not run, because nobody answered in time whether it may. Nobody denied it either."""
 
-    name: str
-    reason: str
-
-    @override
-    def __str__(self) -> str:
-        return f"the tool {self.name!r} was not run: {self.reason}"
-
 
 @final
-class ApprovalUnavailable(_Failure, frozen=True, tag="approval-unavailable"):
+class ApprovalUnavailable(_NotRun, frozen=True, tag="approval-unavailable"):
     """The call was not run, because there was nobody who could be asked whether it may. Nobody denied it either."""
 
-    name: str
-    reason: str
-
-    @override
-    def __str__(self) -> str:
-        return f"the tool {self.name!r} was not run: {self.reason}"
-
 
 @final
-class InDoubt(_Failure, frozen=True, tag="execution-in-doubt"):
+class InDoubt(_NotRun, frozen=True, tag="execution-in-doubt"):
     """The call was approved and begun before, and what became of it is not known: it may have been run."""
-
-    name: str
-    reason: str
 
     @override
     def __str__(self) -> str:
@@ -163,28 +149,20 @@ class InDoubt(_Failure, frozen=True, tag="execution-in-doubt"):
 
 
 @final
-class Interrupted(_Failure, frozen=True, tag="execution-interrupted"):
+class Interrupted(_NotRun, frozen=True, tag="execution-interrupted"):
     """The call was not run, or not to its end, because the turn or the run was cut off."""
-
-    name: str
-    reason: str
 
     @override
     def __str__(self) -> str:
         return f"the tool {self.name!r} was interrupted: {self.reason}"
 
 
-ToolError: TypeAlias = (
-    UnknownTool
-    | InvalidParameters
-    | HandlerFailed[Any]
-    | InvalidResult
-    | Denied
-    | ApprovalExpired
-    | ApprovalUnavailable
-    | InDoubt
-    | Interrupted
+Unanswered: TypeAlias = (
+    UnknownTool | InvalidParameters | Denied | ApprovalExpired | ApprovalUnavailable | InDoubt | Interrupted
 )
+"""A failure of a call that has no answer of the handler: it was not asked, or not heard to its end."""
+
+ToolError: TypeAlias = Unanswered | HandlerFailed[Any] | InvalidResult
 """A failure of a call, in the error channel."""
 
 
@@ -192,9 +170,7 @@ def _unrepaired(why: str | None) -> str:
     return "" if why is None else f" (a repair was tried and failed: {why})"
 
 
-def encode_failure(
-    failure: UnknownTool | InvalidParameters | Denied | ApprovalExpired | ApprovalUnavailable | InDoubt | Interrupted,
-) -> dict[str, Any]:
+def encode_failure(failure: Unanswered) -> dict[str, Any]:
     """What a model reads of a failure that has no schema of the tool's own: its `type`, its data and its message."""
     if isinstance(failure, InvalidParameters):
         faults = [{"pointer": f.pointer, "expected": f.expected, "found": f.found} for f in failure.faults]
