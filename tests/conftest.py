@@ -12,6 +12,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How fast a machine is says nothing of a law, and many run beside each other on it: no law has a time limit.
+settings.register_profile("fxai", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("fxai")
 
 # Programs that the checkers read or that tests start in a process of their own: nothing to import here.
 collect_ignore_glob = ["acceptance/programs/*", "benchmarks/*", "mutation/*", "typing/right/*", "typing/wrong/*"]

@@ -202,7 +202,7 @@ async def _cut_off(task: asyncio.Task[Any], cut: str) -> None:
         await task
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     pauses=st.lists(st.integers(0, 25), min_size=1, max_size=3), way=st.sampled_from(WAYS), form=st.sampled_from(FORMS)
 )

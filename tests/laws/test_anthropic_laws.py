@@ -108,8 +108,7 @@ def test_any_json_is_a_reply_or_a_typed_failure() -> None:
         assert Response.from_json(Response(parts).to_json()).unwrap().content == parts
         reached("answer")
 
-    law()
-    reached.hold(failure=15, answer=40)
+    reached.by(law, failure=15, answer=40)
 
 
 def test_any_events_are_parts_or_a_typed_failure() -> None:
@@ -135,8 +134,7 @@ def test_any_events_are_parts_or_a_typed_failure() -> None:
         assert Response.from_data(gathered.to_data()).unwrap() == gathered
         reached("whole" if reader.done else "some" if gathered.content else "nothing")
 
-    law()
-    reached.hold(failure=10, whole=20, some=10)
+    reached.by(law, failure=10, whole=20, some=10)
 
 
 @given(messages())

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from hypothesis import event, given, settings, target
+from hypothesis import given, settings, target
 from hypothesis import strategies as st
 from returns.result import Success
 
@@ -26,9 +26,10 @@ from fxai.models.answered import shown
 from fxai.models.approval import Authority, authority, digest_of
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, Toolkit
+from tests.laws.reaching import Reached
 from tests.unit.models.approvals import HOW, How, Office
 
-LAW = settings(deadline=None, max_examples=60)
+LAW = settings(max_examples=60)
 
 NAMES = st.text(max_size=4)
 JSON: st.SearchStrategy[Any] = st.recursive(
@@ -186,7 +187,7 @@ ALIKE = st.dictionaries(NAMES, _CLOSE | st.lists(_CLOSE, max_size=2), min_size=1
 
 def test_other_parameters_have_another_digest() -> None:
     """Two parameters have one digest only where they are equal JSON; `True` is not `1`, and is drawn beside it."""
-    reached: Counter[str] = Counter()
+    reached = Reached()
 
     @settings(LAW, max_examples=150)
     @given(st.data())
@@ -194,15 +195,13 @@ def test_other_parameters_have_another_digest() -> None:
         one = data.draw(PARAMS | ALIKE)
         other = data.draw(data.draw(st.sampled_from([_retyped(one), _nearly(one), PARAMS])))
         same = _typed(one) == _typed(other)
-        kind = "equal" if same else "equal but for a type" if one == other else "different"
-        event(kind)
-        target(float(kind == "equal but for a type"))
-        reached[kind] += 1
+        kind = "equal" if same else "retyped" if one == other else "different"
+        target(float(kind == "retyped"))
+        reached(kind)
 
         assert (digest_of(wipe, one) == digest_of(wipe, other)) is same
 
-    law()
-    assert min(reached["equal"], reached["equal but for a type"], reached["different"]) >= 2, reached
+    reached.by(law, equal=2, retyped=2, different=2)
 
 
 def _typed(data: Any) -> Any:
@@ -354,9 +353,9 @@ def test_no_history_runs_a_call_twice_or_a_denied_one() -> None:
     Nor one that has a result anywhere, unless somebody edited what it is the result of. The ledger of each asking is
     new, so it is the history alone that says so.
     """
-    reached: Counter[str] = Counter()
+    reached = Reached()
 
-    @settings(deadline=None, max_examples=250)
+    @settings(max_examples=250)
     @given(st.data(), WAYS, LOOPS)
     def law(data: st.DataObject, how: How, backend: Any) -> None:
         office = Office()
@@ -366,10 +365,9 @@ def test_no_history_runs_a_call_twice_or_a_denied_one() -> None:
             getattr(past, step if at else "grow")()
         ran = _asked_of(office, past, how, backend)
         approved = Counter(one.approval_id for one in past.parts() if getattr(one, "approved", False))
-        reached["ran"] += bool(ran)
-        reached["ran among copies"] += bool(ran) and max(approved.values()) > 1
-        reached["denied beside a yes"] += bool(past.denied() & {past.call_of.get(one, "") for one in approved})
-        event(f"ran: {bool(ran)}")
+        reached("ran", bool(ran))
+        reached("ran_among_copies", bool(ran) and max(approved.values()) > 1)
+        reached("denied_beside_a_yes", bool(past.denied() & {past.call_of.get(one, "") for one in approved}))
         target(float(sum(approved.values())))
 
         assert all(times == 1 for times in ran.values())
@@ -377,17 +375,14 @@ def test_no_history_runs_a_call_twice_or_a_denied_one() -> None:
         if "edit" not in steps[1:]:
             assert not {one.id for one in past.parts() if one.type == "tool-result"} & ran.keys()
 
-    law()
-    assert reached["ran"] >= 15, reached
-    assert reached["ran among copies"] >= 1, reached
-    assert reached["denied beside a yes"] >= 5, reached
+    reached.by(law, ran=15, ran_among_copies=1, denied_beside_a_yes=5)
 
 
 def test_with_a_ledger_many_histories_run_a_call_once(tmp_path: Path) -> None:
     """Pieces of one conversation, sent one after another: each request runs its call once, and none that was denied."""
-    reached: Counter[str] = Counter()
+    reached = Reached()
 
-    @settings(deadline=None, max_examples=100)
+    @settings(max_examples=100)
     @given(st.data(), st.sampled_from(["process", "process", "process", "file"]))
     def law(data: st.DataObject, where: str) -> None:
         office = Office()
@@ -408,13 +403,12 @@ def test_with_a_ledger_many_histories_run_a_call_once(tmp_path: Path) -> None:
             assert not denied & ran.keys()
             total += ran
             denied |= _used_up(past)
-        reached["ran"] += bool(total)
-        reached["denied"] += bool(denied)
+        reached("ran", bool(total))
+        reached("denied", bool(denied))
 
         assert all(times == 1 for times in total.values())
 
-    law()
-    assert min(reached["ran"], reached["denied"]) >= 5, reached
+    reached.by(law, ran=5, denied=5)
 
 
 def _served(ledger: ApprovalLedger) -> Any:

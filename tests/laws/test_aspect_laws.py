@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
 from fxai.effects import LayerOf, fx
 from fxai.tools import Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, Return
-
-LAW = settings(deadline=None)
 
 one = Tool.make("one", parameters=int, success=int, failure=str)
 two = Tool.make("two", parameters=int, success=int, failure=str)
@@ -86,7 +84,6 @@ def _run(layer: Any, call: tuple[str, int]) -> tuple[Any, list[str]]:
     return ended, JOURNAL.lines
 
 
-@LAW
 @given(aspects(), aspects(), aspects(), CALLS)
 def test_composition_is_associative(a: Aspect, b: Aspect, c: Aspect, call: tuple[str, int]) -> None:
     """As a value, and in what happens."""
@@ -97,7 +94,6 @@ def test_composition_is_associative(a: Aspect, b: Aspect, c: Aspect, call: tuple
     assert _run(left.wrap(JOURNAL.layer()), call) == _run(right.wrap(JOURNAL.layer()), call)
 
 
-@LAW
 @given(aspects(), CALLS)
 def test_the_empty_aspect_is_neutral(a: Aspect, call: tuple[str, int]) -> None:
     """From either side, and around a layer of its own."""
@@ -107,7 +103,6 @@ def test_the_empty_aspect_is_neutral(a: Aspect, call: tuple[str, int]) -> None:
     assert _run(empty.wrap(JOURNAL.layer()), call) == _run(JOURNAL.layer(), call)
 
 
-@LAW
 @given(aspects(), aspects(), CALLS)
 def test_to_compose_is_to_wrap_twice(outer: Aspect, inner: Aspect, call: tuple[str, int]) -> None:
     """The outer aspect around what the inner one wrapped."""
@@ -116,14 +111,12 @@ def test_to_compose_is_to_wrap_twice(outer: Aspect, inner: Aspect, call: tuple[s
     assert _run(composed, call) == _run(outer.wrap(inner.wrap(JOURNAL.layer())), call)
 
 
-@LAW
 @given(aspects(), CALLS)
 def test_wrapping_and_checking_commute(a: Aspect, call: tuple[str, int]) -> None:
     """`to_layer` before or after: an aspect never changes which tool a handler is for."""
     assert _run(kit.to_layer(a.wrap(JOURNAL.layer())), call) == _run(a.wrap(kit.to_layer(JOURNAL.layer())), call)
 
 
-@LAW
 @given(aspects(), CALLS)
 def test_the_stages_come_in_order(a: Aspect, call: tuple[str, int]) -> None:
     """Before, handler, after, recover, format, each at most once; what `before` ended runs neither of the next two."""
@@ -135,7 +128,6 @@ def test_the_stages_come_in_order(a: Aspect, call: tuple[str, int]) -> None:
     assert ("after" not in stages) or ("handler" in stages)
 
 
-@LAW
 @given(st.lists(st.text("abc", min_size=1, max_size=2), max_size=4), CALLS)
 def test_aspects_are_an_onion(labels: list[str], call: tuple[str, int]) -> None:
     """The outermost begins first and ends last."""

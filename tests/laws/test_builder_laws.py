@@ -18,8 +18,7 @@ from fxai.tools.function import tool
 from fxai.tools.source import BoundToolkit, ToolSource
 from tests.laws.test_toolkit_laws import TOOLKITS, tools
 
-LAW = settings(deadline=None)
-RUN = settings(deadline=None, max_examples=25)
+RUN = settings(max_examples=25)
 
 
 @tool(name="fn.one")
@@ -62,7 +61,6 @@ def _bound(agent: Any, offers: Iterable[Any]) -> AgentBuilder[Any, Any, Any, Any
     return made
 
 
-@LAW
 @given(AGENTS, OFFERS, OFFERS)
 def test_binding_twice_is_binding_all(agent: Any, a: list[Any], b: list[Any]) -> None:
     """`with_tools(a).with_tools(b)` is `with_tools(a + b)`, as a list or one by one."""
@@ -71,7 +69,6 @@ def test_binding_twice_is_binding_all(agent: Any, a: list[Any], b: list[Any]) ->
     assert hash(agent.with_tools(a).with_tools(b)) == hash(_bound(agent, a + b))
 
 
-@LAW
 @given(OFFERS, OFFERS, OFFERS)
 def test_bindings_add_up_however_they_are_grouped(a: list[Any], b: list[Any], c: list[Any]) -> None:
     """They are a monoid: associative, with the empty one neutral."""
@@ -81,7 +78,6 @@ def test_bindings_add_up_however_they_are_grouped(a: list[Any], b: list[Any], c:
     assert x.merge(Binding()) == x == Binding().merge(x)
 
 
-@LAW
 @given(AGENTS, TOOLKITS, TOOLKITS)
 def test_binding_toolkits_is_binding_their_merge(agent: Any, a: Any, b: Any) -> None:
     """And binding their tools, in whatever form."""
@@ -89,7 +85,6 @@ def test_binding_toolkits_is_binding_their_merge(agent: Any, a: Any, b: Any) -> 
     assert agent.with_tools(a).with_tools(b) == agent.with_tools([*a, *b])
 
 
-@LAW
 @given(AGENTS, st.lists(BOUND, max_size=4), st.lists(BOUND, max_size=4))
 def test_binding_bound_toolkits_is_binding_their_merge(agent: Any, a: list[Any], b: list[Any]) -> None:
     """Their handlers come along once."""
@@ -100,7 +95,6 @@ def test_binding_bound_toolkits_is_binding_their_merge(agent: Any, a: list[Any],
     assert agent.with_tools(x).with_tools(y) == agent.with_tools(both)
 
 
-@LAW
 @given(AGENTS, OFFERS)
 def test_binding_again_changes_nothing(agent: Any, a: list[Any]) -> None:
     """What is bound already is one."""
@@ -111,7 +105,6 @@ def test_binding_again_changes_nothing(agent: Any, a: list[Any]) -> None:
     assert agent.with_tools([]) == agent.builder
 
 
-@LAW
 @given(AGENTS, OFFERS)
 def test_leaving_out_the_agents_own_tools_commutes(agent: Any, a: list[Any]) -> None:
     """It is idempotent, and it does not matter when it is said."""
@@ -122,7 +115,6 @@ def test_leaving_out_the_agents_own_tools_commutes(agent: Any, a: list[Any]) -> 
     assert bound.with_memory(_MEMORY) == agent.with_memory(_MEMORY).without_tools()
 
 
-@LAW
 @given(AGENTS, OFFERS)
 def test_tools_are_there_once_and_in_order(agent: Any, a: list[Any]) -> None:
     """The agent's own, then those that are bound, each where it was first given."""
@@ -134,7 +126,6 @@ def test_tools_are_there_once_and_in_order(agent: Any, a: list[Any]) -> None:
     assert _names(bound.without_tools()) == list(dict.fromkeys(given_names))
 
 
-@LAW
 @given(AGENTS, OFFERS)
 def test_an_agent_stays_as_it_is(agent: Any, a: list[Any]) -> None:
     """Whatever is bound for a run; so does a builder."""
@@ -149,7 +140,6 @@ def test_an_agent_stays_as_it_is(agent: Any, a: list[Any]) -> None:
     assert bound.extra is extra
 
 
-@LAW
 @given(AGENTS, tools(), st.sampled_from(["error", "first", "last"]))
 def test_a_conflict_is_told_or_decided(agent: Any, a: Any, policy: Any) -> None:
     """Two different tools of one name: refused, or one of them is kept in the place of the first."""

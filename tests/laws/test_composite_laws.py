@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
@@ -12,8 +12,6 @@ from fxai.effects import fx
 from fxai.schema import JsonSchema
 from fxai.tools import Tool, Toolkit
 from tests.unit.tools.samples import add, double, on_add, on_double
-
-LAW = settings(deadline=None)
 
 RAW = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -65,28 +63,24 @@ def _alone(name: str, args: Any) -> Any:
     return {"error": outcome.encoded_result} if outcome.is_failure else outcome.encoded_result
 
 
-@LAW
 @given(CALLS)
 def test_each_call_is_answered_as_alone(calls: list[tuple[str, Any]]) -> None:
     """By name and in order; a failure of any kind under `error`."""
     assert _composed(calls) == [{"name": name, "result": _alone(name, args)} for name, args in calls]
 
 
-@LAW
 @given(CALLS, CALLS)
 def test_two_lists_of_calls_are_one(some: list[tuple[str, Any]], others: list[tuple[str, Any]]) -> None:
     """The results of both, in their order."""
     assert _composed(some + others) == _composed(some) + _composed(others)
 
 
-@LAW
 @given(CALLS, st.integers(1, 4) | st.none())
 def test_concurrency_changes_no_result(calls: list[tuple[str, Any]], concurrency: int | None) -> None:
     """Only when they begin."""
     assert _composed(calls, concurrency) == _composed(calls)
 
 
-@LAW
 @given(CALLS)
 def test_the_document_accepts_what_each_tool_accepts(calls: list[tuple[str, Any]]) -> None:
     """And nothing else: a list of calls is an instance where each call's args are, of a tool that there is."""

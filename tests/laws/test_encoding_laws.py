@@ -14,7 +14,7 @@ from fxai.schema import JsonSchema, Schema
 from fxai.testing.strategies import instances, json_values, not_instances, schemas, values
 from fxai.testing.tool_law import engines
 
-LAW = settings(deadline=None, max_examples=50)
+LAW = settings(max_examples=50)
 
 
 @LAW

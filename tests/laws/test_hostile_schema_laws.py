@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from hypothesis import HealthCheck, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fxai.cli.lint.linting import linted
@@ -150,7 +150,7 @@ def _same_verdicts(document: JsonSchema, value: Any) -> None:
     assert len({not document.validate(value, engine=engine) for engine in ENGINES}) == 1
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(documents(), st.lists(data(), min_size=1, max_size=2))
 def test_a_document_is_refused_or_can_be_used_everywhere(plain: dict[str, Any], values: list[Any]) -> None:
     """A document is a `SchemaError`, or all that is made of it ends in good time, with one verdict by both packages."""
@@ -165,7 +165,7 @@ def test_a_document_is_refused_or_can_be_used_everywhere(plain: dict[str, Any], 
     assert isinstance(document, JsonSchema) or "expected" in document
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from(["(?:", "a", "|", ")", "{1,99}", "{2}", "+", "*", "[a-z]", "(?=", "{40}", "\\", "?"])))
 def test_a_pattern_compiles_in_good_time_or_is_refused(pieces: list[str]) -> None:
     """Whatever a pattern is made of, it is compiled within the budget, or is a `SchemaError` at its place."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from returns.pipeline import is_successful
 
@@ -61,7 +61,6 @@ from fxai.messages.wire import part_from_data, part_to_data
 
 _A = TypeVar("_A")
 
-LAW = settings(deadline=None)
 
 NAMES = st.text(max_size=5)
 FLAGS = st.booleans()
@@ -204,7 +203,6 @@ def _split(draw: st.DrawFn) -> tuple[list[Part], list[StreamPart]]:
     return whole, stream
 
 
-@LAW
 @given(PROMPTS)
 def test_a_prompt_comes_back_from_json(prompt: Prompt) -> None:
     """Reading what was written gives an equal prompt: text, data, and pickled bytes."""
@@ -213,14 +211,12 @@ def test_a_prompt_comes_back_from_json(prompt: Prompt) -> None:
     assert pickle.loads(pickle.dumps(prompt)) == prompt
 
 
-@LAW
 @given(PROMPTS)
 def test_what_was_read_can_be_made(prompt: Prompt) -> None:
     """`make` takes the plain data that `to_data` gives, and a prompt as it is."""
     assert Prompt.make(prompt.to_data()) == prompt == Prompt.make(prompt)
 
 
-@LAW
 @given(PARTS | PIECES)
 def test_a_part_comes_back_from_data(part: AnyPart) -> None:
     """Every part, whole or streamed, is written and read back equal, with an equal hash."""
@@ -230,7 +226,6 @@ def test_a_part_comes_back_from_data(part: AnyPart) -> None:
     assert hash(back) == hash(part)
 
 
-@LAW
 @given(st.lists(PARTS, max_size=5))
 def test_a_response_comes_back_from_json(parts: list[Part]) -> None:
     """Reading what was written gives an equal response."""
@@ -239,7 +234,6 @@ def test_a_response_comes_back_from_json(parts: list[Part]) -> None:
     assert Response.from_json(response.to_json()).unwrap() == response
 
 
-@LAW
 @given(
     st.lists(st.dictionaries(st.sampled_from(["role", "content", "type", "text"]), JSON | st.just("user")) | JSON)
     | JSON
@@ -252,7 +246,6 @@ def test_reading_never_breaks(data: object) -> None:
         assert is_successful(outcome) or outcome.failure().faults
 
 
-@LAW
 @given(st.text() | st.binary())
 def test_reading_text_never_breaks(text: str | bytes) -> None:
     """Whatever text comes from outside, too."""
@@ -262,7 +255,6 @@ def test_reading_text_never_breaks(text: str | bytes) -> None:
         assert is_successful(outcome) or outcome.failure().faults
 
 
-@LAW
 @given(PROMPTS, PROMPTS, PROMPTS)
 def test_prompts_are_a_monoid(a: Prompt, b: Prompt, c: Prompt) -> None:
     """Concatenation is associative, and the empty prompt is neutral on both sides."""
@@ -271,7 +263,6 @@ def test_prompts_are_a_monoid(a: Prompt, b: Prompt, c: Prompt) -> None:
     assert (a + b).messages == a.messages + b.messages
 
 
-@LAW
 @given(USAGES, USAGES, USAGES)
 def test_usages_are_a_commutative_monoid(a: Usage, b: Usage, c: Usage) -> None:
     """Totals do not depend on the order or the grouping of what is added."""
@@ -280,7 +271,6 @@ def test_usages_are_a_commutative_monoid(a: Usage, b: Usage, c: Usage) -> None:
     assert a + Usage() == a
 
 
-@LAW
 @given(METADATA, METADATA, METADATA)
 def test_metadata_merges_associatively(a: dict[str, Any], b: dict[str, Any], c: dict[str, Any]) -> None:
     """It does not matter how the pieces of a part are grouped."""
@@ -289,7 +279,6 @@ def test_metadata_merges_associatively(a: dict[str, Any], b: dict[str, Any], c: 
     assert merge_metadata(a, {}) == a == merge_metadata({}, a)
 
 
-@LAW
 @given(_split())
 def test_a_split_response_is_gathered_whole(split: tuple[list[Part], list[StreamPart]]) -> None:
     """However a response is cut into pieces and however they interleave, gathering gives the response."""
@@ -298,14 +287,12 @@ def test_a_split_response_is_gathered_whole(split: tuple[list[Part], list[Stream
     assert list(Response.from_stream(stream).content) == whole
 
 
-@LAW
 @given(st.lists(PARTS, max_size=6))
 def test_gathering_changes_nothing_that_is_whole(parts: list[Part]) -> None:
     """Whole parts pass through, so gathering twice is gathering once."""
     assert list(Response.from_stream(parts).content) == parts
 
 
-@LAW
 @given(_split(), CALLS)
 def test_a_repaired_call_takes_one_place(split: tuple[list[Part], list[StreamPart]], call: ToolCall) -> None:
     """Behind however a turn was told, it changes the call of its id and nothing else."""
@@ -324,7 +311,6 @@ def test_a_repaired_call_takes_one_place(split: tuple[list[Part], list[StreamPar
         assert part_from_data(part_to_data(kept)).unwrap() == kept
 
 
-@LAW
 @given(_split(), st.integers(0, 40))
 def test_a_cut_stream_is_a_beginning(split: tuple[list[Part], list[StreamPart]], cut: int) -> None:
     """A stream that breaks off gives no more and no other text than the whole one, and as many parts as had started."""
@@ -378,7 +364,6 @@ def _said(prompt: Prompt) -> list[tuple[object, ...]]:
     return said
 
 
-@LAW
 @given(st.lists(PARTS | st.builds(ToolResult, NAMES, NAMES, JSON, preliminary=st.just(True)), max_size=8))
 def test_the_fold_keeps_what_was_said(parts: list[Part]) -> None:
     """Every text, thought, call, request, file and final result is in the history once, with all that it carries."""
@@ -388,7 +373,6 @@ def test_the_fold_keeps_what_was_said(parts: list[Part]) -> None:
     assert all(message.role in {"assistant", "tool"} and message.content for message in prompt)
 
 
-@LAW
 @given(st.lists(PARTS, max_size=8))
 def test_the_fold_keeps_the_order_of_what_the_model_said(parts: list[Part]) -> None:
     """The parts of assistant messages stand as the model gave them; so do the results of each tool message."""
@@ -398,7 +382,6 @@ def test_the_fold_keeps_the_order_of_what_the_model_said(parts: list[Part]) -> N
     assert _said(Prompt(message for message in prompt if message.role == "assistant")) == _kept(local)
 
 
-@LAW
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(0, 3)), max_size=40))
 def test_appends_never_disturb_each_other(steps: list[tuple[int, int, int]]) -> None:
     """Whatever grows from whatever, in any order, each prompt holds just what was put into it."""

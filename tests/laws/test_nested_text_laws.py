@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from random import Random
 from typing import Any
 
@@ -16,6 +15,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.mending import holds_nested, may_hold_nested
 from fxai.schema.nested_text import read_texts
 from fxai.testing.strategies import instances, json_schemas
+from tests.laws.reaching import Reached
 
 MANY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 
@@ -50,7 +50,7 @@ def as_said(value: Any, places: tuple[str, ...]) -> Any:
 
 def test_what_is_read_is_what_the_texts_say() -> None:
     """Nothing but marked texts changes, each to what it says; what was meant comes back where nothing is ambiguous."""
-    reached: Counter[str] = Counter()
+    reached = Reached()
 
     @settings(max_examples=150, suppress_health_check=MANY)
     @given(json_schemas(objects=True), st.data())
@@ -66,14 +66,11 @@ def test_what_is_read_is_what_the_texts_say() -> None:
         assert json.dumps(read, sort_keys=True) == json.dumps(as_said(copy, places), sort_keys=True)
         assert (read is given_) or places
         refused = bool(schema.validate(given_))
-        reached["texts"] += bool(where) and refused
-        reached["read"] += refused and bool(places)
-        reached["as meant"] += refused and schema.validate(read) == ()
-        event("read" if places else "left")
+        reached("texts", refused and bool(where))
+        reached("read", refused and bool(places))
+        reached("as_meant", refused and schema.validate(read) == ())
 
-    hold()
-    assert reached["texts"] >= 10
-    assert reached["as meant"] >= 5
+    reached.by(hold, texts=10, as_meant=5)
 
 
 def _written(text: str, chance: Random) -> str:

@@ -159,8 +159,7 @@ def test_any_json_is_an_answer_or_a_typed_failure() -> None:
         assert Response.from_json(Response(parts).to_json()).unwrap().content == parts
         reached("failure" if failure else f"{api}_answer")
 
-    law()
-    reached.hold(failure=15, responses_answer=15, chat_answer=15)
+    reached.by(law, failure=15, responses_answer=15, chat_answer=15)
 
 
 def test_any_events_are_parts_or_a_typed_failure() -> None:
@@ -186,8 +185,7 @@ def test_any_events_are_parts_or_a_typed_failure() -> None:
         assert reader.done == (len(gathered.content) > 0 and gathered.content[-1].type == "finish")
         reached("whole" if reader.done else "some" if gathered.content else "nothing")
 
-    law()
-    reached.hold(failure=10, whole=15, some=15)
+    reached.by(law, failure=10, whole=15, some=15)
 
 
 def _listed(said: Any) -> list[Any]:

@@ -27,7 +27,7 @@ if importlib.util.find_spec("jsonschema_rs") is not None:
     ENGINES.append("jsonschema-rs")
 
 SLOW = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
-laws = settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+laws = settings(max_examples=60, suppress_health_check=SLOW)
 
 LIST: Any = list
 DICT: Any = dict

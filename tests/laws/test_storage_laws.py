@@ -29,6 +29,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.prompt import Prompt
 from fxai.models.approval_ledger import ApprovalLedger
 from fxai.models.chat_store import ChatStore, ChatStoreError
+from tests.laws.reaching import Reached
 from tests.unit.agents.remembering import approved, asked, chat, commit_all, looked_up
 
 Damage = Callable[[bytes], bytes]
@@ -146,7 +147,7 @@ def test_a_memory_that_was_damaged_is_never_read_in_silence(
 
     What is committed afterwards stands behind the same turns, or is refused.
     """
-    reached = {"same": 0, "failed": 0, "told": 0}
+    reached = Reached()
 
     @settings(max_examples=120 if kind == "file" else 40)
     @given(_committed(), DAMAGES, st.booleans())
@@ -158,7 +159,7 @@ def test_a_memory_that_was_damaged_is_never_read_in_silence(
         with _listening() as told:
             read = fx.run_exit(memory.turns())
         ends = "failed" if isinstance(read, Failed) else "same" if read.value == whole else "told"
-        reached[ends] += 1
+        reached(ends)
         event(f"{damage[0]}: {ends}")
 
         if isinstance(read, Failed):
@@ -168,16 +169,13 @@ def test_a_memory_that_was_damaged_is_never_read_in_silence(
         elif isinstance(fx.run_exit(memory.commit(MORE)), Succeeded):
             assert fx.run(memory.turns()) == (*whole, MORE)
 
-    holds()
-
-    assert reached["failed"] >= 5
-    assert min(reached["same"], reached["told"]) >= 2 or kind == "sqlite"
+    reached.by(holds, failed=5, **({"same": 2, "told": 2} if kind == "file" else {}))
 
 
 @pytest.mark.parametrize("kind", ["files", "sqlite"])
 def test_a_chat_that_was_damaged_is_never_read_in_silence(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     """It gives the history that was saved, or a failure of its type; an empty file is told."""
-    reached = {"same": 0, "failed": 0, "told": 0}
+    reached = Reached()
 
     @settings(max_examples=60 if kind == "files" else 40)
     @given(_committed(), DAMAGES, st.none() | st.just(4e9))
@@ -191,7 +189,7 @@ def test_a_chat_that_was_damaged_is_never_read_in_silence(kind: str, tmp_path_fa
         with _listening() as told:
             read = fx.run_exit(_loaded().provide(store))
         ends = "failed" if isinstance(read, Failed) else "same" if read.value == history else "told"
-        reached[ends] += 1
+        reached(ends)
         event(f"{damage[0]}: {ends}")
 
         if isinstance(read, Failed):
@@ -199,9 +197,7 @@ def test_a_chat_that_was_damaged_is_never_read_in_silence(kind: str, tmp_path_fa
         else:
             assert read.value == history or told
 
-    holds()
-
-    assert reached["failed"] >= 20
+    reached.by(holds, failed=20)
 
 
 @fx.gen

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, event, given, reject, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from returns.result import Success
 
@@ -27,6 +26,7 @@ from fxai.schema.strict import (
     strict_form,
 )
 from fxai.testing.strategies import instances, json_schemas
+from tests.laws.reaching import Reached
 
 MANY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 DRAFTS: Any = ["2020-12", "2019-09", "draft-07", "draft-06", "draft-04"]
@@ -115,26 +115,21 @@ def _without(document: Any, obstacle: Obstacle) -> Any:
 @pytest.mark.parametrize("draft", DRAFTS)
 def test_values_lead_there_and_back(draft: Any, hold: Any, rules: StrictRules) -> None:
     """The two laws hold for generated schemas of each draft, and what is sent keeps the provider's rules."""
-    reached: Counter[str] = Counter()
+    reached = Reached()
 
     @settings(max_examples=25, suppress_health_check=MANY)
     @given(json_schemas(draft, objects=True), st.data())
     def hold_for_generated(document: Any, data: st.DataObject) -> None:
-        reached["drawn"] += 1
         document = tamed(document, rules)
         form = form_of(document, rules)
         if form is None:
             reject()
-        reached["strict"] += 1
-        rewritten = form.document.to_dict() != {k: v for k, v in document.items() if k != "$schema"}
-        reached["rewritten"] += rewritten
-        event(f"{rules.name}: {'rewritten' if rewritten else 'as it is'}")
+        reached("strict")
+        reached("rewritten", form.document.to_dict() != {k: v for k, v in document.items() if k != "$schema"})
         assert rule_faults(form.document, rules) == ()
         hold(form, data)
 
-    hold_for_generated()
-    assert reached["strict"] >= 20
-    assert reached["rewritten"] >= 10
+    reached.by(hold_for_generated, strict=20, rewritten=10)
 
 
 # ---- null, and what is left out
@@ -200,7 +195,7 @@ def document_of(drawn: dict[str, Any]) -> dict[str, Any]:
 @RULES
 def test_null_and_left_out_are_told_apart_exactly(rules: StrictRules) -> None:
     """With `explicit_null` every instance comes back exactly as it was, no null is weakened, and law 1 holds."""
-    reached: Counter[str] = Counter()
+    reached = Reached()
 
     @settings(max_examples=150, suppress_health_check=MANY)
     @given(nullables(recursive=rules.recursive), st.data())
@@ -216,13 +211,11 @@ def test_null_and_left_out_are_told_apart_exactly(rules: StrictRules) -> None:
         assert identical(form.back(strict), value)
         assert rule_faults(form.document, rules) == ()
         assert all(one.reason != NULL_LOST for one in form.weakened)
-        reached["null"] += "null" in json.dumps(value)
-        reached["lost without"] += not identical(_plainly(document, rules, value), value)
+        reached("null", "null" in json.dumps(value))
+        reached("lost_without", not identical(_plainly(document, rules, value), value))
         hold_back(form, data)
 
-    hold_for_generated()
-    assert reached["null"] >= 40
-    assert reached["lost without"] >= 5
+    reached.by(hold_for_generated, null=40, lost_without=5)
 
 
 def _plainly(document: JsonSchema, rules: StrictRules, value: Any) -> Any:
@@ -234,7 +227,7 @@ def _plainly(document: JsonSchema, rules: StrictRules, value: Any) -> Any:
 @RULES
 def test_a_null_that_is_lost_is_listed(rules: StrictRules) -> None:
     """Where nothing of null is listed as weakened and no default is null, values come back exactly as they were."""
-    reached: Counter[str] = Counter()
+    reached = Reached()
 
     @settings(max_examples=120, suppress_health_check=MANY)
     @given(nullables(recursive=rules.recursive), st.data())
@@ -250,13 +243,11 @@ def test_a_null_that_is_lost_is_listed(rules: StrictRules) -> None:
         assert listed == told
         assert alike(_plainly(document, rules, value), value)
         if not listed and '"default": null' not in json.dumps(drawn):
-            reached["kept"] += 1
+            reached("kept")
             assert identical(_plainly(document, rules, value), value)
-        reached["listed"] += listed
+        reached("listed", listed)
 
-    hold_for_generated()
-    assert reached["kept"] >= 10
-    assert reached["listed"] >= 40
+    reached.by(hold_for_generated, kept=10, listed=40)
 
 
 @RULES

@@ -31,7 +31,7 @@ from fxai.testing.strategies import (
 from fxai.testing.tool_law import engines
 from tests.conformance.json_schema.suite import Group, groups, refusal
 
-LAW = settings(deadline=None, max_examples=25)
+LAW = settings(max_examples=25)
 QUICK = settings(LAW, max_examples=60, phases=(Phase.generate,), suppress_health_check=list(cast("Any", HealthCheck)))
 SERVERS = sorted((Path(__file__).parents[1] / "integration" / "mcp_schemas").glob("*.json"))
 DRAFTS: list[Draft] = ["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"]
@@ -63,7 +63,7 @@ def _drawn(tool: Tool[Any, Any, Any]) -> int:
     """How many valid and invalid parameters of a tool were drawn, with Hypothesis's health checks on."""
     seen: list[Any] = []
 
-    @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+    @settings(max_examples=4, database=None)
     @given(parameters(tool), invalid_parameters(tool))
     def held(good: Any, bad: Any) -> None:
         assert isinstance(decoded(tool, good), Success)

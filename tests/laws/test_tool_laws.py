@@ -19,7 +19,7 @@ from fxai.schema import Schema
 from fxai.schema.data import is_object
 from fxai.tools import Annotations, Destructive, InvalidParameters, Meta, Readonly, Strict, Title, Tool, Toolkit
 
-LAW = settings(deadline=None, max_examples=60)
+LAW = settings(max_examples=60)
 
 
 class Colour(Enum):

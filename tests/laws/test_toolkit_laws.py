@@ -5,15 +5,13 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Success
 
 from fxai.effects import fx
 from fxai.tools import Annotations, NameConflictError, NameMap, NameRule, Readonly, Title, Tool, Toolkit
 from tests.unit.tools.samples import Sum, giving
-
-LAW = settings(deadline=None)
 
 NAMES = st.text(min_size=1, max_size=6).filter(str.strip)
 KINDS = ["plain", "sum", "raw", "external"]
@@ -38,7 +36,6 @@ def tools(draw: st.DrawFn) -> Tool[Any, Any, Any]:
 TOOLKITS: st.SearchStrategy[Toolkit[Any]] = st.lists(tools(), max_size=6).map(Toolkit.of)
 
 
-@LAW
 @given(TOOLKITS)
 def test_the_empty_toolkit_is_neutral(kit: Toolkit[Any]) -> None:
     """Merged from either side it changes nothing."""
@@ -48,7 +45,6 @@ def test_the_empty_toolkit_is_neutral(kit: Toolkit[Any]) -> None:
     assert empty.merge(kit) == kit
 
 
-@LAW
 @given(TOOLKITS, TOOLKITS, TOOLKITS)
 def test_merge_is_associative(a: Toolkit[Any], b: Toolkit[Any], c: Toolkit[Any]) -> None:
     """However it is grouped, order included."""
@@ -56,7 +52,6 @@ def test_merge_is_associative(a: Toolkit[Any], b: Toolkit[Any], c: Toolkit[Any])
     assert list(a.merge(b).merge(c).tools) == list(a.merge(b.merge(c)).tools)
 
 
-@LAW
 @given(TOOLKITS, TOOLKITS)
 def test_merge_holds_what_both_hold(a: Toolkit[Any], b: Toolkit[Any]) -> None:
     """Every name of both, once; with itself it is itself."""
@@ -67,7 +62,6 @@ def test_merge_holds_what_both_hold(a: Toolkit[Any], b: Toolkit[Any]) -> None:
     assert Toolkit.of([*a, *b]) == merged
 
 
-@LAW
 @given(TOOLKITS, st.data())
 def test_pick_and_omit_share_a_toolkit_out(kit: Toolkit[Any], data: st.DataObject) -> None:
     """What one keeps the other leaves."""
@@ -80,7 +74,6 @@ def test_pick_and_omit_share_a_toolkit_out(kit: Toolkit[Any], data: st.DataObjec
     assert kit.filter(lambda tool: tool.name in names) == picked
 
 
-@LAW
 @given(TOOLKITS, PREFIXES, PREFIXES)
 def test_prefixes_add_up(kit: Toolkit[Any], one: str, other: str) -> None:
     """Two prefixes are one; an empty one is none."""
@@ -88,14 +81,12 @@ def test_prefixes_add_up(kit: Toolkit[Any], one: str, other: str) -> None:
     assert kit.prefix("") == kit
 
 
-@LAW
 @given(TOOLKITS, TOOLKITS, PREFIXES)
 def test_prefix_distributes_over_merge(a: Toolkit[Any], b: Toolkit[Any], prefix: str) -> None:
     """Before or after, it is the same toolkit."""
     assert a.merge(b).prefix(prefix) == a.prefix(prefix).merge(b.prefix(prefix))
 
 
-@LAW
 @given(TOOLKITS, st.booleans(), NAMES)
 def test_what_is_said_of_tools_keeps_them(kit: Toolkit[Any], readonly: bool, title: str) -> None:
     """Kind, identity, class and schema of each tool stay, whatever is said of all."""
@@ -107,7 +98,6 @@ def test_what_is_said_of_tools_keeps_them(kit: Toolkit[Any], readonly: bool, tit
         assert (after.get(Readonly), after.get(Title)) == (readonly, title)
 
 
-@LAW
 @given(TOOLKITS)
 def test_a_toolkit_goes_through_a_pickle(kit: Toolkit[Any]) -> None:
     """Equal, with an equal hash."""
@@ -117,7 +107,6 @@ def test_a_toolkit_goes_through_a_pickle(kit: Toolkit[Any]) -> None:
     assert hash(back) == hash(kit)
 
 
-@LAW
 @given(TOOLKITS)
 def test_every_tool_finds_its_own_handler(kit: Toolkit[Any]) -> None:
     """Each handler answers the tool that it was made for, under any prefix, and no other."""
@@ -140,7 +129,6 @@ def _nothing() -> Any:
     return Layer.empty()
 
 
-@LAW
 @given(st.lists(NAMES, unique=True, max_size=6), st.sampled_from([16, 64, 128]))
 def test_names_on_the_wire_lead_back(names: list[str], length: int) -> None:
     """Every name that is sent is one that providers allow, and means the tool it came from; else it is refused."""

@@ -88,7 +88,7 @@ def _read(body: bytes) -> list[tuple[Any, ...]]:
     return [one for one in told if one is not None]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(messages())
 def test_any_reply_is_read_as_the_sdk_reads_it(whole: dict[str, Any]) -> None:
     """Texts, citations, thinking, calls, results, stop reason and usage are the same."""

@@ -121,7 +121,7 @@ def prompts(draw: st.DrawFn) -> Prompt:
     return Prompt([UserMessage.make("Hello"), *(one for turn in draw(turns) for one in turn)])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.data())
 def test_any_request_fits_the_sdk(data: st.DataObject) -> None:
     """Whatever is said and asked for, the request is one by the SDK's types, without nulls or words of our own."""
@@ -203,7 +203,7 @@ def test_every_kind_of_block_goes_back_as_it_came() -> None:
     assert sent.warnings == ()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(messages())
 def test_any_reply_goes_back_as_it_came(whole: dict[str, Any]) -> None:
     """Nothing of any reply is lost on the way, but texts that say nothing, which the wire refuses."""

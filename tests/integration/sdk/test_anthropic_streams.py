@@ -40,7 +40,7 @@ def _sdk_makes(body: bytes) -> dict[str, Any]:
         return made
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(messages())
 def test_any_stream_amounts_to_what_the_sdk_makes_of_it(whole: dict[str, Any]) -> None:
     """The parts of a stream, gathered, are those of the message that the SDK accumulates."""

@@ -211,10 +211,10 @@ HOSTILE: dict[str, tuple[Any, Any]] = {
 def test_no_text_holds_the_process_long(name: str) -> None:
     """What is made to be much work ends soon, read or left as it is: the ceiling tells linear from exponential."""
     document, data = HOSTILE[name]
-    began = time.perf_counter()
+    began = time.process_time()
     found, places = read(document, data)
 
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
     assert bool(places) == (JsonSchema.of(document).validate(found) == ())
 
 

@@ -153,8 +153,8 @@ def test_large_unions_are_told_in_bounded_time() -> None:
     one = {"type": "object", "properties": inner, "required": ["p0"]}
     alternatives = [{"$ref": "#/$defs/one"}] * 40
     document = JsonSchema.of({"$defs": {"one": one}, "anyOf": alternatives})
-    began = time.perf_counter()
+    began = time.process_time()
     faults = document.validate({"p1": {"p1": {}}})
 
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
     assert faults

@@ -15,7 +15,7 @@ from fxai import Tool
 from fxai.schema import JsonSchema
 from fxai.testing.strategies import instances, invalid_parameters, json_schemas, not_instances, register_format
 
-FEW = settings(max_examples=15, deadline=None, database=None)
+FEW = settings(max_examples=15, database=None)
 
 HARD: dict[str, dict[str, Any]] = {
     "recursion": {
@@ -68,7 +68,7 @@ def test_hard_schemas_have_instances_and_near_misses(document: dict[str, Any]) -
     seen: list[Any] = []
 
     @given(instances(document), not_instances(document))
-    @settings(FEW, suppress_health_check=[HealthCheck.too_slow])
+    @settings(FEW)
     def held(good: Any, bad: Any) -> None:
         assert made.validate(good) == ()
         assert made.validate(bad) != ()
@@ -146,7 +146,7 @@ def test_documents_hold_every_kind_of_keyword() -> None:
     seen: set[str] = set()
 
     @given(json_schemas())
-    @settings(max_examples=600, deadline=None, database=None, derandomize=True, phases=(Phase.generate,))
+    @settings(max_examples=600, database=None, derandomize=True, phases=(Phase.generate,))
     def look(document: dict[str, Any]) -> None:
         seen.update(re.findall(r'"(\$?\w+)":', json.dumps(document)))
 

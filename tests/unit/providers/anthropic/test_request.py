@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fxai.messages.prompt import (
@@ -647,7 +647,6 @@ def test_four_marks_are_sent_and_words_are_no_marks() -> None:
     assert sent.warnings == ()
 
 
-@settings(deadline=None)
 @given(
     tools=st.lists(st.booleans(), max_size=7),
     systems=st.lists(st.booleans(), max_size=7),

@@ -219,7 +219,7 @@ def test_nothing_is_read_behind_a_fault() -> None:
     assert reader.end() == reader.fault
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(1, 7))
 def test_large_events_come_through_in_small_pieces(size: int) -> None:
     """A megabyte of data in pieces of a few bytes is read: the pieces are joined once."""

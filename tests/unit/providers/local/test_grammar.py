@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fxai.providers.local.grammar import Bounds, choice_grammar, grammar
@@ -99,7 +99,6 @@ REFUSED: tuple[tuple[Any, str, str], ...] = (
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(EXACT), st.randoms(use_true_random=False))
 def test_what_a_grammar_generates_is_valid(schema: Any, random: Random) -> None:
     """Any text that the grammar of a schema accepts is JSON, and valid under the schema."""
@@ -138,7 +137,6 @@ def _nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.recursive(LEAVES, _nested, max_leaves=6), st.randoms(use_true_random=False))
 def test_what_any_grammar_generates_is_valid(schema: Any, random: Random) -> None:
     """The same of schemas that nobody chose: a grammar generates only what is valid, or says that it cannot."""

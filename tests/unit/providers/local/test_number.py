@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from random import Random
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fxai.providers.local.number import integers, multiples, numbers
@@ -14,7 +14,6 @@ from tests.unit.providers.local.gbnf import Gbnf
 BOUNDS = st.integers(-3000, 3000)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(BOUNDS, BOUNDS, st.integers(-4000, 4000))
 def test_a_range_of_integers_accepts_its_integers_and_no_other(a: int, b: int, value: int) -> None:
     """The grammar of the integers between two bounds accepts an integer exactly if it lies between them."""
@@ -24,7 +23,6 @@ def test_a_range_of_integers_accepts_its_integers_and_no_other(a: int, b: int, v
     assert accepts(str(value)) == (low <= value <= high)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.none() | BOUNDS, st.none() | BOUNDS, st.randoms(use_true_random=False))
 def test_open_ranges_of_integers_stay_within_their_bounds(low: int | None, high: int | None, random: Random) -> None:
     """What a range with open ends generates keeps the bounds that there are."""
@@ -41,7 +39,6 @@ def test_open_ranges_of_integers_stay_within_their_bounds(low: int | None, high:
     assert high is None or value <= high
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.none() | st.decimals(-50, 50, places=3),
     st.none() | st.decimals(-50, 50, places=3),
@@ -66,7 +63,6 @@ def test_ranges_of_numbers_stay_within_their_bounds(
     assert high is None or value < high or (value == high and not below)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.integers(1, 200), st.none() | BOUNDS, st.none() | BOUNDS, st.randoms(use_true_random=False))
 def test_multiples_are_multiples_within_their_bounds(
     step: int, low: int | None, high: int | None, random: Random

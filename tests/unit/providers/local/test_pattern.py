@@ -7,7 +7,7 @@ import re
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fxai.providers.local.expression import PatternError
@@ -32,7 +32,6 @@ PATTERNS = (
 )
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(PATTERNS), st.integers(0, 4), st.none() | st.integers(9, 20), st.randoms(use_true_random=False))
 def test_what_a_pattern_generates_matches_it(pattern: str, least: int, most: int | None, random: Random) -> None:
     """A JSON string written by the grammar of a pattern matches it and keeps the length bounds."""
