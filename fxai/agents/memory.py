@@ -126,7 +126,7 @@ class Memory(Service):
 
         Raises:
             TypeError: `window` is none.
-            ValueError: `keep` is less than 1.
+            ValueError: `keep` is less than 1, or no file can have that path.
         """
         from fxai.agents.memory_file import FileMemory
 
@@ -152,7 +152,7 @@ class Memory(Service):
 
         Raises:
             TypeError: `window` is none.
-            ValueError: `keep` is less than 1.
+            ValueError: `keep` is less than 1, or no database can have that path.
         """
         from fxai.agents.memory_sqlite import SqliteMemory
 

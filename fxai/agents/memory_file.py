@@ -27,7 +27,7 @@ from fxai.agents.memory_turn import owner, said
 from fxai.agents.window import Window
 from fxai.effects.effect import Effect
 from fxai.messages.prompt import Prompt
-from fxai.storage.private_file import locked, open_file, remove_file, replace_file
+from fxai.storage.private_file import file_path, locked, open_file, remove_file, replace_file
 
 __all__ = ["FileMemory"]
 
@@ -52,7 +52,7 @@ class FileMemory(Memory):
 
     def __init__(self, path: str | os.PathLike[str], window: Window | None, keep: int | None) -> None:
         """A memory in a file; use `Memory.file`."""
-        given = Path(path)
+        given = file_path(path)
         self._path = Path(os.path.realpath(given.parent), given.name)
         self._window = window
         self._keep = keep

@@ -27,7 +27,7 @@ import msgspec
 
 from fxai.agents.memory_record import kept_text, read_turn
 from fxai.messages.prompt import Prompt
-from fxai.storage.private_file import create_file, is_intact, open_file, replace_file, sealed, warn
+from fxai.storage.private_file import create_file, is_intact, open_file, read_record, replace_file, sealed, warn
 
 __all__ = ["Kept", "MemoryLog", "text_of", "torn_part", "writable"]
 
@@ -376,8 +376,8 @@ def _head(commits: int) -> bytes:
 def _decoded(text: bytes) -> _Line | None:
     """The commit of a line, where it is one and as it was written."""
     try:
-        line = msgspec.json.decode(text, type=_Line)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        line = read_record(text, _Line)
+    except ValueError:
         return None
     return line if line.digest is None or is_intact(text) else None
 
@@ -388,7 +388,7 @@ def _is_beginning(text: bytes) -> bool:
         return False
     try:
         msgspec.json.decode(text, type=_Line)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, RecursionError):
         return False
     except msgspec.DecodeError as error:
         return "truncated" in str(error)

@@ -1,6 +1,7 @@
 """Memories in SQLite: one row for each commit, in a transaction that is on the disk before it is acknowledged.
 
 >>> import tempfile
+>>> from pathlib import Path
 >>> from fxai.effects import fx
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     ann, bob = (SqliteMemory(Path(folder) / "memory.db", name, None, None) for name in ("ann", "bob"))
@@ -14,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from itertools import groupby, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import msgspec
@@ -26,8 +26,8 @@ from fxai.agents.memory_turn import owner, said
 from fxai.agents.window import Window
 from fxai.effects.effect import Effect
 from fxai.messages.prompt import Prompt
-from fxai.storage.database import connected, writing
-from fxai.storage.private_file import is_intact, sealed, warn
+from fxai.storage.database import connected, database_path, writing
+from fxai.storage.private_file import is_intact, read_record, sealed, warn
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -80,7 +80,7 @@ class SqliteMemory(Memory):
         self, path: str | os.PathLike[str], conversation: str, window: Window | None, keep: int | None
     ) -> None:
         """A memory in a database; use `Memory.sqlite`."""
-        self._path = Path(path).absolute()
+        self._path = database_path(path)
         self._window = window
         self._conversation = conversation
         self._keep = keep
@@ -236,8 +236,8 @@ def _row(text: object) -> _Row:
     if not text.startswith("{"):
         return _Row(msgspec.Raw(kept))
     try:
-        row = msgspec.json.decode(kept, type=_Row)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        row = read_record(kept, _Row)
+    except ValueError as error:
         raise OSError(f"it holds no messages ({error})") from error
     if not is_intact(kept):
         raise OSError("it was changed")

@@ -26,7 +26,7 @@ from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import AwaitExit, EffectOf, Succeed, Suspend
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.mcp.failure import McpError
-from fxai.storage.private_file import locked, read_file, replace_file
+from fxai.storage.private_file import file_path, locked, read_file, read_record, replace_file
 
 __all__ = ["Digests", "Pins", "Unseen"]
 
@@ -66,8 +66,12 @@ class Pins:
 
     @staticmethod
     def file(path: str | os.PathLike[str], *, unseen: Unseen = "trust") -> Pins:
-        """Pins in a JSON file, which is replaced as a whole; it and its folder are made when first needed."""
-        return Pins(Path(path), unseen)
+        """Pins in a JSON file, which is replaced as a whole; it and its folder are made when first needed.
+
+        Raises:
+            ValueError: no file can have that path.
+        """
+        return Pins(file_path(path), unseen)
 
     def review(self, server: str, seen: Digests) -> EffectOf[dict[str, tuple[str, ...]], McpError]:
         """The tools that are held back, and the parts of each that changed: `("new",)` for one never seen.
@@ -111,7 +115,7 @@ class Pins:
 
             try:
                 return Succeeded(await anyio.to_thread.run_sync(lambda: self._in_file(path, change)))
-            except (OSError, msgspec.MsgspecError, UnicodeError) as error:
+            except (OSError, ValueError) as error:
                 said = f"the pins in {str(path)!r} cannot be used: {error}"
                 remedy = "mend or delete the file; then every tool is as if never seen"
                 return Failed(Cause((Fail(McpError(server, "pins", said, remedy)),)))
@@ -128,7 +132,7 @@ class Pins:
     def _in_file(self, path: Path, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> _A:
         with self._lock, locked(path.with_name(f"{path.name}.lock")):
             try:
-                kept = msgspec.json.decode(read_file(path), type=_File).servers
+                kept = read_record(read_file(path), _File).servers
             except FileNotFoundError:
                 kept = {}
             value, changed = change(kept)

@@ -107,8 +107,15 @@ class ApprovalLedger(Reference):
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str]) -> LayerOf[ApprovalLedger, Never, None]:
-        """The layer of a memory in a SQLite file, for all processes that use it; made where it is not there."""
-        return LayerOf.sync(ApprovalLedger, lambda: _Sqlite(os.fspath(path)))
+        """The layer of a memory in a SQLite file, for all processes that use it; made where it is not there.
+
+        Raises:
+            ValueError: no database can have that path.
+        """
+        from fxai.storage.database import database_path  # only where it is asked for
+
+        place = database_path(path)
+        return LayerOf.sync(ApprovalLedger, lambda: _Sqlite(place))
 
 
 _CLOCK: EffectOf[Clock] = Fetch(Clock)
@@ -164,7 +171,7 @@ class _Memory(ApprovalLedger):
 
 @final
 class _Sqlite(ApprovalLedger):
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
 
     @override
@@ -214,7 +221,7 @@ class _Sqlite(ApprovalLedger):
         """The database in a transaction, in which what was over long before now is forgotten."""
         from fxai.storage.database import connected, writing  # only where it is asked for
 
-        with connected(Path(self._path), *_TABLES) as database, writing(database):
+        with connected(self._path, *_TABLES) as database, writing(database):
             if now is not None:
                 over = "SELECT id FROM used_approval WHERE until < ?"
                 database.execute(f"DELETE FROM approval_use WHERE id IN ({over})", (now - _GRACE,))

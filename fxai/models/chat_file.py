@@ -28,10 +28,12 @@ from fxai.messages.prompt import Prompt
 from fxai.models.chat_store import ChatStore, ChatStoreError
 from fxai.storage.private_file import (
     free_lock,
+    full_path,
     is_intact,
     open_lock,
     own_folder,
     read_file,
+    read_record,
     remove_file,
     replace_file,
     sealed,
@@ -59,11 +61,19 @@ class _Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
 
 
 def file_name(chat_id: str) -> str:
-    """The name of a chat's file, without a suffix: readable, and different for every id on every file system."""
+    """The name of a chat's file, without a suffix: readable, and different for every id on every file system.
+
+    Raises:
+        OSError: the id is no text that can be written.
+    """
     from hashlib import sha256
 
     readable = "".join(one if one.isascii() and one.isalnum() else "_" for one in chat_id[:40])
-    return f"{readable}-{sha256(chat_id.encode()).hexdigest()[:32]}"
+    try:
+        digest = sha256(chat_id.encode()).hexdigest()[:32]
+    except UnicodeEncodeError as error:
+        raise OSError("the id holds half a surrogate pair; give one of whole characters") from error
+    return f"{readable}-{digest}"
 
 
 @final
@@ -71,7 +81,7 @@ class Files(ChatStore):
     """A store of JSON files in a folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self._folder = Path(folder)
+        self._folder = full_path(folder)
 
     def _path(self, chat_id: str) -> Path:
         return self._folder / f"{file_name(chat_id)}.json"
@@ -102,7 +112,9 @@ class Sqlite(ChatStore):
     """A store in a SQLite database."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(path)
+        from fxai.storage.database import database_path  # only where it is asked for
+
+        self._path = database_path(path)
 
     @override
     def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
@@ -162,8 +174,8 @@ def _read(path: Path, chat_id: str, now: float) -> Prompt | None:
     except FileNotFoundError:
         return None
     try:
-        kept = msgspec.json.decode(text, type=_Kept)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        kept = read_record(text, _Kept)
+    except ValueError as error:
         raise OSError(f"{path} holds no chat: {error}; {_REMEDY}") from error
     if kept.digest is not None and not is_intact(text):
         raise OSError(f"{path} is damaged: what stands in it is not what was written; {_REMEDY}")
@@ -188,13 +200,15 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     digest: str | None = None
 
 
-def _row(text: object, expires: float | None) -> _Row:
-    kept = str(text).encode()
+def _row(text: object, expires: object) -> _Row:
+    if not isinstance(text, str) or not (expires is None or isinstance(expires, float)):  # of a damaged database
+        raise OSError(f"the row is damaged: it holds no text, or no time at which it ends; {_REMEDY}")
+    kept = text.encode()
     if not kept.startswith(b"{"):
         return _Row(expires, msgspec.Raw(kept))
     try:
-        row = msgspec.json.decode(kept, type=_Row)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        row = read_record(kept, _Row)
+    except ValueError as error:
         raise OSError(f"the row holds no chat: {error}; {_REMEDY}") from error
     if not is_intact(kept) or row.expires != expires:
         raise OSError(f"the row is damaged: what stands in it is not what was written; {_REMEDY}")

@@ -92,23 +92,37 @@ class ChatStore(Service):
 
     @staticmethod
     def files(folder: str | os.PathLike[str]) -> LayerOf[ChatStore, Never, None]:
-        """The layer of a store of JSON files in a folder, made where it is not there."""
+        """The layer of a store of JSON files in a folder, made where it is not there.
+
+        Raises:
+            ValueError: no folder can have that path.
+        """
+        from fxai.storage.private_file import full_path  # only where it is asked for
+
+        place = full_path(folder)
 
         def made() -> Files:
             from fxai.models.chat_file import Files
 
-            return Files(folder)
+            return Files(place)
 
         return LayerOf.sync(ChatStore, made)
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str]) -> LayerOf[ChatStore, Never, None]:
-        """The layer of a store in a SQLite database, made where it is not there; locks stand in a folder beside it."""
+        """The layer of a store in a SQLite database, made where it is not there; locks stand in a folder beside it.
+
+        Raises:
+            ValueError: no database can have that path.
+        """
+        from fxai.storage.database import database_path  # only where it is asked for
+
+        place = database_path(path)
 
         def made() -> Sqlite:
             from fxai.models.chat_file import Sqlite
 
-            return Sqlite(path)
+            return Sqlite(place)
 
         return LayerOf.sync(ChatStore, made)
 

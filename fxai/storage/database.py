@@ -21,16 +21,27 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from fxai.storage.private_file import create_file, protect, warn
+from fxai.storage.private_file import create_file, file_path, protect, warn
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-__all__ = ["connected", "writing"]
+__all__ = ["connected", "database_path", "writing"]
 
 _WAIT: Final = 30.0  # seconds for others that write
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 _CREATING = threading.Lock()
+
+
+def database_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a database, as `file_path` gives it.
+
+    Raises:
+        ValueError: no file can have it, or it is SQLite's name for a database that nothing keeps.
+    """
+    if os.fspath(path) == ":memory:":
+        raise ValueError("':memory:' names a database that is gone when it is closed; give the path of a file")
+    return file_path(path)
 
 
 @contextmanager
@@ -41,7 +52,7 @@ def connected(path: Path, *tables: str) -> Generator[Connection]:
     one. Others that write are waited for, up to 30 s.
 
     Args:
-        path: the database.
+        path: the database, as `database_path` gives it.
         tables: statements that make its tables, where they are not there.
 
     Raises:
@@ -56,6 +67,9 @@ def connected(path: Path, *tables: str) -> Generator[Connection]:
             _check_size(path, database, size)
             _prepare(database, tables)
             yield database
+    except UnicodeEncodeError as error:
+        said = f"{error.object[:80]!r} cannot be kept: it holds half a surrogate pair; give text of whole characters"
+        raise OSError(said) from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the words of an error may be damaged too
         raise OSError(f"{error}; see that {path} is a SQLite database that nobody else holds") from error
 

@@ -25,11 +25,15 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
+
+import msgspec
 
 __all__ = [
     "create_file",
+    "file_path",
     "free_lock",
+    "full_path",
     "is_intact",
     "locked",
     "make_folder",
@@ -38,6 +42,7 @@ __all__ = [
     "own_folder",
     "protect",
     "read_file",
+    "read_record",
     "remove_file",
     "replace_file",
     "sealed",
@@ -46,6 +51,8 @@ __all__ = [
     "warn",
 ]
 
+_A = TypeVar("_A")
+
 _FIRST_PAUSE, _LAST_PAUSE = 0.0005, 0.02  # seconds between two looks at a lock
 _WAIT: Final = 30.0  # seconds for others that write
 _PRIVATE: Final = 0o600
@@ -53,6 +60,34 @@ _OTHERS: Final = 0o077  # what the group and everybody else may do
 _CAN_NAME: Final = Path("/proc/self/fd")  # by which a file without a name gets one
 # A pipe must not wait for its other end, and a link must not lead elsewhere.
 _SAFE: Final = sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+
+
+def full_path(path: str | os.PathLike[str]) -> Path:
+    """The path as it is from the root, so that it names the same place when the working folder is another one.
+
+    Raises:
+        ValueError: no file can have it; it says why.
+    """
+    text = os.fspath(path)
+    try:
+        is_possible = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        is_possible = False
+    if not is_possible:
+        raise ValueError(f"{text!r} can be no path: it holds a NUL or half a surrogate pair; give another path")
+    return Path(text).absolute()
+
+
+def file_path(path: str | os.PathLike[str]) -> Path:
+    """The path of a file, as `full_path` gives it.
+
+    Raises:
+        ValueError: no file can have it, such as `/` or `..`.
+    """
+    found = full_path(path)
+    if not Path(path).name or found.name == "..":
+        raise ValueError(f"{os.fspath(path)!r} names a folder; give the path of a file")
+    return found
 
 
 def open_file(path: Path, *, create: bool = False, writing: bool = True) -> int:
@@ -409,6 +444,20 @@ def is_intact(text: bytes) -> bool:
     """
     record, _, end = text.strip().rpartition(b',"digest":"')
     return end == b'%s"}' % _digest(record + b"}")
+
+
+def read_record(text: bytes, kind: type[_A]) -> _A:
+    """What a JSON text says, as a record of this kind.
+
+    Raises:
+        ValueError: it is none; it says why.
+    """
+    try:
+        return msgspec.json.decode(text, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ValueError(str(error)) from error
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
 
 
 def _digest(record: bytes) -> bytes:

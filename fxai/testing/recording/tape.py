@@ -51,7 +51,7 @@ class Tape:
             file = msgspec.convert(json.loads(path.read_bytes()), _File)
         except FileNotFoundError:
             raise CassetteError(f"there is no cassette {path}: record it first, with mode 'record' or 'auto'") from None
-        except (msgspec.ValidationError, ValueError) as error:
+        except (msgspec.ValidationError, ValueError, RecursionError) as error:
             raise CassetteError(f"{path} is no cassette: {error}; record it anew, with mode 'record'") from None
         if file.version != _VERSION:
             raise CassetteError(f"{path} is of version {file.version}, not {_VERSION}: record it anew")

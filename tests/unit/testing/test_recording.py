@@ -220,6 +220,7 @@ def test_a_missing_exchange_is_no_failure_of_the_model(tmp_path: Path) -> None:
     [
         (None, "there is no cassette"),
         ("{", "is no cassette"),
+        ("[" * 100_000, "is no cassette"),
         ("[]", "is no cassette"),
         ('{"version": 1, "exchanges": [{"requests": 1}]}', "is no cassette"),
         ('{"version": 7, "exchanges": []}', "is of version 7, not 1"),
