@@ -37,8 +37,8 @@ async def program_transport(program: Program, watch: Watch) -> AsyncGenerator[tu
     env = get_default_environment() | program.env.reveal()
     command = (program.command, *program.args)
     process = await ChildProcess.start(command, cwd=program.cwd, env=env, grace=program.grace)
-    send, incoming = anyio.create_memory_object_stream[_Incoming](0)
-    outgoing, receive = anyio.create_memory_object_stream[SessionMessage](0)
+    send, incoming = anyio.create_memory_object_stream[_Incoming]()
+    outgoing, receive = anyio.create_memory_object_stream[SessionMessage]()
     running = _Running(process, watch, send, receive)
     watch.process = lambda: process.exit_code
     try:

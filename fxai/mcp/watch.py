@@ -51,8 +51,8 @@ class Watch:
     def __init__(self, limits: McpLimits) -> None:
         self.limits = limits
         self.trouble: Trouble | None = None
-        self.version = ""
-        """The protocol version, once it is known."""
+        self.version: str
+        """The protocol version, there when the handshake is over: before any tools are listed."""
         self.progress: dict[str, Callable[[dict[str, Any]], None]] = {}
         """By token, who is told of the progress of a call."""
         self.on_changed: Callable[[], None] = lambda: None
@@ -105,7 +105,7 @@ class Watch:
 
     def unreadable(self, line: bytes, error: ValueError) -> SessionMessage | None:
         """The error that answers our request, where a line is its answer, cut off, too deep or no text; else None."""
-        asked = self._asked.get(answered_id(line) or "")
+        asked = self._asked.get(answered_id(line))
         if asked is None:
             self.noisy(line)
             return None
@@ -205,8 +205,6 @@ class Watch:
         try:
             wire.Tool.model_validate(tool, by_name=False)
             methods.validate_server_result("tools/list", self.version, {**page, "tools": [tool]})
-        except KeyError:  # a version that the SDK has no rules for
-            return None
         except ValueError as error:
             return f"the protocol allows no such tool: {brief(error)}"
         return None
@@ -227,13 +225,13 @@ def parts_of(line: bytes) -> list[bytes]:
         return [line]
 
 
-def answered_id(line: bytes) -> str | None:
-    """The text of the id of an answer, as far as a line can be read; None where it is none.
+def answered_id(line: bytes) -> str:
+    """The text of the id of an answer, as far as a line can be read; empty where it is none.
 
     It is the member `id` of the object that the line is, which has no `method`; whatever else is wrong with it.
 
     >>> answered_id(b'{"jsonrpc": "2.0", "id": 7, "result": {"id": 8, "content": [{"ty'), answered_id(b'{"method": "x"')
-    ('7', None)
+    ('7', '')
     """
     depth, end, name, last = 0, 0, b"", b""
     members: dict[bytes, bytes] = {}
@@ -250,10 +248,10 @@ def answered_id(line: bytes) -> str | None:
         depth += (text in b"[{") - (text in b"]}")
         last = text
     if b'"method"' in members:
-        return None
+        return ""
     found = _LAST_ID.search(line[-512:])
     said = members.get(b'"id"') or (found[1] if found else b"")
-    return said.strip(b'"').removesuffix(b".0").decode(errors="replace") or None
+    return said.strip(b'"').removesuffix(b".0").decode(errors="replace")
 
 
 def brief(error: Exception) -> str:

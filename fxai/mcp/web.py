@@ -31,6 +31,7 @@ NO_ANSWER: Final = -32013
 """The code of the error that stands for a body that is no answer to its request."""
 
 _TOLD: Final = (401, 403, 407, 429)
+_REFUSAL: Final = 400  # any status by which the SDK takes an error without an id for the answer to its request
 
 
 class _Message(msgspec.Struct):
@@ -97,15 +98,15 @@ class _Bounded(httpx2.AsyncBaseTransport):
         if body is None:
             return _told(request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
         status = response.status_code
-        if status == 200 and not _answers(request, body):
-            found = _message(body)
-            if found is None or found.id is not None or found.error is None:
+        stray = _stray(request, body) if status == 200 else None
+        if stray is not None:
+            if stray.id is not None or stray.error is None:
                 return _told(request, NO_ANSWER, "it sent a message that is no answer to its request")
-            status = 400  # an error that names no request is this one's, which the SDK knows of refusals alone
+            status = _REFUSAL  # an error that names no request is this one's
         return httpx2.Response(status, headers=_kept(response), content=body, request=request)
 
     async def _read(self, response: httpx2.Response) -> bytes | None:
-        """The body, or None where it is larger than the limit or ends too early."""
+        """The body, as far as it came; None where it is larger than the limit."""
         body = bytearray()
         try:
             async with aclosing(response.aiter_bytes()) as pieces:
@@ -144,12 +145,12 @@ class _Raw(httpx2.AsyncByteStream):
         await self._response.aclose()
 
 
-def _answers(request: httpx2.Request, body: bytes) -> bool:
-    """Whether a body may be the answer: nobody would wait for another one. What cannot be read is the SDK's to tell."""
+def _stray(request: httpx2.Request, body: bytes) -> _Message | None:
+    """The message of a body that is no answer to the request; None of one that may be, and of what cannot be read."""
     asked, found = _message(request.content), _message(body)
-    if asked is None or asked.method is None or asked.id is None or found is None:
-        return True
-    return found.method is None and found.id == asked.id
+    if asked is None or found is None:
+        return None
+    return None if found.method is None and found.id == asked.id else found
 
 
 def _message(body: bytes) -> _Message | None:

@@ -8,10 +8,9 @@ a tool that is not there, is a JSON-RPC error that says what, and a bug is an in
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, cast, final
 
 import anyio
@@ -45,6 +44,7 @@ __all__ = ["Exchange", "report"]
 _BUSY: Final = -32000  # the first of the codes that JSON-RPC leaves to servers
 
 _COMPLETE: Final = {"resultType": "complete"}
+_GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)  # what telling a client raises that has left
 _TITLED_BY_HINT: Final = ("2024-11-05", "2025-03-26")  # the protocols in which a tool has no `title` of its own
 
 _Context = ServerRequestContext[Any, Any]
@@ -75,7 +75,7 @@ class Exchange:
             documents = [titled_by_hint(document) for document in documents]
         size = self._settings.page_size
         cursor = None if params is None else params.cursor
-        starts = {str(at): at for at in range(size or 0, len(documents), size)} if cursor is not None and size else {}
+        starts = {str(at): at for at in range(size, len(documents), size)} if cursor is not None and size else {}
         if cursor is not None and cursor not in starts:
             raise MCPError(INVALID_PARAMS, "no such cursor: list the tools again from the first page")
         start = 0 if cursor is None else starts[cursor]
@@ -204,7 +204,7 @@ def _progress(ctx: _Context) -> Callable[[Outcome], EffectOf[None]]:
     async def tell(outcome: Outcome) -> None:
         nonlocal count
         count += 1
-        with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):  # the client has gone
+        with suppress(*_GONE):
             await ctx.session.report_progress(count, None, text_of(outcome.encoded_result))
 
     return lambda outcome: Await(lambda _: tell(outcome))

@@ -49,8 +49,8 @@ async def over_standard_streams(server: Server[Any], settings: ToolServerSetting
 
 async def over_descriptors(server: Server[Any], settings: ToolServerSettings, source: int, sink: int) -> None:
     """Serves on two file descriptors, until the first one ends or nobody reads the second any more."""
-    inbound, received = anyio.create_memory_object_stream[SessionMessage | Exception](0)
-    outbound, sent = anyio.create_memory_object_stream[SessionMessage](0)
+    inbound, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
+    outbound, sent = anyio.create_memory_object_stream[SessionMessage]()
     asked = _Asked()
     async with anyio.create_task_group() as group:
         group.start_soon(_write, sent, sink, asked, group.cancel_scope)

@@ -2,12 +2,57 @@
 
 from __future__ import annotations
 
+import logging
+import math
+from contextvars import copy_context
+from typing import Any
+
+import anyio
 import mcp_types as wire
 import pytest
 from mcp.shared.message import SessionMessage
+from pydantic import TypeAdapter, ValidationError
 
 from fxai.mcp.limit import McpLimits
-from fxai.mcp.watch import Watch, answered_id, parts_of
+from fxai.mcp.watch import Watch, answered_id, brief, parts_of, watched
+
+SCHEMA = {"type": "object"}
+
+
+def request(id_: int | str, method: str = "tools/call", **params: Any) -> SessionMessage:
+    """A request."""
+    return SessionMessage(wire.JSONRPCRequest(jsonrpc="2.0", id=id_, method=method, params=params))
+
+
+def answer(id_: int | str, **result: Any) -> SessionMessage:
+    """An answer."""
+    return SessionMessage(wire.JSONRPCResponse(jsonrpc="2.0", id=id_, result=result))
+
+
+def refusal(id_: int | str) -> SessionMessage:
+    """An answer that is an error."""
+    error = wire.ErrorData(code=1, message="no")
+    return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=id_, error=error))
+
+
+def notice(method: str, **params: Any) -> SessionMessage:
+    """A notification."""
+    return SessionMessage(wire.JSONRPCNotification(jsonrpc="2.0", method=f"notifications/{method}", params=params))
+
+
+def bare(method: str) -> SessionMessage:
+    """A notification without parameters."""
+    return SessionMessage(wire.JSONRPCNotification(jsonrpc="2.0", method=f"notifications/{method}"))
+
+
+def listing(watch: Watch, **page: Any) -> Any:
+    """The tools that are left of a page of a listing."""
+    watch.version = "2025-11-25"
+    watch.leaving(request("list", "tools/list"))
+    kept = watch.arrived(answer("list", **page))
+    assert kept is not None
+    assert isinstance(kept.message, wire.JSONRPCResponse)
+    return kept.message.result["tools"]
 
 
 def test_noise_is_counted_and_its_first_line_is_kept() -> None:
@@ -50,20 +95,20 @@ def test_the_end_of_its_standard_error_is_kept() -> None:
         (b'{"id":7,"result":{}}', "7"),
         (b' {"jsonrpc" : "2.0" , "id" : "a b" , "result":{"x', "a b"),
         (b'{"result":{"id":1,"a":[{"id":2}]},"id":3}', "3"),
-        (b'{"result":{"id":1,"a":[', None),
+        (b'{"result":{"id":1,"a":[', ""),
         (b'{"id":7.0,"result":1}', "7"),
         (b'{"id":null,"error":{}}', "null"),
-        (b'{"id":7,"method":"ping"}', None),
-        (b'{"method":"x","id":7', None),
+        (b'{"id":7,"method":"ping"}', ""),
+        (b'{"method":"x","id":7', ""),
         (b'{"x":"\\"id\\":5","id":6}', "6"),
-        (b'"id":5', None),
-        (b'[{"id":5}]', None),
-        (b"", None),
+        (b'"id":5', ""),
+        (b'[{"id":5}]', ""),
+        (b"", ""),
         (b'{"a":' + b"[" * 60_000 + b"]" * 60_000 + b',"id":"z"}', "z"),
-        (b'{"a":"' + b"\\" * 60_001, None),
+        (b'{"a":"' + b"\\" * 60_001, ""),
     ],
 )
-def test_a_broken_line_answers_what_it_names(line: bytes, found: str | None) -> None:
+def test_a_broken_line_answers_what_it_names(line: bytes, found: str) -> None:
     """It is the member `id` of the outermost object, wherever it stands; a request answers nothing."""
     assert answered_id(line) == found
 
@@ -83,15 +128,245 @@ def test_a_batch_is_its_messages(line: bytes, parts: list[bytes]) -> None:
     assert parts_of(line) == parts
 
 
-@pytest.mark.parametrize(("taken_back", "answers"), [(5, False), (6, True)])
-def test_a_request_that_was_taken_back_is_owed_nothing(taken_back: int, answers: bool) -> None:
+@pytest.mark.parametrize(("taken_back", "answers"), [(5, False), (6, True), (None, True)])
+def test_a_request_that_was_taken_back_is_owed_nothing(taken_back: int | None, answers: bool) -> None:
     """A broken answer to what nobody waits for any more is noise; to another request it is still its answer."""
     watch = Watch(McpLimits())
-    watch.leaving(SessionMessage(wire.JSONRPCRequest(jsonrpc="2.0", id=5, method="tools/call")))
-    params = {"requestId": taken_back}
-    cancelled = wire.JSONRPCNotification(jsonrpc="2.0", method="notifications/cancelled", params=params)
-    watch.leaving(SessionMessage(cancelled))
+    watch.leaving(request(5))
+    watch.leaving(notice("cancelled", requestId=taken_back) if taken_back else bare("cancelled"))
+    watch.leaving(notice("progress", requestId=5))
     told = watch.unreadable(b'{"id":5,"result":{"x', ValueError("cut"))
 
     assert (told is not None) is answers
     assert ("1 lines" in watch.hints) is not answers
+
+
+def test_what_was_odd_is_told_in_one_line() -> None:
+    """Lines that are no messages and answers that nobody asked for are counted, and none of them goes on."""
+    watch = Watch(McpLimits())
+    stray = [watch.arrived(one) for one in (answer(1), refusal("2"), ValueError("odd"))]
+
+    assert stray == [None] * 3
+    assert watch.hints == (
+        "1 lines on its output were no messages, first 'odd'; 2 answers were to requests that nobody made"
+    )
+
+
+def test_an_answer_is_taken_once() -> None:
+    """The first answer to a request goes on as it is, whatever it holds; the same again is nobody's."""
+    watch = Watch(McpLimits())
+    for id_ in (1, "2"):
+        watch.leaving(request(id_))
+    result, error = answer(1, tools=[3]), refusal("2")
+
+    assert [watch.arrived(one) for one in (result, error, result, error)] == [result, error, None, None]
+    assert result.message == answer(1, tools=[3]).message
+    assert watch.hints == "2 answers were to requests that nobody made"
+
+
+def test_requests_that_are_answered_or_taken_back_are_owed_no_more() -> None:
+    """As many as the limit may wait at once, however many came in all; one more ends the connection."""
+    watch = Watch(McpLimits(requests=2))
+    for number in range(0, 12, 4):
+        asked = [request(id_, "ping") for id_ in (f"p{number}", number + 1)]
+        assert [watch.arrived(one) for one in asked] == asked
+        if number < 8:
+            watch.left(answer(f"p{number}") if number else refusal(f"p{number}"))
+            taken_back = notice("cancelled", requestId=number + 1)
+            assert watch.arrived(taken_back) is taken_back
+    for idle in (request("p8", "ping"), notice("cancelled", requestId="p8")):
+        watch.left(idle)
+    watch.arrived(notice("progress", requestId="p8"))
+    allowed = watch.trouble
+    watch.arrived(request("more", "ping"))
+
+    assert allowed is None
+    assert watch.trouble == (
+        "limit",
+        "it made more than 2 requests at once",
+        "leave the server out, or raise its limits",
+    )
+
+
+def test_notifications_go_where_somebody_listens() -> None:
+    """The SDK sees those that it needs; changes, progress and log go to those who are told, all others to nobody."""
+    watch = Watch(McpLimits())
+    heard: list[Any] = []
+    unheard = [notice("message", level="error", data="early"), bare("tools/list_changed"), bare("resources/updated")]
+    assert [watch.arrived(one) for one in unheard] == [None] * 3
+    watch.on_changed = lambda: heard.append("changed")
+    watch.on_log = lambda level, data: heard.append((level, data))
+    passed = [bare("cancelled"), notice("subscriptions/acknowledged", x=1)]
+    taken = [bare("tools/list_changed"), notice("message", level="error", data=[None]), bare("message")]
+
+    assert [watch.arrived(one) for one in (*passed, *taken)] == [*passed, None, None, None]
+    assert heard == ["changed", ("error", [None]), ("info", None)]
+
+
+def test_who_breaks_over_the_log_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A bug of `on_log` ends nothing, and is no secret."""
+    watch = Watch(McpLimits())
+    watch.on_log = lambda _level, data: data["x"]
+    with caplog.at_level(logging.ERROR, "fxai.mcp"):
+        assert watch.arrived(notice("message", data={})) is None
+
+    assert "`on_log` failed" in caplog.text
+    assert "KeyError" in caplog.text
+    assert watch.trouble is None
+
+
+def test_progress_is_told_while_its_call_waits() -> None:
+    """It goes to the call of its token, without what is not progress; before and after the call to nobody."""
+    watch = Watch(McpLimits())
+    heard: list[Any] = []
+    watch.progress["7"] = heard.append
+    said = {"progress": 1, "total": 2, "message": "m"}
+    ours, others = notice("progress", progressToken=7, x=0, **said), notice("progress", progressToken=8, **said)
+
+    watch.leaving(request("other"))
+    watch.leaving(request("odd", _meta=None))
+    for one in (ours, others):
+        watch.arrived(one)
+    watch.leaving(request(1, _meta={"progressToken": 7}))
+    during = [watch.arrived(one) for one in (ours, others, bare("progress"), ours)]
+    watch.arrived(answer(1))
+    watch.arrived(ours)
+
+    assert during == [None] * 4
+    assert heard == [said, said]
+
+
+def test_bad_tools_are_told_apart_from_good_ones() -> None:
+    """What the protocol does not allow is left out of the page by its name or place, with the first reason."""
+    watch = Watch(McpLimits())
+    good = {"name": "good", "inputSchema": SCHEMA}
+    bad: list[Any] = [
+        3,
+        {"name": "plain", "inputSchema": {"type": "string"}},
+        {"name": "none"},
+        {"name": 5, "inputSchema": SCHEMA},
+        {"name": "titled", "title": 5, "inputSchema": SCHEMA},
+    ]
+    kept = listing(watch, tools=[*bad[:2], good, *bad[2:]])
+    more = listing(watch, tools=["x", good])
+    reasons = {name: said.removeprefix("the protocol allows no such tool: ") for name, said in watch.refused.items()}
+
+    assert (kept, more, watch.listed) == ([good], [good], 8)
+    assert list(reasons) == ["(number 1)", "plain", "none", "(number 5)", "titled", "(number 7)"]
+    assert reasons["plain"] == "tools/0/inputSchema/type: Input should be 'object'"
+    assert reasons["none"] == "inputSchema: Field required"
+
+
+def test_what_is_no_listing_stays_as_it_is() -> None:
+    """A listing without a list of tools, and a list of tools in another answer, are not looked into."""
+    watch = Watch(McpLimits())
+    assert listing(watch, tools={"name": "x"}) == {"name": "x"}
+    watch.leaving(request(1))
+    other = watch.arrived(answer(1, tools=[{"name": "x"}]))
+    watch.leaving(request(2, "tools/list"))
+    refused = watch.arrived(refusal(2))
+
+    assert other is not None
+    assert other.message == answer(1, tools=[{"name": "x"}]).message
+    assert refused is not None
+    assert (watch.refused, watch.listed) == ({}, 0)
+
+
+def test_no_more_tools_are_looked_at_than_are_allowed() -> None:
+    """All are counted; one more than the limit is kept, over all pages, so that the limit is seen to be exceeded."""
+    watch = Watch(McpLimits(tools=4))
+    page = [{"name": str(number), "inputSchema": SCHEMA} for number in range(3)]
+    kept = [len(listing(watch, tools=page)) for _ in range(3)]
+
+    assert (kept, watch.listed) == ([3, 2, 0], 9)
+
+
+def test_the_first_fault_stands_for_all() -> None:
+    """Its place, what it is and how many more there are, cut off where it is long; another error is its own text."""
+    found: list[ValidationError] = []
+    for value in ({"a": ["x"]}, {"a": ["x", "y", "z"]}, {"k" * 500: ["x"]}):
+        with pytest.raises(ValidationError) as caught:
+            TypeAdapter(dict[str, list[int]]).validate_python(value)
+        found.append(caught.value)
+    one, three, long = map(brief, found)
+    fault = "a/0: Input should be a valid integer, unable to parse string as an integer"
+
+    assert (one, three) == (fault, f"{fault} (and 2 more)")
+    assert long == "k" * 240
+    assert brief(ValueError("x" * 500)) == "x" * 120
+
+
+def _streams(watch: Watch) -> tuple[Any, Any, Any, Any]:
+    """What a server would write to and read from, and the client's side of it under the watch."""
+    said, incoming = anyio.create_memory_object_stream[Any](math.inf)
+    outgoing, heard = anyio.create_memory_object_stream[Any](math.inf)
+    return said, heard, *watched((incoming, outgoing), watch)
+
+
+@pytest.mark.anyio
+async def test_the_streams_carry_what_the_watch_lets_through() -> None:
+    """What is sent is noted and sent; what comes is passed or kept back; the end is the end, and is noted."""
+    watch = Watch(McpLimits())
+    said, heard, reading, writing = _streams(watch)
+    asked, answered = request(1), answer(1)
+    async with writing:
+        await writing.send(asked)
+    for one in (bare("message"), answered, answered):
+        said.send_nowait(one)
+    said.close()
+    async with reading:
+        taken = [one async for one in reading]
+        was_cut = watch.is_cut
+        with pytest.raises(anyio.EndOfStream):
+            await reading.receive()
+
+    assert (taken, was_cut) == ([answered], True)
+    async with heard:
+        assert [one async for one in heard] == [asked]
+    for closed, message in ((reading.receive, ()), (writing.send, (asked,))):
+        with pytest.raises(anyio.ClosedResourceError):
+            await closed(*message)
+
+
+@pytest.mark.anyio
+async def test_trouble_ends_the_streams_though_more_comes() -> None:
+    """The message that is one too many is not taken, nor any after it; the connection was cut by ourselves."""
+    watch = Watch(McpLimits(requests=0))
+    said, heard, reading, writing = _streams(watch)
+    for id_ in (1, 2):
+        said.send_nowait(request(id_))
+    with pytest.raises(anyio.EndOfStream):
+        await reading.receive()
+    await reading.aclose()
+    await writing.aclose()
+
+    assert watch.trouble is not None
+    assert watch.is_cut is False
+    with pytest.raises(anyio.BrokenResourceError):
+        said.send_nowait(request(3))
+    said.close()
+    heard.close()
+
+
+@pytest.mark.anyio
+async def test_an_answer_that_was_sent_is_owed_no_more() -> None:
+    """It counts as sent when it was taken, not before."""
+    watch = Watch(McpLimits(requests=1))
+    said, heard, reading, writing = _streams(watch)
+    async with said, heard, reading, writing:
+        for id_ in (1, 2, 3):
+            watch.arrived(request(id_))
+            await writing.send(answer(id_))
+        assert watch.trouble is None
+
+
+def test_the_context_of_a_message_is_passed_on() -> None:
+    """Where the transport knows in which context a message was sent, the SDK finds it; elsewhere there is none."""
+
+    class Known:
+        last_context = copy_context()
+
+    watch = Watch(McpLimits())
+
+    assert watched((Known(), None), watch)[0].last_context is Known.last_context
+    assert watched((None, None), watch)[0].last_context is None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Callable, Generator
+import logging
+from collections.abc import AsyncIterator, Callable, Generator
 from typing import Any, TypeAlias
 
+import anyio
 import httpx2
 import pytest
+from typing_extensions import override
 
 from fxai import fx, mcp
 from fxai.effects.effect import EffectOf
@@ -44,12 +48,49 @@ def as_events(text: str) -> Answer:
     return lambda id_: httpx2.Response(200, headers=given, content=f"data: {text.replace('ID', id_)}\n\n".encode())
 
 
-def serving(monkeypatch: pytest.MonkeyPatch, answer: Answer, **options: Any) -> tuple[mcp.McpServer, list[Any]]:
-    """A server whose calls are answered so, and the requests that it gets."""
+class Body(httpx2.AsyncByteStream):
+    """A body that comes in pieces, breaks off or stays open, and knows how much of it was read."""
+
+    def __init__(self, *pieces: str | Exception, ends: bool = True) -> None:
+        self.pieces = pieces
+        self.ends = ends
+        self.taken = 0
+        self.is_closed = False
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            await anyio.lowlevel.checkpoint()
+            if isinstance(piece, Exception):
+                raise piece
+            self.taken += 1
+            yield piece.encode()
+        if not self.ends:
+            await anyio.sleep_forever()
+
+    @override
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+    def answer(self, kind: str = "application/json") -> httpx2.Response:
+        """The response with this body."""
+        return httpx2.Response(200, headers={"content-type": kind}, stream=self)
+
+
+def serving(
+    monkeypatch: pytest.MonkeyPatch, answer: Answer, session: str = "", **options: Any
+) -> tuple[mcp.McpServer, list[Any]]:
+    """A server whose calls are answered so, and the requests that it gets.
+
+    With `session` it has sessions, whose end it answers with that text.
+    """
     heard: list[Any] = []
+    more = {"mcp-session-id": "s"} if session else {}
 
     def handle(request: httpx2.Request) -> httpx2.Response:
         heard.append(request)
+        if request.method == "DELETE" and session:
+            return as_json(session)("")
         if request.method != "POST":
             return httpx2.Response(405)
         said = json.loads(request.content)
@@ -59,7 +100,7 @@ def serving(monkeypatch: pytest.MonkeyPatch, answer: Answer, **options: Any) -> 
             return httpx2.Response(202)
         if said["method"] in ANSWERS:
             result = json.dumps({"jsonrpc": "2.0", "id": said["id"], "result": ANSWERS[said["method"]]})
-            return as_json(result)("")
+            return as_json(result, 200, **more)("")
         return as_json('{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no"}}')(json.dumps(said["id"]))
 
     class InMemory(httpx2.AsyncClient):
@@ -160,6 +201,7 @@ def test_an_error_that_names_no_request_is_this_one_s(monkeypatch: pytest.Monkey
         (503, "connection", "it answered HTTP 503 Service Unavailable", "try again later"),
         (599, "connection", "it answered HTTP 599", "try again later"),
         (404, "protocol", "Not Found", ""),
+        (410, "protocol", "Server returned an error response", ""),
         (302, "protocol", "not followed", ""),
         (202, "protocol", "202 Accepted", ""),
         (204, "protocol", "content type", ""),
@@ -169,7 +211,8 @@ def test_a_status_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, status: int, kind: str, said: str, remedy: str, backend: Any
 ) -> None:
     """A refusal asks for a token, a server in trouble for patience; what else is no answer is told as it is."""
-    server, _ = serving(monkeypatch, lambda _: httpx2.Response(status, headers={"location": "http://x.example/"}))
+    more = {"location": "http://x.example/", **({} if status < 400 else {"content-type": "application/json"})}
+    server, _ = serving(monkeypatch, lambda _: httpx2.Response(status, headers=more, content=b'{"id":5,"detail":"no"}'))
 
     failure = failure_of(used(server, _called), backend)
 
@@ -210,7 +253,82 @@ def test_an_answer_is_as_large_as_is_allowed(
         assert failure.code == 5
     else:
         assert failure.kind == ("limit" if status == 200 else "connection")
-        assert ("more than 1000 bytes" in failure.said) is (status == 200)
+        assert ("more than 1000 bytes" if status == 200 else "it answered HTTP 500") in failure.said
+
+
+def test_a_body_that_is_too_large_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """What exceeds the limit is not waited for: reading stops there, and the answer is closed."""
+    body = Body(*["x" * 100] * 100)
+    server, _ = serving(monkeypatch, lambda _: body.answer(), limits=McpLimits(message_bytes=1_000))
+
+    failure = failure_of(used(server, _called), backend)
+
+    assert (failure.kind, body.taken, body.is_closed) == ("limit", 11, True)
+
+
+def test_a_body_that_breaks_off_fails_its_call(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """What came of it is no answer; the next call is answered."""
+    bodies = [Body('{"jsonrpc":"2.0",', httpx2.ReadError("cut"))]
+    server, _ = serving(monkeypatch, lambda id_: bodies.pop().answer() if bodies else as_json(FINE)(id_))
+
+    def called(connection: Connection) -> Run:
+        first = yield connection.call("search").exit()
+        return first.cause.failures[0], (yield connection.call("search"))
+
+    failure, after = fx.run(used(server, called), backend=backend)
+
+    assert (failure.kind, after["content"][0]["text"]) == ("invalid-answer", "found")
+    assert failure.said.startswith("its answer cannot be read as JSON: EOF")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_an_answer_may_come_compressed(
+    monkeypatch: pytest.MonkeyPatch, kind: str, is_whole: bool, backend: Any
+) -> None:
+    """It is decoded once, within the limit; what is not what it says to be fails its call."""
+
+    def answer(id_: str) -> httpx2.Response:
+        text = FINE.replace("ID", id_)
+        said = (text if kind == "application/json" else f"data: {text}\n\n").encode()
+        given = {"content-type": kind, "content-encoding": "gzip"}
+        return httpx2.Response(200, headers=given, content=gzip.compress(said) if is_whole else said)
+
+    server, _ = serving(monkeypatch, answer)
+    end = fx.run_exit(used(server, _called), backend=backend)
+
+    if is_whole:
+        assert end == fx.run_exit(fx.succeed({"content": [{"type": "text", "text": "found"}]}))
+    else:
+        assert failure_of(used(server, _called), backend).tool == "search"
+
+
+@pytest.mark.parametrize("kind", ["text/event-stream", "Text/Event-Stream; charset=utf-8"])
+def test_a_stream_of_events_need_not_end(monkeypatch: pytest.MonkeyPatch, kind: str, backend: Any) -> None:
+    """Its event is taken when it comes, though the stream stays open; then it is closed."""
+    bodies: list[Body] = []
+
+    def answer(id_: str) -> httpx2.Response:
+        bodies.append(Body(f"data: {FINE.replace('ID', id_)}\n\n", ends=False))
+        return bodies[-1].answer(kind)
+
+    server, _ = serving(monkeypatch, answer)
+
+    assert fx.run(used(server, _called), backend=backend)["content"][0]["text"] == "found"
+    assert [body.is_closed for body in bodies] == [True]
+
+
+@pytest.mark.parametrize("said", ['{"jsonrpc":"2.0","id":1,"result":{}}', "{}"])
+def test_the_end_of_a_session_may_be_answered_with_anything(
+    monkeypatch: pytest.MonkeyPatch, said: str, caplog: pytest.LogCaptureFixture, backend: Any
+) -> None:
+    """It is no request of the protocol: what comes back for it is no wrong answer."""
+    server, heard = serving(monkeypatch, as_json(FINE), session=said)
+    with caplog.at_level(logging.WARNING):
+        fx.run(used(server, _called), backend=backend)
+
+    assert "DELETE" in [one.method for one in heard]
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize(

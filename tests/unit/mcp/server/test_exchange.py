@@ -432,13 +432,14 @@ def test_long_lists_come_in_pages(backend: str) -> None:
             page = await client.list_tools(cursor=cursor)
             pages.append([one.name for one in page.tools])
             cursor = page.next_cursor
-        return pages, [(await refused(client.list_tools(cursor=wrong))).code for wrong in wrongs]
+        return pages, [await refused(client.list_tools(cursor=wrong)) for wrong in wrongs]
 
     wrongs = ("9", "x", "0", "5", "1", "-2", "02", "", "2.0", "\u0662", "9" * 5_000)
-    pages, codes = used(BoundToolkit.of(tools, layer), use, backend, page_size=2)
+    pages, errors = used(BoundToolkit.of(tools, layer), use, backend, page_size=2)
 
     assert pages == [["t0", "t1"], ["t2", "t3"], ["t4"]]
-    assert codes == [INVALID_PARAMS] * len(wrongs)
+    assert [one.code for one in errors] == [INVALID_PARAMS] * len(wrongs)
+    assert {one.message for one in errors} == {"no such cursor: list the tools again from the first page"}
 
 
 def test_what_handlers_need_is_needed_to_serve(backend: str) -> None:

@@ -11,9 +11,12 @@ from typing import Any, cast
 import anyio
 import anyio.to_thread
 import pytest
+from anyio.lowlevel import checkpoint
+from mcp.server.lowlevel.server import Server
 
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer
+from fxai.mcp.server.option import ToolServerSettings
 from fxai.mcp.server.stdio import _claimed, over_descriptors
 from fxai.tools.function import tool
 
@@ -225,6 +228,25 @@ def test_a_client_that_reads_no_more_ends_the_server(backend: str) -> None:
     )
 
     assert ended in ([], ["work"])
+
+
+def test_a_server_that_ends_by_itself_ends_the_transport(backend: str) -> None:
+    """Where the server stops there is nobody to read for: the input need not end."""
+
+    class Stopping(Server[Any]):
+        async def run(self, read_stream: Any, *_: Any, **__: Any) -> None:
+            async with read_stream:
+                await checkpoint()
+
+    async def go() -> bool:
+        (source, given), (taken, sink) = os.pipe(), os.pipe()
+        with anyio.move_on_after(20) as waited:
+            await over_descriptors(Stopping("brief"), ToolServerSettings(), source, sink)
+        for descriptor in (source, given, taken, sink):
+            os.close(descriptor)
+        return not waited.cancelled_caught
+
+    assert anyio.run(go, backend=backend)
 
 
 def test_the_standard_streams_are_the_protocols_alone(monkeypatch: pytest.MonkeyPatch) -> None:
