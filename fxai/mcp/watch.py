@@ -41,6 +41,7 @@ _PASSED: Final = ("notifications/cancelled", "notifications/subscriptions/acknow
 # length, and without a stack, so that none is too deep.
 _TOKEN: Final = re.compile(rb'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)')
 _TOKENS: Final = 50_000  # that are looked at from the beginning of a line, before its end is
+_TAIL: Final = 512  # bytes of a line, in which an id stands that comes last
 _LAST_ID: Final = re.compile(rb'"id"\s*+:\s*+(-?\d{1,20}|"[^"\\]{0,200}")\s*+\}\s*+$')
 
 
@@ -249,7 +250,7 @@ def answered_id(line: bytes) -> str:
         last = text
     if b'"method"' in members:
         return ""
-    found = _LAST_ID.search(line[-512:])
+    found = _LAST_ID.search(line[-_TAIL:])
     said = members.get(b'"id"') or (found[1] if found else b"")
     return said.strip(b'"').removesuffix(b".0").decode(errors="replace")
 

@@ -81,7 +81,7 @@ def _claimed() -> Generator[tuple[int, int]]:
 
 @final
 class _Lines:
-    """The lines of a descriptor; one that is too long is None, and not kept."""
+    """The lines of a descriptor; one that is too long is None, and no more of it is kept than is allowed."""
 
     def __init__(self, source: int, limit: int) -> None:
         self._source = source
@@ -110,9 +110,7 @@ class _Lines:
 
     def _add(self, piece: bytes) -> None:
         self._is_long = self._is_long or len(self._held) + len(piece) > self._limit
-        if self._is_long:
-            self._held.clear()
-        else:
+        if not self._is_long:
             self._held += piece
 
 

@@ -103,6 +103,7 @@ def test_the_end_of_its_standard_error_is_kept() -> None:
         (b'{"x":"\\"id\\":5","id":6}', "6"),
         (b'"id":5', ""),
         (b'[{"id":5}]', ""),
+        (b'{"id":"7', ""),
         (b"", ""),
         (b'{"a":' + b"[" * 60_000 + b"]" * 60_000 + b',"id":"z"}', "z"),
         (b'{"a":"' + b"\\" * 60_001, ""),
@@ -314,7 +315,8 @@ async def test_the_streams_carry_what_the_watch_lets_through() -> None:
     for one in (bare("message"), answered, answered):
         said.send_nowait(one)
     said.close()
-    async with reading:
+    async with reading as opened:
+        assert opened is reading
         taken = [one async for one in reading]
         was_cut = watch.is_cut
         with pytest.raises(anyio.EndOfStream):

@@ -198,6 +198,14 @@ def test_a_line_is_as_long_as_is_allowed(backend: str, size: int, fits: bool) ->
     assert ("result" in said) is fits
 
 
+def test_the_end_of_a_long_line_is_no_message(backend: str) -> None:
+    """What comes of a line after it was found to be too long belongs to it, though it would be a message by itself."""
+    line = asked(1, "initialize", **HELLO)
+    said = served(backend, b"x" * 401, late=line + line, max_body=400)
+
+    assert [one["id"] for one in said] == [None, 1]
+
+
 def test_a_large_answer_is_whole(backend: str) -> None:
     """What is larger than a pipe takes at once comes in one line all the same."""
     size = 300_000
