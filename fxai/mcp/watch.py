@@ -260,7 +260,7 @@ def brief(error: Exception) -> str:
     found: Any = getattr(error, "errors", None)
     if not callable(found):
         return str(error)[:_SHOWN]
-    faults: Any = found(include_url=False)
+    faults: Any = found()
     first = faults[0]
     place = "/".join(str(part) for part in first["loc"])
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
