@@ -90,8 +90,8 @@ class Connection:
         self._held: dict[str, tuple[ToolDefinition, tuple[str, ...]]] = {}
         self._refused: tuple[Refused, ...] = ()
         self._names: tuple[str, ...] = ()
-        self._bound: BoundToolkit[McpHandler] = BoundToolkit(Toolkit({}), ())
-        self._stale = True
+        self._bound: BoundToolkit[McpHandler]  # from the first listing on, which opening waits for
+        self._stale: bool
         link.on_changed = self.mark_stale
 
     # -- what it says

@@ -6,15 +6,18 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import msgspec
 
 from fxai.schema.data import is_listed
 
 __all__ = ["content_text", "result_value", "shown_content", "without_data"]
+
+_LEFT_OUT: Final = re.compile(r"\(\d+ characters of base64, left out\)")
 
 
 def result_value(content: Sequence[Mapping[str, Any]], structured: Any, *, is_structured: bool) -> Any:
@@ -35,12 +38,19 @@ def content_text(content: Sequence[Mapping[str, Any]]) -> str:
 
 
 def without_data(block: Mapping[str, Any]) -> dict[str, Any]:
-    """The block without the bytes that it holds, of which it says how many characters of base64 they were."""
+    """The block without the bytes that it holds, of which it says how many characters of base64 they were.
+
+    Of a block that says so already it is the same.
+    """
     resource = block.get("resource")
     if isinstance(resource, Mapping):
         return {**block, "resource": without_data(cast("Mapping[str, Any]", resource))}
-    held = {name: len(block[name]) for name in ("data", "blob") if isinstance(block.get(name), str)}
-    left_out = {name: f"({size} characters of base64, left out)" for name, size in held.items()}
+    held = {name: block[name] for name in ("data", "blob") if isinstance(block.get(name), str)}
+    left_out = {
+        name: f"({len(data)} characters of base64, left out)"
+        for name, data in held.items()
+        if not _LEFT_OUT.fullmatch(data)
+    }
     return {**block, **left_out}
 
 

@@ -84,7 +84,7 @@ class Link:
             self.watch = self._report.watch = self._new_watch()
             await self._connected("legacy")
         except Exception as raised:
-            self._failure = self._failure or self._report.failure(raised, "start")
+            self._failure = self._report.failure(raised, "start")
         finally:
             self._client = None
             self._ready.set()
@@ -104,15 +104,12 @@ class Link:
         Raises:
             LinkError: it did neither in time.
         """
-        with anyio.move_on_after(self._settings.timeout) as waiting:
+        with anyio.move_on_after(self._settings.timeout):
             await self._ready.wait()
-        if waiting.cancelled_caught and self.watch.trouble is not None:
-            raise LinkError(self._report.told(*self.watch.trouble))
-        if waiting.cancelled_caught:
-            said = f"it did not answer within {self._settings.timeout:g} s of being started"
-            raise LinkError(
-                self._report.told("timeout", said, "see that it speaks MCP here, or give a longer timeout=")
-            )
+            return
+        said = f"it did not answer within {self._settings.timeout:g} s of being started"
+        late = ("timeout", said, "see that it speaks MCP here, or give a longer timeout=")
+        raise LinkError(self._report.told(*(self.watch.trouble or late)))
 
     async def _connected(self, mode: str) -> None:
         client = Client(

@@ -1,20 +1,27 @@
-"""A server in memory: what a program would write and read, said by the test, byte by byte and with no program."""
+"""A server in memory: what a program would write and read, said by the test, byte by byte and with no program.
+
+Nothing here waits for time to pass: `run` leaps to whatever is waited for next, when nothing else is left to do.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
+import selectors
 from collections.abc import Callable, Generator, Mapping
 from typing import Any, TypeAlias, TypeVar, final
 
 import anyio
 import pytest
+from trio.testing import MockClock
+from typing_extensions import override
 
 from fxai import fx, mcp
-from fxai.effects import Effect, Failed
+from fxai.effects import Effect, Exit, Failed, Succeeded
 from fxai.effects.effect import EffectOf
 
-__all__ = ["MODERN", "Message", "Peer", "Run", "failure_of", "tool", "used"]
+__all__ = ["MODERN", "Message", "Peer", "Run", "failure_of", "leaping", "run", "run_exit", "tool", "used"]
 
 Message: TypeAlias = dict[str, Any]
 Run: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
@@ -175,7 +182,56 @@ def used(server: mcp.McpServer, f: Callable[[mcp.Connection], Run]) -> Effect[An
 
 def failure_of(effect: Effect[Any, Any], backend: Any) -> Any:
     """The one typed failure of an effect."""
-    end = fx.run_exit(effect, backend=backend)
+    end = run_exit(effect, backend)
     assert isinstance(end, Failed)
     (failure,) = end.cause.failures
     return failure
+
+
+# -- time
+
+
+@final
+class _Leaping(selectors.DefaultSelector):
+    """Waits for no timer: when nothing is ready, the time is at once that of the next one."""
+
+    now = 0.0
+
+    @override
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if not ready and timeout is None:
+            return super().select(None)
+        self.now += 0.0 if ready or timeout is None else timeout
+        return ready
+
+
+@final
+class _LeapingLoop(asyncio.SelectorEventLoop):
+    """An event loop on the time of its selector."""
+
+    def __init__(self) -> None:
+        self._clock = _Leaping()
+        super().__init__(self._clock)
+
+    @override
+    def time(self) -> float:
+        return self._clock.now
+
+
+def leaping(backend: str) -> dict[str, Any]:
+    """The options of `anyio.run` for a clock that leaps to whatever is waited for, once nothing else can run."""
+    options = {"loop_factory": _LeapingLoop} if backend == "asyncio" else {"clock": MockClock(autojump_threshold=0)}
+    return {"backend": backend, "backend_options": options}
+
+
+def run_exit(effect: Effect[_A, Any], backend: str) -> Exit[_A, Any]:
+    """How an effect ends, without waiting for time to pass."""
+    return anyio.run(fx.run_async_exit, effect, **leaping(backend))
+
+
+def run(effect: Effect[_A, Any], backend: str) -> _A:
+    """What an effect gives, without waiting for time to pass."""
+    end = run_exit(effect, backend)
+    assert isinstance(end, Succeeded), end
+    return end.value

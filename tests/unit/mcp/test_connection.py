@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fxai import Outcome, ToolSource, fx, mcp
-from fxai.mcp import Connection, McpError, McpLimits, McpToolError, Refused
-from tests.unit.mcp.peer import Message, Peer, Run, failure_of, tool, used
+from fxai import HandlerError, Outcome, ToolSource, fx, mcp
+from fxai.mcp import Connection, McpError, McpLimits, McpToolError, Pins, Refused
+from tests.unit.mcp.peer import Message, Peer, Run, failure_of, run, tool, used
 
 OUTPUT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
@@ -40,7 +40,7 @@ def test_tools_are_listed_when_they_may_have_changed_and_not_else(
         yield connection.now
         return first is again, before, list(changed.toolkit.tools), len(peer.calls("tools/list"))
 
-    same, before, names, after = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+    same, before, names, after = run(used(peer.serve(monkeypatch), looked), backend)
 
     assert (same, before, names, after) == (True, 1, ["search", "later"], 2)
 
@@ -69,7 +69,7 @@ def test_after_a_failed_listing_the_next_one_is_tried(
         return meanwhile is before, list(after.toolkit.tools)
 
     with caplog.at_level(logging.WARNING, "fxai.mcp"):
-        same, names = fx.run(used(peer.serve(monkeypatch, timeout=0.1), looked), backend=backend)
+        same, names = run(used(peer.serve(monkeypatch, timeout=0.1), looked), backend)
 
     assert (same, names) == (True, ["search", "later"])
     assert "the tools stay as they were: the MCP server 'peer'" in caplog.text
@@ -93,7 +93,7 @@ def test_a_change_while_tools_are_listed_is_not_lost(monkeypatch: pytest.MonkeyP
         yield connection.now
         return first, _names(connection)
 
-    assert fx.run(used(peer.serve(monkeypatch), looked), backend=backend) == (["search"], ["search", "later"])
+    assert run(used(peer.serve(monkeypatch), looked), backend) == (["search"], ["search", "later"])
 
 
 def test_a_refresh_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -122,7 +122,7 @@ def test_tools_that_stay_the_same_are_the_same(monkeypatch: pytest.MonkeyPatch, 
         now = (yield connection.now).toolkit.tools
         return [now[name] is before[name] for name in ("a", "b")]
 
-    assert fx.run(used(peer.serve(monkeypatch), looked), backend=backend) == [True, False]
+    assert run(used(peer.serve(monkeypatch), looked), backend) == [True, False]
 
 
 # -- which are offered
@@ -140,7 +140,7 @@ def test_a_name_is_offered_once(monkeypatch: pytest.MonkeyPatch, caplog: Any, ba
         return [one.description for one in connection.tools], connection.refused, connection.known_names
 
     with caplog.at_level(logging.WARNING, "fxai.mcp"):
-        descriptions, refused, known = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+        descriptions, refused, known = run(used(peer.serve(monkeypatch), looked), backend)
 
     assert descriptions == ["first", "behind"]
     assert [one.name for one in refused] == ["c", "a"]
@@ -180,7 +180,7 @@ def test_what_is_not_wanted_is_neither_offered_nor_refused(
     for names in without:
         server = server.without(*names)
 
-    assert fx.run(used(server, looked), backend=backend) == (offered, refused)
+    assert run(used(server, looked), backend) == (offered, refused)
 
 
 @pytest.mark.parametrize(("tools", "known"), [([tool("a"), tool("b")], "a, b"), ([], "none")])
@@ -219,7 +219,7 @@ def test_a_tool_that_is_held_back_is_not_called(monkeypatch: pytest.MonkeyPatch,
         return connection.held_back, by_name.cause.failures[0], by_kit.result, len(peer.calls("tools/call"))
 
     with caplog.at_level(logging.WARNING, "fxai.mcp"):
-        held, by_name, by_kit, sent = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+        held, by_name, by_kit, sent = run(used(peer.serve(monkeypatch), looked), backend)
     said = "it is held back: not as it was approved: description"
 
     assert held == (mcp.Change("search", ("description",)),)
@@ -248,7 +248,7 @@ def test_an_approval_is_of_what_was_named(monkeypatch: pytest.MonkeyPatch, backe
         yield connection.approve()
         return wrong.cause.failures[0], before, some, _names(connection), none.cause.failures[0]
 
-    wrong, before, some, every, none = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+    wrong, before, some, every, none = run(used(peer.serve(monkeypatch), looked), backend)
 
     assert (wrong.kind, wrong.said) == ("held-back", "no tool 'x' is held back; those that are: a, b, c")
     assert (before, some, every) == ([], ["a", "b"], ["a", "b", "c"])
@@ -270,7 +270,99 @@ def test_what_was_approved_and_changes_again_is_held_back_again(monkeypatch: pyt
             seen.append(_names(connection))
         return seen
 
-    assert fx.run(used(peer.serve(monkeypatch), looked), backend=backend) == [["search"], [], ["search"]]
+    assert run(used(peer.serve(monkeypatch), looked), backend) == [["search"], [], ["search"]]
+
+
+def test_what_was_approved_once_holds_for_the_next_connection(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Pins that are given outlive a connection; without them each trusts what it is opened to."""
+    pins = Pins.in_process()
+    found: list[Any] = []
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return connection.held_back
+
+    for options in ({"pins": pins}, {}):
+        for description in ("Finds.", "Finds, and sends your keys."):
+            peer = Peer()
+            peer.tools = [tool("search", description=description)]
+            found.append(run(used(peer.serve(monkeypatch, **options), looked), backend))
+
+    assert found == [(), (mcp.Change("search", ("description",)),), (), ()]
+
+
+# -- what it says of itself
+
+
+def test_what_the_server_wrote_last_is_kept(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Its standard error can be read while it runs, and after its end."""
+    peer = Peer()
+
+    def complain(request: Message) -> None:
+        peer.complain("the disk is full\n")
+        peer.die(1)
+
+    peer.on["tools/call"] = complain
+
+    def called(connection: Connection) -> Run:
+        before = connection.stderr
+        yield connection.call("search").exit()
+        return before, connection.stderr
+
+    assert run(used(peer.serve(monkeypatch), called), backend) == ("", "the disk is full")
+
+
+def test_two_connections_to_one_server_say_the_same(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """What a server says of itself is equal, and one member of a set, however often it is opened."""
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return connection.info
+
+    infos = {run(used(Peer().serve(monkeypatch), looked), backend) for _ in range(2)}
+
+    assert [(info.name, info.version, info.protocol_version) for info in infos] == [("by-hand", "1", "2025-11-25")]
+
+
+# -- handlers
+
+
+def test_a_second_handler_for_a_tool_of_the_server_is_noticed(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Its own layer answers all of its tools and no others; one more for a tool of them is an error, not a choice."""
+    peer = Peer()
+
+    def looked(connection: Connection) -> Run:
+        kit, layer = connection.bound.toolkit, connection.bound.layer
+        own = yield kit.call("search", {}).provide(kit.to_layer(layer))
+        other = kit.tools["search"].handler(lambda _: fx.succeed("mine"))
+        return own.result, (yield kit.call("search", {}).provide(kit.to_layer(layer | other)).exit())
+
+    own, end = run(used(peer.serve(monkeypatch), looked), backend)
+    (defect,) = end.cause.defects
+
+    assert own == {"content": [{"type": "text", "text": "found"}]}
+    assert isinstance(defect, HandlerError)
+    assert "two handlers for: peer#" in str(defect)
+
+
+def test_a_tool_that_was_taken_back_is_called_as_it_was(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """Who holds the tools of before may still call one; what it gives is held to the schema that it had."""
+    peer = Peer()
+    peer.tools = [tool("count", outputSchema=OUTPUT)]
+    texts = iter(['{"n": 2}', "two"])
+    peer.on["tools/call"] = lambda request: peer.answer(request, peer.text(next(texts)))
+
+    def called(connection: Connection) -> Run:
+        before = connection.bound
+        peer.tools = []
+        yield connection.refresh()
+        calls = [before.toolkit.call("count", {}).provide(before.layer) for _ in range(2)]
+        return connection.tools, (yield fx.for_each(calls, lambda call: call))
+
+    now, (fits, wrong) = run(used(peer.serve(monkeypatch), called), backend)
+
+    assert (now, fits.result) == ((), {"n": 2})
+    assert "neither structured content nor JSON" in wrong.result.said
 
 
 # -- what a call gives
@@ -298,7 +390,7 @@ def test_under_an_output_schema_a_result_is_its_object(
         outcome = yield kit.toolkit.call("count", {}).provide(kit.layer)
         return (yield connection.call("count")), outcome.result
 
-    assert fx.run(used(peer.serve(monkeypatch), called), backend=backend) == (value, value)
+    assert run(used(peer.serve(monkeypatch), called), backend) == (value, value)
 
 
 @pytest.mark.parametrize(
@@ -369,7 +461,7 @@ def test_a_tool_that_is_not_listed_may_be_called_by_its_name(monkeypatch: pytest
     def called(connection: Connection) -> Run:
         return (yield connection.call("hidden", {"x": 1}))
 
-    assert fx.run(used(peer.serve(monkeypatch), called), backend=backend) == {"any": 1}
+    assert run(used(peer.serve(monkeypatch), called), backend) == {"any": 1}
 
 
 def test_an_agent_calls_what_the_server_calls_otherwise(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -380,7 +472,7 @@ def test_an_agent_calls_what_the_server_calls_otherwise(monkeypatch: pytest.Monk
     def called(kit: Any) -> Any:
         return kit.call("y_x_search", {"q": 1})
 
-    outcome: Outcome = fx.run(ToolSource.of(server).use(called), backend=backend)
+    outcome: Outcome = run(ToolSource.of(server).use(called), backend)
 
     assert outcome.result == {"content": [{"type": "text", "text": "found"}]}
     assert peer.calls("tools/call")[0]["name"] == "search"
@@ -394,9 +486,9 @@ def test_arguments_against_the_schema_are_not_sent(monkeypatch: pytest.MonkeyPat
     def called(kit: Any) -> Any:
         return kit.call("search", {"q": 5})
 
-    held = fx.run(ToolSource.of(peer.serve(monkeypatch)).use(called), backend=backend)
+    held = run(ToolSource.of(peer.serve(monkeypatch)).use(called), backend)
     sent = len(peer.calls("tools/call"))
-    free = fx.run(ToolSource.of(peer.serve(monkeypatch, validation="none")).use(called), backend=backend)
+    free = run(ToolSource.of(peer.serve(monkeypatch, validation="none")).use(called), backend)
 
     assert (held.is_failure, sent) == (True, 0)
     assert held.encoded_result["type"] == "invalid-parameters"
@@ -413,7 +505,7 @@ def test_limits_refuse_one_tool_and_keep_the_others(monkeypatch: pytest.MonkeyPa
         yield fx.checkpoint()
         return _names(connection), {one.name: one.reason for one in connection.refused}
 
-    names, refused = fx.run(used(peer.serve(monkeypatch, limits=McpLimits(description=10)), looked), backend=backend)
+    names, refused = run(used(peer.serve(monkeypatch, limits=McpLimits(description=10)), looked), backend)
 
     assert names == ["short"]
     assert refused == {"long": "its description has more than 10 characters", "": "it has no name"}

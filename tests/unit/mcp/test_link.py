@@ -12,7 +12,7 @@ import pytest
 from fxai import fx, mcp
 from fxai.effects.effect import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits
-from tests.unit.mcp.peer import MODERN, Message, Peer, Run, failure_of, tool, used
+from tests.unit.mcp.peer import MODERN, Message, Peer, Run, failure_of, run, run_exit, tool, used
 
 both_versions = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 FORM = {"type": "object", "properties": {"sure": {"type": "boolean", "default": None}}}
@@ -53,7 +53,7 @@ def test_a_server_says_who_it_is(monkeypatch: pytest.MonkeyPatch, version: str, 
         yield fx.checkpoint()
         return connection.info
 
-    info = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+    info = run(used(peer.serve(monkeypatch), looked), backend)
 
     assert (info.protocol_version, info.instructions) == (version, "Ask.")
     assert (info.name, info.version) == (("", "") if version == MODERN else ("by-hand", "1"))
@@ -63,8 +63,8 @@ def test_a_server_says_who_it_is(monkeypatch: pytest.MonkeyPatch, version: str, 
 def test_a_server_is_told_who_we_are_and_what_we_can(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """The handshake names fxai; elicitation is among our capabilities where somebody answers, and only there."""
     mute, asked = Peer(), Peer()
-    fx.run(used(mute.serve(monkeypatch), _names), backend=backend)
-    fx.run(used(asked.serve(monkeypatch, elicit=_declined), _names), backend=backend)
+    run(used(mute.serve(monkeypatch), _names), backend)
+    run(used(asked.serve(monkeypatch, elicit=_declined), _names), backend)
 
     ((greeted,), (able,)) = (mute.calls("initialize"), asked.calls("initialize"))
 
@@ -79,7 +79,7 @@ def test_the_mode_says_what_is_asked_first(
 ) -> None:
     """The newest protocol is asked for first, unless the handshake is wanted at once."""
     peer = Peer()
-    fx.run(used(peer.serve(monkeypatch, mode=mode), _names), backend=backend)
+    run(used(peer.serve(monkeypatch, mode=mode), _names), backend)
 
     assert [message["method"] for message in peer.heard][: len(asked)] == asked
 
@@ -91,7 +91,7 @@ def test_a_server_that_ends_at_the_newest_question_is_started_again(
     peer = Peer()
     peer.on["server/discover"] = lambda _: peer.die(1)
 
-    names = fx.run(used(peer.serve(monkeypatch), _names), backend=backend)
+    names = run(used(peer.serve(monkeypatch), _names), backend)
 
     assert (names, peer.started, peer.ended) == (["search"], 2, 2)
     assert len(peer.calls("server/discover")) == 1
@@ -180,7 +180,7 @@ def test_its_environment_is_what_was_given_and_little_else(monkeypatch: pytest.M
     """Variables that were given are there, secrets of ours are not, and what a program cannot do without is."""
     monkeypatch.setenv("SECRET_OF_OURS", "1")
     peer = Peer()
-    fx.run(used(peer.serve(monkeypatch, env={"KEY": "k"}), _names), backend=backend)
+    run(used(peer.serve(monkeypatch, env={"KEY": "k"}), _names), backend)
 
     assert peer.env["KEY"] == "k"
     assert "PATH" in peer.env
@@ -207,7 +207,7 @@ def test_a_server_that_is_gone_answers_no_call(monkeypatch: pytest.MonkeyPatch, 
         ends = yield fx.for_each(range(2), lambda _: connection.call("search").exit())
         return [one.cause.failures[0] for one in ends]
 
-    failures = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+    failures = run(used(peer.serve(monkeypatch), called), backend)
     how = {7: "its program ended with the exit code 7", -9: "its program ended by the signal 9", None: "it closed its"}
 
     assert [failure.kind for failure in failures] == ["connection"] * 2
@@ -219,7 +219,7 @@ def test_a_server_that_is_gone_answers_no_call(monkeypatch: pytest.MonkeyPatch, 
 def test_a_connection_that_was_closed_is_closed(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """A connection that outlives its scope fails each call and listing, and says to open it again."""
     peer = Peer()
-    connection = fx.run(fx.scoped(peer.serve(monkeypatch).open()), backend=backend)
+    connection = run(fx.scoped(peer.serve(monkeypatch).open()), backend)
 
     heard = len(peer.heard)
     failures = [failure_of(ask, backend) for ask in (connection.call("search"), connection.refresh())]
@@ -240,7 +240,7 @@ def test_what_failed_to_open_is_ended_before_its_failure_is_told(monkeypatch: py
         end = yield peer.serve(monkeypatch).open().exit()
         return end.cause.failures[0], peer.ended
 
-    failure, ended = fx.run(fx.scoped(program()), backend=backend)
+    failure, ended = run(fx.scoped(program()), backend)
 
     assert (failure.kind, failure.code, ended) == ("protocol", -32000, 1)
     assert failure.said == "it answered with the error -32000: away"
@@ -266,7 +266,7 @@ def test_the_tools_of_all_pages_are_listed(monkeypatch: pytest.MonkeyPatch, back
     peer = Peer()
     _paged(peer, ["a", "b", ""])
 
-    names = fx.run(used(peer.serve(monkeypatch), _names), backend=backend)
+    names = run(used(peer.serve(monkeypatch), _names), backend)
 
     assert names == ["t00", "t10", "t20"]
     assert [given.get("cursor") for given in peer.calls("tools/list")] == [None, "a", "b"]
@@ -301,7 +301,7 @@ def test_as_much_as_is_allowed_is_allowed(monkeypatch: pytest.MonkeyPatch, backe
     peer = Peer()
     _paged(peer, ["a", "b", "c", None], 3)
 
-    names = fx.run(used(peer.serve(monkeypatch, limits=McpLimits(pages=4, tools=12)), _names), backend=backend)
+    names = run(used(peer.serve(monkeypatch, limits=McpLimits(pages=4, tools=12)), _names), backend)
 
     assert len(names) == 12
 
@@ -326,7 +326,7 @@ def test_listings_do_not_cross(monkeypatch: pytest.MonkeyPatch, backend: Any) ->
         yield fx.all_(connection.refresh(), connection.refresh())
         return [given.get("cursor") for given in peer.calls("tools/list")]
 
-    assert fx.run(used(peer.serve(monkeypatch), listed), backend=backend) == [None, "a", None, "b", None, "c"]
+    assert run(used(peer.serve(monkeypatch), listed), backend) == [None, "a", None, "b", None, "c"]
 
 
 # -- calls
@@ -343,7 +343,7 @@ def test_a_call_sends_name_and_arguments_as_they_are(
         yield connection.call("search", {"q": None, "deep": [{"x": 1.5}]})
         yield connection.call("search")
 
-    fx.run(used(peer.serve(monkeypatch, prefix="p_"), called), backend=backend)
+    run(used(peer.serve(monkeypatch, prefix="p_"), called), backend)
     first, second = peer.calls("tools/call")
 
     assert (first["name"], first["arguments"], second["arguments"]) == ("search", {"q": None, "deep": [{"x": 1.5}]}, {})
@@ -382,7 +382,7 @@ def test_an_answer_that_comes_too_late_is_nobody_s(monkeypatch: pytest.MonkeyPat
         yield connection.call("search").exit()
         return (yield fx.for_each(range(2), lambda _: connection.call("search")))
 
-    values = fx.run(used(peer.serve(monkeypatch, call_timeout=0.05), called), backend=backend)
+    values = run(used(peer.serve(monkeypatch, call_timeout=0.05), called), backend)
 
     assert [value["content"][0]["text"] for value in values] == ["own 2", "own 3"]
 
@@ -426,7 +426,7 @@ def test_an_answer_that_cannot_be_read_fails_its_call_at_once(
         wrong = yield connection.call("search", {"q": 1}).timeout(20).exit()
         return wrong.cause.failures[0], (yield connection.call("search"))
 
-    failure, after = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+    failure, after = run(used(peer.serve(monkeypatch), called), backend)
 
     assert failure.kind == "invalid-answer"
     assert failure.said.startswith("its answer cannot be read as JSON: ")
@@ -457,7 +457,7 @@ def test_what_is_no_answer_is_noise(monkeypatch: pytest.MonkeyPatch, line: bytes
 
     peer.on["tools/call"] = noisy
 
-    assert fx.run(used(peer.serve(monkeypatch), _called), backend=backend)["content"][0]["text"] == "fine"
+    assert run(used(peer.serve(monkeypatch), _called), backend)["content"][0]["text"] == "fine"
 
 
 def test_answers_in_a_batch_are_each_taken(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -476,7 +476,7 @@ def test_answers_in_a_batch_are_each_taken(monkeypatch: pytest.MonkeyPatch, back
     def called(connection: Connection) -> Run:
         return (yield fx.all_(connection.call("search"), connection.call("search")))
 
-    both = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+    both = run(used(peer.serve(monkeypatch), called), backend)
 
     assert sorted(one["content"][0]["text"] for one in both) == sorted(str(one["id"]) for one in held)
 
@@ -493,7 +493,7 @@ def test_a_line_may_come_in_pieces_and_several_at_once(monkeypatch: pytest.Monke
 
     peer.on["tools/call"] = split
 
-    assert fx.run(used(peer.serve(monkeypatch), _called), backend=backend) == {"content": []}
+    assert run(used(peer.serve(monkeypatch), _called), backend) == {"content": []}
 
 
 @pytest.mark.parametrize(("size", "fits"), [(1_000, True), (1_001, False)])
@@ -510,7 +510,7 @@ def test_a_message_is_as_large_as_is_allowed(
         peer.write(line[300:].encode() + b"\n")
 
     peer.on["tools/call"] = large
-    end = fx.run_exit(used(peer.serve(monkeypatch, limits=McpLimits(message_bytes=1_000)), _called), backend=backend)
+    end = run_exit(used(peer.serve(monkeypatch, limits=McpLimits(message_bytes=1_000)), _called), backend)
 
     assert [(one.kind, "1000 bytes" in one.said) for one in getattr(getattr(end, "cause", None), "failures", [])] == (
         [] if fits else [("limit", True)]
@@ -536,7 +536,7 @@ def test_notifications_by_the_thousand_hold_up_nothing(monkeypatch: pytest.Monke
         yield connection.now
         return said, len(peer.calls("tools/list"))
 
-    said, listed = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+    said, listed = run(used(peer.serve(monkeypatch), called), backend)
 
     assert (said["content"][0]["text"], listed) == ("calm", 2)
 
@@ -565,7 +565,7 @@ def test_requests_of_the_server_are_answered_up_to_a_number(monkeypatch: pytest.
         yield fx.sleep(0.02)
         return [message["id"] for message in few.heard if "result" in message]
 
-    assert fx.run(used(few.serve(monkeypatch, limits=limits), answered), backend=backend) == [f"p{n}" for n in range(8)]
+    assert run(used(few.serve(monkeypatch, limits=limits), answered), backend) == [f"p{n}" for n in range(8)]
     failure = failure_of(used(many.serve(monkeypatch, limits=limits), _called), backend)
     assert (failure.kind, "more than 8 requests at once" in failure.said) == ("limit", True)
 
@@ -615,7 +615,7 @@ def test_a_question_is_told_as_it_was_asked(
         heard.append(asked)
         return ElicitAnswer("decline")
 
-    fx.run(used(peer.serve(monkeypatch, elicit=hear), _called), backend=backend)
+    run(used(peer.serve(monkeypatch, elicit=hear), _called), backend)
 
     assert heard == [Elicitation("peer", "Sure?", schema, url)]
     assert heard[0].fields == tuple(schema.get("properties", ()))
@@ -642,7 +642,7 @@ def test_an_answer_is_sent_as_it_was_given(
     def elicit(_: Elicitation) -> ElicitAnswer | EffectOf[ElicitAnswer]:
         return fx.checkpoint().as_(answer) if later else answer
 
-    fx.run(used(peer.serve(monkeypatch, elicit=elicit), _called), backend=backend)
+    run(used(peer.serve(monkeypatch, elicit=elicit), _called), backend)
 
     assert answers == [{"result": result}]
 
@@ -662,7 +662,7 @@ def test_a_bug_of_whoever_answers_is_told_to_us_alone(
         return ElicitAnswer(cast(Any, "maybe"), {"x": object()})
 
     with caplog.at_level(logging.ERROR, "fxai.mcp"):
-        fx.run(used(peer.serve(monkeypatch, elicit=elicit), _called), backend=backend)
+        run(used(peer.serve(monkeypatch, elicit=elicit), _called), backend)
 
     (answer,) = answers
     assert answer["error"]["code"] == -32603
@@ -676,7 +676,7 @@ def test_a_question_that_nobody_answers_is_refused(monkeypatch: pytest.MonkeyPat
     peer = Peer()
     _asking(peer, {"message": "Sure?", "requestedSchema": FORM}, answers)
 
-    fx.run(used(peer.serve(monkeypatch), _called), backend=backend)
+    run(used(peer.serve(monkeypatch), _called), backend)
 
     assert [answer["error"]["code"] for answer in answers] == [-32600]
 
@@ -705,7 +705,7 @@ def test_each_round_brings_the_answers_and_the_state(monkeypatch: pytest.MonkeyP
     _rounds(peer, {"inputRequests": two, "requestState": "s1"}, {"requestState": "s2"}, {"inputRequests": two})
 
     server = peer.serve(monkeypatch, elicit=_accepted)
-    result = fx.run(used(server, _called), backend=backend)
+    result = run(used(server, _called), backend)
     sent = [(set(one.get("inputResponses") or ()), one.get("requestState")) for one in peer.calls("tools/call")]
 
     assert result["content"][0]["text"] == "done"
@@ -721,7 +721,7 @@ def test_rounds_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     elicit: Message = {"elicit": _declined}
 
     failure = failure_of(used(endless.serve(monkeypatch, **elicit), _called), backend)
-    result = fx.run(used(patient.serve(monkeypatch, **elicit), _called), backend=backend)
+    result = run(used(patient.serve(monkeypatch, **elicit), _called), backend)
 
     assert (failure.kind, failure.tool, len(endless.calls("tools/call"))) == ("input-required", "search", 10)
     assert "more than 10 rounds" in failure.said
@@ -767,7 +767,7 @@ def test_changes_are_subscribed_to_where_there_are_any(
         yield fx.sleep(0.02)
         return [given["notifications"] for given in peer.calls("subscriptions/listen")]
 
-    heard = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+    heard = run(used(peer.serve(monkeypatch), looked), backend)
 
     assert heard == ([{"toolsListChanged": True}] if told else [])
 
@@ -785,7 +785,7 @@ def test_a_subscription_that_is_lost_is_asked_for_again(
         yield fx.sleep(0.15)
         return len(peer.calls("subscriptions/listen"))
 
-    asked = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+    asked = run(used(peer.serve(monkeypatch), looked), backend)
 
     assert (asked > 1) is again
     assert asked < 10
@@ -813,7 +813,7 @@ def test_what_changed_before_it_was_heard_is_asked_for(monkeypatch: pytest.Monke
         yield connection.now
         return first, [one.name for one in connection.tools]
 
-    first, last = fx.run(used(peer.serve(monkeypatch), looked), backend=backend)
+    first, last = run(used(peer.serve(monkeypatch), looked), backend)
 
     assert (first, last) == (["search", "later"], ["search", "later", "last"])
 
@@ -834,7 +834,7 @@ def test_it_is_the_servers_log_that_is_asked_for(monkeypatch: pytest.MonkeyPatch
         heard.append((level, data))
 
     for peer, options in ((loud, {"on_log": hear}), (quiet, {})):
-        fx.run(used(peer.serve(monkeypatch, **options), _called), backend=backend)
+        run(used(peer.serve(monkeypatch, **options), _called), backend)
     (asked,), (unasked,) = loud.calls("tools/call"), quiet.calls("tools/call")
 
     assert asked["_meta"]["io.modelcontextprotocol/logLevel"] == "debug"
@@ -866,7 +866,7 @@ def test_progress_goes_to_its_own_call(monkeypatch: pytest.MonkeyPatch, backend:
         streams = [kit.handle("search", {"q": q}).provide(layer).collect() for q in "ab"]
         return (yield fx.all_(*streams))
 
-    both = fx.run(used(peer.serve(monkeypatch), called), backend=backend)
+    both = run(used(peer.serve(monkeypatch), called), backend)
 
     for name, outcomes in zip("ab", both, strict=True):
         shown = [one.result for one in outcomes if one.preliminary]
