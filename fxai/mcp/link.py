@@ -17,8 +17,8 @@ import anyio
 import mcp_types as wire
 from mcp.client import Client
 from mcp.client.session import ClientRequestContext
+from mcp.client.subscriptions import ListenNotSupportedError
 from mcp.shared.exceptions import MCPError
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import TypeAdapter
 
 from fxai.effects.effect import EffectOf
@@ -29,7 +29,7 @@ from fxai.mcp.elicitation import ElicitAnswer, Elicitation
 from fxai.mcp.endpoint import Program
 from fxai.mcp.failure import LinkError, McpError
 from fxai.mcp.process import program_transport
-from fxai.mcp.report import REOPEN, Report, leaf
+from fxai.mcp.report import REOPEN, Report, is_lost, leaf
 from fxai.mcp.settings import ServerSettings
 from fxai.mcp.watch import Watch, watched
 from fxai.mcp.web import address_transport
@@ -107,9 +107,10 @@ class Link:
         with anyio.move_on_after(self._settings.timeout):
             await self._ready.wait()
             return
+        if self.watch.trouble is not None:
+            raise LinkError(self._report.told(*self.watch.trouble))
         said = f"it did not answer within {self._settings.timeout:g} s of being started"
-        late = ("timeout", said, "see that it speaks MCP here, or give a longer timeout=")
-        raise LinkError(self._report.told(*(self.watch.trouble or late)))
+        raise LinkError(self._report.told("timeout", said, "see that it speaks MCP here, or give a longer timeout="))
 
     async def _connected(self, mode: str) -> None:
         client = Client(
@@ -131,8 +132,7 @@ class Link:
 
     def _is_old(self, error: BaseException) -> bool:
         """Whether its program has ended at a question of the newest protocol: some old servers do."""
-        is_closed = isinstance(error, MCPError) and error.code == wire.CONNECTION_CLOSED
-        return is_closed and self.watch.process() is not None and self.watch.trouble is None
+        return is_lost(error) and self.watch.process() is not None and self.watch.trouble is None
 
     async def _served(self, client: Client) -> None:
         self._client = client
@@ -140,20 +140,15 @@ class Link:
         self.watch.on_changed = self.on_changed
         self.about = self._told_about(client)
         async with anyio.create_task_group() as tasks:
-            if self._changes_are_told:
+            tools = client.server_capabilities.tools
+            if tools and tools.list_changed:
                 tasks.start_soon(self._subscription, client)
             self._ready.set()
             await self._leaving.wait()
             tasks.cancel_scope.cancel()
 
-    @property
-    def _changes_are_told(self) -> bool:
-        client = self._open()
-        tools = client.server_capabilities.tools
-        return client.protocol_version in MODERN_PROTOCOL_VERSIONS and bool(tools and tools.list_changed)
-
     async def _subscription(self, client: Client) -> None:
-        """Listens for changes of the tools, by the newest protocol; what was missed meanwhile is asked for."""
+        """Listens for changes of the tools, where the protocol has one ask for them; what was missed is asked for."""
         pause = _RELISTEN
         while not self.watch.is_cut:
             try:
@@ -162,6 +157,8 @@ class Link:
                     pause = _RELISTEN
                     async for _ in subscription:
                         self.on_changed()
+            except ListenNotSupportedError:  # an older protocol, by which they are told without
+                return
             except (MCPError, RuntimeError, TimeoutError) as error:
                 if isinstance(error, MCPError) and error.code == wire.METHOD_NOT_FOUND:
                     return

@@ -16,7 +16,7 @@ from fxai.mcp.settings import ServerSettings
 from fxai.mcp.watch import UNREAD, Watch, brief
 from fxai.mcp.web import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
 
-__all__ = ["REOPEN", "Report", "leaf"]
+__all__ = ["REOPEN", "Report", "is_lost", "leaf"]
 
 REOPEN: Final = "open it again"
 """What to do about a connection that is gone."""
@@ -64,7 +64,7 @@ class Report:
 
     def _protocol_error(self, error: MCPError, doing: str, tool: str | None) -> McpError:
         code, said = error.code, error.message
-        if code == wire.CONNECTION_CLOSED and said.startswith(_LOST):  # else it is a number of the server's own
+        if is_lost(error):
             return self.told("connection", self._ended(said), _RESTART if doing == "start" else REOPEN, tool)
         if code == HTTP_STATUS:
             return self._refused(error, tool)
@@ -99,6 +99,11 @@ class Report:
         hints = self.watch.hints
         said = f"{said} ({hints})" if hints and hints not in said else said
         return McpError(self._settings.name, kind, said, remedy, tool, code, self.watch.stderr)
+
+
+def is_lost(raised: BaseException) -> bool:
+    """Whether the connection has ended: servers give errors of their own the same number."""
+    return isinstance(raised, MCPError) and raised.code == wire.CONNECTION_CLOSED and raised.message.startswith(_LOST)
 
 
 def _unread(said: str) -> str:

@@ -228,6 +228,23 @@ def test_a_tool_that_is_held_back_is_not_called(monkeypatch: pytest.MonkeyPatch,
     assert caplog.text.count("is held back until it is approved again: not as it was approved: description") == 1
 
 
+def test_a_tool_that_nobody_has_seen_can_be_held_back(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """With pins that hold the unseen, a new tool is called when it was approved; until then its failure says why."""
+    peer = Peer()
+
+    def called(connection: Connection) -> Run:
+        held = connection.held_back
+        before = yield connection.call("search").exit()
+        yield connection.approve("search")
+        yield connection.now
+        return held, before.cause.failures[0].said, (yield connection.call("search"))
+
+    held, said, after = run(used(peer.serve(monkeypatch, pins=Pins.in_process(unseen="hold")), called), backend)
+
+    assert (held, said) == ((mcp.Change("search", ("new",)),), "it is held back: it was never approved")
+    assert after == {"content": [{"type": "text", "text": "found"}]}
+
+
 def test_an_approval_is_of_what_was_named(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """Of several tools that are held back those named are offered again, as they are now; a wrong name offers none."""
     peer = Peer()

@@ -89,7 +89,11 @@ def test_what_is_no_failure_is_not_read_as_one(data: object, fault: str) -> None
 def test_failures_of_tools_can_be_counted() -> None:
     """Equal failures are one member of a set, whatever JSON they hold; others are others."""
     held = ({"type": "image"},)
-    failures = {McpToolError("a", "x", held), McpToolError("a", "x", ({"type": "image"},)), McpToolError("a", "y", held)}
+    failures = {
+        McpToolError("a", "x", held),
+        McpToolError("a", "x", ({"type": "image"},)),
+        McpToolError("a", "y", held),
+    }
 
     assert len(failures) == 2
 

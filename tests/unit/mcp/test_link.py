@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, cast
 
 import anyio
@@ -12,7 +13,10 @@ import pytest
 from fxai import fx, mcp
 from fxai.effects.effect import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits
-from tests.unit.mcp.peer import MODERN, Message, Peer, Run, failure_of, run, run_exit, tool, used
+from fxai.mcp.endpoint import Address, Program
+from fxai.mcp.link import Link
+from fxai.mcp.settings import ServerSettings
+from tests.unit.mcp.peer import MODERN, Message, Peer, Run, failure_of, leaping, run, run_exit, tool, used
 
 both_versions = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 FORM = {"type": "object", "properties": {"sure": {"type": "boolean", "default": None}}}
@@ -110,6 +114,17 @@ def test_a_server_that_ends_is_started_again_in_no_other_mode(
 
     assert (failure.kind, peer.started, peer.ended) == ("connection", 1, 1)
     assert "exit code 3" in failure.said
+
+
+def test_a_server_that_refuses_is_not_started_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """One that knows neither way of asking is no old server that had to end: its refusal is told."""
+    peer = Peer()
+    peer.on["initialize"] = lambda request: peer.refuse(request, -32000, "no licence")
+
+    failure = failure_of(used(peer.serve(monkeypatch), _names), backend)
+
+    assert (failure.kind, failure.code, peer.started, peer.ended) == ("protocol", -32000, 1, 1)
+    assert failure.said == "it answered with the error -32000: no licence"
 
 
 def test_a_server_that_floods_is_not_started_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -244,6 +259,37 @@ def test_what_failed_to_open_is_ended_before_its_failure_is_told(monkeypatch: py
 
     assert (failure.kind, failure.code, ended) == ("protocol", -32000, 1)
     assert failure.said == "it answered with the error -32000: away"
+
+
+@both_versions
+def test_a_server_that_ends_at_once_is_closed_at_once(
+    monkeypatch: pytest.MonkeyPatch, version: str, backend: str
+) -> None:
+    """Closing waits for nothing else, though there is a subscription that would go on."""
+    peer = Peer(version)
+    peer.on["subscriptions/listen"] = lambda request: _acknowledge(peer, request)
+
+    async def program() -> tuple[float, int]:
+        begun = anyio.current_time()
+        await fx.run_async(used(peer.serve(monkeypatch), _called))
+        return anyio.current_time() - begun, peer.ended
+
+    assert anyio.run(program, **leaping(backend)) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "seconds"), [(Program("peer", grace=3.0), 11), (Address("https://peer.example"), 5)]
+)
+def test_closing_does_not_wait_for_ever(endpoint: Any, seconds: float, backend: str) -> None:
+    """A server that does not end is given 5 s, and a program twice its grace beside them."""
+
+    async def program() -> float:
+        link = Link(ServerSettings(endpoint, "peer"))  # which nobody runs, so that it never ends
+        begun = anyio.current_time()
+        await link.leave()
+        return anyio.current_time() - begun
+
+    assert anyio.run(program, **leaping(backend)) == seconds
 
 
 # -- listing
@@ -772,33 +818,59 @@ def test_changes_are_subscribed_to_where_there_are_any(
     assert heard == ([{"toolsListChanged": True}] if told else [])
 
 
-@pytest.mark.parametrize(("code", "again"), [(-32601, False), (-32000, True)])
-def test_a_subscription_that_is_lost_is_asked_for_again(
-    monkeypatch: pytest.MonkeyPatch, code: int, again: bool, backend: Any
-) -> None:
-    """A refusal is asked again after a pause, unless the server does not know the question."""
-    monkeypatch.setattr("fxai.mcp.link._RELISTEN", 0.01)
+META = "io.modelcontextprotocol/subscriptionId"
+
+
+def _acknowledge(peer: Peer, request: Message) -> None:
+    noted: Message = {"_meta": {META: request["id"]}, "notifications": {"toolsListChanged": True}}
+    peer.notify("subscriptions/acknowledged", **noted)
+
+
+def test_a_subscription_that_is_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """After a second, then after twice as long each time, up to a minute; one that began has it start over."""
     peer = Peer(MODERN)
-    peer.on["subscriptions/listen"] = lambda request: peer.refuse(request, code)
+    times: list[float] = []
 
-    def looked(connection: Connection) -> Run:
-        yield fx.sleep(0.15)
-        return len(peer.calls("subscriptions/listen"))
+    def listen(request: Message) -> None:
+        times.append(anyio.current_time())
+        if len(times) == 9:
+            _acknowledge(peer, request)
+            peer.answer(request, peer.modern_fields)
+        else:
+            peer.refuse(request, -32000)
 
-    asked = run(used(peer.serve(monkeypatch), looked), backend)
+    peer.on["subscriptions/listen"] = listen
 
-    assert (asked > 1) is again
-    assert asked < 10
+    def looked(_: Connection) -> Run:
+        yield fx.sleep(300)
+
+    run(used(peer.serve(monkeypatch), looked), backend)
+
+    pauses = [round(later - earlier, 3) for earlier, later in pairwise(times)]
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 1, 2, 4, 8, 16, 32]
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", MODERN])
+def test_a_subscription_that_there_is_not_is_not_asked_for_again(
+    monkeypatch: pytest.MonkeyPatch, version: str, backend: Any
+) -> None:
+    """A server that does not know the question is asked once; by an older protocol none is."""
+    peer = Peer(version)
+
+    def looked(_: Connection) -> Run:
+        yield fx.sleep(300)
+
+    run(used(peer.serve(monkeypatch), looked), backend)
+
+    assert len(peer.calls("subscriptions/listen")) == (1 if version == MODERN else 0)
 
 
 def test_what_changed_before_it_was_heard_is_asked_for(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """When a subscription begins the tools are listed anew: a change before it was told to nobody."""
     peer = Peer(MODERN)
-    meta = "io.modelcontextprotocol/subscriptionId"
 
     def acknowledge(request: Message) -> None:
-        noted: Message = {"_meta": {meta: request["id"]}, "notifications": {"toolsListChanged": True}}
-        peer.notify("subscriptions/acknowledged", **noted)
+        _acknowledge(peer, request)
         peer.tools.append(tool("later"))
 
     peer.on["subscriptions/listen"] = acknowledge
@@ -808,7 +880,7 @@ def test_what_changed_before_it_was_heard_is_asked_for(monkeypatch: pytest.Monke
         yield connection.now
         first = [one.name for one in connection.tools]
         peer.tools.append(tool("last"))
-        peer.notify("tools/list_changed", _meta={meta: peer.heard[-1].get("id")})
+        peer.notify("tools/list_changed", _meta={META: peer.heard[-1].get("id")})
         yield fx.sleep(0.02)
         yield connection.now
         return first, [one.name for one in connection.tools]
