@@ -37,7 +37,7 @@ _LARGEST_ERROR: Final = 2**20
 _PATIENCE: Final = 10.0  # seconds that the body of an error may take
 _BUFFERED: Final = 16_384  # pieces that may have been received and not read yet: 64 KiB in chunks of a byte
 _KEYS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
-_FIELD_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")  # RFC 9110, section 5.5
+_FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")  # RFC 9110, section 5.5, without its obsolete bytes
 
 
 @final
@@ -174,7 +174,7 @@ class Reading:
         self._call = call
         self._response: httpx2.Response | None = None
         self._pieces: AsyncGenerator[bytes, None] | None = None
-        self._reader = EventReader()
+        self._reader: EventReader
         self.ready: deque[Event] = deque()
         self.deadline: float | None = None
 
@@ -182,16 +182,10 @@ class Reading:
         """Asks, and waits for the first event; an attempt before this one is closed."""
         await self.close()
         self._reader = EventReader()
-        self.ready.clear()
         self._response = await self._line.begin(self._call)
         self._pieces = self._response.aiter_bytes()
-        try:
-            await self._fill()
-        except Exception:
-            await self.close()
-            raise
+        await self._fill()
         if not self.ready:
-            await self.close()
             raise BrokenAnswerError(InvalidOutputError("the stream ended before its first event"))
 
     async def next(self) -> Event | None:
@@ -231,7 +225,7 @@ def _lowered(headers: Mapping[str, Any]) -> dict[str, Any]:
 def _field(name: str, value: str | Secret) -> str:
     """The value of a header, which HTTP allows: nothing that is not is ever shown."""
     text = value.reveal() if isinstance(value, Secret) else value
-    if _FIELD_VALUE.fullmatch(text) and text.isascii():
+    if _FIELD_VALUE.fullmatch(text):
         return text
     said = f"the header {name!r} holds a character that HTTP does not allow there, such as a line break"
     if isinstance(value, Secret):

@@ -38,7 +38,6 @@ class BrokenAnswerError(Exception):
     """Carries a reason out of a coroutine, to where it becomes a typed failure."""
 
     def __init__(self, reason: Reason) -> None:
-        super().__init__(reason.message)
         self.reason = reason
 
 

@@ -459,10 +459,12 @@ def test_an_answer_that_is_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch
 
 def test_a_package_that_is_missing_is_named() -> None:
     """A SOCKS proxy without the package for it is a failure that says what to install."""
-    reason = _reason(_post("https://x.example", proxy="socks5://127.0.0.1:9"))
+    error: AiError = fx.run_result(_post("https://x.example", proxy="socks5://127.0.0.1:9")).failure()
+    reason = error.reason
 
     assert isinstance(reason, ModelUnavailableError)
     assert (reason.problem, "socksio" in reason.message) == ("not-installed", True)
+    assert (reason.model, str(error).partition(":")[0]) == ("acme", "acme.open_client")
 
 
 def _opened(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
@@ -805,7 +807,7 @@ def test_the_body_of_an_error_is_not_read_for_ever(backend: Backend) -> None:
 def test_a_key_that_no_header_can_carry_is_not_shown() -> None:
     """A line break in a key is told as such, without the key; so is a strange character in another header."""
     reason = _reason(_mocked(lambda _: _status(200), headers={"x-api-key": Secret(f"{KEY}\n")}))
-    plain = _reason(_mocked(lambda _: _status(200), headers={"x-mode": "größe\n"}))
+    plain = _reason(_mocked(lambda _: _status(200), headers={"x-mode": "größe"}))
 
     assert isinstance(reason, AuthenticationError)
     assert (reason.kind, "'x-api-key'" in reason.message) == ("InvalidKey", True)
@@ -844,6 +846,52 @@ def test_a_traceback_with_locals_holds_no_secret() -> None:
 
     assert any("response" in one or "request" in one for one in shown)
     assert not [one for one in shown if KEY in one]
+
+
+@pytest.mark.parametrize("name", ["authorization", "x-of-their-own"])
+def test_a_secret_is_taken_out_whatever_its_header_is_called(name: str) -> None:
+    """Servers name the header of their key as they like, and repeat what they were sent."""
+    asked = _mocked(lambda _: httpx2.Response(400, text=f"bad key {KEY}"), headers={name: Secret(KEY)})
+
+    assert getattr(_reason(asked), "description", None) == "bad key (secret)"
+
+
+class _Watched(httpx2.AsyncByteStream):
+    """A body that tells when it is closed, and breaks behind its pieces."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = pieces
+        self.closed = 0
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+        raise httpx2.ReadError("cut")
+
+    @override
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [(200, {}), (200, {"content-type": "text/html"}), (302, {"location": "https://y.example"}), (500, {})],
+)
+def test_an_answer_that_is_not_read_to_its_end_is_closed(
+    status: int, headers: dict[str, str], backend: Backend
+) -> None:
+    """A body that breaks, a redirect, another media type, an error: its connection is given up at once."""
+    body = _Watched(b"{")
+
+    @fx.gen
+    def program() -> Any:
+        given = httpx2.MockTransport(_always(httpx2.Response(status, headers=headers, stream=body)))
+        client = yield from open_client(base_url="https://x.example", transport=given, retry=None)
+        failed = yield from client.post("/", b"").match(lambda _: True, lambda _: False)
+        return failed, body.closed
+
+    assert fx.run(fx.scoped(program()), backend=backend) == (True, 1)
 
 
 def test_a_wrong_parameter_is_named() -> None:

@@ -76,6 +76,7 @@ def _pieces(data: bytes, cuts: list[int]) -> list[bytes]:
         (b"datas: x\ndata: a\n\n", [Event("message", "a")]),
         (b"\xef\xbb\xbfdata: a\n\n", [Event("message", "a")]),
         (b"\xef\xbb\xbf\xef\xbb\xbfdata: a\n\ndata: b\n\n", [Event("message", "b")]),
+        (b"data: a\n\xef\xbb\xbfdata: b\n\n", [Event("message", "a")]),
         ("data: \u2028\u0085\x0b\n\n".encode(), [Event("message", "\u2028\u0085\x0b")]),
     ],
 )

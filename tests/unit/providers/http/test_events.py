@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import httpx2
 import pytest
+from typing_extensions import override
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect
@@ -156,7 +157,7 @@ def test_a_whole_stream_has_a_timeout_by_the_clock(backend: Backend) -> None:
     with peer([*events(b"data: 1\n\n", b"data: 2\n\n", whole=False), Step.HANG]) as server:
         came, reason = _failure(fx.run(fx.scoped(program(server.url)).provide(clock.layer), backend=backend))
 
-    assert Event("message", "1") in came
+    assert came == [Event("message", "1"), Event("message", "2")]
     assert reason == RequestTimeoutError(30, "the whole answer took longer")
 
 
@@ -219,6 +220,41 @@ def test_each_reading_asks_anew() -> None:
 
     assert got == (READ, READ)
     assert len(server.seen) == 2
+
+
+class _Body(httpx2.AsyncByteStream):
+    """A body that tells when it is closed."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = pieces
+        self.closed = False
+
+    @override
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            yield piece
+
+    @override
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+def test_each_attempt_at_a_stream_is_closed(backend: Backend) -> None:
+    """One that was broken before its first event is closed when the next one begins, and that with its reader."""
+    bodies = [_Body(b"data: \xff\n\n", b": more\n"), _Body(BODY, b"data: 4\n\n")]
+    closed: list[bool] = []
+    left = iter(bodies)
+
+    def respond(_: httpx2.Request) -> httpx2.Response:
+        closed.extend(body.closed for body in bodies)
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=next(left))
+
+    opened = _events("https://x.example", transport=httpx2.MockTransport(respond), retry=Schedule.recurs(1))
+    first = fx.run(opened.first(), backend=backend)
+
+    assert first.unwrap() == READ[0]
+    assert closed == [False, False, True, False]
+    assert [body.closed for body in bodies] == [True, True]
 
 
 def test_a_failure_of_a_stream_shows_no_secret() -> None:

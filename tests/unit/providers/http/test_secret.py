@@ -7,13 +7,18 @@ import json
 import logging
 import pickle
 import traceback
+from collections.abc import Callable
 
+import httpx2
 import msgspec
 import pytest
+from typing_extensions import override
 
 from fxai.effects import fx
+from fxai.effects.layer import Layer
 from fxai.messages.errors import AuthenticationError
 from fxai.providers.http import Secret
+from fxai.providers.http.transport import Transport
 
 KEY = "sk-proj-0123456789"
 
@@ -62,6 +67,29 @@ def test_the_environment_gives_a_secret(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("ACME_API_KEY", f" {KEY}\n")
 
     assert fx.run(read) == Secret(KEY)
+
+
+def test_where_nobody_wants_to_see_a_key_none_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every answer comes from a file, a key that is there is used, and one that is missing is no fault."""
+
+    class Recorded(Transport):
+        @property
+        @override
+        def needs_keys(self) -> bool:
+            return False
+
+        @override
+        def over(self, live: Callable[[], httpx2.AsyncBaseTransport]) -> httpx2.AsyncBaseTransport:
+            return live()
+
+    read = Secret.from_env("ACME_API_KEY").provide(Layer.succeed(Transport, Recorded()))
+    monkeypatch.setenv("ACME_API_KEY", KEY)
+    found = fx.run(read)
+    monkeypatch.delenv("ACME_API_KEY")
+    missing = fx.run(read)
+
+    assert found == Secret(KEY)
+    assert missing.reveal()
 
 
 @pytest.mark.parametrize(("given", "said"), [(None, "not set"), ("", "blank"), (" \n", "blank")])
