@@ -42,9 +42,9 @@ def worked(
         return MemoryFailure(memory, doing, str(error)) if known else None
 
     def begun() -> Awaitable[_A]:
-        import anyio.to_thread  # only where it is asked for
+        from fxai.effects.thread import in_thread  # only where it is asked for
 
-        return anyio.to_thread.run_sync(work)
+        return in_thread(work)
 
     return attempt_async(begun, failed)
 

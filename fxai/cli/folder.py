@@ -1,6 +1,6 @@
 """Folders as services: one folder and what is in it; never anything outside, and nothing that may hold secrets.
 
->>> from fxai.effects import fx
+>>> from fxai.effects import fx, thread
 >>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text("../secret")).provide(folder(".")).result())
 <Failure: outside of this folder: ../secret>
 >>> fx.run(fx.service(Folder).flat_map(lambda folder: folder.text(".env")).provide(folder(".")).result())
@@ -18,11 +18,10 @@ from pathlib import Path
 from typing import Annotated, BinaryIO, Final, Literal, TypeAlias, cast, final, get_args
 
 import msgspec
-from anyio import to_thread
 from typing_extensions import TypeVar, override
 
 from fxai.cli.concealment import has_secret, is_secret_name
-from fxai.effects import fx
+from fxai.effects import fx, thread
 from fxai.effects.context import Service
 from fxai.effects.effect import Effect
 from fxai.effects.layer import Layer
@@ -216,5 +215,5 @@ def regular(place: Path) -> BinaryIO:
 def in_thread(f: Callable[[], _A]) -> Effect[_A, Refused]:
     """What `f` gives in a worker thread; it fails with what a `Stopped` carries."""
     return fx.attempt_async(
-        lambda: to_thread.run_sync(f), lambda raised: raised.refused if isinstance(raised, Stopped) else None
+        lambda: thread.in_thread(f), lambda raised: raised.refused if isinstance(raised, Stopped) else None
     )

@@ -111,10 +111,10 @@ class Pins:
         path = self._path
 
         async def work(_: object) -> Exit[_A, McpError]:
-            import anyio.to_thread
+            from fxai.effects.thread import in_thread
 
             try:
-                return Succeeded(await anyio.to_thread.run_sync(lambda: self._in_file(path, change)))
+                return Succeeded(await in_thread(lambda: self._in_file(path, change)))
             except (OSError, ValueError) as error:
                 said = f"the pins in {str(path)!r} cannot be used: {error}"
                 remedy = "mend or delete the file; then every tool is as if never seen"

@@ -255,9 +255,9 @@ def _in_thread(work: Callable[[], _A]) -> EffectOf[_A, AiError]:
         return AiError("ApprovalLedger", "claim", UnknownError(description=f"which approvals were used: {error}"))
 
     def begun() -> Awaitable[_A]:
-        import anyio.to_thread  # only where it is asked for
+        from fxai.effects.thread import in_thread  # only where it is asked for
 
-        return anyio.to_thread.run_sync(work)
+        return in_thread(work)
 
     return attempt_async(begun, failed)
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final, Literal, Never, TypeVar, final
 
 import anyio
-import anyio.to_thread
 import msgspec
 from returns.result import Success
 from typing_extensions import override
@@ -24,6 +23,7 @@ from fxai.effects.clock import Clock
 from fxai.effects.constructor import attempt_async
 from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
+from fxai.effects.thread import in_thread
 from fxai.messages.prompt import Prompt
 from fxai.models.chat_store import ChatStore, ChatStoreError
 from fxai.storage.private_file import (
@@ -228,7 +228,7 @@ def _timed(
         return ChatStoreError(chat_id, doing, str(error)) if isinstance(error, OSError) else None
 
     def begun(now: float) -> Awaitable[_A]:
-        return anyio.to_thread.run_sync(lambda: work(now))
+        return in_thread(lambda: work(now))
 
     clock: EffectOf[Clock] = Fetch(Clock)
     return clock.flat_map(lambda clock: attempt_async(lambda: begun(clock.now()), failed))

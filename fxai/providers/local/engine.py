@@ -24,9 +24,10 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import anyio
 import msgspec
-from anyio import from_thread, to_thread
+from anyio import from_thread
 
 from fxai.effects.cancellation import uninterrupted
+from fxai.effects.thread import in_thread
 from fxai.messages.reason import (
     ContextOverflowError,
     InternalProviderError,
@@ -120,23 +121,16 @@ class Engine:
         Raises `LocalFailure`: xllamacpp is not installed, or the file cannot be loaded.
         """
         loaded: list[Engine] = []
-        ended = threading.Event()
 
         def work() -> None:
-            try:
-                server, description, folder = _load(path, setting, heard)
-                loaded.append(Engine(server, path, setting, description, folder))
-            finally:
-                ended.set()
+            server, description, folder = _load(path, setting, heard)
+            loaded.append(Engine(server, path, setting, description, folder))
 
         try:
-            await to_thread.run_sync(work)
-        except anyio.get_cancelled_exc_class():  # of the event loop's own kind, which no scope holds back
-            try:
-                await uninterrupted(to_thread.run_sync(ended.wait))  # a model dropped while it loads never lets go
-            finally:
-                for engine in loaded:
-                    await engine.close()
+            await in_thread(work)
+        except anyio.get_cancelled_exc_class():
+            for engine in loaded:  # a model dropped while it loads never lets go
+                await engine.close()
             raise
         return loaded[0]
 
@@ -156,18 +150,18 @@ class Engine:
         Waits while as many runs as the engine serves at once are under way. Raises `LocalFailure`: the
         context is full before or while the text is written, or llama.cpp refused or failed.
         """
-        return await to_thread.run_sync(self._complete, task, spoken, limiter=self._limiter)
+        return await in_thread(lambda: self._complete(task, spoken), limiter=self._limiter)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """The vectors of the texts, of length 1, and the tokens they took; for an engine that is set to embed.
 
         Waits as `complete` does. Raises `LocalFailure`: a text does not fit the context, or llama.cpp failed.
         """
-        return await to_thread.run_sync(self._embed, texts, limiter=self._limiter)
+        return await in_thread(lambda: self._embed(texts), limiter=self._limiter)
 
     async def close(self) -> None:
         """Lets the model go: its memory, threads and socket. Runs under way are stopped. Again is nothing."""
-        await uninterrupted(to_thread.run_sync(self._close))
+        await uninterrupted(in_thread(self._close))
 
     def _close(self) -> None:
         with self._idle:

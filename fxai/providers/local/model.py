@@ -10,14 +10,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final, final
 
-from anyio import to_thread
-
 from fxai.effects import fx
 from fxai.effects.channel import Channel
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
+from fxai.effects.thread import in_thread
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.response import Response
@@ -129,7 +128,7 @@ def open_engine(
     """
 
     async def load() -> Engine:
-        path = await to_thread.run_sync(_located, model, sha256, progress)
+        path = await in_thread(lambda: _located(model, sha256, progress))
         return await Engine.load(path, setting, progress)
 
     loading = fx.attempt_async(load, lambda error: told(error, method))

@@ -1,0 +1,83 @@
+"""Threads: what blocks, done beside the event loop.
+
+>>> anyio.run(in_thread, lambda: 6 * 7)
+42
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic
+
+import anyio
+import anyio.to_thread
+from typing_extensions import TypeVar
+
+from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cause import Cause, Die, attach
+from fxai.effects.spawn import event_loop
+
+__all__ = ["in_thread"]
+
+_A = TypeVar("_A")
+
+
+async def in_thread(work: Callable[[], _A], *, limiter: anyio.CapacityLimiter | None = None) -> _A:
+    """The value of `work`, done in a worker thread: to its end once it has begun, also when the task is cancelled.
+
+    A cancellation goes on when the thread has ended, whether a cancel scope or asyncio itself asked for it: nothing is
+    done afterwards that nobody waits for. `anyio.from_thread.check_cancelled` raises in the thread meanwhile.
+
+    Args:
+        work: what blocks.
+        limiter: how many threads work at once; by default the event loop's own, which allows 40.
+    """
+    if event_loop() != "asyncio":
+        return await anyio.to_thread.run_sync(work, limiter=limiter)
+
+    job = _Job(work)
+    cancelled: list[BaseException] = []
+    async with limiter or anyio.to_thread.current_default_thread_limiter():  # until the thread has ended
+        with anyio.CancelScope() as told:  # what the thread sees when it asks whether it is cancelled
+            try:
+                return await anyio.to_thread.run_sync(job, limiter=anyio.CapacityLimiter(1))
+            except anyio.get_cancelled_exc_class() as raised:  # by asyncio itself, which no shield holds off
+                if job.takes_its_turn():
+                    raise
+                cancelled.append(raised)
+                told.cancel()
+                with suppress(anyio.get_cancelled_exc_class()):  # again
+                    await uninterrupted(job.ended.wait())
+    attach(cancelled[0], Cause(tuple(Die(error) for error in job.failed)))
+    raise cancelled[0]
+
+
+class _Job(Generic[_A]):
+    """Work for a thread, or for nobody where it was cancelled before it began."""
+
+    def __init__(self, work: Callable[[], _A]) -> None:
+        from asyncio import get_running_loop
+
+        self._work = work
+        self._turn = threading.Lock()
+        self._loop = get_running_loop()
+        self.ended = anyio.Event()
+        self.failed: list[Exception] = []
+
+    def takes_its_turn(self) -> bool:
+        """Whether nobody took it before: the thread when it begins, or who comes to cancel."""
+        return self._turn.acquire(blocking=False)
+
+    def __call__(self) -> _A:
+        if not self.takes_its_turn():
+            raise RuntimeError("it was cancelled before it began")  # nobody is told
+        try:
+            return self._work()
+        except Exception as error:
+            self.failed.append(error)
+            raise
+        finally:
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self.ended.set)
