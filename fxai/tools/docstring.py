@@ -49,7 +49,7 @@ class Docstring(msgspec.Struct, frozen=True):
 
     @override
     def __hash__(self) -> int:
-        return hash((self.description, tuple(self.parameters)))
+        return hash((self.description, frozenset(self.parameters)))
 
 
 def _text(f: Any) -> str:

@@ -96,7 +96,7 @@ class LocalShellAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="typ
     working_directory: str | None = None
 
     def __hash__(self) -> int:
-        return hash((self.command, tuple(self.env.items()), self.working_directory))
+        return hash((self.command, frozenset(self.env.items()), self.working_directory))
 
 
 # -- apply patch

@@ -27,7 +27,7 @@ from fxai.providers.openai.offer import Offer
 from fxai.providers.openai.output import result_text
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["OURS", "arguments_of", "call_of", "item_of", "item_type", "output_of"]
+__all__ = ["OURS", "arguments_of", "call_of", "input_of", "item_of", "item_type", "output_of"]
 
 # Each type of item that we answer, with the field that holds the parameters.
 OURS: Final[Mapping[str, str]] = {
@@ -64,7 +64,7 @@ def call_of(item: Mapping[str, Any], offer: Offer) -> ToolCall:
         case "custom_tool_call":
             return offer.given(str(item.get("name", "")), id_, item.get("input", ""), mark(type=kind, **said))
         case "computer_call":
-            one = {"single": True} if not item.get("actions") and item.get("action") else {}
+            one = {} if item.get("actions") else {"single": True}
             return _provided(offer, kind, id_, _actions(item), mark(type=kind, **said, **one))
         case _:
             return _provided(offer, kind, id_, without_nulls(item.get(OURS[kind])), mark(type=kind, **said))
@@ -77,7 +77,7 @@ def _provided(offer: Offer, kind: str, id_: str, params: Any, metadata: Mapping[
 
 def _actions(item: Mapping[str, Any]) -> dict[str, Any]:
     listed = item.get("actions") or ([item["action"]] if item.get("action") else [])
-    checks: list[Any] = item.get("pending_safety_checks") or []
+    checks = item.get("pending_safety_checks")
     params = {"actions": listed, **({"pending_safety_checks": checks} if checks else {})}
     plain: dict[str, Any] = without_nulls(params)
     return plain
@@ -103,7 +103,7 @@ def item_of(part: ToolCallPart, offer: Offer) -> dict[str, Any]:
         case "function_call":
             return {**item, "name": wire.name, "arguments": arguments_of(part, wire.params)}
         case "custom_tool_call":
-            return {**item, "name": wire.name, "input": _text(part)}
+            return {**item, "name": wire.name, "input": input_of(part)}
         case "computer_call":
             return {**_whole(item, kind, part.id), **_computer(part, single=bool(said.get("single")))}
         case "tool_search_call":
@@ -112,7 +112,8 @@ def item_of(part: ToolCallPart, offer: Offer) -> dict[str, Any]:
             return {**_whole(item, kind, part.id), OURS[kind]: part.params}
 
 
-def _text(part: ToolCallPart) -> str:
+def input_of(part: ToolCallPart) -> str:
+    """The input of a call of a custom tool, which is a text."""
     given = part.params if part.params_text is None else part.params_text
     return given if isinstance(given, str) else msgspec.json.encode(given).decode()
 

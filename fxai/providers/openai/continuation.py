@@ -74,6 +74,5 @@ def _digests(items: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     running = sha256()
     yield running.digest()
     for item in items:
-        text = msgspec.json.encode(item, order="deterministic")
-        running.update(len(text).to_bytes(8, "big") + text)
+        running.update(msgspec.json.encode(item, order="deterministic") + b"\n")  # no JSON text holds a line feed
         yield running.digest()

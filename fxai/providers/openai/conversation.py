@@ -20,7 +20,7 @@ from fxai.messages.prompt import AssistantMessage, Prompt, UserMessage
 from fxai.models.file_note import file_note
 from fxai.models.preparation import Notes
 from fxai.models.result_content import contents_of
-from fxai.providers.openai.call import arguments_of, item_type
+from fxai.providers.openai.call import arguments_of, input_of, item_type
 from fxai.providers.openai.file import chat_file, is_taken
 from fxai.providers.openai.mark import marks
 from fxai.providers.openai.offer import Offer
@@ -108,7 +108,7 @@ class _Writer:
             said = marks(part)
             if part.type == "reasoning" and said.get("field") in THOUGHTS:
                 beside[said["field"]] = beside.get(said["field"], "") + part.text
-            elif part.type == "file" and "audio" in said:
+            elif "audio" in said:
                 beside["audio"] = {"id": said["audio"]}
             elif part.type == "reasoning":
                 self._lost("reasoning", "it has no place for it")
@@ -120,10 +120,9 @@ class _Writer:
 
     def _call(self, part: ToolCallPart) -> _Message:
         wire = self._offer.prepared.wire_call(part.name, part.params)
-        text = arguments_of(part, wire.params)
         if item_type(part, self._offer) == "custom_tool_call":
-            given = wire.params if part.params_text is None else part.params_text
-            return {"id": part.id, "type": "custom", "custom": {"name": wire.name, "input": _plain(given, text)}}
+            return {"id": part.id, "type": "custom", "custom": {"name": wire.name, "input": input_of(part)}}
+        text = arguments_of(part, wire.params)
         return {"id": part.id, "type": "function", "function": {"name": wire.name, "arguments": text}}
 
     def answers(self, results: Iterable[ToolResultPart]) -> None:
@@ -166,10 +165,6 @@ def _results(prompt: Prompt) -> Mapping[str, deque[ToolResultPart]]:
                 if part.type == "tool-result":
                     found[part.id].append(part)
     return found
-
-
-def _plain(given: Any, text: str) -> str:
-    return given if isinstance(given, str) else text
 
 
 def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str:

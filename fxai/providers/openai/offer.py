@@ -51,9 +51,6 @@ class Offer(msgspec.Struct, frozen=True):
     prepared: PreparedTools
     tools: tuple[AnyTool, ...] = ()
 
-    def __hash__(self) -> int:
-        return hash(self.prepared)
-
     def item(self, name: str) -> str:
         """The type of the item that a call of the tool `name` is on Responses; of an unknown tool: a function call."""
         tool = self._tool(name)
@@ -62,7 +59,7 @@ class Offer(msgspec.Struct, frozen=True):
     def named(self, item: str) -> str:
         """The name of the tool whose calls are items of this type; without one, the provider's own name for it."""
         for tool in self.tools:
-            if tool.provider is not None and item == _ITEMS.get(kind_of(tool)):
+            if item == _ITEMS.get(kind_of(tool)):
                 return tool.name
         return next(kind for kind, known in _ITEMS.items() if known == item)
 

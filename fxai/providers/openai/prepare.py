@@ -106,7 +106,7 @@ class _Tools:
         self._groups: dict[str, tuple[str, list[dict[str, Any]]]] = {}
         self.wires: list[dict[str, Any]] = []
         self.sent: tuple[AnyTool, ...] = ()
-        self.naming = NameMap({})
+        self.naming: NameMap
         self.deferred: list[str] = []
         self.originals: dict[str, JsonSchema] = {}
 

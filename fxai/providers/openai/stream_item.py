@@ -43,7 +43,7 @@ _THOUGHT = {"summary_index": "summary", "content_index": "content"}
 class StreamItem:
     """One item: what was said of it, and what of it was given. Its blocks are named by its key and a number."""
 
-    __slots__ = ("_blocks", "_call", "_custom", "_deltas", "_done", "_item", "_key", "_sent", "_sources", "_thoughts")
+    __slots__ = ("_blocks", "_call", "_deltas", "_done", "_item", "_key", "_sent", "_sources", "_thoughts")
 
     def __init__(self, key: str, blocks: Blocks, sent: WireRequest) -> None:
         self._key = key
@@ -51,11 +51,14 @@ class StreamItem:
         self._sent = sent
         self._item: dict[str, Any] = {}  # as it was told first
         self._call: str | None = None  # the id under which its parameters began
-        self._custom = False
         self._deltas: list[str] = []
         self._thoughts: dict[tuple[str, int], str] = {}  # from what the provider counts to the ids of blocks
         self._sources: set[str] = set()
         self._done = False
+
+    @property
+    def _custom(self) -> bool:
+        return kind_of_item(self._item) == "custom_tool_call"
 
     @property
     def _held(self) -> bool:
@@ -85,7 +88,6 @@ class StreamItem:
             wire = item.get("name")
             name = offer.name(str(wire)) if kind in ("function_call", "custom_tool_call") else offer.named(kind)
         self._call = str(item.get("call_id") or item.get("id") or f"call_{self._key}")
-        self._custom = kind == "custom_tool_call"
         yield ToolParamsStart(self._call, name, provider_executed=hosted, dynamic=offer.dynamic(name))
 
     def content_added(self, event: Item) -> Iterable[StreamPart]:
@@ -186,7 +188,7 @@ class StreamItem:
             case "message":
                 yield from self._spoken(parts)
             case _:
-                yield from self._others(item, parts)
+                yield from self._others(parts)
 
     def _reasoned(self, item: Item, parts: list[Part]) -> Iterable[StreamPart]:
         places = [(kind, n) for kind in ("summary", "content") for n in range(len(listed(item, kind)))]
@@ -218,14 +220,14 @@ class StreamItem:
         yield from self._blocks.say(id_, text.text)[1:]
         yield from self._blocks.close_text(id_, None, text.metadata)
 
-    def _others(self, item: Item, parts: list[Part]) -> Iterable[StreamPart]:
+    def _others(self, parts: list[Part]) -> Iterable[StreamPart]:
         for part in parts:
             if part.type == "tool-call":
                 yield from self._called(part)
             elif part.type == "text":
                 yield from self._blocks.close_text(f"{self._key}:0", part.text, part.metadata)
             elif part.type == "tool-result" and part.provider_executed and self._call is not None:
-                yield part if kind_of_item(item) in ANSWERED else msgspec.structs.replace(part, id=self._call)
+                yield msgspec.structs.replace(part, id=self._call)
             elif part.type != "reasoning":
                 yield part
 
@@ -239,7 +241,7 @@ class StreamItem:
         elif self._custom:
             yield ToolParamsDelta(self._call, '"')
         yield ToolParamsEnd(self._call)
-        yield call if call.id == self._call else msgspec.structs.replace(call, id=self._call)
+        yield msgspec.structs.replace(call, id=self._call)
 
 
 def _number(event: Item, field: str) -> int:

@@ -150,3 +150,12 @@ def test_the_library_is_loaded_for_docstrings_of_several_lines_only() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "False"
+
+
+def test_equal_docstrings_have_one_hash() -> None:
+    """In whatever order they describe the parameters."""
+    one = Docstring("Adds.", {"a": "The one.", "b": "The other."})
+    other = Docstring("Adds.", {"b": "The other.", "a": "The one."})
+
+    assert one == other
+    assert {one, other} == {one}

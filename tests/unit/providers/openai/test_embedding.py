@@ -139,8 +139,11 @@ def test_what_the_provider_refuses_is_a_reason(backend: Backend) -> None:
 
 def test_a_broken_answer_is_a_reason(backend: Backend) -> None:
     """It is told as output that is invalid, and can be asked for again."""
-    reason = _reason(EmbeddingModel.embed("a").provide(Peer({"data": [{"embedding": {}}]}).layer()), backend)
+    asked = EmbeddingModel.embed("a").provide(Peer({"data": [{"embedding": {}}]}).layer())
+    failure: AiError = fx.run_result(asked, backend=backend).failure()
+    reason = failure.reason
 
+    assert (failure.module, failure.method) == ("openai", "embed")
     assert isinstance(reason, InvalidOutputError)
     assert reason.description.startswith("the answer is no list of embeddings")
 

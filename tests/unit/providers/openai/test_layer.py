@@ -336,10 +336,44 @@ def test_a_failure_of_the_whole_prompt_is_the_failure() -> None:
     again = httpx2.Response(400, json={"error": {"message": "Still no."}})
     down = httpx2.Response(500, json={"error": {"message": "Oh."}})
 
-    with pytest.raises(Exception, match="Still no"):
-        _conversation(Peer(_said("Hi."), wrong, again), 2, streamed=False)
-    with pytest.raises(Exception, match="Oh"):
-        _conversation(Peer(_said("Hi."), down), 2, streamed=False)
+    for streamed in (False, True):
+        (first,) = _answers(1, streamed=streamed)
+        with pytest.raises(Exception, match="Still no"):
+            _conversation(Peer(first, wrong, again), 2, streamed=streamed)
+        with pytest.raises(Exception, match="Oh"):
+            _conversation(Peer(first, down), 2, streamed=streamed)
+
+
+def test_a_stream_that_fails_behind_what_it_said_is_not_asked_again() -> None:
+    """What came stands, and saying it twice would be wrong: the failure is the stream's."""
+    (first,) = _answers(1, streamed=True)
+    delta = {"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hi"}
+    broken = {"type": "error", "code": "invalid_prompt", "message": "No."}
+    peer = Peer(first, [delta, broken])
+
+    with pytest.raises(Exception, match="No") as raised:
+        _conversation(peer, 2, streamed=True)
+    assert "openai.ask_stream" in str(raised.value)
+    assert len(peer.bodies) == 2
+
+
+def test_an_answer_that_is_lost_is_forgotten() -> None:
+    """Whoever goes on from it again sends the whole prompt at once."""
+    lost = httpx2.Response(400, json={"error": {"code": "previous_response_not_found", "message": "Not found."}})
+    down = httpx2.Response(500, json={"error": {"message": "Oh."}})
+    peer = Peer(_said("Hi.", "resp_1"), lost, down, _said("There.", "resp_2"))
+
+    @fx.gen
+    def asking() -> Any:
+        prompt = Prompt.make("Turn 1")
+        parts = (yield from LanguageModel.generate_text(prompt)).content
+        more = (prompt + Prompt.from_parts(parts)).append(UserMessage.make("Turn 2"))
+        yield from LanguageModel.generate_text(more).result()
+        yield from LanguageModel.generate_text(more)
+
+    fx.run(asking().provide(peer.layer(incremental=True)))
+
+    assert [body.get("previous_response_id") for body in peer.bodies] == [None, "resp_1", None, None]
 
 
 def test_nothing_is_shortened_where_nothing_is_kept() -> None:

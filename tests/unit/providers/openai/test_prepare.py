@@ -105,6 +105,7 @@ def test_tools_of_others_are_not_sent(api: str) -> None:
 
     assert len(prepared.tools) == 1
     assert _warned(prepared) == [("unsupported-tool", "look")]
+    assert "it is another provider's" in prepared.warnings[0].message
 
 
 def test_hosted_tools_are_not_sent_to_chat() -> None:
@@ -115,6 +116,7 @@ def test_hosted_tools_are_not_sent_to_chat() -> None:
 
     assert prepared.tools == [{"type": "custom", "custom": {"name": "word", "format": form}}]
     assert _warned(prepared) == [("unsupported-tool", "web_search")]
+    assert "it runs on the Responses API alone" in prepared.warnings[0].message
 
 
 def test_a_tool_that_is_not_sent_cannot_be_chosen() -> None:
@@ -176,6 +178,7 @@ def test_deferred_tools_need_a_search() -> None:
     lost = _prepare(A.annotate(DeferLoading, True))
 
     assert lost.tools[0]["defer_loading"] is True
+    assert _warned(lost) == [("other", None)]
     assert "add openai.tool_search() for 'a'" in lost.warnings[0].message
     assert _prepare(A.annotate(DeferLoading, True), openai.tool_search()).warnings == ()
 
@@ -252,7 +255,7 @@ def test_a_namespace_has_one_description() -> None:
 
     assert (group["type"], group["name"], group["description"]) == ("namespace", "files", "Of files.")
     assert [tool["name"] for tool in group["tools"]] == ["read", "write"]
-    with pytest.raises(PreparationError, match="namespace 'files' has two descriptions"):
+    with pytest.raises(PreparationError, match=r"parameter 'tools'\. the namespace 'files' has two descriptions"):
         openai.prepare_tools([read, write.annotate(Namespace, two)], model="gpt-5.5")
 
 
@@ -272,5 +275,5 @@ def test_nobody_is_asked_before_the_provider_runs_a_tool() -> None:
 
 def test_an_api_that_is_none_is_refused() -> None:
     """The error says which there are."""
-    with pytest.raises(PreparationError, match="'responses' or 'chat'"):
+    with pytest.raises(PreparationError, match=r"parameter 'api'.*'responses' or 'chat'"):
         _prepare(A, api="completions")

@@ -99,6 +99,7 @@ def test_arguments_that_are_no_json_are_kept_as_text(arguments: str, params: Any
         ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, _call("{"), "content-filter"),
         ({"status": "incomplete", "incomplete_details": {"reason": "steered"}}, _call("{}"), "other"),
         ({"status": "cancelled"}, _said(_text("Hi.")), "error"),
+        ({"status": "incomplete", "incomplete_details": {"reason": ["odd"]}}, _said(_text("Hi.")), "unknown"),
         ({}, _said({"type": "refusal", "refusal": "No."}), "content-filter"),
     ],
 )
@@ -354,6 +355,73 @@ def test_what_is_no_completion_is_a_typed_failure(text: str | bytes) -> None:
         openai.read_reply(text, _sent(api="chat"))
 
     assert isinstance(raised.value.reason, InvalidOutputError)
+
+
+def test_a_failed_response_says_why_where_it_says_so() -> None:
+    """In the words of the provider; without them, that there are none."""
+    for error, said in (
+        ({"code": "server_error", "message": "Oh."}, "Oh."),
+        (None, "the response failed, and nothing says why"),
+    ):
+        with pytest.raises(openai.ReplyError, match=said):
+            openai.read_reply({"status": "failed", "output": [], "error": error}, _sent())
+
+
+def test_an_item_that_was_cut_says_so() -> None:
+    """Of a text, of reasoning and of a call; a whole one says nothing, since that is what an item is."""
+    thought = {"type": "reasoning", "id": "rs", "summary": [{"text": "A"}]}
+    for item in (_said(_text("Hi.")), thought, _call("{}")):
+        whole = _read({**item, "status": "completed"}).content[1]
+        cut = _read({**item, "status": "incomplete"}).content[1]
+
+        assert "status" not in whole.metadata["openai"]
+        assert cut.metadata["openai"]["status"] == "incomplete"
+
+
+@pytest.mark.parametrize("arguments", ["[1]", "{", "7", ""])
+def test_arguments_that_a_server_wrote_as_no_object_stay_text(arguments: str) -> None:
+    """A call of the provider's is shown as it was, whatever its arguments are."""
+    item = {"type": "mcp_call", "id": "m", "server_label": "docs", "name": "find", "arguments": arguments}
+
+    assert _read(item).tool_calls[0].params == {"name": "find", "arguments": arguments}
+
+
+def test_what_failed_at_the_provider_says_so_by_its_status_alone() -> None:
+    """Without an error of its own; and what is null of it is left out."""
+    item = {"type": "web_search_call", "id": "w", "status": "failed", "action": {"type": "search"}, "error": None}
+    read = _read(item)
+
+    assert (read.tool_results[0].is_failure, read.tool_results[0].result) == (True, {"status": "failed"})
+    assert read.tool_calls[0].name == "web_search"
+
+
+def test_an_image_that_cannot_be_read_stays_in_its_result() -> None:
+    """There is no file of it, and nothing is lost."""
+    item = {"type": "image_generation_call", "id": "ig", "status": "completed", "result": "no base64"}
+    read = _read(item)
+
+    assert read.files == ()
+    assert read.tool_results[0].result == {"status": "completed", "result": "no base64"}
+
+
+def test_a_shell_of_the_providers_that_was_cut_says_so() -> None:
+    """The status of its call is kept, unless it is whole."""
+    place = {"environment": {"type": "container_reference", "container_id": "k"}}
+    item = {"type": "shell_call", "id": "s", "call_id": "c1", "action": {"commands": ["ls"]}, **place}
+
+    assert _read({**item, "status": "incomplete"}).tool_calls[0].metadata["openai"]["status"] == "incomplete"
+    assert "status" not in _read({**item, "status": "completed"}).tool_calls[0].metadata["openai"]
+
+
+def test_reasoning_in_two_fields_is_one_part() -> None:
+    """Servers that know both names write both."""
+    assert _chat({"content": "Yes.", "reasoning": "Hm.", "reasoning_content": "Hm."}).reasoning_text == "Hm."
+
+
+def test_a_sound_that_is_no_base64_is_a_typed_failure() -> None:
+    """It is told as output that is invalid."""
+    with pytest.raises(openai.ReplyError, match="a sound is not in base64"):
+        _chat({"audio": {"id": "a", "data": "a"}})
 
 
 def test_a_failure_can_be_pickled() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from base64 import b64decode
 from typing import Annotated, Any, Generic, Literal, NamedTuple, TypedDict
 
@@ -169,7 +170,8 @@ def test_files_on_chat(part: FilePart, expected: dict[str, Any]) -> None:
 )
 def test_files_that_a_wire_does_not_take_are_found_before_the_request(api: Api, part: FilePart) -> None:
     """The failure names the file's type and what is taken instead."""
-    with pytest.raises(PreparationError, match=part.media_type) as raised:
+    named = re.escape(f"the file {part.file_name!r}" if part.file_name else "the file")
+    with pytest.raises(PreparationError, match=rf"{named} \({part.media_type}\) cannot be sent: ") as raised:
         _sent(UserMessage.make(part), api=api)
 
     assert isinstance(raised.value.reason, InvalidUserInputError)
@@ -470,10 +472,13 @@ def test_provider_options_are_merged_last() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"tempratur": 1}, "there is no option 'tempratur'; there are: .*temperature"),
+        (
+            {"tempratur": 1},
+            r"'provider_options\['openai'\]'\. there is no option 'tempratur'; there are: .*temperature",
+        ),
         ({"input": "x"}, "'input' is made from the model, the prompt and the tools"),
         ({"extra_body": {"model": "x"}}, "further fields, none of them: input, messages, model"),
-        ("x", "give an object"),
+        ("x", r"parameter 'provider_options\['openai'\]'\. is str: give an object"),
     ],
 )
 def test_provider_options_are_checked(options: Any, said: str) -> None:
@@ -703,7 +708,7 @@ def test_a_request_says_nothing_of_ours_and_nothing_that_is_null() -> None:
 
 def test_two_tools_of_one_name_on_the_wire_are_told_before_the_request() -> None:
     """The failure names both."""
-    with pytest.raises(PreparationError, match=r"'a\.b' and 'a b'"):
+    with pytest.raises(PreparationError, match=r"parameter 'tools'\..*'a\.b' and 'a b'"):
         _sent(tools=(Tool.make("a.b"), Tool.make("a b")))
 
 

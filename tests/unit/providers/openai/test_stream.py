@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.messages.part import StreamPart
+from fxai.messages.part import StreamPart, ToolParamsDelta, ToolParamsEnd, ToolParamsStart
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import (
     ContentPolicyError,
@@ -140,6 +140,7 @@ def test_streamed_thoughts_are_those_of_the_whole_item() -> None:
         ("cyber_policy", ContentPolicyError),
         ("image_policy_violation", ContentPolicyError),
         ("invalid_prompt", InvalidRequestError),
+        ("never_heard_of_it", InvalidRequestError),
         (None, InternalProviderError),
         ("error", InternalProviderError),
         (429, RateLimitError),
@@ -199,6 +200,61 @@ def test_an_item_that_is_told_only_when_it_is_whole_is_given_whole() -> None:
         *("response-metadata", "text-start", "text-delta", "text-end"),
         *("tool-params-start", "tool-params-delta", "tool-params-end", "tool-call", "finish"),
     ]
+    assert parts[4:7] == [
+        ToolParamsStart("c1", "math.add", dynamic=True),
+        ToolParamsDelta("c1", "{}"),
+        ToolParamsEnd("c1"),
+    ]
+    assert ToolParamsDelta("c2", '{"a') in _responses(_completed(_call("c2", '{"a')))
+
+
+def test_a_held_answer_that_is_told_only_when_it_is_whole_is_given_whole() -> None:
+    """A text has a start and an end, whatever came of it before."""
+    said = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": '{"value": [1]}'}]}
+    parts = _responses(_completed(said), sent=_sent(response_schema=NUMBERS))
+
+    assert [part.type for part in parts][1:] == ["text-start", "text-delta", "text-end", "finish"]
+
+
+def test_a_block_begins_as_soon_as_it_is_told_of() -> None:
+    """Reasoning with its item, a text with its place in it; of what is neither, nothing is shown."""
+    place = {"type": "response.content_part.added", "output_index": 1, "content_index": 0}
+    thought = _responses(_added(0, type="reasoning", id="rs", summary=[]))
+    texts = [_responses({**place, "part": {"type": kind}}) for kind in ("output_text", "refusal", "invented")]
+
+    assert [part.type for part in thought] == ["reasoning-start"]
+    assert [[part.type for part in parts] for parts in texts] == [["text-start"], ["text-start"], []]
+
+
+def test_a_source_is_given_once() -> None:
+    """When it is told of, or with the whole text; its id is that of the item, its text and its number in it."""
+    page = {"type": "url_citation", "title": "There", "url": "https://e.org"}
+    said = {"type": "message", "id": "m", "content": [{"type": "output_text", "text": "Hi.", "annotations": [page]}]}
+    event = {"type": "response.output_text.annotation.added", "output_index": 0, "annotation": page}
+    place = {"content_index": 0, "annotation_index": 0}
+    early = _responses({**event, **place, "item_id": "m"}, _done(0, **said), _completed(said))
+    late = _responses(_says("Hi."), _done(0, **said), _completed(said))
+
+    for parts in (early, late):
+        assert [(part.id, part.url) for part in parts if part.type == "source"] == [("m:0:0", "https://e.org")]
+
+
+def test_a_piece_of_arguments_that_is_empty_or_no_text_is_passed_over() -> None:
+    """Nothing of it is shown, and the call is what it is when it is whole."""
+    bad: list[Any] = [_delta(0, ""), {**_delta(0, ""), "delta": None}, {**_delta(0, ""), "delta": {"a": 1}}]
+    parts = _responses(_added(0, **_call("c1")), *bad, _done(0, **_call("c1", '{"a":1}')))
+
+    assert [part.delta for part in parts if part.type == "tool-params-delta"] == ['{"a":1}']
+
+
+def test_all_reasoning_that_was_begun_ends_with_its_item() -> None:
+    """Also what the whole item does not list."""
+    delta = {"type": "response.reasoning_summary_text.delta", "output_index": 0}
+    pieces = [{**delta, "summary_index": n, "delta": f"{n}"} for n in range(2)]
+    item = {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "0"}]}
+    parts = _responses(_added(0, type="reasoning", id="rs", summary=[]), *pieces, _done(0, **item))
+
+    assert [part.id for part in parts if part.type == "reasoning-end"] == ["0:0", "0:1"]
 
 
 def test_an_item_that_is_never_told_whole_is_what_came_of_it() -> None:
@@ -216,6 +272,12 @@ def test_an_item_that_is_never_told_whole_is_what_came_of_it() -> None:
     assert response.text == "Hello"
     assert response.tool_calls[0].params == {"a": 1}
     assert response.reasoning_text == "Hm."
+    assert [part.metadata for part in response.content if part.type == "reasoning"] == [
+        {"openai": {"id": "rs", "kind": "content"}}
+    ]
+    assert [part.type for part in _responses(*events, _completed()) if part.type.endswith("-end")] == [
+        *("text-end", "tool-params-end", "reasoning-end"),
+    ]
 
 
 def test_what_was_given_is_not_given_again() -> None:
@@ -315,6 +377,23 @@ def test_what_a_server_says_of_itself_at_the_end_is_not_lost() -> None:
     assert response.timestamp is not None
 
 
+def test_an_answer_by_a_tool_that_is_never_told_whole_is_what_came_of_it() -> None:
+    """It is the text of the answer, not a call."""
+    sent = _sent(model="gpt-3.5-turbo", response_schema=NUMBERS)
+    item = {"type": "function_call", "id": "f1", "call_id": "c1", "name": "final_answer", "arguments": ""}
+    response = Response.from_stream(_responses(_added(0, **item), _delta(0, '{"value": [1]}'), _completed(), sent=sent))
+
+    assert (response.text, response.tool_calls) == ("[1]", ())
+
+
+def test_the_name_of_an_event_says_what_it_is_where_its_data_do_not() -> None:
+    """Servers of others write the type in one of the two places."""
+    reader = ResponsesReader(_sent())
+    parts = list(reader.read("response.output_text.delta", json.dumps({"output_index": 0, "delta": "Hi."})))
+
+    assert [part.delta for part in parts if part.type == "text-delta"] == ["Hi."]
+
+
 def test_an_image_in_the_making_is_a_preliminary_result() -> None:
     """It is dropped from the whole response."""
     partial = {"partial_image_index": 0, "partial_image_b64": "aGk=", "output_format": "png"}
@@ -405,20 +484,84 @@ def test_of_several_answers_the_first_one_is_read() -> None:
     chunks: list[Any] = [
         {"id": "", "model": "", "choices": [], "prompt_filter_results": []},
         *({"id": "c", "model": "m", "choices": [{"index": at, "delta": {"content": f"{at}"}}]} for at in (1, 0, 1)),
+        {"choices": [{"index": at, "delta": {"content": f"{at}"}} for at in (1, 0)]},
         {"choices": [{"index": 1, "delta": {}, "finish_reason": "length"}]},
         {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
     ]
     response = Response.from_stream(_all(ChatReader(_sent(api="chat")), *chunks, "[DONE]"))
 
-    assert (response.text, response.finish_reason, response.model) == ("0", "stop", "m")
+    assert (response.text, response.finish_reason, response.model) == ("00", "stop", "m")
 
 
 def test_reasoning_ends_where_the_answer_begins() -> None:
     """And is one part of the response."""
     parts = _chat({"reasoning_content": "H"}, {"reasoning_content": "m."}, {"content": "Yes."})
 
-    assert [part.type for part in parts][3:6] == ["reasoning-delta", "reasoning-end", "text-start"][-3:]
+    assert [part.type for part in parts] == [
+        *("response-metadata", "reasoning-start", "reasoning-delta", "reasoning-delta", "reasoning-end"),
+        *("text-start", "text-delta", "text-end", "finish"),
+    ]
     assert Response.from_stream(parts).reasoning_text == "Hm."
+
+
+def test_reasoning_ends_where_a_call_begins_and_where_the_turn_does() -> None:
+    """Each time before what follows; a server that says it in two fields says it once."""
+    call = _chat({"reasoning": "Hm."}, _piece(0, "{}", id="c1", name="math__add"))
+    alone = _chat({"reasoning": "Hm.", "reasoning_content": "Hm."})
+
+    assert [part.type for part in call][1:5] == [
+        *("reasoning-start", "reasoning-delta", "reasoning-end", "tool-params-start"),
+    ]
+    assert [part.type for part in alone][1:] == ["reasoning-start", "reasoning-delta", "reasoning-end", "finish"]
+
+
+def test_what_is_empty_in_a_piece_says_nothing() -> None:
+    """Servers write every field into each piece: an empty text or refusal begins none, and no text is none."""
+    empty: dict[str, Any] = {"content": "", "refusal": "", "reasoning_content": "", "tool_calls": []}
+    odd = {"content": ["x"], "refusal": ["x"]}
+    parts = _chat(empty, odd, {**_piece(0, "{}", id="c1", name="math__add"), "content": ""})
+
+    assert [part.type for part in parts] == [
+        *("response-metadata", "tool-params-start", "tool-params-delta", "tool-params-end", "tool-call", "finish"),
+    ]
+
+
+def test_pieces_of_one_call_may_repeat_its_id_or_leave_its_index_out() -> None:
+    """They are of one call all the same, also where only the later ones have the index 0."""
+    about = {"id": "c1", "name": "math__add"}
+    repeated = _chat(_piece(0, '{"a"', **about), _piece(0, ":1}", **about))
+    bare = _chat(_piece(None, '{"a"', name="math__add"), _piece(0, ":1}"))
+
+    for parts in (repeated, bare):
+        assert [call.params for call in Response.from_stream(parts).tool_calls] == [{"a": 1}]
+
+
+def test_a_call_beside_an_answer_by_a_tool_is_a_call() -> None:
+    """Only the tool that stands for the answer is the answer."""
+    sent = _sent(add, api="chat", model="gpt-3.5-turbo", response_schema=NUMBERS)
+    parts = _chat(_piece(0, '{"a": 1}', id="c1", name="math__add"), reason="tool_calls", sent=sent)
+    response = Response.from_stream(parts)
+
+    assert [(call.name, call.params) for call in response.tool_calls] == [("math.add", {"a": 1})]
+    assert (response.text, response.finish_reason) == ("", "tool-calls")
+
+
+def test_sources_of_a_completion_are_counted() -> None:
+    """Each has an id of its own, across all pieces."""
+    cited = [{"type": "url_citation", "url_citation": {"url": f"https://e.org/{n}", "title": "T"}} for n in range(3)]
+    parts = _chat({"content": "Hi.", "annotations": cited[:2]}, {"annotations": cited[2:]})
+
+    assert [(one.id, one.url) for one in Response.from_stream(parts).sources] == [
+        (f"source:{n}", f"https://e.org/{n}") for n in range(3)
+    ]
+
+
+def test_behind_its_end_a_completion_says_nothing() -> None:
+    """Whatever a server still sends."""
+    reader = ChatReader(_sent(api="chat"))
+    _all(reader, {"choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}, "[DONE]")
+
+    assert reader.read("message", "[DONE]") == reader.read("message", "no JSON") == []
 
 
 def test_a_completion_may_end_without_saying_done() -> None:
@@ -440,7 +583,10 @@ def test_an_error_in_a_chunk_is_a_typed_failure() -> None:
 
     with pytest.raises(openai.ReplyError) as raised:
         _all(reader, {"error": {"code": 429, "message": "Slow."}})
+    with pytest.raises(openai.ReplyError) as named:
+        reader.read("error", json.dumps({"code": 429, "message": "Slow."}))
     assert isinstance(raised.value.reason, RateLimitError)
+    assert isinstance(named.value.reason, RateLimitError)
 
 
 def test_a_completion_by_a_schema_is_shown_when_it_is_whole() -> None:

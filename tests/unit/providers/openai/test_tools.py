@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import Any, Never
 
 import msgspec
@@ -92,6 +93,65 @@ def test_a_providers_tool_is_a_value(tool: Any) -> None:
     assert Tool.is_provider_defined(changed)
     assert pickle.loads(pickle.dumps(tool)) == tool
     assert hash(pickle.loads(pickle.dumps(tool))) == hash(tool)
+
+
+MAKERS: list[Any] = [
+    openai.web_search_preview,
+    openai.code_interpreter,
+    openai.image_generation,
+    openai.programmatic_tool_calling,
+    openai.tool_search,
+    partial(openai.file_search, vector_store_ids=["v"]),
+    partial(openai.shell, environment=openai.ContainerAuto()),
+    openai.shell,
+    openai.local_shell,
+    openai.apply_patch,
+    openai.computer,
+]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_tool_may_have_a_name_of_ours(make: Any) -> None:
+    """The provider's own name for it stays, and who runs it."""
+    plain, named = make(name="shell"), make(name="box")
+
+    assert (named.name, named.provider.name, named.provider.id) == ("box", plain.provider.name, plain.provider.id)
+    assert named.requires_handler is plain.requires_handler is (plain.success.type is not object)
+
+
+def test_a_filter_is_read_from_plain_data() -> None:
+    """Compound ones with those inside them; a wrong one inside is found at once."""
+    inside = {"type": "eq", "key": "year", "value": 2026}
+    plain: Any = {"type": "and", "filters": [inside, {"type": "or", "filters": [inside]}]}
+    tool = openai.file_search(vector_store_ids=["v"], filters=plain)
+    same = openai.file_search(
+        vector_store_ids=["v"],
+        filters=openai.CompoundFilter(
+            type="and",
+            filters=(
+                openai.ComparisonFilter(key="year", type="eq", value=2026),
+                openai.CompoundFilter(type="or", filters=(openai.ComparisonFilter(key="year", type="eq", value=2026),)),
+            ),
+        ),
+    )
+    wrong: Any = {"type": "and", "filters": [{"type": "near"}]}
+
+    assert tool.provider is not None
+    assert tool.provider == same.provider
+    assert msgspec.json.decode(msgspec.json.encode(tool.provider.args))["filters"] == plain
+    with pytest.raises(SchemaError, match="near"):
+        openai.file_search(vector_store_ids=["v"], filters=wrong)
+
+
+def test_what_an_earlier_search_looks_for_is_sent() -> None:
+    """One kind or both; where nothing is said, nothing is sent."""
+    both = openai.web_search_preview(search_content_types=["text", "image"]).provider
+    plain = openai.web_search_preview().provider
+
+    assert both is not None
+    assert plain is not None
+    assert msgspec.json.decode(msgspec.json.encode(both.args)) == {"search_content_types": ["text", "image"]}
+    assert msgspec.to_builtins(plain.args) == {}
 
 
 def test_args_and_options_stand_side_by_side() -> None:

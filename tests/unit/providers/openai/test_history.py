@@ -1,0 +1,233 @@
+"""What goes back to OpenAI of a conversation, wherever its turns came from: calls, results, notes of what is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fxai.messages.prompt import (
+    AssistantMessage,
+    FilePart,
+    Message,
+    Prompt,
+    ReasoningPart,
+    SystemMessage,
+    TextPart,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
+from fxai.models.request import ModelRequest
+from fxai.providers import openai
+from fxai.providers.openai.wire import Api
+from fxai.tools.tool import Tool
+
+HANDLED = (openai.shell(), openai.local_shell(), openai.apply_patch(), openai.computer())
+RAN = {"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+
+
+def _sent(*messages: Message, api: Api = "responses", store: bool | None = None, **given: Any) -> openai.WireRequest:
+    request = ModelRequest(Prompt(messages), **given)
+    return openai.prepare_request(request, model="gpt-5.5", api=api, profile=openai.Profile(store=store))
+
+
+def _items(*messages: Message, **given: Any) -> list[Any]:
+    items: list[Any] = _sent(*messages, **given).fields["input"]
+    return items
+
+
+def _messages(*messages: Message, **given: Any) -> list[Any]:
+    said: list[Any] = _sent(*messages, api="chat", **given).fields["messages"]
+    return said
+
+
+@pytest.mark.parametrize(
+    ("api", "part", "said"),
+    [
+        (
+            "responses",
+            ReasoningPart("Theirs."),
+            "reasoning that another wire or provider wrote is not sent to OpenAI's Responses API: it cannot check it",
+        ),
+        (
+            "responses",
+            ReasoningPart("Mine.", metadata={"openai": {"id": "rs_1"}}),
+            "reasoning without its encrypted content is not sent to OpenAI's Responses API: nothing is stored there",
+        ),
+        (
+            "responses",
+            ToolCallPart("c1", "web", {}, provider_executed=True),
+            "the call of 'web' that another provider ran is not sent to OpenAI's Responses API: it did not run it",
+        ),
+        (
+            "responses",
+            FilePart("image/png", b"hi"),
+            (
+                "a file (image/png) that a model made is not sent to OpenAI's Responses API: "
+                "it takes files from users and tools alone"
+            ),
+        ),
+        (
+            "chat",
+            ReasoningPart("Theirs."),
+            "reasoning is not sent to OpenAI's Chat Completions API: it has no place for it",
+        ),
+        (
+            "chat",
+            FilePart("image/png", b"hi"),
+            (
+                "a file (image/png) that a model made is not sent to OpenAI's Chat Completions API: "
+                "it takes files from users alone"
+            ),
+        ),
+        (
+            "chat",
+            ToolCallPart("c1", "web", {}, provider_executed=True),
+            (
+                "the call of 'web' that a provider ran is not sent to OpenAI's Chat Completions API: "
+                "it has no place for it"
+            ),
+        ),
+    ],
+)
+def test_what_is_lost_of_a_turn_is_told_once_with_the_reason(api: Api, part: Any, said: str) -> None:
+    """What it is, and why that API does not get it; the text beside it goes."""
+    turn = AssistantMessage((part, TextPart("Hi."), part))
+    sent = _sent(turn, api=api, store=False)
+
+    assert [(warning.kind, warning.message) for warning in sent.warnings] == [("other", said)]
+    assert [one["content"] for one in sent.fields["input" if api == "responses" else "messages"]] == ["Hi."]
+
+
+@pytest.mark.parametrize(
+    ("api", "why"),
+    [
+        ("responses", "Responses API: it takes images and documents"),
+        ("chat", "Chat Completions API: it takes images, sounds and documents"),
+    ],
+)
+def test_a_film_that_a_tool_gave_is_told_once_with_the_reason(api: Api, why: str) -> None:
+    """The file that the API does take goes."""
+    files = [{"type": "file", "media_type": kind, "data": "aGk="} for kind in ("video/mp4", "image/png", "video/mp4")]
+    turn = AssistantMessage((ToolCallPart("c1", "find", {}),)), ToolMessage((ToolResultPart("c1", "find", files),))
+    sent = _sent(*turn, api=api)
+
+    assert [warning.message for warning in sent.warnings] == [
+        f"a file (video/mp4) that a tool gave is not sent to OpenAI's {why}"
+    ]
+    assert str(sent.fields).count("data:image/png;base64,aGk=") == 1
+
+
+def test_one_system_message_at_the_front_leaves_what_the_user_says() -> None:
+    """It is the instructions, and the conversation begins behind it."""
+    sent = _sent(SystemMessage("Be brief."), UserMessage.make("Hi"))
+
+    assert sent.fields["instructions"] == "Be brief."
+    assert [item["role"] for item in sent.fields["input"]] == ["user"]
+
+
+# -- calls
+
+
+def test_a_call_that_another_model_made_has_all_that_its_item_needs() -> None:
+    """OpenAI wants a status of some items, an id of others, and of the rest neither."""
+    calls = (
+        ToolCallPart("c1", "shell", {"commands": ["ls"]}),
+        ToolCallPart("c2", "local_shell", {"type": "exec", "command": ["ls"], "env": {}}),
+        ToolCallPart("c3", "apply_patch", {"type": "delete_file", "path": "a"}),
+        ToolCallPart("c4", "computer", {"actions": []}),
+    )
+    results = tuple(ToolResultPart(call.id, call.name, "no", is_failure=True) for call in calls)
+    items = _items(AssistantMessage(calls), ToolMessage(results), tools=HANDLED)[:4]
+
+    assert [(item["type"], item.get("status"), item.get("id")) for item in items] == [
+        ("shell_call", None, None),
+        ("local_shell_call", "completed", "c2"),
+        ("apply_patch_call", "completed", None),
+        ("computer_call", "completed", "c4"),
+    ]
+    assert items[3]["pending_safety_checks"] == []
+
+
+def test_the_input_of_a_custom_call_goes_back_as_text() -> None:
+    """The text itself, whole or cut, and of another value its JSON; on both wires."""
+    calls = (
+        ToolCallPart("c1", "sql", "select 1"),
+        ToolCallPart("c2", "sql", {"a": 1}),
+        ToolCallPart("c3", "sql", None, params_text="sel"),
+    )
+    turn = AssistantMessage(calls), ToolMessage(tuple(ToolResultPart(call.id, "sql", "1") for call in calls))
+    tools = (openai.custom("sql"),)
+    wanted = ["select 1", '{"a":1}', "sel"]
+
+    assert [item["input"] for item in _items(*turn, tools=tools)[:3]] == wanted
+    assert [call["custom"]["input"] for call in _messages(*turn, tools=tools)[0]["tool_calls"]] == wanted
+
+
+# -- results
+
+
+def test_a_result_has_the_form_of_its_call() -> None:
+    """Also where the tool is not offered any more: the provider compares the two."""
+    call = ToolCallPart("c1", "box", {"commands": ["ls"]}, metadata={"openai": {"type": "shell_call"}})
+    turn = AssistantMessage((call,)), ToolMessage((ToolResultPart("c1", "box", [RAN]),))
+
+    assert [item["type"] for item in _items(*turn)] == ["shell_call", "shell_call_output"]
+
+
+def test_a_result_without_its_call_has_the_form_of_its_tool() -> None:
+    """A history may be cut in front of it; what its call said is not made up."""
+    results = (
+        ToolResultPart("c1", "shell", [RAN]),
+        ToolResultPart("c2", "computer", {"image_url": "data:,"}),
+        ToolResultPart("c3", "unknown", "x"),
+    )
+    shell, computer, other = _items(ToolMessage(results), tools=HANDLED)
+
+    assert (shell["type"], shell["output"]) == ("shell_call_output", [RAN])
+    assert computer["type"] == "computer_call_output"
+    assert "acknowledged_safety_checks" not in computer
+    assert other == {"type": "function_call_output", "call_id": "c3", "output": "x"}
+
+
+def test_a_result_without_its_call_goes_beside_one_that_has_it() -> None:
+    """On Chat Completions, where a result stands right behind its call, this one stays where it is."""
+    turn = (
+        AssistantMessage((ToolCallPart("c1", "find", {}),)),
+        UserMessage.make("Wait."),
+        ToolMessage((ToolResultPart("c1", "find", "one"), ToolResultPart("c0", "find", "none"))),
+    )
+
+    assert [message["content"] for message in _messages(*turn)[1:]] == ["one", "Wait.", "none"]
+
+
+@pytest.mark.parametrize(
+    ("result", "failed", "found"),
+    [
+        ([{"type": "function", "name": "a"}], False, [{"type": "function", "name": "a"}]),
+        ("nothing", False, []),
+        ([{"type": "function"}], True, []),
+        ("no such index", True, []),
+    ],
+)
+def test_a_search_of_our_own_answers_with_tools(result: Any, failed: bool, found: list[Any]) -> None:
+    """Whatever it gave else, or failed with, are none: the wire takes nothing but tools there."""
+    search = openai.tool_search(parameters=dict[str, str], description="Finds tools.")
+    turn = (
+        AssistantMessage((ToolCallPart("c1", search.name, {"words": "tea"}),)),
+        ToolMessage((ToolResultPart("c1", search.name, result, is_failure=failed),)),
+    )
+    _, output = _items(*turn, tools=(search, Tool.make("a")))
+
+    assert (output["type"], output["execution"], output["tools"]) == ("tool_search_output", "client", found)
+
+
+def test_equal_actions_of_a_shell_have_one_hash() -> None:
+    """In whatever order the variables of the environment stand."""
+    one = openai.LocalShellAction(command=("ls",), env={"A": "1", "B": "2"})
+    other = openai.LocalShellAction(command=("ls",), env={"B": "2", "A": "1"})
+
+    assert one == other
+    assert {one, other} == {one}
