@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar, cast, final
 
@@ -25,7 +26,7 @@ from fxai.effects.effect import EffectOf
 from fxai.effects.runtime import run_async
 from fxai.mcp.deadline import Deadlines
 from fxai.mcp.definition import ToolDefinition
-from fxai.mcp.elicitation import ElicitAnswer, Elicitation
+from fxai.mcp.elicitation import Elicit, ElicitAnswer, Elicitation
 from fxai.mcp.endpoint import Program
 from fxai.mcp.failure import LinkError, McpError
 from fxai.mcp.process import program_transport
@@ -113,13 +114,14 @@ class Link:
         raise LinkError(self._report.told("timeout", said, "see that it speaks MCP here, or give a longer timeout="))
 
     async def _connected(self, mode: str) -> None:
+        elicit = self._settings.elicit
         client = Client(
-            _Transport(self._settings, self.watch),
+            _transport(self._settings, self.watch),
             mode=mode,
             cache=None,
             client_info=wire.Implementation(name="fxai", version=_version()),
             log_level=None if self._settings.on_log is None else "debug",
-            elicitation_callback=None if self._settings.elicit is None else self._elicited,
+            elicitation_callback=None if elicit is None else partial(self._elicited, elicit),
         )
         async with AsyncExitStack() as stack:
             try:
@@ -156,12 +158,14 @@ class Link:
                     self.on_changed()  # whatever changed before it was heard
                     pause = _RELISTEN
                     async for _ in subscription:
-                        self.on_changed()
+                        pass  # the watch has told of it
             except ListenNotSupportedError:  # an older protocol, by which they are told without
                 return
-            except (MCPError, RuntimeError, TimeoutError) as error:
-                if isinstance(error, MCPError) and error.code == wire.METHOD_NOT_FOUND:
+            except MCPError as error:
+                if error.code == wire.METHOD_NOT_FOUND:
                     return
+            except (RuntimeError, TimeoutError):
+                pass  # it was lost
             await anyio.sleep(pause)
             pause = min(pause * 2, _RELISTEN_LAST)
 
@@ -296,15 +300,14 @@ class Link:
         return answers
 
     async def _elicited(
-        self, context: ClientRequestContext, params: wire.ElicitRequestParams
+        self,
+        elicit: Elicit,
+        context: ClientRequestContext,  # noqa: ARG002
+        params: wire.ElicitRequestParams,
     ) -> wire.ElicitResult | wire.ErrorData:
-        del context
         said = params.model_dump(by_alias=True, mode="json", exclude_unset=True)
         schema: Any = said.get("requestedSchema") or {}
         asked = Elicitation(self._settings.name, params.message, schema, said.get("url"))
-        elicit = self._settings.elicit
-        if elicit is None:
-            return wire.ErrorData(code=wire.INVALID_REQUEST, message="nobody answers here")
         try:
             with self._deadlines.standing_still():
                 given = elicit(asked)
@@ -337,25 +340,17 @@ class _OldServer(Exception):
     """The server ended when it was asked in the newest protocol's way."""
 
 
-@final
-class _Transport:
+@asynccontextmanager
+async def _transport(settings: ServerSettings, watch: Watch) -> AsyncGenerator[tuple[Any, Any]]:
     """The transport of a server's endpoint, watched, as the SDK's client enters it."""
-
-    def __init__(self, settings: ServerSettings, watch: Watch) -> None:
-        endpoint = settings.endpoint
-        self._watch = watch
-        self._inner: Any = (
-            program_transport(endpoint, watch)
-            if isinstance(endpoint, Program)
-            else address_transport(endpoint, settings.limits, settings.timeout)
-        )
-
-    async def __aenter__(self) -> tuple[Any, Any]:
-        return watched(await self._inner.__aenter__(), self._watch)
-
-    async def __aexit__(self, *raised: Any) -> bool | None:
-        told: bool | None = await self._inner.__aexit__(*raised)
-        return told
+    endpoint = settings.endpoint
+    transport: AbstractAsyncContextManager[tuple[Any, Any]] = (
+        program_transport(endpoint, watch)
+        if isinstance(endpoint, Program)
+        else address_transport(endpoint, settings.limits, settings.timeout)
+    )
+    async with transport as streams:
+        yield watched(streams, watch)
 
 
 def _definition(tool: wire.Tool) -> ToolDefinition:

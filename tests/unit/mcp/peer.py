@@ -114,6 +114,10 @@ class Peer:
         """Writes to its standard error."""
         self._err.send_nowait(said.encode())
 
+    def close(self) -> None:
+        """Closes its standard output."""
+        self._out.close()
+
     def die(self, code: int | None) -> None:
         """Ends; with no code it only closes its output."""
         self.exit_code = code

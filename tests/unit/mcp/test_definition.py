@@ -13,6 +13,8 @@ from fxai.mcp import McpLimits, ToolDefinition
 from fxai.mcp.definition import McpTool
 from fxai.mcp.endpoint import Program
 from fxai.mcp.settings import ServerSettings
+from fxai.schema import JsonSchema
+from fxai.schema.budget import deeper_than
 
 SETTINGS = ServerSettings(Program("uvx"), "s")
 LISTS = sorted((Path(__file__).parents[2] / "integration" / "mcp_schemas").glob("*.json"))
@@ -105,6 +107,33 @@ def test_what_cannot_be_offered_says_why(said: dict[str, Any], reason: str) -> N
         McpTool.make(ToolDefinition("search", **said), "s#1", settings)
 
     assert str(raised.value).startswith(reason)
+
+
+def test_as_much_as_is_allowed_can_be_offered() -> None:
+    """A description and schemas of exactly the largest size and depth are offered; one more of each is not."""
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+    size = len(JsonSchema.of(schema).to_json())
+    depth = next(levels for levels in range(10) if not deeper_than(schema, levels))
+
+    def make(description: int = 3, bytes_: int = size, levels: int = depth) -> str:
+        limits = McpLimits(description=description, schema_bytes=bytes_, schema_depth=levels)
+        definition = ToolDefinition("search", None, "abc", schema, schema)
+        return McpTool.make(definition, "s#1", ServerSettings(Program("uvx"), "s", limits=limits)).tool.name
+
+    assert make() == "search"
+    with pytest.raises(SchemaError, match="description has more than 2 characters"):
+        make(description=2)
+    with pytest.raises(SchemaError, match=f"inputSchema is too large: it has {size} bytes, more than {size - 1}"):
+        make(bytes_=size - 1)
+    with pytest.raises(SchemaError, match=f"inputSchema is too large: it is more than {depth - 1} levels deep"):
+        make(levels=depth - 1)
+
+
+def test_definitions_can_be_counted() -> None:
+    """Equal ones are one member of a set, whatever JSON they hold; another schema is another one."""
+    one = ToolDefinition("search", input_schema={"properties": {"q": {}}})
+
+    assert len({one, ToolDefinition("search", input_schema={"properties": {"q": {}}}), ToolDefinition("search")}) == 2
 
 
 @pytest.mark.parametrize("path", LISTS, ids=lambda path: path.stem)

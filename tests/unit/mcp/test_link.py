@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 from itertools import pairwise
 from typing import Any, cast
 
 import anyio
 import pytest
+from mcp_types import HEADER_MISMATCH
 
 from fxai import fx, mcp
 from fxai.effects.effect import EffectOf
@@ -75,6 +77,23 @@ def test_a_server_is_told_who_we_are_and_what_we_can(monkeypatch: pytest.MonkeyP
     assert greeted["clientInfo"]["name"] == "fxai"
     assert "elicitation" not in greeted["capabilities"]
     assert "elicitation" in able["capabilities"]
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_a_server_is_told_which_version_we_are(monkeypatch: pytest.MonkeyPatch, installed: bool, backend: Any) -> None:
+    """It is that of the package, and 0 where we run from a source tree that is not installed."""
+
+    def find(name: str) -> str:
+        if not installed:
+            raise PackageNotFoundError(name)
+        return f"the one of {name}"
+
+    monkeypatch.setattr("fxai.mcp.link.version", find)
+    peer = Peer()
+    run(used(peer.serve(monkeypatch, mode="legacy"), _names), backend)
+
+    (greeted,) = peer.calls("initialize")
+    assert greeted["clientInfo"] == {"name": "fxai", "version": "the one of fxai" if installed else "0"}
 
 
 @pytest.mark.parametrize(("mode", "asked"), [("auto", ["server/discover", "initialize"]), ("legacy", ["initialize"])])
@@ -231,6 +250,36 @@ def test_a_server_that_is_gone_answers_no_call(monkeypatch: pytest.MonkeyPatch, 
     assert [(failure.tool, failure.remedy) for failure in failures] == [("search", "open it again")] * 2
 
 
+@pytest.mark.parametrize(
+    ("later", "said", "stderr"),
+    [
+        (0.309, "its program ended with the exit code 7", "the disk is full"),
+        (60, "it closed its output", ""),
+    ],
+)
+def test_how_a_server_ended_is_waited_for_a_little(
+    monkeypatch: pytest.MonkeyPatch, later: float, said: str, stderr: str, backend: str
+) -> None:
+    """A program ends a moment after its output does, and says why; one that takes longer than 0.5 s is not awaited."""
+    peer = Peer()
+    peer.on["tools/call"] = lambda _: peer.close()
+
+    async def ends() -> None:
+        await anyio.sleep(later)
+        peer.exit_code = 7
+        await anyio.sleep(0.005)  # what it wrote is read a little later
+        peer.complain("the disk is full\n")
+
+    def called(connection: Connection) -> Run:
+        yield fx.fork(fx.wait(ends))
+        end = yield connection.call("search").exit()
+        return end.cause.failures[0]
+
+    failure = run(used(peer.serve(monkeypatch), called), backend)
+
+    assert (failure.said, failure.stderr) == (said, stderr)
+
+
 def test_a_connection_that_was_closed_is_closed(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """A connection that outlives its scope fails each call and listing, and says to open it again."""
     peer = Peer()
@@ -323,6 +372,7 @@ def test_the_tools_of_all_pages_are_listed(monkeypatch: pytest.MonkeyPatch, back
     [
         (["a", "b", "a"], 1, "protocol", "the cursor 'a' came twice"),
         (["a", "a"], 1, "protocol", "the cursor 'a' came twice"),
+        (["c" * 90] * 2, 1, "protocol", f"the cursor '{'c' * 60}' came twice"),
         (["a", "b", "c", "d"], 1, "limit", "more than 4 pages"),
         ([None], 7, "limit", "lists more than 6 tools"),
         (["a", None], 4, "limit", "lists more than 6 tools"),
@@ -394,6 +444,21 @@ def test_a_call_sends_name_and_arguments_as_they_are(
 
     assert (first["name"], first["arguments"], second["arguments"]) == ("search", {"q": None, "deep": [{"x": 1.5}]}, {})
     assert first["_meta"]["progressToken"] != second["_meta"]["progressToken"]
+
+
+@pytest.mark.parametrize(("code", "listed", "called"), [(-32602, 1, 1), (HEADER_MISMATCH, 2, 2)])
+def test_a_call_that_is_refused_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch, code: int, listed: int, called: int, backend: Any
+) -> None:
+    """Except where its headers are those of an older listing: then the tools are listed, and it is asked once more."""
+    peer = Peer(MODERN)
+    peer.on["tools/call"] = lambda request: peer.refuse(request, code, "not so")
+
+    failure = failure_of(used(peer.serve(monkeypatch), _called), backend)
+
+    assert (failure.kind, failure.code, failure.tool) == ("protocol", code, "search")
+    assert failure.said == f"it answered with the error {code}: not so"
+    assert (len(peer.calls("tools/list")), len(peer.calls("tools/call"))) == (listed, called)
 
 
 def test_a_call_that_takes_too_long_is_cancelled_at_the_server(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -730,14 +795,17 @@ def test_a_question_that_nobody_answers_is_refused(monkeypatch: pytest.MonkeyPat
 # -- questions of the newest protocol
 
 
-def _rounds(peer: Peer, *rounds: Message) -> None:
-    """Has a call be answered by these demands for input, one after another, then by its result."""
+def _rounds(peer: Peer, *rounds: Message) -> list[float]:
+    """Has a call be answered by these demands for input, one after another, then by its result; when it was asked."""
     left = list(rounds)
 
     def call(request: Message) -> None:
+        times.append(anyio.current_time())
         peer.answer(request, {"resultType": "input_required", **left.pop(0)} if left else peer.text("done"))
 
+    times: list[float] = []
     peer.on["tools/call"] = call
+    return times
 
 
 def _question(method: str = "elicitation/create", **params: Any) -> Message:
@@ -748,7 +816,7 @@ def test_each_round_brings_the_answers_and_the_state(monkeypatch: pytest.MonkeyP
     """Answers go by the keys of their questions, the state goes back as it was, and a round may ask for neither."""
     peer = Peer(MODERN)
     two = {"a": _question(), "b": _question()}
-    _rounds(peer, {"inputRequests": two, "requestState": "s1"}, {"requestState": "s2"}, {"inputRequests": two})
+    times = _rounds(peer, {"inputRequests": two, "requestState": "s1"}, {"requestState": "s2"}, {"inputRequests": two})
 
     server = peer.serve(monkeypatch, elicit=_accepted)
     result = run(used(server, _called), backend)
@@ -757,6 +825,7 @@ def test_each_round_brings_the_answers_and_the_state(monkeypatch: pytest.MonkeyP
     assert result["content"][0]["text"] == "done"
     assert sent == [(set(), None), ({"a", "b"}, "s1"), (set(), "s2"), ({"a", "b"}, None)]
     assert {one["name"] for one in peer.calls("tools/call")} == {"search"}
+    assert [later > earlier for earlier, later in pairwise(times)] == [False, True, False]  # asked again after a pause
 
 
 def test_rounds_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
@@ -827,14 +896,15 @@ def _acknowledge(peer: Peer, request: Message) -> None:
 
 
 def test_a_subscription_that_is_lost_is_asked_for_again(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
-    """After a second, then after twice as long each time, up to a minute; one that began has it start over."""
+    """After a second, then twice as long each time, up to a minute; one that began starts over, however it ended."""
     peer = Peer(MODERN)
     times: list[float] = []
 
     def listen(request: Message) -> None:
         times.append(anyio.current_time())
-        if len(times) == 9:
+        if len(times) in (9, 12):
             _acknowledge(peer, request)
+        if len(times) == 9:
             peer.answer(request, peer.modern_fields)
         else:
             peer.refuse(request, -32000)
@@ -847,7 +917,7 @@ def test_a_subscription_that_is_lost_is_asked_for_again(monkeypatch: pytest.Monk
     run(used(peer.serve(monkeypatch), looked), backend)
 
     pauses = [round(later - earlier, 3) for earlier, later in pairwise(times)]
-    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 1, 2, 4, 8, 16, 32]
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 1, 2, 4, 1, 2, 4, 8, 16, 32]
 
 
 @pytest.mark.parametrize("version", ["2025-11-25", MODERN])
