@@ -16,9 +16,17 @@ from urllib.parse import urlsplit
 import msgspec
 from typing_extensions import override
 
-__all__ = ["Address", "Concealed", "Program", "Revealing", "concealed"]
+__all__ = ["Address", "Concealed", "HeaderError", "Program", "Revealing", "concealed"]
 
 _RUNNER: Final = re.compile(r"(uvx?|npx|pipx|node|python[\d.]*|bunx?|deno|docker|bash|sh|py|run|exec)(\.exe)?")
+
+
+_FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # by RFC 9110, 5.6.2
+_FIELD_VALUE: Final = re.compile(r"(?:[!-~](?:[ \t]*[!-~])*)?")  # by RFC 9110, 5.5, but for what is not ASCII
+
+
+class HeaderError(ValueError):
+    """A header cannot be sent: HTTP does not allow its name or its value, of which nothing is shown."""
 
 
 class Revealing(Protocol):
@@ -96,6 +104,22 @@ class Address(msgspec.Struct, frozen=True):
 
     url: str
     headers: Concealed = Concealed({})
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The headers as they are sent.
+
+        Raises:
+            HeaderError: one of them cannot be sent.
+        """
+        fields = self.headers.reveal()
+        for name, value in fields.items():
+            if not _FIELD_NAME.fullmatch(name):
+                raise HeaderError(f"{name!r} can be no name of a header")
+            if not _FIELD_VALUE.fullmatch(value):
+                said = f"the value of the header {name!r} holds a character that HTTP does not allow there"
+                raise HeaderError(f"{said}, such as the line break at the end of a file")
+        return fields
 
     @property
     def place(self) -> str:

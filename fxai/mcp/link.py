@@ -286,6 +286,9 @@ class Link:
         if not requests:
             await anyio.sleep(0.05)  # it only wants to be asked again
             return None
+        most = self._settings.limits.requests
+        if len(requests) > most:
+            raise LinkError(self._report.told("limit", f"it made more than {most} requests at once", _RAISE, tool))
         session = self._open().session
         answers: dict[str, Any] = {}
         for key, request in requests.items():

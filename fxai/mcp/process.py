@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from fxai.effects.process import GONE, ChildProcess
 from fxai.mcp.endpoint import Program
-from fxai.mcp.watch import Watch, parts_of
+from fxai.mcp.watch import BATCH, Watch, parts_of
 
 __all__ = ["program_transport"]
 
@@ -90,12 +90,15 @@ class _Running:
                 await self._process.stdout.receive()
 
     async def _deliver(self, line: bytes) -> None:
-        if self._watch.trouble is not None or not line.strip():
-            return
-        for one in parts_of(line):
+        parts = parts_of(line) if line.strip() and self._watch.trouble is None else []
+        if len(parts) > BATCH:
+            self._watch.too_many()
+        for one in parts:
             await self._take(one)
 
     async def _take(self, line: bytes) -> None:
+        if self._watch.trouble is not None:
+            return
         try:
             message = wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError as error:

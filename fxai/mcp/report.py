@@ -10,7 +10,7 @@ import mcp_types as wire
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
 
-from fxai.mcp.endpoint import Address, Program
+from fxai.mcp.endpoint import Address, HeaderError, Program
 from fxai.mcp.failure import LinkError, McpError, McpErrorKind
 from fxai.mcp.settings import ServerSettings
 from fxai.mcp.watch import UNREAD, Watch, brief
@@ -54,6 +54,8 @@ class Report:
         if isinstance(raised, ValidationError):
             said = f"its answer is not what the protocol allows: {brief(raised)}"
             return self.told("invalid-answer", said, "tell its makers", tool)
+        if isinstance(raised, HeaderError):
+            return self.told("authentication", str(raised), "give token= and headers= that can be sent", tool)
         if isinstance(raised, OSError) and doing == "start":
             said = f"it cannot be started by {self._settings.endpoint.place!r}: {_reason(raised)}"
             return self.told("start", said, _start_remedy(self._settings.endpoint), tool)

@@ -7,6 +7,7 @@ should tell.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable
@@ -15,7 +16,6 @@ from typing import Any, Final, Self, final
 
 import anyio
 import mcp_types as wire
-import msgspec
 from mcp.shared.message import SessionMessage
 from mcp_types import methods
 
@@ -23,10 +23,13 @@ from fxai.mcp.failure import McpErrorKind
 from fxai.mcp.limit import McpLimits
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["UNREAD", "Trouble", "Watch", "answered_id", "brief", "parts_of", "watched"]
+__all__ = ["BATCH", "UNREAD", "Trouble", "Watch", "answered_id", "brief", "parts_of", "watched"]
 
 UNREAD: Final = "Failed to parse"
 """What the message of an error begins with that stands for an answer that cannot be read; the SDK's do too."""
+
+BATCH: Final = 1_000
+"""The messages that one line may hold."""
 
 Trouble = tuple[McpErrorKind, str, str]
 """Why a connection ended by our own decision: the kind, what happened and what to do."""
@@ -42,6 +45,8 @@ _PASSED: Final = ("notifications/cancelled", "notifications/subscriptions/acknow
 _TOKEN: Final = re.compile(rb'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}:,]|[^\s\[\]{}:,"]++)')
 _TOKENS: Final = 50_000  # that are looked at from the beginning of a line, before its end is
 _TAIL: Final = 512  # bytes of a line, in which an id stands that comes last
+_SPACE: Final = re.compile(r"[ \t\r\n]*+")
+_JSON: Final = json.JSONDecoder()
 _LAST_ID: Final = re.compile(rb'"id"\s*+:\s*+(-?\d{1,20}|"[^"\\]{0,200}")\s*+\}\s*+$')
 
 
@@ -117,6 +122,10 @@ class Watch:
         """Ends the connection over a message that is too large."""
         self._end("limit", f"it sent a message of more than {limit} bytes", _RAISE)
 
+    def too_many(self) -> None:
+        """Ends the connection over a line of too many messages."""
+        self._end("limit", f"it sent more than {BATCH} messages in one line", "tell its makers")
+
     def _end(self, kind: McpErrorKind, said: str, remedy: str) -> None:
         self.trouble = self.trouble or (kind, said, remedy)
 
@@ -190,10 +199,12 @@ class Watch:
     def _sound(self, page: dict[str, Any]) -> list[Any]:
         """The tools of a page that the protocol allows; the others are noted, no more than the limit are looked at."""
         tools: list[Any] = page["tools"]
+        # What else is large in a page is looked at once, with the page, and not with each of its tools.
+        small = {key: value for key, value in page.items() if isinstance(value, str | int | float | bool | None)}
         room = self.limits.tools + 1 - self.listed
         kept: list[Any] = []
         for place, tool in enumerate(tools[: max(room, 0)], self.listed):
-            reason = self._unsound(page, tool)
+            reason = self._unsound(small, tool)
             if reason is None:
                 kept.append(tool)
             else:
@@ -217,13 +228,41 @@ def _token(request: wire.JSONRPCRequest) -> str:
 
 
 def parts_of(line: bytes) -> list[bytes]:
-    """The messages of a line: those of a batch, which protocol 2025-03-26 has, else the line itself."""
+    """The messages of a line: those of a batch, which protocol 2025-03-26 has, else the line itself.
+
+    Where a batch has more than `BATCH`, only one more is looked at.
+    """
     if not line.lstrip().startswith(b"["):
         return [line]
     try:
-        return [bytes(one) for one in msgspec.json.decode(line, type=list[msgspec.Raw])] or [line]
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return [part.encode(errors="surrogateescape") for part in _elements(line.decode(errors="surrogateescape"))]
+    except (ValueError, IndexError, RecursionError):
         return [line]
+
+
+def _elements(text: str) -> list[str]:
+    """The texts of the elements of a JSON array that is not empty, `BATCH` and one more at most.
+
+    Raises:
+        ValueError: it is none; so do `IndexError` where it ends too early, and `RecursionError` where it is too deep.
+    """
+    place = text.index("[") + 1
+    found: list[str] = []
+    while len(found) <= BATCH:
+        begin = _space_end(text, place)
+        _, end = _JSON.raw_decode(text, begin)
+        found.append(text[begin:end])
+        place = _space_end(text, end) + 1
+        if text[place - 1] == "]" and _space_end(text, place) == len(text):
+            break
+        if text[place - 1] != ",":
+            raise ValueError("it is no array")
+    return found
+
+
+def _space_end(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return place if found is None else found.end()
 
 
 def answered_id(line: bytes) -> str:

@@ -52,10 +52,13 @@ async def address_transport(
         address: where it is.
         limits: how large an answer may be.
         timeout: seconds to connect, and to send.
+
+    Raises:
+        HeaderError: a header cannot be sent.
     """
     # An answer may take as long as its call may: who calls has a timeout of their own.
     waits = httpx2.Timeout(timeout, read=None)
-    headers = address.headers.reveal()
+    headers = address.fields
     async with (
         httpx2.AsyncClient(headers=headers, timeout=waits) as plain,
         httpx2.AsyncClient(headers=headers, timeout=waits, transport=_Bounded(plain, limits)) as client,

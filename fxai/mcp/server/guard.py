@@ -31,6 +31,7 @@ _ALLOWED: Final = {
     "access-control-max-age": "600",
 }
 _CLOSE: Final = {"connection": "close"}
+_DIGITS: Final = 18  # of a length; more are too large, and too many to be read as a number
 _ONCE: Final = ("host", "origin", "authorization", "content-length")
 
 
@@ -83,8 +84,8 @@ class Guard:
     async def _passed(
         self, scope: MutableMapping[str, Any], headers: Mapping[str, str], receive: Receive, send: Send
     ) -> None:
-        declared = headers.get("content-length", "")
-        if declared.isdecimal() and int(declared) > self._max_body:
+        declared = headers.get("content-length", "").lstrip("0")
+        if declared.isdecimal() and (len(declared) > _DIGITS or int(declared) > self._max_body):
             await _said(413, "the body is too large", _CLOSE)(scope, receive, send)
             return
         first: Message | None = None
@@ -95,7 +96,7 @@ class Guard:
         elif first is None:
             await _said(413, "the body is too large", _CLOSE)(scope, receive, send)
         elif first["type"] == "http.request":
-            await self._app(scope, _replayed(first, receive), send)
+            await self._app(_without_resumption(scope), _replayed(first, receive), send)
 
     async def _body(self, receive: Receive) -> Message | None:
         """The whole body as one message, or that the client has gone; None where it is too large."""
@@ -139,6 +140,12 @@ def _fits(host: str, one: str) -> bool:
 
 def _said(status: int, said: str, headers: Mapping[str, str] | None = None) -> PlainTextResponse:
     return PlainTextResponse(said, status, headers)
+
+
+def _without_resumption(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The request as one that resumes no stream: no event of ours has an id, so whoever names one made it up."""
+    headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"last-event-id"]
+    return {**scope, "headers": headers}
 
 
 def _replayed(first: Message, receive: Receive) -> Receive:

@@ -109,7 +109,7 @@ class HttpOptions(TypedDict, total=False):
     allowed_origins: Iterable[str]
     """The web pages that may use it, such as `https://example.org`; by default pages from this machine."""
     body_timeout: float
-    """The seconds in which a request's body must be there; 30 by default."""
+    """The seconds in which a request's body must be there, and by `serve_http` its head; 30 by default."""
     max_sessions: int
     """How many sessions may be open; 1,000 by default."""
     idle_timeout: float

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
@@ -88,7 +89,7 @@ class _Lines:
         self._limit = limit
         self._held = bytearray()
         self._is_long = False
-        self._waiting: list[bytes | None] = []
+        self._waiting: deque[bytes | None] = deque()
 
     async def next(self) -> tuple[bytes | None] | None:
         """The next line, in a tuple; None where there are no more."""
@@ -97,7 +98,7 @@ class _Lines:
             if not chunk:
                 return None
             self._take(chunk)
-        return (self._waiting.pop(0),)
+        return (self._waiting.popleft(),)
 
     def _take(self, chunk: bytes) -> None:
         *ended, rest = chunk.split(b"\n")

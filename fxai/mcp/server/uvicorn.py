@@ -5,14 +5,17 @@ Signals stay with the program: what they interrupt closes the server, which wait
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any, Final, final
+from functools import partial
+from typing import Any, Final, cast, final
 
 import anyio
 import uvicorn
 from typing_extensions import override
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fxai.effects.constructor import fail
 from fxai.effects.effect import Await, EffectOf, Suspend
@@ -72,10 +75,48 @@ class _Uvicorn(uvicorn.Server):
         yield
 
 
+@final
+class _Connection(H11Protocol):
+    """A connection that is closed where the head of a request is not there in time: uvicorn would keep it for ever."""
+
+    def __init__(self, *given: Any, patience: float, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._patience = patience
+        self._late: asyncio.TimerHandle | None = None
+
+    @override
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._expect()
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        cycle: Any = cast(Any, self.cycle)  # None before the first request
+        if cycle is not None and not cycle.response_complete:
+            self._rest()
+        elif self._late is None:
+            self._expect()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._rest()
+        super().connection_lost(exc)
+
+    def _expect(self) -> None:
+        self._late = self.loop.call_later(self._patience, self.transport.close)
+
+    def _rest(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+
 async def _serve(
     app: HttpApp, settings: HttpSettings, listening: socket.socket, on_listening: Callable[[str], object] | None
 ) -> None:
-    options: dict[str, Any] = {"http": "h11", "lifespan": "off", "access_log": False, "server_header": False}
+    protocol = partial(_Connection, patience=settings.body_timeout)
+    options: dict[str, Any] = {"http": protocol, "lifespan": "off", "access_log": False, "server_header": False}
     quiet: dict[str, Any] = {"log_config": None, "log_level": "critical"}
     config = uvicorn.Config(app, **options, **quiet, limit_concurrency=_CONNECTIONS, timeout_graceful_shutdown=1)
     server = _Uvicorn(config)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
+import httpx2
 import mcp
 import pytest
 from anyio.abc import SocketStream
@@ -189,6 +190,63 @@ def test_a_body_that_stops_is_given_up() -> None:
         return await connection.receive()
 
     assert serving(use, body_timeout=0.1).startswith(b"HTTP/1.1 408")
+
+
+@pytest.mark.parametrize(
+    ("begun", "asked"),
+    [(b"", False), (b"POST /mcp HTTP/1.1\r\nHost: local", False), (b"POST /mcp HTTP/1.1\r\nHost: local", True)],
+    ids=["nothing", "half a header", "half a second header"],
+)
+def test_a_head_that_does_not_come_is_given_up(begun: bytes, asked: bool) -> None:
+    """A connection that begins no request, its first or its second, is closed: it takes no place from others."""
+
+    async def use(url: str, world: World) -> bytes:
+        connection = await world.connected(url)
+        if asked:
+            await connection.send(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await connection.receive()).startswith(b"HTTP/1.1 404")
+        if begun:
+            await connection.send(begun)
+        try:
+            return await connection.receive()
+        except anyio.EndOfStream:
+            return b""
+
+    assert serving(use, body_timeout=0.1) == b""
+
+
+def test_a_call_may_take_longer_than_its_head() -> None:
+    """A connection whose request is being answered is left alone, however long that takes."""
+    closed: list[float] = []
+
+    async def use(url: str, world: World) -> str:
+        connection = await world.connected(url)
+        await connection.send(_request("linger"))
+        await world.begun.wait()
+        with anyio.move_on_after(0.5):
+            await world.ended.wait()
+            closed.append(1)
+        return await _added(url)
+
+    assert (serving(use, body_timeout=0.1), closed) == ("3", [])
+
+
+def test_a_stream_that_is_resumed_is_a_new_one() -> None:
+    """No event of ours has an id: a client that names one, which it made up, listens from now on."""
+
+    async def use(url: str, world: World) -> bytes:
+        async with httpx2.AsyncClient() as client:
+            hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+            accepts = {"accept": "application/json, text/event-stream"}
+            body = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+            opened = await client.post(url, json=body, headers=accepts)
+        listening = await world.connected(url)
+        head = ["GET /mcp HTTP/1.1", "Host: localhost", "Accept: text/event-stream", "Last-Event-ID: made-up"]
+        named = f"Mcp-Session-Id: {opened.headers['mcp-session-id']}"
+        await listening.send("\r\n".join([*head, named, "", ""]).encode())
+        return await listening.receive()
+
+    assert serving(use).startswith(b"HTTP/1.1 200")
 
 
 def test_a_server_that_is_stopped_ends_its_calls() -> None:

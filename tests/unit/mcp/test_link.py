@@ -18,6 +18,7 @@ from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits
 from fxai.mcp.endpoint import Address, Program
 from fxai.mcp.link import Link
 from fxai.mcp.settings import ServerSettings
+from fxai.mcp.watch import BATCH
 from tests.unit.mcp.peer import MODERN, Message, Peer, Run, failure_of, leaping, run, run_exit, tool, used
 
 both_versions = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
@@ -592,6 +593,19 @@ def test_answers_in_a_batch_are_each_taken(monkeypatch: pytest.MonkeyPatch, back
     assert sorted(one["content"][0]["text"] for one in both) == sorted(str(one["id"]) for one in held)
 
 
+@pytest.mark.parametrize(("count", "kind"), [(BATCH, "invalid-answer"), (BATCH + 1, "limit")])
+def test_a_batch_of_rubbish_is_given_up(monkeypatch: pytest.MonkeyPatch, count: int, kind: str, backend: Any) -> None:
+    """Nothing more of a line is looked at when it is clear that the connection ends."""
+    peer = Peer()
+    peer.on["tools/call"] = lambda _: peer.write(b"[" + b",".join([b"1"] * count) + b"]\n")
+    server = peer.serve(monkeypatch, limits=McpLimits(noise=5))
+
+    failure = failure_of(used(server, _called), backend)
+
+    assert failure.kind == kind
+    assert ("6 lines on its output were no messages" in failure.said) is (kind == "invalid-answer")
+
+
 def test_a_line_may_come_in_pieces_and_several_at_once(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """Lines are what the bytes say, however they arrive; empty ones are none."""
     peer = Peer()
@@ -841,6 +855,27 @@ def test_rounds_end(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     assert (failure.kind, failure.tool, len(endless.calls("tools/call"))) == ("input-required", "search", 10)
     assert "more than 10 rounds" in failure.said
     assert result["content"][0]["text"] == "done"
+
+
+@pytest.mark.parametrize(("count", "fits"), [(3, True), (4, False)])
+def test_a_person_is_asked_so_much_at_once(
+    monkeypatch: pytest.MonkeyPatch, count: int, fits: bool, backend: Any
+) -> None:
+    """As many questions as `limits.requests` come with one answer; more are a failure, and nobody is asked."""
+    peer, asked = Peer(MODERN), list[Elicitation]()
+
+    def noting(question: Elicitation) -> ElicitAnswer:
+        asked.append(question)
+        return ElicitAnswer("decline")
+
+    _rounds(peer, {"inputRequests": {str(key): _question() for key in range(count)}})
+    server = peer.serve(monkeypatch, elicit=noting, limits=McpLimits(requests=3))
+
+    if fits:
+        assert fx.run(used(server, _called), backend=backend)["content"][0]["text"] == "done"
+    else:
+        assert failure_of(used(server, _called), backend).kind == "limit"
+    assert len(asked) == (3 if fits else 0)
 
 
 @pytest.mark.parametrize(

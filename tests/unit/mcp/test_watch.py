@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from contextvars import copy_context
@@ -14,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import TypeAdapter, ValidationError
 
 from fxai.mcp.limit import McpLimits
-from fxai.mcp.watch import Watch, answered_id, brief, parts_of, watched
+from fxai.mcp.watch import BATCH, Watch, answered_id, brief, parts_of, watched
 
 SCHEMA = {"type": "object"}
 
@@ -121,12 +122,35 @@ def test_a_broken_line_answers_what_it_names(line: bytes, found: str) -> None:
         (b' [{"id":1}, {"id":2}]', [b'{"id":1}', b'{"id":2}']),
         (b"[]", [b"[]"]),
         (b"[1", [b"[1"]),
+        (b"[1,]", [b"[1,]"]),
+        (b"[1] 2", [b"[1] 2"]),
+        (b"[1 2]", [b"[1 2]"]),
+        (b'[ "\xff" , {"a":[2]} ] ', [b'"\xff"', b'{"a":[2]}']),
+        (b"[" + b"1," * 1_000_000 + b"1]", [b"1"] * (BATCH + 1)),
         (b"[" * 5_000, [b"[" * 5_000]),
     ],
 )
 def test_a_batch_is_its_messages(line: bytes, parts: list[bytes]) -> None:
     """A list is taken apart once; what cannot be is one line, for whoever reads it to refuse."""
     assert parts_of(line) == parts
+
+
+def test_what_is_large_in_a_page_is_not_looked_at_with_each_tool(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of many tools and much else takes time by its size, not by the product of both."""
+    looked_at: list[int] = []
+
+    def look(method: str, version: str, page: dict[str, Any]) -> None:
+        looked_at.append(len(json.dumps([method, version, page])))
+
+    monkeypatch.setattr("fxai.mcp.watch.methods.validate_server_result", look)
+    watch = Watch(McpLimits())
+    tools = [{"name": f"t{number}", "inputSchema": {"type": "object"}} for number in range(9)]
+
+    kept = listing(watch, tools=tools, _meta={"x": "y" * 100_000}, more=[1] * 100_000, nextCursor="c")
+
+    assert len(looked_at) == len(kept) == 9
+    assert max(looked_at) < 200
+    assert watch.refused == {}
 
 
 @pytest.mark.parametrize(("taken_back", "answers"), [(5, False), (6, True), (None, True)])

@@ -363,6 +363,27 @@ def test_a_fault_of_the_network_is_one_calls_failure(
     assert after["content"][0]["text"] == "found"
 
 
+@pytest.mark.parametrize("value", ["s3cret\n", "s3cret\r\nX: y", "s3cret\0", "s3cr\xe9t", " s3cret"])
+def test_a_secret_that_cannot_be_sent_is_told_without_it(
+    monkeypatch: pytest.MonkeyPatch, value: str, backend: Any
+) -> None:
+    """A token out of a file ends with a line break: its header is named, and no word of it is shown to anybody."""
+    server, heard = serving(monkeypatch, as_json(FINE), headers={"X-Key": value})
+
+    failure = failure_of(used(server, _called), backend)
+
+    assert (failure.kind, heard) == ("authentication", [])
+    assert "'X-Key'" in failure.said
+    assert "s3cr" not in f"{failure!r} {failure}"
+
+
+def test_a_header_of_a_name_that_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """It is told before anything is sent."""
+    server, heard = serving(monkeypatch, as_json(FINE), headers={"X Key": "k"})
+
+    assert (failure_of(used(server, _called), backend).said, heard) == ("'X Key' can be no name of a header", [])
+
+
 def test_every_request_brings_the_headers(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """Token and headers go with each request, that of the session's end included."""
     server, heard = serving(monkeypatch, as_json(FINE), token="t-1", headers={"X-Key": "k"})

@@ -109,7 +109,15 @@ def test_a_browser_that_asks_first_is_told_what_it_may_send(backend: str) -> Non
 
 @pytest.mark.parametrize(
     ("size", "declared", "let_in"),
-    [(4, "4", True), (4, None, True), (5, None, False), (1, "5", False), (5, "1", False)],
+    [
+        (4, "4", True),
+        (4, None, True),
+        (4, "0" * 30 + "4", True),
+        (5, None, False),
+        (1, "5", False),
+        (5, "1", False),
+        (1, "9" * 5_000, False),
+    ],
 )
 def test_a_body_is_as_large_as_is_allowed(backend: str, size: int, declared: str | None, let_in: bool) -> None:
     """Exactly `max_body` bytes go through; more are refused by what is said of them or by what comes, and not read."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -146,6 +147,22 @@ def test_a_line_may_come_in_pieces(backend: str, cut: int) -> None:
 
     assert [one["id"] for one in served(backend, line[:cut], late=line[cut:])] == [1]
     assert served(backend, line[:cut]) == []
+
+
+def test_lines_without_anything_cost_little(backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that sends nothing but line breaks holds up nobody: their number counts, and not its square."""
+    monkeypatch.setattr("fxai.mcp.server.stdio._CHUNK", 1 << 18)
+    (tmp_path / "in").write_bytes(b"\n" * (1 << 18))
+
+    async def go(server: ToolServer) -> None:
+        with (tmp_path / "in").open("rb") as source, (tmp_path / "out").open("wb") as sink:
+            await over_descriptors(server.sdk, server.settings, source.fileno(), sink.fileno())
+
+    opened: Effect[ToolServer, Any, Any] = ToolServer.open(work)
+    before = time.process_time()
+    fx.run(fx.scoped(opened.flat_map(lambda server: fx.wait(lambda: go(server)))), backend=cast(Any, backend))
+
+    assert time.process_time() - before < 5
 
 
 def test_files_are_streams_too(backend: str, tmp_path: Path) -> None:
