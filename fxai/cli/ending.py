@@ -11,8 +11,10 @@ r"""Endings: a command does its work; what stops it is a line on stderr and an e
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
+import json
 import logging
 import os
 import sys
@@ -20,7 +22,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, NoReturn, TextIO, cast, final
+from typing import Any, Final, NoReturn, TextIO, cast, final
 
 import click
 from typing_extensions import override
@@ -117,8 +119,21 @@ def _unwritable(wrong: Exception) -> Trouble:
     return Trouble(f"the output cannot be written: {said}", "make room, or write it elsewhere", of_output=True)
 
 
+def _as_escapes(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+_ESCAPES: Final = "fxai.escapes"
+codecs.register_error(_ESCAPES, _as_escapes)
+
+
 def writable(stream: TextIO | None, *, forgiving: bool = False) -> TextIO:
-    """The stream as an `Outlet` that no text is too odd for; one that goes nowhere where there is none."""
+    """The stream as an `Outlet` that no text is too odd for; one that goes nowhere where there is none.
+
+    What its encoding lacks is written as the escapes of JSON, so that no data changes and no two names look the same.
+    """
     there = cast(object, stream)
     if isinstance(there, Outlet):
         return cast(TextIO, there)
@@ -126,7 +141,7 @@ def writable(stream: TextIO | None, *, forgiving: bool = False) -> TextIO:
         return Path(os.devnull).open("w", encoding="utf-8")
     reconfigure: Any = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
-        reconfigure(errors="replace")
+        reconfigure(errors=_ESCAPES)
     return cast(TextIO, Outlet(stream, forgiving=forgiving))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -46,6 +47,16 @@ def on_slow(_: Any) -> Gen[str, Any]:
 layer = kit.to_layer(slow.handler(on_slow)) | ScriptedModel.make([call("slow", {})]).layer
 """
 
+ECHO = """
+from fxai.tools.function import tool
+
+
+@tool
+def echo(text: str) -> str:
+    \"\"\"Says it.\"\"\"
+    return text
+"""
+
 
 def command(*arguments: str) -> list[str]:
     """The command line of `fxai` in this environment."""
@@ -73,13 +84,26 @@ def test_piped_output_has_no_escape_codes(tmp_path: Path) -> None:
 
 
 def test_odd_encodings_do_not_break_it(tmp_path: Path) -> None:
-    """A terminal that knows ASCII alone gets question marks, and the run goes on."""
+    """A terminal that knows ASCII alone gets escapes in place of what it lacks, and the run goes on."""
     done = subprocess.run(
         FORECASTER, cwd=tmp_path, env=environment(PYTHONIOENCODING="ascii"), capture_output=True, check=False
     )
 
     assert done.returncode == 0, done.stderr
-    assert b"? weather failed: NoSuchCity" in done.stdout
+    assert rb"\u2717 weather failed: NoSuchCity" in done.stdout
+
+
+@pytest.mark.parametrize(("encoding", "json_lines"), [("ascii", []), ("latin-1", ["--json"])])
+def test_no_encoding_changes_data(encoding: str, json_lines: list[str], tmp_path: Path) -> None:
+    """JSON is the same data whatever the encoding of stdout lacks; nothing becomes a question mark."""
+    (tmp_path / "echoes.py").write_text(ECHO)
+    said = command("call", "echoes.py:echo", "echo", '{"text": "é☃😀"}', *json_lines)
+    shown = environment(PYTHONIOENCODING=encoding, PYTHONUTF8="1")
+    done = subprocess.run(said, cwd=tmp_path, env=shown, capture_output=True, check=False)
+    data = json.loads(done.stdout.decode(encoding))
+
+    assert done.returncode == 0, done.stderr
+    assert (data["result"] if json_lines else data) == "é☃😀"
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
