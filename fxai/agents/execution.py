@@ -21,6 +21,7 @@ import msgspec
 
 from fxai.agents.answer import Answer
 from fxai.agents.binding import Binding
+from fxai.agents.commit import Commits
 from fxai.agents.deadline import LATE, Deadline
 from fxai.agents.loop import run_loop, stream_loop
 from fxai.agents.memory import Memory
@@ -33,19 +34,15 @@ from fxai.effects.effect import Ask, EffectOf, Fetch, Generate, Succeed, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import scoped
 from fxai.effects.stream import StreamOf
-from fxai.messages.content import ToolResultPart
-from fxai.messages.fold import fold
 from fxai.messages.message import SystemMessage
 from fxai.messages.part import StreamPart
-from fxai.messages.placement import placed
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.models.language_model import LanguageModel
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Execution", "Remembering"]
 
-_Commit: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
-_Begun: TypeAlias = "tuple[Prompt, RunPlan, _Commit]"
+_Begun: TypeAlias = "tuple[Prompt, RunPlan, Commits | None]"
 _Opened: TypeAlias = "tuple[RunPlan, LayerOf[Any, Any, Any]]"
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
@@ -162,8 +159,10 @@ class Execution(msgspec.Struct, frozen=True):
             return run_loop(_told(self.instructions, said), plan)
 
         def run(begun: _Begun) -> EffectOf[Answer[Any], Any, Any]:
-            prompt, timed, commit = begun
-            return run_loop(prompt, timed).tap(commit)
+            prompt, timed, commits = begun
+            if commits is None:
+                return run_loop(prompt, timed)
+            return run_loop(prompt, timed, on_settled=commits.settle).tap(_ending(commits))
 
         return self._begun(said, plan, self.remembering).flat_map(run)
 
@@ -172,13 +171,15 @@ class Execution(msgspec.Struct, frozen=True):
             return stream_loop(_told(self.instructions, said), plan)
 
         def run(begun: _Begun) -> StreamOf[StreamPart, Any, Any]:
-            prompt, timed, commit = begun
-            return stream_loop(prompt, timed, on_answer=commit)
+            prompt, timed, commits = begun
+            if commits is None:
+                return stream_loop(prompt, timed)
+            return stream_loop(prompt, timed, on_answer=_ending(commits), on_settled=commits.settle)
 
         return StreamOf.unwrap(self._begun(said, plan, self.remembering).map(run))
 
     def _begun(self, said: Prompt, plan: RunPlan, remembering: Remembering) -> EffectOf[_Begun, Any, Any]:
-        """What the run is told, its plan, whose time runs, and what commits its answer.
+        """What the run is told, its plan, whose time runs, and what it adds to the memory, if it adds to it.
 
         Where the time is up before the memory is loaded, the run will see that it is late, and is not remembered.
         """
@@ -188,18 +189,11 @@ class Execution(msgspec.Struct, frozen=True):
             timed = yield _timed(plan)
             past = yield _in_time(memory.load(), timed)
             if past is LATE:
-                return _told(self.instructions, said), timed, _keep_nothing
+                return _told(self.instructions, said), timed, None
             systems = Prompt(takewhile(lambda one: one.role == "system", said))
             new = Prompt(islice(said, len(systems), None))
             told = _told(self.instructions, systems) + recalled(past, new) + new
-
-            def commit(answer: Answer[Any]) -> EffectOf[Any, Any, Any]:
-                if not _is_success(answer):
-                    return Succeed(None)
-                committed = memory.commit(_since(told, new, answer))
-                return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=answer.history))
-
-            return told, timed, commit if remembering.auto_append else _keep_nothing
+            return told, timed, Commits(memory, told, new) if remembering.auto_append else None
 
         return Generate(begin, (), {})
 
@@ -244,34 +238,10 @@ def _told(instructions: str | None, said: Prompt) -> Prompt:
     return said if len(said) and said[0] == told else Prompt((told,)) + said  # a history of its own has them
 
 
-def _keep_nothing(_: Answer[Any]) -> EffectOf[Any, Any, Any]:
-    return Succeed(None)
+def _ending(commits: Commits) -> Callable[[Answer[Any]], EffectOf[Any, Any, Any]]:
+    return lambda answer: commits.end(answer) if _is_success(answer) else Succeed(None)
 
 
 def _is_success(answer: Answer[Any]) -> bool:
     """Whether it is worth remembering: a run that should have given an output and gave none is not."""
     return not answer.typed or answer.value is not msgspec.UNSET or answer.ended == "pending"
-
-
-def _since(told: Prompt, said: Prompt, answer: Answer[Any]) -> Prompt:
-    """What the run said: `said`, and all that is behind it in the whole conversation.
-
-    Results of calls that `said` approved are in it as in the whole conversation; where they are further up there, they
-    are put behind it.
-    """
-    early = _early(answer)
-    if not early:
-        return said.extend(islice(answer.history, len(told), None))
-    whole = placed(told, early)
-    here = whole[len(told) - len(said) :] if len(whole) == len(told) else []
-    there = {part.id for one in here if one.role == "tool" for part in one.content if part.type == "tool-result"}
-    kept = here if there.issuperset(one.id for one in early) else placed(said, early)
-    return Prompt(kept).extend(islice(answer.history, len(whole), None))
-
-
-def _early(answer: Answer[Any]) -> list[ToolResultPart]:
-    """The results that stand before the model's first turn: those of calls that were approved."""
-    turn = fold(answer.steps[0].response.content)
-    if not turn or turn[0].role != "tool":
-        return []
-    return [part for part in turn[0].content if part.type == "tool-result"]

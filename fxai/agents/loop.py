@@ -37,17 +37,27 @@ from fxai.messages.prompt import Prompt
 from fxai.models.answered import concerns
 from fxai.models.language_model import LanguageModel
 from fxai.models.resolve import Turn, with_responses
+from fxai.models.settlement import OnSettled
 
 __all__ = ["run_loop", "stream_loop"]
 
 _Steps: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
 
 
-def run_loop(prompt: Prompt, plan: RunPlan) -> EffectOf[Answer[Any], RunError, Any]:
-    """The answer of a run that starts from `prompt` and goes as `plan` says."""
+def run_loop(
+    prompt: Prompt, plan: RunPlan, *, on_settled: OnSettled | None = None
+) -> EffectOf[Answer[Any], RunError, Any]:
+    """The answer of a run that starts from `prompt` and goes as `plan` says.
+
+    Args:
+        prompt: what was said before.
+        plan: how it goes.
+        on_settled: is told of the calls that `prompt` approves, before they run and when they have ended; what it fails
+            with fails the run.
+    """
 
     def start() -> EffectOf[Any, Any, Any]:
-        run = Run(prompt, plan)
+        run = Run(prompt, plan, on_settled)
         looped = Fold(Generate(_loop, (run,), {}), run.failed, None)
         if not plan.prepare_step:
             return looped
@@ -58,7 +68,7 @@ def run_loop(prompt: Prompt, plan: RunPlan) -> EffectOf[Answer[Any], RunError, A
 
 
 def stream_loop(
-    prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None = None
+    prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None = None, *, on_settled: OnSettled | None = None
 ) -> StreamOf[StreamPart, RunError, Any]:
     """The parts of a run that starts from `prompt` and goes as `plan` says; each round ends with its `finish`.
 
@@ -67,8 +77,9 @@ def stream_loop(
         plan: how it goes.
         on_answer: is told the answer, before the last `finish` is given; what it fails with fails the stream. A run
             that fails, or whose reader leaves before, has none.
+        on_settled: as of `run_loop`.
     """
-    return StreamOf(Suspend(lambda: StreamedRun(Run(prompt, plan), on_answer).open()))
+    return StreamOf(Suspend(lambda: StreamedRun(Run(prompt, plan, on_settled), on_answer).open()))
 
 
 def _loop(run: Run) -> _Steps:

@@ -23,7 +23,7 @@ from typing import Literal, Never, cast, final
 import msgspec
 from typing_extensions import override
 
-from fxai.agents.memory_turn import NotAwaitedError, owner, said
+from fxai.agents.memory_turn import NotAwaitedError, merged, owner, said
 from fxai.agents.window import Window
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import Service
@@ -70,7 +70,8 @@ class Memory(Service):
 
         System messages are left out; where there is nothing else, nothing happens. What begins with a tool message
         (approvals, results of others) goes on with the turn that waits for it, and what begins with the model's words
-        with the newest one that waits for nothing.
+        with the newest one that waits for nothing. A run commits what was approved before it runs, its calls in doubt
+        (`InDoubt`); a result behind takes the place of the doubt, and one that stands there already counts once.
 
         Fails with:
             MemoryFailure: It cannot be written, or there is no turn that it could go on with.
@@ -222,7 +223,7 @@ class _InProcess(Memory):
             if place is None:
                 self._turns.append(messages)
             else:
-                self._turns[-1 - place] += messages
+                self._turns[-1 - place] = merged(self._turns[-1 - place] + messages)
 
     @override
     def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:

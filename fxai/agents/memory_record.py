@@ -12,10 +12,9 @@ from typing import Literal, TypeVar
 from returns.result import Success
 
 from fxai.agents.memory import MemoryFailure
-from fxai.agents.memory_turn import NotAwaitedError
+from fxai.agents.memory_turn import NotAwaitedError, merged
 from fxai.effects.constructor import attempt_async
 from fxai.effects.effect import EffectOf
-from fxai.messages.message import Message
 from fxai.messages.prompt import MessageError, Prompt
 from fxai.schema.fault import DecodeFailure
 
@@ -68,10 +67,10 @@ def read_turn(texts: Iterable[str | bytes]) -> Prompt:
     Raises:
         OSError: one of them holds no messages; it says what is wrong, and not where.
     """
-    messages: list[Message] = []
+    turn = Prompt.empty
     for text in texts:
-        messages.extend(Prompt.from_json(text).alt(_refuse).unwrap())
-    return Prompt(messages)
+        turn += Prompt.from_json(text).alt(_refuse).unwrap()
+    return merged(turn)
 
 
 def _refuse(failure: DecodeFailure) -> OSError:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from fxai.agents.memory_turn import NotAwaitedError, owner
+from fxai.agents.memory_turn import NotAwaitedError, merged, owner
 from fxai.messages.content import ToolCallPart, ToolResultPart
 from fxai.messages.message import Message
 from fxai.messages.pending import pending_in
@@ -37,6 +37,7 @@ def recalled(past: Prompt, new: Prompt) -> Prompt:
     anything new, what came last stays open. Any other call that waits has a result that says so. The memory keeps
     what it holds: the answer may still come.
     """
+    past = merged(past)  # a memory of somebody's own keeps commits as they are
     pieces = _pieces(past)
     if not any(map(_waiting, pieces)):
         return past

@@ -33,7 +33,7 @@ from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.models.held import HeldModels
 from fxai.models.language_model import LanguageModel, RoundOptions
 from fxai.models.resolve import Resolution
-from fxai.models.settlement import Settled
+from fxai.models.settlement import OnSettled, Settled
 from fxai.tools.failure import CallFailure
 
 __all__ = ["Run", "later", "standing"]
@@ -61,6 +61,7 @@ class Run:
         "in_round",
         "is_last",
         "model",
+        "on_settled",
         "options",
         "plan",
         "scope",
@@ -73,8 +74,9 @@ class Run:
     scope: Scope
     """Where the models of single steps are held; there only where steps are prepared."""
 
-    def __init__(self, prompt: Prompt, plan: RunPlan) -> None:
+    def __init__(self, prompt: Prompt, plan: RunPlan, on_settled: OnSettled | None = None) -> None:
         self.plan = plan
+        self.on_settled = on_settled
         self.history = prompt
         self.told = prompt  # what the model is shown: the same one, unless approvals were settled in it
         self.options: RoundOptions = plan.options

@@ -64,7 +64,7 @@ def settling(run: Run, emit: Emit | None) -> _Steps:
         return
     told: list[ToolResult] = []
     hearing = _hearing(told, emit) if run.deadline is not None else emit
-    effect = settled(run.history, prepared[1], hearing)
+    effect = settled(run.history, prepared[1], hearing, run.on_settled)
     if effect is None:
         return
     done = yield run.cut(effect if run.plan.tools_now is None else effect.provide(bound.layer))

@@ -34,7 +34,7 @@ from fxai.messages.response import Response, stream_of
 from fxai.models.choice import ToolChoice, ToolChoices, narrowed
 from fxai.models.request import ModelOptions, ModelRequest
 from fxai.models.resolve import Emit, Repair, Resolution, Turn, with_response
-from fxai.models.settlement import Settled, settled
+from fxai.models.settlement import OnSettled, Settled, settled
 from fxai.models.streamed import StreamedTurn
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
@@ -46,7 +46,6 @@ __all__ = [
     "LanguageModel",
     "ObjectPending",
     "ObjectResponse",
-    "OnSettled",
     "RoundOptions",
     "object_round",
     "stream_round",
@@ -172,11 +171,6 @@ class LanguageModel(Service):
 _Ask: TypeAlias = "Callable[[LanguageModel, ModelRequest, Resolution, tuple[ToolResult, ...]], EffectOf[Any, Any, Any]]"
 
 
-OnSettled: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
-"""Is told the history with the results of the calls that the prompt approved, before the model is asked; and before
-they run the same with those calls in doubt, so that it is known whatever stops the process."""
-
-
 def text_round(
     prompt: Prompt,
     toolkit: Toolkit[Any],
@@ -278,28 +272,13 @@ def _round(
             return ask(model, asked, msgspec.structs.replace(resolution, prompt=done.shown), done.results)
 
         def settles(emit: Emit | None) -> EffectOf[Settled, Any, Any]:
-            settling: Any = settled(prompt, resolution, emit, on_settled)
-            return settling if on_settled is None else _keeping(settling, prompt, on_settled)
+            return cast("EffectOf[Settled, Any, Any]", settled(prompt, resolution, emit, on_settled))
 
         if streamed:
             return Succeed(_settling_stream(settles, go_on))
         return settles(None).flat_map(lambda done: Succeed(done.pending) if done.waiting else go_on(done))
 
     return FlatMap(Fetch(LanguageModel), start)
-
-
-def _keeping(settling: EffectOf[Settled, Any, Any], prompt: Prompt, on_settled: OnSettled) -> EffectOf[Any, Any, Any]:
-    """The same, when what was run is kept: also where one of the calls failed."""
-
-    def kept(done: Settled) -> EffectOf[Settled, Any, Any]:
-        return on_settled(done.history).as_(done) if done.results else Succeed(done)
-
-    def failed(error: Any) -> EffectOf[Any, Any, Any]:
-        fails: EffectOf[Any, Any, Any] = FailCause(Cause((Fail(error),)))
-        response: Response | None = getattr(error, "response", None)
-        return fails if response is None else on_settled(prompt.with_response(response.content)).and_then(fails)
-
-    return settling.catch_all(failed).flat_map(kept)
 
 
 def _settling_stream(

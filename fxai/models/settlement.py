@@ -41,10 +41,14 @@ from fxai.tools.failure import (
     encode_failure,
 )
 
-__all__ = ["OnBegun", "Settled", "settled"]
+__all__ = ["OnSettled", "Settled", "settled"]
 
-OnBegun: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
-"""Is told the history as it is to be known if nothing comes after: each call that is about to run is in doubt."""
+OnSettled: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
+"""Is told the history as it is to be known if nothing comes after.
+
+Before approved calls run, each of them is in doubt there; when they have ended, also where one of them failed, their
+results stand in its place.
+"""
 
 _NO_REASON: Final = "the user denied it, and gave no reason"
 _BEGUN: Final = "it was approved and begun, and whether it ran to its end is not known; look before calling it again"
@@ -76,12 +80,13 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 def settled(
-    prompt: Prompt, resolution: Resolution, emit: Emit | None = None, on_begun: OnBegun | None = None
+    prompt: Prompt, resolution: Resolution, emit: Emit | None = None, on_settled: OnSettled | None = None
 ) -> EffectOf[Settled, Any, Any] | None:
     """The effect that settles the history; None where there is nothing to settle.
 
     Fails with `AiError` for `InvalidApprovalError` and `ToolkitRequiredError`, with `UnknownTool` for an approved call
-    of a tool that is not there, before anything runs; and as a round, when the approved calls have ended.
+    of a tool that is not there, before anything runs; and as a round, when the approved calls have ended. It fails as
+    `on_settled` does, before anything runs where that fails first.
     """
     if not concerns(prompt):
         return None
@@ -90,7 +95,24 @@ def settled(
         waiting = history.waiting or is_waiting(prompt, resolution.tools)
         is_seen_as_is = not (history.settled or history.repeated)
         return None if is_seen_as_is and not waiting else Succeed(_settled(prompt, history, (), waiting))
-    return authority().flat_map(lambda who: _Settling(prompt, history, resolution, who, on_begun).run(emit))
+    settling = authority().flat_map(lambda who: _Settling(prompt, history, resolution, who, on_settled).run(emit))
+    return settling if on_settled is None else _keeping(settling, prompt, on_settled)
+
+
+def _keeping(
+    settling: EffectOf[Settled, Any, Any], prompt: Prompt, on_settled: OnSettled
+) -> EffectOf[Settled, Any, Any]:
+    """The same, when what was run is kept: also where one of the calls failed."""
+
+    def kept(done: Settled) -> EffectOf[Settled, Any, Any]:
+        return on_settled(done.history).as_(done) if done.results else Succeed(done)
+
+    def failed(error: Any) -> EffectOf[Any, Any, Any]:
+        fails: EffectOf[Any, Any, Any] = FailCause(Cause((Fail(error),)))
+        response: Response | None = getattr(error, "response", None)
+        return fails if response is None else on_settled(prompt.with_response(response.content)).and_then(fails)
+
+    return settling.catch_all(failed).flat_map(kept)
 
 
 def _settled(prompt: Prompt, history: History, results: tuple[ToolResult, ...], waiting: bool) -> Settled:
@@ -107,17 +129,17 @@ def _refused(reason: Reason) -> EffectOf[Any, AiError]:
 class _Settling:
     """A history that is being settled."""
 
-    __slots__ = ("_approved", "_history", "_on_begun", "_prompt", "_resolution", "_waiting", "_who")
+    __slots__ = ("_approved", "_history", "_on_settled", "_prompt", "_resolution", "_waiting", "_who")
 
     def __init__(
-        self, prompt: Prompt, history: History, resolution: Resolution, who: Authority, on_begun: OnBegun | None
+        self, prompt: Prompt, history: History, resolution: Resolution, who: Authority, on_settled: OnSettled | None
     ) -> None:
         self._prompt = prompt
         self._history = history
         self._approved = [one for one in history.answered if one.approved]
         self._waiting = history.waiting or is_waiting(prompt, resolution.tools)
         self._who = who
-        self._on_begun = on_begun
+        self._on_settled = on_settled
         self._resolution = msgspec.structs.replace(resolution, choice="auto", repair=None, approved=True)
 
     def run(self, emit: Emit | None) -> EffectOf[Settled, Any, Any]:
@@ -177,10 +199,10 @@ class _Settling:
     def _begun(self, told: list[ToolResult], emit: Emit | None) -> EffectOf[Settled, Any, Any]:
         """The approvals are used up: it is kept, if anybody wants to, before anything runs."""
         running = Suspend(lambda: self._run(told, emit))
-        if self._on_begun is None:
+        if self._on_settled is None:
             return running
         doubts = [_in_doubt(one.call, _BEGUN) for one in self._approved]
-        return self._on_begun(self._prompt.with_response(self._in_order([*told, *doubts]))).and_then(running)
+        return self._on_settled(self._prompt.with_response(self._in_order([*told, *doubts]))).and_then(running)
 
     def _run(self, told: list[ToolResult], emit: Emit | None) -> EffectOf[Settled, Any, Any]:
         turn = Turn((*[_call(one.call) for one in self._approved], Finish("tool-calls")), self._resolution)

@@ -12,17 +12,18 @@ from typing import Any, cast
 
 import msgspec
 import pytest
-from returns.result import Success
+from returns.result import Failure, Success
 
 from fxai.agents import Agent, Memory
 from fxai.effects import Failed, fx
 from fxai.effects.runtime import Backend
 from fxai.messages import Prompt
+from fxai.messages.errors import NetworkError
 from fxai.messages.message import ToolMessage
 from fxai.models import ApprovalKey, ApprovalLedger, LanguageModel
 from fxai.models.chat import Chat
 from fxai.models.chat_store import ChatStore
-from fxai.testing import ScriptedModel, TestClock, call, text
+from fxai.testing import ScriptedModel, TestClock, call, fails, text
 from fxai.tools import ApprovalExpired, ApprovalUnavailable, Denied, InDoubt, Tool
 from tests.unit.models.approvals import Office, Wipe, answered, ledgers, problem_of, results_of
 
@@ -100,6 +101,13 @@ if "chat" in how:
     program = fx.gen(talk)().provide(Chat.stored("c")).provide(ChatStore.files(folder)).provide(office.handlers)
     from fxai.testing import ScriptedModel
     print(fx.run_exit(program.provide(ScriptedModel.make([text("Ok.")]).layer).provide(key)))
+elif "agent" in how:
+    memory = Memory.sqlite(folder + "/notes.db") if "sqlite" in how else Memory.file(folder + "/notes.jsonl")
+    agent = Agent.make("a", toolkit=office.kit).with_memory(memory)
+    answer = ToolMessage.make(*[one.approve() for one in fx.run(memory.turns())[0].pending])
+    asked = agent.stream(answer).collect() if "stream" in how else agent.execute(answer)
+    from fxai.testing import ScriptedModel
+    print(fx.run_exit(asked.provide(office.handlers).provide(ScriptedModel.make([text("Ok.")]).layer).provide(key)))
 else:
     with open(os.path.join(folder, "history.json")) as file:
         history = Prompt.from_json(file.read()).unwrap()
@@ -303,6 +311,121 @@ def test_a_memory_runs_a_call_once(kind: str, streams: bool, tmp_path: Path, bac
     assert problem_of(again) == "used"
     assert office.ran == [Wipe("a")]
     assert results_of(fx.run(memory.load())) == [["gone"], ["gone"], [], []]
+
+
+def _agent_in(memory: Memory, office: Office) -> Callable[..., Any]:
+    """Runs an agent with that memory: the exit of one run, and with it what its model was shown."""
+    agent = Agent.make("a", toolkit=office.kit).with_memory(memory)
+
+    def run(prompt: Any, *says: Any, streams: bool = False, backend: Backend = "asyncio", layer: Any = None) -> Any:
+        model = ScriptedModel.make(list(says))
+        office.models.append(model)
+        asked: Any = agent.stream(prompt).collect() if streams else agent.execute(prompt)
+        program = asked.provide(office.handlers if layer is None else layer).provide(model.layer)
+        keyed = program.provide(ApprovalKey.layer(SECRET)).provide(ApprovalLedger.in_process())
+        return fx.run_exit(keyed, backend=backend)
+
+    return run
+
+
+@pytest.mark.parametrize("how", ["agent file crash", "agent sqlite stream crash"])
+def test_an_agent_with_a_memory_after_a_crash_asks_again(how: str, tmp_path: Path) -> None:
+    """Also without a ledger in a file: the memory says that the call is in doubt, and no yes runs it again."""
+    office, memory = Office(), MEMORIES["sqlite" if "sqlite" in how else "file"](tmp_path)
+    run = _agent_in(memory, office)
+    run("Clean up.", [call("wipe", {"disk": "a"}, id="c1")])
+    (waiting,) = fx.run(memory.turns())[0].pending
+    crashed, said = _process_of(how, tmp_path)
+    (turn,) = fx.run(memory.turns())
+    again = run(ToolMessage.make(waiting.approve()))
+    run("Well?", [call("wipe", {"disk": "a"}, id="c2")])
+    shown = office.models[-1].requests[0].prompt
+
+    assert (crashed, said) == (3, "")
+    assert results_of(turn)[0][0]["type"] == "execution-in-doubt"
+    assert problem_of(again) == "used"
+    assert results_of(shown)[0][0]["type"] == "execution-in-doubt"
+    assert fx.run(memory.turns())[-1].pending[0].id == "c2"
+    assert office.ran == []
+
+
+@pytest.mark.parametrize("kind", MEMORIES)
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_memory_knows_what_runs(kind: str, streams: bool, tmp_path: Path, backend: Backend) -> None:
+    """While an approved call runs, its memory holds it as in doubt; afterwards its result, once, in its place."""
+    wipe: Any = Tool.make("wipe", parameters=Wipe, success=str, needs_approval=True)
+    office, memory, seen = Office(wipe), MEMORIES[kind](tmp_path), list[Any]()
+    run = _agent_in(memory, office)
+
+    def look(_: Wipe) -> Any:
+        seen.append(results_of((yield from memory.load()))[0][0]["type"])
+        return "gone"
+
+    run("Clean up.", [call("wipe", {"disk": "a"}, id="c1")], backend=backend)
+    run("Wait.", text("I do."), backend=backend)
+    yes = ToolMessage.make(fx.run(memory.turns())[0].pending[0].approve())
+    layer = wipe.handler(fx.gen(look)) | office.look.handler(_dust)
+    ended = run(yes, text("Done."), streams=streams, backend=backend, layer=layer)
+    first, second = fx.run(memory.turns(), backend=backend)
+
+    assert not isinstance(ended, Failed), ended
+    assert seen == ["execution-in-doubt"]
+    assert [one.role for one in first] == ["user", "assistant", "tool", "assistant"]
+    assert results_of(first)[0] == ["gone"]
+    assert [one.role for one in second] == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("kind", MEMORIES)
+@pytest.mark.parametrize("streams", [False, True])
+@pytest.mark.parametrize("fault", ["model", "call", "cut"])
+def test_what_was_approved_stays_known_where_the_run_fails(
+    kind: str, streams: bool, fault: str, tmp_path: Path, backend: Backend
+) -> None:
+    """The model fails behind it, its own call fails, or it is cut off: the memory never says that it was not run."""
+    wipe: Any = Tool.make("wipe", parameters=Wipe, success=str, failure=str, needs_approval=True)
+    office, memory, clock = Office(wipe), MEMORIES[kind](tmp_path), TestClock()
+    agent = Agent.make("a", toolkit=office.kit).with_memory(memory)
+
+    def end(_: Wipe) -> Any:
+        if fault == "cut":
+            return clock.advance(6).and_then(fx.never())
+        return Success("gone") if fault == "model" else Failure("no such disk")
+
+    _agent_in(memory, office)("Clean up.", [call("wipe", {"disk": "a"}, id="c1")], backend=backend)
+    yes = ToolMessage.make(fx.run(memory.turns())[0].pending[0].approve())
+    asked: Any = agent.stream(yes).collect() if streams else agent.execute(yes)
+    served = asked.provide(wipe.handler(end) | office.look.handler(_dust))
+    program: Any = served.provide(ScriptedModel.make([fails(NetworkError("TransportError"))]).layer)
+    keyed = program.timeout(5).provide(ApprovalKey.layer(SECRET)).provide(ApprovalLedger.in_process())
+    ended = fx.run_exit(keyed.provide(clock.layer), backend=backend)
+    (turn,) = fx.run(memory.turns(), backend=backend)
+    (result,) = results_of(turn)[0]
+
+    assert isinstance(ended, Failed)
+    assert [one.role for one in turn] == ["user", "assistant", "tool"]
+    assert {"model": "gone", "call": "no such disk", "cut": "execution-in-doubt"}[fault] in str(result)
+
+
+@pytest.mark.parametrize("kind", MEMORIES)
+def test_of_two_runs_on_one_memory_one_runs_it(kind: str, tmp_path: Path, backend: Backend) -> None:
+    """Each with a ledger of its own, as in two processes: the memory lets one of them take the answer."""
+    office, memory = Office(), MEMORIES[kind](tmp_path)
+    run = _agent_in(memory, office)
+    run("Clean up.", [call("wipe", {"disk": "a"}, id="c1")], backend=backend)
+    yes = ToolMessage.make(fx.run(memory.turns())[0].pending[0].approve())
+    agent = Agent.make("a", toolkit=office.kit).with_memory(memory)
+
+    def once() -> Any:
+        asked: Any = agent.execute(yes).provide(office.handlers)
+        return asked.provide(ScriptedModel.make([text("Done.")]).layer).provide(ApprovalLedger.in_process()).exit()
+
+    both: Any = fx.all_(once(), once()).provide(ApprovalKey.layer(SECRET))
+    ends = fx.run(both, backend=backend)
+    (turn,) = fx.run(memory.turns(), backend=backend)
+
+    assert office.ran == [Wipe("a")]
+    assert sorted(isinstance(end, Failed) for end in ends) == [False, True]
+    assert results_of(turn)[0] == ["gone"]
 
 
 # -- denied, expired, nobody
