@@ -143,10 +143,7 @@ class Reader:
                 return self._stop(_index(event))
             case "message_delta":
                 self._count(event.get("usage"))
-                delta = event.get("delta")
-                self._ended.update(
-                    {key: one for key, one in delta.items() if one is not None} if is_object(delta) else {}
-                )
+                self._end(event.get("delta"))
                 return ()
             case "message_stop":
                 return self._finish()

@@ -160,7 +160,7 @@ class Writer:
             if isinstance(found, Success) and is_object(found.unwrap()):
                 examples.append(found.unwrap())
             else:
-                why = found.failure() if form is not None and not isinstance(found, Success) else "it is no object"
+                why = "it is no object" if isinstance(found, Success) else found.failure()
                 said = f"the tool {tool.name!r}: input example {number} is not sent: {why}"
                 self._notes.warn("other", tool.name, said)
         return {"input_examples": examples} if examples else {}

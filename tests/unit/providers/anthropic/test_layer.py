@@ -14,13 +14,14 @@ from fxai.effects import fx
 from fxai.effects.layer import Layer
 from fxai.effects.runtime import Backend
 from fxai.messages.errors import AiError, AuthenticationError, ModelUnavailableError, NetworkError, RateLimitError
-from fxai.messages.prompt import Prompt
+from fxai.messages.prompt import FilePart, Prompt, UserMessage
 from fxai.messages.reason import InvalidRequestError, InvalidUserInputError
 from fxai.models.language_model import LanguageModel
 from fxai.models.request import ModelRequest
 from fxai.providers.anthropic.model import AnthropicModel, layer
 from fxai.providers.by_name import from_name
 from fxai.providers.http import Secret
+from fxai.schema import JsonSchema
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 from tests.unit.providers.anthropic.replies import ALL_BLOCKS, MODEL, events_of, message, sse
@@ -150,6 +151,48 @@ def test_a_typed_answer_is_decoded(model: str) -> None:
 
     assert fx.run(asked).value == City("Oslo")
     assert ("output_config" in wire.bodies[0]) == (model == MODEL)
+
+
+def test_what_was_held_back_is_told_before_the_failure() -> None:
+    """An answer that would have been led back to its schema, had it been whole, stands as it came."""
+    content = [{"type": "text", "text": '{"value": [1, 2]}', "citations": None}]
+    cut = httpx2.Response(200, content=sse(events_of(message(content))[:5]), headers=EVENTS)
+    schema = JsonSchema.of({"type": "array", "items": {"type": "integer"}})
+    told: list[Any] = []
+
+    @fx.gen
+    def asked() -> Any:
+        model = yield from LanguageModel
+        stream = model.ask_stream(ModelRequest(Prompt.make("Hello"), response_schema=schema))
+        yield from stream.for_each(lambda part: fx.sync(lambda: told.append(part)))
+
+    error = fx.run_result(asked().provide(Wire(cut).layer())).failure()
+
+    assert error.is_retryable
+    assert [part.delta for part in told if part.type == "text-delta"] == ['{"valu']
+
+
+@pytest.mark.parametrize("method", ["ask", "ask_stream"])
+def test_what_cannot_be_sent_fails_before_the_request(method: str) -> None:
+    """Two tools of one name on the wire, or a file that it does not take; the failure says what was being done."""
+    film = Prompt((UserMessage.make(FilePart("video/mp4", b"x")),))
+    for request, said in (
+        (ModelRequest(Prompt.make("Hi"), (Tool.make("a.b"), Tool.make("a b"))), "'a.b' and 'a b'"),
+        (ModelRequest(film), "'video/mp4' cannot be sent"),
+    ):
+        wire = Wire()
+
+        @fx.gen
+        def asked(request: ModelRequest = request) -> Any:
+            model = yield from LanguageModel
+            if method == "ask":
+                return (yield from model.ask(request))
+            return (yield from model.ask_stream(request).collect())
+
+        error: AiError = fx.run_result(asked().provide(wire.layer())).failure()
+
+        assert (error.module, error.method, wire.asked) == ("anthropic", method, [])
+        assert said in error.message
 
 
 def test_a_cut_stream_fails_behind_what_came() -> None:

@@ -10,6 +10,7 @@ import pytest
 from fxai.models.choice import ToolChoice
 from fxai.models.prepared import PreparationError, WireCall
 from fxai.providers import anthropic
+from fxai.providers.anthropic.limit import Cost, cost_of
 from fxai.providers.anthropic.wire import kind_of, programs_of, runs_in_programs
 from fxai.schema import JsonSchema, Schema
 from fxai.tools.annotations import (
@@ -196,6 +197,12 @@ def test_streamed_answers_stream_parameters() -> None:
     assert "eager_input_streaming" not in _prepare(A).tools[0]
 
 
+def test_what_is_switched_off_is_not_missed() -> None:
+    """A tool of the provider's cannot stream its parameters: to say that it should not is no warning."""
+    assert _prepare(anthropic.web_search().annotate(EagerInputStreaming, False)).warnings == ()
+    assert _warned(_prepare(anthropic.computer_toolset().annotate(EagerInputStreaming, False))) == []
+
+
 def test_tools_of_others_are_not_sent() -> None:
     """Another provider's tool is left out, with a warning; chosen, it is an error."""
     other: Any = Tool.provider_defined(id="openai.web_search", name="look", provider_name="web_search")()
@@ -203,8 +210,9 @@ def test_tools_of_others_are_not_sent() -> None:
 
     assert [wire["name"] for wire in prepared.tools] == ["a"]
     assert _warned(prepared) == [("unsupported-tool", "look")]
-    with pytest.raises(PreparationError, match="cannot be sent"):
+    with pytest.raises(PreparationError, match=r"'tool_choice'\..* 'look' must be called, and it cannot be sent"):
         _prepare(other, A, tool_choice=ToolChoice.tool("look"))
+    assert _warned(_prepare(other, tool_choice="required"))[1:] == [("unsupported-option", "tool_choice")]
 
 
 def test_betas_are_named_where_a_tool_needs_them() -> None:
@@ -216,6 +224,7 @@ def test_betas_are_named_where_a_tool_needs_them() -> None:
     assert prepared.tools[0] == {"type": "advisor_20260301", "name": "advisor"}
     assert prepared.betas == ("advisor-tool-2026-03-01",)
     assert "betas" not in prepared.tools[1]
+    assert prepared.warnings == ()
 
 
 def test_a_toolset_is_chosen_by_being_alone() -> None:
@@ -224,6 +233,8 @@ def test_a_toolset_is_chosen_by_being_alone() -> None:
 
     assert prepared.fields == {"tools": [{"type": "computer_toolset_20260801"}], "tool_choice": {"type": "any"}}
     assert _warned(prepared) == [("other", "computer")]
+    beside = _prepare(anthropic.computer_toolset(), A, tool_choice=ToolChoice.tool("a"))
+    assert (beside.tool_choice, _warned(beside)) == ({"type": "tool", "name": "a"}, [])
 
 
 def test_calls_of_a_toolset_come_back() -> None:
@@ -287,6 +298,7 @@ def test_asking_for_strict_where_there_is_none_is_said() -> None:
     assert _warned(_prepare(A, model=old, strict_json_schema=True)) == [("not-strict", "a")]
     assert _warned(_prepare(anthropic.bash().annotate(Strict, True), model=old)) == [("not-strict", "bash")]
     assert _warned(_prepare(A, model=old)) == []
+    assert _warned(_prepare(anthropic.bash(), model=old)) == []
     assert _strict(_prepare(A, model=old, supports_strict=True)) == [True]
     assert _strict(_prepare(A, supports_strict=False)) == [None]
 
@@ -320,6 +332,26 @@ def test_at_most_twenty_tools_are_strict() -> None:
     assert "21 strict tools, of at most 20" in prepared.warnings[0].message
     assert prepared.tools[19]["input_schema"] == tools[19].json_schema()
     assert "t20" not in prepared.strict
+
+
+def test_a_tool_of_the_providers_that_is_strict_counts_once() -> None:
+    """Beside 19 of ours it is the twentieth; those that are not strict by themselves count nothing."""
+    ours = [Tool.make(f"t{number}") for number in range(19)]
+    loose = Tool.make("loose").annotate(Strict, False)
+    prepared = _prepare(loose, anthropic.bash().annotate(Strict, True), *ours)
+
+    assert _strict(prepared) == [False, True, *[True] * 19]
+    assert prepared.warnings == ()
+    assert _strict(_prepare(loose, *ours, A, B)).count(True) == 20
+
+
+def test_what_a_schema_costs_is_counted_at_every_depth() -> None:
+    """Optional properties and unions in members, items, definitions and branches."""
+    inner = {"type": "object", "properties": {"b": {"type": ["string", "null"]}}}
+    union = {"anyOf": [inner, {"type": "null"}]}
+
+    assert cost_of({"type": "object", "properties": {"a": union}, "required": ["a"]}) == Cost(1, 1, 2)
+    assert cost_of({"allOf": [inner], "$defs": {"c": {"type": "array", "items": inner}}}) == Cost(1, 2, 2)
 
 
 def test_optional_parameters_and_unions_are_counted_over_all_tools() -> None:

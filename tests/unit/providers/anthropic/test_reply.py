@@ -157,7 +157,7 @@ def test_calls_of_an_mcp_server_are_provider_run() -> None:
     sent = prepare_request(ModelRequest(Prompt.make("Hi").concat(Prompt.from_parts(reply.content))), model=MODEL)
 
     assert [(part.name, part.provider_executed) for part in reply.tool_calls] == [("echo", True)]
-    assert [part.is_failure for part in reply.content if part.type == "tool-result"] == [True]
+    assert [(part.name, part.is_failure) for part in reply.content if part.type == "tool-result"] == [("echo", True)]
     assert sent.body["messages"][1]["content"] == [call, result]
 
 
@@ -227,6 +227,13 @@ def test_what_is_cited_is_a_source(cited: Any, expected: Source | None) -> None:
 
     assert list(reply.sources) == ([] if expected is None else [expected])
     assert reply.content[1].metadata == {"anthropic": {"citations": [cited, cited]}}
+
+
+def test_what_names_no_source_hides_none_behind_it() -> None:
+    """A citation of a kind that nobody knows is passed over, and the next one counts."""
+    cited = [{"type": "invented"}, {"url": "https://a", "title": "A"}]
+
+    assert _parts([{**_text("Hi"), "citations": cited}]).sources == (Source("source-0", "A", "https://a"),)
 
 
 def test_sources_are_told_once_and_numbered() -> None:

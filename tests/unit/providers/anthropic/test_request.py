@@ -178,6 +178,7 @@ def test_what_the_wire_refuses_of_others_is_left_out_with_a_warning() -> None:
     sent = _send(UserMessage.make("Hello"), turn, UserMessage.make("And?"))
 
     assert [block["type"] for block in sent.body["messages"][1]["content"]] == ["text"]
+    assert _warned(sent) == [("other", None)] * 3
     assert [warning.message.partition(" is left out")[0] for warning in sent.warnings] == [
         "reasoning that Anthropic did not sign",
         "a file of type 'image/png' that a model made",
@@ -271,6 +272,14 @@ def test_parameters_are_an_object(call: ToolCallPart, given: dict[str, Any]) -> 
             '[{"type":"file","media_type":"image/png","data":"-"}]',
         ),
         ([{"type": "text", "text": "a"}, 5], '[{"type":"text","text":"a"},5]'),
+        (
+            [{"type": "blob", "media_type": "image/png", "data": "aGk="}],
+            '[{"type":"blob","media_type":"image/png","data":"aGk="}]',
+        ),
+        (
+            [{"type": "text", "text": "", "cache_control": {"type": "ephemeral"}}],
+            '[{"type":"text","text":"","cache_control":{"type":"ephemeral"}}]',
+        ),
     ],
 )
 def test_results_are_shown_as_what_they_are(result: Any, content: Any) -> None:
@@ -280,6 +289,19 @@ def test_results_are_shown_as_what_they_are(result: Any, content: Any) -> None:
     block = sent.body["messages"][2]["content"][0]
 
     assert block == {"type": "tool_result", "tool_use_id": "c1", "content": content, "is_error": True}
+
+
+def test_a_file_in_a_result_that_is_left_out_is_told() -> None:
+    """The model reads a note in its place, and the response says which kind was left out and why."""
+    result = [{"type": "image", "media_type": "image/bmp", "data": "aGk="}]
+    sent = _send(
+        UserMessage.make("Hello"), AssistantMessage.make(CALL), ToolMessage.make(ToolResultPart("c1", "f", result))
+    )
+
+    assert _warned(sent) == [("other", None)]
+    assert sent.warnings[0].message == (
+        "a file of type 'image/bmp' in a tool's result is left out: Anthropic's Messages API refuses it"
+    )
 
 
 def test_a_result_of_nothing_has_no_content() -> None:
@@ -332,6 +354,49 @@ def test_documents_carry_their_title_and_citations() -> None:
     ]
 
 
+PNG = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+
+
+@pytest.mark.parametrize(
+    ("file", "block"),
+    [
+        (
+            FilePart.of_url("image/png", "https://example.org/a.png"),
+            {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+        ),
+        (
+            FilePart.of_url("application/pdf", "https://example.org/a.pdf"),
+            {"type": "document", "source": {"type": "url", "url": "https://example.org/a.pdf"}},
+        ),
+        (FilePart("image/*", FileUrl("data:image/png;base64,aGk=")), {"type": "image", "source": PNG}),
+        (FilePart("image/png", FileUrl("data:image/png;base64,aGk=")), {"type": "image", "source": PNG}),
+        (
+            FilePart("text/plain", FileUrl("data:text/plain,Good%20day")),
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Good day"}},
+        ),
+        (
+            FilePart("image/png", FileUrl("file_011CNha8iCJcU1wXNR6q4V8w")),
+            {"type": "image", "source": {"type": "file", "file_id": "file_011CNha8iCJcU1wXNR6q4V8w"}},
+        ),
+        (
+            FilePart(
+                "text/csv",
+                FileUrl("file_011CNha8iCJcU1wXNR6q4V8w"),
+                metadata={"anthropic": {"type": "container_upload"}},
+            ),
+            {"type": "container_upload", "file_id": "file_011CNha8iCJcU1wXNR6q4V8w"},
+        ),
+        (
+            FilePart("image/png", b"hi", metadata={"anthropic": {"type": "container_upload"}}),
+            {"type": "image", "source": PNG},
+        ),
+    ],
+)
+def test_a_file_is_sent_by_its_bytes_its_address_or_its_id(file: FilePart, block: dict[str, Any]) -> None:
+    """What is uploaded may go into the container of code execution; a data: URL is the bytes that it holds."""
+    assert _send(UserMessage.make(file)).body["messages"][0]["content"] == [block]
+
+
 @pytest.mark.parametrize(
     ("file", "said"),
     [
@@ -340,6 +405,9 @@ def test_documents_carry_their_title_and_citations() -> None:
         (FilePart.of_url("text/plain", "https://example.org/a.txt"), "is sent by its bytes"),
         (FilePart("text/plain", b"\xff"), "is not UTF-8 text"),
         (FilePart("image/png", FileUrl("data:image/png;base64,a")), "not base64"),
+        (FilePart("image/png", FileUrl("data:image/png;base64,aG k=")), "not base64"),
+        (FilePart("image/*", b"x"), "'image/*' cannot be sent"),
+        (FilePart("image/*", FileUrl("data:;base64,aGk=")), "'image/*' cannot be sent"),
         (FilePart("image/png", FileUrl("data:image/png;base64")), "no comma"),
     ],
 )
@@ -422,6 +490,7 @@ def test_a_budget_leaves_room_for_the_answer() -> None:
     assert small.body["thinking"]["budget_tokens"] == 2000
     assert least.body["thinking"]["budget_tokens"] == 1024
     assert "thinking" not in tiny.body
+    assert "allow 2048 tokens or more" in tiny.warnings[0].message
     assert _warned(tiny) == [("unsupported-option", "reasoning")]
 
 
@@ -443,6 +512,7 @@ def test_a_model_that_cannot_be_made_to_call_decides_itself() -> None:
     assert new.body["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
     assert _warned(new) == [("unsupported-option", "tool_choice")]
     assert before.body["tool_choice"]["type"] == "tool"
+    assert _send(model="claude-opus-5-1", **forced).body["tool_choice"]["type"] == "tool"
 
 
 def test_what_holds_by_itself_is_not_said() -> None:

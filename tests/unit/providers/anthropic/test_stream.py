@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fxai.messages.errors import AiError, InternalProviderError, InvalidOutputError, NetworkError
-from fxai.messages.part import StreamPart, ToolCall
+from fxai.messages.part import StreamPart, Text, ToolCall
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.request import ModelRequest
@@ -256,6 +256,57 @@ def test_an_answer_that_was_held_back_is_kept_when_the_stream_is_cut() -> None:
 
     assert Response.from_stream(told).text == ""
     assert Response.from_stream([*told, *reader.rest()]).text == '{"valu'
+
+
+@pytest.mark.parametrize(
+    ("events", "pointer", "said"),
+    [
+        ([{"type": "message_start", "message": []}], "/message", "a message belongs here"),
+        ([START, START], "/index", "the block 0 has started before"),
+        (
+            [{"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "a"}}],
+            "/index",
+            "the block 3 has not started, or is whole",
+        ),
+        ([{"type": "content_block_stop", "index": 3}], "/index", "the block 3 has not started, or is whole"),
+        ([START, {"type": "message_stop"}], "", "the message ended before its blocks 0 did"),
+    ],
+)
+def test_what_is_out_of_order_is_told_with_its_place(events: list[Any], pointer: str, said: str) -> None:
+    """The place in the event, and what is wrong there."""
+    assert _failed(*events).reason == InvalidOutputError(said, pointer)
+
+
+def test_what_a_block_begins_with_is_told() -> None:
+    """Of a text and of thinking: some servers send the first piece, or all of it, with the start."""
+    blocks = [_text("Good"), {"type": "thinking", "thinking": "Hm", "signature": "S"}]
+    starts = [{"type": "content_block_start", "index": at, "content_block": block} for at, block in enumerate(blocks)]
+    stops = [{"type": "content_block_stop", "index": at} for at in range(2)]
+    parts = told_of([events_of(message([]))[0], *starts, *stops])
+
+    assert [part.delta for part in parts if part.type == "text-delta"] == ["Good"]
+    assert [part.delta for part in parts if part.type == "reasoning-delta"] == ["Hm"]
+
+
+def test_a_container_that_is_named_at_the_start_is_named_at_the_end() -> None:
+    """What the last event leaves out or calls null stands as it was said first."""
+    call = {**CALL, "caller": {"type": "code_execution_20260120", "tool_id": "s"}}
+    begun, *middle, ended, done = events_of(message([call], "tool_use"))
+    begun = {**begun, "message": {**begun["message"], "container": {"id": "c_1"}}}
+    for left in ({}, {"container": None}):
+        parts = read_all([begun, *middle, {**ended, "delta": {**ended["delta"], **left}}, done])
+
+        assert Text("", metadata={"anthropic": {"container": "c_1"}}) in parts
+
+
+def test_what_was_held_back_is_told_once() -> None:
+    """Whoever asks for the rest again gets nothing."""
+    reader = Reader(_asked(NUMBERS))
+    for event in events_of(message([_text('{"value": [1, 2]}')]))[:5]:
+        reader.read(json.dumps(event)).unwrap()
+
+    assert [part.type for part in reader.rest()] == ["text-start", "text-delta"]
+    assert reader.rest() == ()
 
 
 def test_a_cut_call_cannot_be_run() -> None:
