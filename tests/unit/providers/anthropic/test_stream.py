@@ -258,20 +258,20 @@ def test_an_answer_that_was_held_back_is_kept_when_the_stream_is_cut() -> None:
     assert Response.from_stream([*told, *reader.rest()]).text == '{"valu'
 
 
-@pytest.mark.parametrize(
-    ("events", "pointer", "said"),
-    [
-        ([{"type": "message_start", "message": []}], "/message", "a message belongs here"),
-        ([START, START], "/index", "the block 0 has started before"),
-        (
-            [{"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "a"}}],
-            "/index",
-            "the block 3 has not started, or is whole",
-        ),
-        ([{"type": "content_block_stop", "index": 3}], "/index", "the block 3 has not started, or is whole"),
-        ([START, {"type": "message_stop"}], "", "the message ended before its blocks 0 did"),
-    ],
-)
+PLACES: list[tuple[list[Any], str, str]] = [
+    ([{"type": "message_start", "message": []}], "/message", "a message belongs here"),
+    ([START, START], "/index", "the block 0 has started before"),
+    (
+        [{"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "a"}}],
+        "/index",
+        "the block 3 has not started, or is whole",
+    ),
+    ([{"type": "content_block_stop", "index": 3}], "/index", "the block 3 has not started, or is whole"),
+    ([START, {"type": "message_stop"}], "", "the message ended before its blocks 0 did"),
+]
+
+
+@pytest.mark.parametrize(("events", "pointer", "said"), PLACES)
 def test_what_is_out_of_order_is_told_with_its_place(events: list[Any], pointer: str, said: str) -> None:
     """The place in the event, and what is wrong there."""
     assert _failed(*events).reason == InvalidOutputError(said, pointer)

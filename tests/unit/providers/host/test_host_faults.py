@@ -238,6 +238,28 @@ def test_a_flood_of_lines_is_read_no_further_than_allowed(backend: Backend) -> N
     assert "20000 bytes (`max_answer`)" in found.description
 
 
+def test_each_answer_has_all_of_what_is_allowed() -> None:
+    """What earlier answers of the same process took, and its acknowledgement, do not count."""
+    says = """
+for m in asked():
+    if m["type"] == "init": say(type="init_ack")
+    else: say(type="result", text="x" * 400)
+"""
+    asking = LanguageModel.generate_text("Hi").map(lambda response: len(response.text))
+    model = host.model(*python(says), params={}, max_answer=500)
+
+    assert fx.run(fx.all_(asking, asking, asking).provide(model)) == (400, 400, 400)
+
+
+def test_one_that_acknowledged_its_params_is_asked_and_no_other_started(tmp_path: Path) -> None:
+    """The process that was told its params is the one that answers, each time."""
+    says = NOTED + 'for m in asked(): say(type="init_ack" if m["type"] == "init" else "result")'
+    asking = LanguageModel.generate_text("Hi")
+    fx.run(fx.all_(asking, asking).provide(host.model(*python(says, tmp_path / "pids"), params={})))
+
+    assert len((tmp_path / "pids").read_text().split()) == 1
+
+
 def test_a_flood_on_stderr_holds_nobody_up(backend: Backend) -> None:
     """Stderr is read beside, so that a program that writes megabytes there goes on to its answer."""
     floods = 'for m in asked():\n    sys.stderr.write("x" * 3_000_000)\n    say(type="result", text="done")'
