@@ -268,7 +268,7 @@ class Link:
             if isinstance(answer, wire.CallToolResult):
                 return _answer(answer)
             state = answer.request_state
-            responses = await self._inputs(name, answer.input_requests or {})
+            responses = await self._inputs(name, answer.input_requests)
         said = f"it asked for input in more than {_ROUNDS} rounds"
         raise LinkError(self._report.told("input-required", said, "tell its makers", name))
 
@@ -282,7 +282,7 @@ class Link:
         await self._pages()  # its headers follow the listed schema, which has changed since: list, and ask once more
         return await session.send_request(request, _ANSWERS)
 
-    async def _inputs(self, tool: str, requests: Mapping[str, Any]) -> dict[str, Any] | None:
+    async def _inputs(self, tool: str, requests: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if not requests:
             await anyio.sleep(0.05)  # it only wants to be asked again
             return None
@@ -365,5 +365,4 @@ def _definition(tool: wire.Tool) -> ToolDefinition:
 
 def _answer(result: wire.CallToolResult) -> Answer:
     content = [block.model_dump(by_alias=True, mode="json", exclude_unset=True) for block in result.content]
-    is_structured = "structured_content" in result.model_fields_set and result.structured_content is not None
-    return content, result.structured_content, is_structured, result.is_error
+    return content, result.structured_content, result.structured_content is not None, result.is_error

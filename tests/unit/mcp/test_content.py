@@ -53,7 +53,12 @@ def test_the_value_is_the_structured_content_else_the_blocks(
         ({"content": [{"type": "new", "x": 1}]}, '{"type":"new","x":1}'),
         ({"n": 1}, {"n": 1}),
         ({"content": "mine"}, {"content": "mine"}),
+        (
+            {"content": [{**IMAGE, "mimeType": ""}]},
+            [{"type": "file", "media_type": "application/octet-stream", "data": "AA=="}],
+        ),
         ({"content": [1, 2]}, {"content": [1, 2]}),
+        ({"content": [{"n": 1}]}, {"content": [{"n": 1}]}),
         ({"content": [TEXT], "more": 1}, {"content": [TEXT], "more": 1}),
         (
             {"structuredContent": {"n": 1}, "content": [IMAGE]},

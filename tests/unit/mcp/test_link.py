@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError
@@ -14,9 +15,10 @@ from mcp_types import HEADER_MISMATCH
 
 from fxai import fx, mcp
 from fxai.effects.effect import EffectOf
-from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits
+from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits, ToolDefinition
 from fxai.mcp.endpoint import Address, Program
 from fxai.mcp.link import Link
+from fxai.mcp.progress import Progress
 from fxai.mcp.settings import ServerSettings
 from fxai.mcp.watch import BATCH
 from tests.unit.mcp.peer import MODERN, Message, Peer, Run, failure_of, leaping, run, run_exit, tool, used
@@ -368,6 +370,33 @@ def test_the_tools_of_all_pages_are_listed(monkeypatch: pytest.MonkeyPatch, back
     assert [given.get("cursor") for given in peer.calls("tools/list")] == [None, "a", "b"]
 
 
+@both_versions
+def test_what_a_server_says_of_a_tool_is_kept(monkeypatch: pytest.MonkeyPatch, version: str, backend: Any) -> None:
+    """Each part is as it was said, in the words of the protocol; what was not said is not there."""
+    peer = Peer(version)
+    said: Message = {
+        "title": "Find",
+        "description": "Finds.",
+        "inputSchema": {"type": "object", "default": None},
+        "outputSchema": {"type": "object", "title": "Found"},
+        "annotations": {"readOnlyHint": True, "title": "find"},
+        "_meta": {"a/b": None},
+    }
+    peer.tools = [{"name": "full", **said}, tool("bare")]
+
+    def looked(connection: Connection) -> Run:
+        yield fx.checkpoint()
+        return connection.tools
+
+    full = ToolDefinition(
+        "full", "Find", "Finds.", said["inputSchema"], said["outputSchema"], said["annotations"], said["_meta"]
+    )
+    assert run(used(peer.serve(monkeypatch), looked), backend) == (
+        full,
+        ToolDefinition("bare", input_schema={"type": "object"}),
+    )
+
+
 @pytest.mark.parametrize(
     ("cursors", "each", "kind", "words"),
     [
@@ -460,6 +489,44 @@ def test_a_call_that_is_refused_is_not_repeated(
     assert (failure.kind, failure.code, failure.tool) == ("protocol", code, "search")
     assert failure.said == f"it answered with the error {code}: not so"
     assert (len(peer.calls("tools/list")), len(peer.calls("tools/call"))) == (listed, called)
+
+
+def test_a_refusal_is_told_at_once(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    """While the server goes on there is nothing to wait for: how it ended is asked where it has."""
+    peer = Peer()
+    peer.on["tools/call"] = lambda request: peer.refuse(request, -32602)
+
+    async def program() -> float:
+        begun = anyio.current_time()
+        await fx.run_async_exit(used(peer.serve(monkeypatch), _called))
+        return anyio.current_time() - begun
+
+    assert anyio.run(program, **leaping(backend)) == 0
+
+
+def test_calls_that_are_over_leave_nothing(monkeypatch: pytest.MonkeyPatch, backend: str) -> None:
+    """An open connection holds no progress of the calls that went over it, whether they succeeded or not."""
+    peer = Peer()
+
+    def answer(request: Message) -> None:
+        if request["params"]["arguments"]["q"] == "fine":
+            peer.answer(request, peer.text("fine"))
+        else:
+            peer.refuse(request, -1)
+
+    peer.on["tools/call"] = answer
+
+    def called(connection: Connection) -> Run:
+        kit, layer = connection.bound.toolkit, connection.bound.layer
+        gc.freeze()  # only what comes from here on is looked at
+        try:
+            yield fx.for_each(["fine", "no"] * 5, lambda q: kit.call("search", {"q": q}).provide(layer).as_(None))
+            gc.collect()
+            return sum(isinstance(one, Progress) for one in gc.get_objects())
+        finally:
+            gc.unfreeze()
+
+    assert run(used(peer.serve(monkeypatch), called), backend) == 0
 
 
 def test_a_call_that_takes_too_long_is_cancelled_at_the_server(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
