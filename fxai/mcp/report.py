@@ -83,6 +83,8 @@ class Report:
 
     def _refused(self, error: MCPError, tool: str | None) -> McpError:
         """What an HTTP status says."""
+        if error.error.data == 404:
+            return self.told("connection", f"its session has ended: it answered {error.message}", REOPEN, tool)
         is_ours = error.error.data in (401, 403, 407)
         remedy = "give token= or headers= that it takes" if is_ours else "try again later"
         return self.told("authentication" if is_ours else "connection", f"it answered {error.message}", remedy, tool)

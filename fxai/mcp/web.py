@@ -81,12 +81,22 @@ class _Bounded(httpx2.AsyncBaseTransport):
             response = await self._client.send(request, stream=True, follow_redirects=False)
         except httpx2.TransportError as error:
             return _told(request, NETWORK, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+        if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
+            return await self._without_session(request, response)
         if response.status_code in _TOLD or response.status_code >= 500:
             return await self._refused(request, response)
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             stream: httpx2.AsyncByteStream = _Raw(response)
             return _passed(response, stream)
         return await self._whole(request, response)
+
+    async def _without_session(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """What a 404 says where there was a session: that it has ended, unless it is the answer to the request."""
+        body = await self._read(response) or b""
+        found = _message(body)
+        if found is None or found.id is None:
+            return _told(request, HTTP_STATUS, f"HTTP 404 {response.reason_phrase}".strip(), 404)
+        return httpx2.Response(404, headers=_kept(response), content=body, request=request)
 
     async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)

@@ -363,6 +363,28 @@ def test_a_fault_of_the_network_is_one_calls_failure(
     assert after["content"][0]["text"] == "found"
 
 
+ENDED = '{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}'
+
+
+@pytest.mark.parametrize("text", [ENDED, "gone", ""])
+def test_a_session_that_has_ended_is_told_as_that(monkeypatch: pytest.MonkeyPatch, text: str, backend: Any) -> None:
+    """However the server says it, with the remedy; it is no timeout, and no error of the protocol."""
+    server, _ = serving(monkeypatch, as_json(text, 404), session="{}")
+
+    failure = failure_of(used(server, _called), backend)
+
+    assert (failure.kind, failure.remedy) == ("connection", "open it again")
+    assert failure.said == "its session has ended: it answered HTTP 404 Not Found"
+
+
+def test_an_answer_of_the_status_404_is_an_answer(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """An error that names its request says more than its status."""
+    text = '{"jsonrpc":"2.0","id":ID,"error":{"code":-32601,"message":"no such method"}}'
+    server, _ = serving(monkeypatch, as_json(text, 404), session="{}")
+
+    assert failure_of(used(server, _called), backend).code == -32601
+
+
 @pytest.mark.parametrize("value", ["s3cret\n", "s3cret\r\nX: y", "s3cret\0", "s3cr\xe9t", " s3cret"])
 def test_a_secret_that_cannot_be_sent_is_told_without_it(
     monkeypatch: pytest.MonkeyPatch, value: str, backend: Any
