@@ -106,13 +106,7 @@ def open_file(path: Path, *, create: bool = False, writing: bool = True) -> int:
         make_folder(path.parent)
     with suppress(OSError):  # where nothing may be removed, the file can be read all the same
         _remove_stale(path)
-    descriptor = _opened(path, os.O_RDWR if writing else os.O_RDONLY, create=create)
-    try:
-        protect(path, os.fstat(descriptor), descriptor, in_place=writing)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+    return _open_private(path, create=create, writing=writing)
 
 
 def read_file(path: Path) -> bytes:
@@ -248,6 +242,17 @@ def warn(message: str, *about: object) -> None:
     import logging  # few files are wrong
 
     logging.getLogger("fxai.storage").warning(message, *about)
+
+
+def _open_private(path: Path, *, create: bool, writing: bool) -> int:
+    """A descriptor of what stands at a path, once it is its owner's alone."""
+    descriptor = _opened(path, os.O_RDWR if writing else os.O_RDONLY, create=create)
+    try:
+        protect(path, os.fstat(descriptor), descriptor, in_place=writing)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _opened(path: Path, flags: int, *, create: bool) -> int:
@@ -476,13 +481,7 @@ def open_lock(path: Path) -> int:
         OSError: it cannot be made, or what stands there is no private file.
     """
     make_folder(path.parent)
-    descriptor = _opened(path, os.O_RDWR, create=True)
-    try:
-        protect(path, os.fstat(descriptor), descriptor, in_place=True)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
+    return _open_private(path, create=True, writing=True)
 
 
 def take_lock(descriptor: int) -> bool:
