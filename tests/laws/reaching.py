@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["Reached", "bent"]
+__all__ = ["Reached", "bent", "replaced"]
 
 _Place = tuple[Any, Any]
 _ROUNDS = 5
@@ -64,6 +64,15 @@ def bent(draw: st.DrawFn, documents: st.SearchStrategy[Any], others: st.SearchSt
         else:
             holder[key] = draw(others)
     return made
+
+
+def replaced(document: Any, other: Any) -> Iterator[Any]:
+    """The document once for each member of each object and list in it: there stands something else."""
+    for number in range(len(list(_places(document)))):
+        made = copy.deepcopy(document)
+        holder, key = list(_places(made))[number]
+        holder[key] = other
+        yield made
 
 
 def _places(data: Any) -> Iterator[_Place]:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from returns.result import Failure
 
-from fxai.messages.part import AnyPart
+from fxai.messages.part import AnyPart, Part
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
+from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
 from fxai.providers.anthropic.event import Reader
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import prepare_request
 from fxai.providers.http import read_events
 from fxai.schema.data import is_array
-from tests.laws.reaching import Reached, bent
+from tests.laws.reaching import Reached, bent, replaced
 from tests.unit.providers.anthropic.replies import (
     ALL_BLOCKS,
     MODEL,
@@ -135,6 +138,36 @@ def test_any_events_are_parts_or_a_typed_failure() -> None:
         reached("whole" if reader.done else "some" if gathered.content else "nothing")
 
     reached.by(law, failure=10, whole=20, some=10)
+
+
+@pytest.mark.parametrize("odd", [1, [[]]], ids=repr)
+def test_whatever_one_member_is_the_reply_is_read_and_goes_back(odd: Any) -> None:
+    """Each member of each kind of block, one after another: a reply or a typed failure, at once and by events."""
+    read = 0
+    for block in ALL_BLOCKS:
+        for reply in replaced(message([block]), odd):
+            found = parse_reply(json.dumps(reply).encode(), SENT)
+            read += _goes_back(() if isinstance(found, Failure) else found.unwrap())
+        for events in replaced(events_of(message([block])), odd):
+            reader, told = Reader(SENT), list[AnyPart]()
+            for event in events:
+                came = reader.read(json.dumps(event))
+                if isinstance(came, Failure):
+                    break
+                told += came.unwrap()
+            read += _goes_back(Response.from_stream([*told, *reader.rest()]).content)
+
+    assert read > len(ALL_BLOCKS)
+
+
+def _goes_back(parts: Iterable[Part]) -> bool:
+    """Whether a request was made of a history that ends with these parts, as it was kept; it may be a typed failure."""
+    known = Prompt.from_json(Prompt.make("Hi").concat(Prompt.from_parts(parts)).concat("And?").to_json()).unwrap()
+    try:
+        prepare_request(ModelRequest(known, tuple(TOOLS)), model=MODEL)
+    except PreparationError:
+        return False
+    return True
 
 
 @given(messages())

@@ -38,6 +38,7 @@ from fxai.schema.data import is_array, is_object
 __all__ = [
     "call_block",
     "call_id",
+    "citations_of",
     "hosted_block",
     "json_of",
     "made_file_block",
@@ -111,14 +112,20 @@ def text_block(part: TextPart) -> dict[str, Any] | None:
         return kept
     if not part.text.strip():
         return None
+    cited = _citations(said)
+    return {"type": "text", "text": part.text, **({"citations": cited} if cited else {})}
+
+
+def citations_of(said: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a block, or the metadata of a part, says that it cites; what is no citation is left out."""
     cited = said.get("citations")
-    return {"type": "text", "text": part.text, **({"citations": _citations(cited)} if cited else {})}
+    return [one for one in cited if is_object(one)] if is_array(cited) else []
 
 
-def _citations(cited: Any) -> list[dict[str, Any]]:
+def _citations(said: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Citations as the request has them: without the fields of the response alone, the nullable ones said."""
     taken: list[dict[str, Any]] = []
-    for one in cited:
+    for one in citations_of(said):
         found = one.get("type") in ("web_search_result_location", "search_result_location")
         title = "title" if found else "document_title"
         held = {key: value for key, value in one.items() if key != "file_id" and value is not None}

@@ -36,6 +36,7 @@ from fxai.messages.part import (
     ToolParamsStart,
 )
 from fxai.messages.response import stream_of
+from fxai.providers.anthropic.block import citations_of
 from fxai.providers.anthropic.option import NAME
 from fxai.providers.anthropic.reply import (
     Blocks,
@@ -70,7 +71,7 @@ class _Open:
         self.kind: str = block["type"]
         self.id = str(block["id"]) if self.kind in _CALLS else str(index)
         self.pieces: list[str] = []
-        self.cited: list[Any] = list(block.get("citations") or ())
+        self.cited: list[Any] = citations_of(block)
         self.silent = silent
         """Whether nothing is told of it before it is whole."""
         self.waiting = self.kind == "text" and not silent

@@ -35,6 +35,7 @@ from fxai.messages.part import (
     ToolResult,
 )
 from fxai.messages.usage import Usage
+from fxai.providers.anthropic.block import citations_of
 from fxai.providers.anthropic.history import Document
 from fxai.providers.anthropic.option import NAME
 from fxai.providers.anthropic.request import PreparedRequest
@@ -228,16 +229,16 @@ class Blocks:
         answer = self._sent.answer
         if answer is not None and answer.tool is None and text.strip():
             text = answer.text(text)
-        cited = block.get("citations")
-        if not is_array(cited) or not cited:
+        cited = citations_of(block)
+        if not cited:
             return [Text(text)]
         return [Text(text, metadata={NAME: {"citations": cited}}), *self._cited(cited)]
 
-    def _cited(self, cited: list[Any]) -> list[Source]:
+    def _cited(self, cited: list[dict[str, Any]]) -> list[Source]:
         """What is cited, each source once in a message."""
         found: list[Source] = []
         for one in cited:
-            source = self._source(one) if is_object(one) else None
+            source = self._source(one)
             if source is None:
                 continue
             key = (source.url, source.title, source.media_type, str(one.get("document_index")))

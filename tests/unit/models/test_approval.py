@@ -12,7 +12,7 @@ from fxai.effects.runtime import Backend
 from fxai.messages import Prompt, Response
 from fxai.messages.content import TextPart, ToolResultPart
 from fxai.messages.errors import AiError, ToolkitRequiredError
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
+from fxai.messages.message import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.models import LanguageModel, ObjectPending
 from fxai.models.answered import shown
@@ -480,3 +480,15 @@ def test_a_history_of_texts_is_left_alone() -> None:
     office.exit("generate_text", prompt, [text("d")])
 
     assert office.models[-1].requests[0].prompt is prompt
+
+
+def test_what_the_user_and_the_system_said_is_shown_whole() -> None:
+    """Where a settled request and its answer are left out."""
+    office = Office()
+    settled = [ToolMessage.make(ToolResultPart("c1", "wipe", "gone"))]
+    history = Prompt((SystemMessage("Be brief."), *answered(office.asked()).messages, *settled))
+    seen = shown(history)
+
+    assert len(seen.messages) == len(history.messages) - 1
+    assert seen.messages[0] == SystemMessage("Be brief.")
+    assert seen.messages[1] == history.messages[1]
