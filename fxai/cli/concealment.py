@@ -40,6 +40,7 @@ _CLOSED: Final = re.compile(
     r"|id_(?:rsa|dsa|ecdsa|ed25519)(?:_sk)?(?:[._-].*)?(?<!\.pub)|.*_(?:rsa|ed25519)|master\.key|environ|shadow"
     rf"|(?:\w+[._-])?credentials?{_DATA}|(?:(?:client|app|my)[_-]?)?secrets?(?:[._-].*(?=\.[a-z]))?{_DATA}"
     rf"|service[_-]?account.*\.json|.*api[_-]?keys?{_DATA}|token(?:\.(?:txt|json|pickle))?|(?:access|auth|api)_tokens?{_DATA}"
+    r"|auth\.json|rclone\.conf|sitemanager\.xml|recentservers\.xml"
     rf"|private[_-]?keys?{_DATA}|vault[_-]?pass(?:word)?{_DATA}|passwords?{_DATA}|wp-config\.php|htpasswd|kubeconfig{_DATA}"
 )
 _BACKUP: Final = re.compile(r"^#|(?:\.(?:bak|old|orig|save|swp|tmp|copy|\d))*[~#]*$")
