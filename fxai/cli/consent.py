@@ -15,13 +15,14 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, final
 
 from fxai.cli.text import one_line, quoted
 from fxai.cli.typed import Typed
 from fxai.messages.content import ToolApprovalResponsePart, ToolResultPart
 from fxai.messages.pending import Pending
+from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import parse_json_unsafe
 
@@ -46,7 +47,7 @@ class Consent:
         self._lines = lines
         self._show = show
         self._refuse = refuse
-        self._always: set[str] = set()
+        self._always: set[tuple[str, ...]] = set()
 
     def answer(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
         """What was said of a call.
@@ -54,7 +55,7 @@ class Consent:
         Raises:
             KeyboardInterrupt: Ctrl-C was typed in place of an answer.
         """
-        if waiting.approval_id is not None and waiting.name in self._always:
+        if waiting.approval_id is not None and self._always.issuperset(_runs((), waiting.name, waiting.params)):
             return waiting.approve()
         self._show(waiting)
         if not self._lines.by_person:
@@ -73,7 +74,7 @@ class Consent:
                 case "y" | "yes" if not reason:
                     return waiting.approve()
                 case "a" | "always" if not reason:
-                    self._always.add(waiting.name)
+                    self._always.update(_runs((), waiting.name, waiting.params))
                     return waiting.approve()
                 case "n" | "no" | "n," | "no,":
                     return waiting.deny(reason.strip() or _NO)
@@ -98,6 +99,25 @@ class Consent:
         if line is not None and word != "/approve":
             self._lines.back(line)
         return _given(waiting, "") if waiting.approval_id is None else waiting.abandon(_NOBODY)
+
+
+def _runs(path: tuple[str, ...], name: str, params: Any) -> Iterator[tuple[str, ...]]:
+    """The tools that a call runs: of a composite those inside, of a server that a provider asks the one that is asked.
+
+    Each is told by its path. A tool of any other kind whose parameters look like those is asked about more often.
+    """
+    here = (*path, name)
+    calls: object = params.get("calls") if is_object(params) else None
+    if is_array(calls) and calls:
+        for one in calls:
+            called = one if is_object(one) else {}
+            yield from _runs(here, str(called.get("name", one)), called.get("args"))
+    elif is_object(params) and "name" in params and "arguments" in params:
+        yield (*here, str(params["name"]))
+    elif path and isinstance(params, str):  # it may be read as calls
+        yield (*here, params)
+    else:
+        yield here
 
 
 def _not_understood(said: str) -> str:

@@ -391,6 +391,45 @@ def test_an_answer_that_is_none_is_told_and_asked_for_again() -> None:
     assert "\x1b" not in person.asked[3]
 
 
+INSIDE: list[tuple[Any, Any]] = [
+    ({"calls": [{"name": "look", "args": {}}]}, {"calls": [{"name": "look"}, {"name": "wipe", "args": {}}]}),
+    (
+        {"calls": [{"name": "all", "args": {"calls": [{"name": "look"}]}}]},
+        {"calls": [{"name": "all", "args": {"calls": [{"name": "wipe"}]}}]},
+    ),
+    (
+        {"calls": [{"name": "all", "args": '{"calls": [{"name": "look"}]}'}]},
+        {"calls": [{"name": "all", "args": '{"calls": [{"name": "wipe"}]}'}]},
+    ),
+    ({"name": "look", "arguments": {"at": "a"}}, {"name": "wipe", "arguments": {"at": "a"}}),
+]
+
+
+@pytest.mark.parametrize(("first", "other"), INSIDE, ids=["composite", "nested", "text", "hosted"])
+def test_always_holds_for_the_tools_inside_that_were_seen(first: Any, other: Any) -> None:
+    """Of a composite, and of a server that the provider asks, other tools are asked about all the same."""
+    person = Person("a", "n")
+    consent = Consent(person, lambda _: None)
+    said = [consent.answer(Pending("c", "kit", params, "a")) for params in (first, first, other)]
+
+    assert [getattr(one, "approved", None) for one in said] == [True, True, False]
+    assert len(person.asked) == 2
+
+
+@pytest.mark.parametrize("params", ["a", {"disk": "b"}, None, {"calls": []}, {"name": "b"}])
+def test_always_holds_for_a_tool_whatever_it_is_called_with(params: Any) -> None:
+    """Nobody is asked again about another call of the same tool; about another tool they are."""
+    person = Person("a", "n")
+    consent = Consent(person, lambda _: None)
+    calls = [
+        Pending("c", "wipe", {"disk": "a"}, "a"),
+        Pending("d", "wipe", params, "b"),
+        Pending("e", "x", params, "c"),
+    ]
+
+    assert [getattr(consent.answer(one), "approved", None) for one in calls] == [True, True, False]
+
+
 @pytest.mark.parametrize("line", ["yes", "/approve it", "/aprove", "/approve\x00", "y"])
 def test_a_program_is_told_that_its_line_was_no_answer(fxai: Run, line: str) -> None:
     """It denies, and both forms of the output say so."""
