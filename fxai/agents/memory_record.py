@@ -6,8 +6,9 @@ True
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Literal, TypeVar
+from typing import Final, Literal, TypeVar
 
 from returns.result import Success
 
@@ -22,6 +23,8 @@ __all__ = ["kept_text", "read_turn", "worked"]
 
 _A = TypeVar("_A")
 
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a disk, of what a user may have, of what a file may be
+
 
 def worked(
     memory: str, doing: Literal["load", "commit", "turns", "clear"], work: Callable[[], _A]
@@ -35,8 +38,10 @@ def worked(
 
     def failed(error: Exception) -> MemoryFailure | None:
         if isinstance(error, OSError) and error.errno is not None:
-            said = f"{error.strerror}; give the path of a file that this process may read and write"
-            return MemoryFailure(memory, doing, said)
+            remedy = (
+                "make room" if error.errno in _FULL else "give the path of a file that this process may read and write"
+            )
+            return MemoryFailure(memory, doing, f"{error.strerror}; {remedy}")
         known = isinstance(error, OSError | MessageError | NotAwaitedError)
         return MemoryFailure(memory, doing, str(error)) if known else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +142,22 @@ def test_a_conversation_and_an_approval_that_cannot_be_written_are_typed_failure
         assert isinstance(failure := _failure(effect), MemoryFailure)
         assert "half a surrogate pair" in str(failure)
     assert isinstance(_failure(fx.gen(_claimed)(HALF).provide(ledger)), AiError)
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EFBIG])
+def test_a_disk_that_is_full_is_told_with_what_helps(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another path would be as full."""
+
+    def full(*_: object) -> None:
+        raise OSError(number, "it is full")
+
+    monkeypatch.setattr("os.fsync", full)
+    failure = _failure(Memory.file(tmp_path / "memory.jsonl").commit(SAID))
+
+    assert isinstance(failure, MemoryFailure)
+    assert failure.description == "it is full; make room"
 
 
 def _planted(path: Path, text: str) -> Path:
