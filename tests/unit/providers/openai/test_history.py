@@ -21,6 +21,7 @@ from fxai.messages.prompt import (
 )
 from fxai.models.request import ModelRequest
 from fxai.providers import openai
+from fxai.providers.openai.continuation import Continuation
 from fxai.providers.openai.wire import Api
 from fxai.tools.tool import Tool
 
@@ -222,6 +223,19 @@ def test_a_search_of_our_own_answers_with_tools(result: Any, failed: bool, found
     _, output = _items(*turn, tools=(search, Tool.make("a")))
 
     assert (output["type"], output["execution"], output["tools"]) == ("tool_search_output", "client", found)
+
+
+def test_as_many_answers_can_be_gone_on_from_as_are_remembered() -> None:
+    """The latest ones; an answer to a single item is one too."""
+    known = Continuation(most=2)
+    for number in range(3):
+        known.remember([{"n": number}], f"resp_{number}")
+
+    assert [known.shortened([{"n": number}, {"new": True}]) for number in range(3)] == [
+        None,
+        ("resp_1", [{"new": True}]),
+        ("resp_2", [{"new": True}]),
+    ]
 
 
 def test_equal_actions_of_a_shell_have_one_hash() -> None:

@@ -409,8 +409,11 @@ def test_a_shell_of_the_providers_that_was_cut_says_so() -> None:
     place = {"environment": {"type": "container_reference", "container_id": "k"}}
     item = {"type": "shell_call", "id": "s", "call_id": "c1", "action": {"commands": ["ls"]}, **place}
 
-    assert _read({**item, "status": "incomplete"}).tool_calls[0].metadata["openai"]["status"] == "incomplete"
-    assert "status" not in _read({**item, "status": "completed"}).tool_calls[0].metadata["openai"]
+    cut, whole = (_read({**item, "status": status}).tool_calls[0] for status in ("incomplete", "completed"))
+
+    assert (cut.metadata["openai"]["status"], "status" in whole.metadata["openai"]) == ("incomplete", False)
+    assert cut.provider_executed
+    assert whole.provider_executed
 
 
 def test_reasoning_in_two_fields_is_one_part() -> None:

@@ -438,6 +438,8 @@ def test_what_an_api_or_a_model_lacks_is_a_warning() -> None:
 
     assert _warned(odd) == [("unsupported-option", "temperature"), ("unsupported-option", "stop")]
     assert odd.fields["reasoning"] == {"effort": "low"}
+    assert _warned(_sent(api="chat", stop=("END",))) == [("unsupported-option", "stop")]
+    assert "stop" not in _sent(api="chat", stop=("END",)).fields
     assert _warned(plain) == [("unsupported-option", "reasoning")]
     assert (plain.fields["stop"], plain.fields["temperature"]) == (["END"], 0.5)
     assert unknown.warnings == ()
@@ -465,6 +467,8 @@ def test_provider_options_are_merged_last() -> None:
     assert set(fields["text"]) == {"format", "verbosity"}
     assert fields["include"] == ["reasoning.encrypted_content", "file_search_call.results"]
     assert (fields["max_output_tokens"], fields["top_k"]) == (9, 40)
+    stop: dict[str, Any] = {"openai": {"stop": "END"}}
+    assert _sent(api="chat", model="gpt-4o", stop=("A",), provider_options=stop).fields["stop"] == "END"
     assert "store" not in fields
     assert "extra_body" not in fields
 

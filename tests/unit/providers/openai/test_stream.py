@@ -143,6 +143,7 @@ def test_streamed_thoughts_are_those_of_the_whole_item() -> None:
         ("never_heard_of_it", InvalidRequestError),
         (None, InternalProviderError),
         ("error", InternalProviderError),
+        (400, InvalidRequestError),
         (429, RateLimitError),
         (200, InternalProviderError),
     ],
