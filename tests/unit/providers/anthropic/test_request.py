@@ -466,6 +466,8 @@ def test_a_temperature_is_a_warning() -> None:
         ("claude-fable-5", "high", {"type": "adaptive"}, "high", False),
         ("claude-haiku-4-5", "high", {"type": "enabled", "budget_tokens": 16384}, None, False),
         ("claude-haiku-4-5", "none", None, None, False),
+        ("claude-3-7-sonnet-latest", "high", {"type": "enabled", "budget_tokens": 16384}, None, False),
+        ("claude-opus-4-6", "high", {"type": "adaptive"}, "high", False),
         ("claude-3-5-haiku-latest", "low", None, None, True),
         ("claude-3-5-haiku-latest", "none", None, None, False),
     ],

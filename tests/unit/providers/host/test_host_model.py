@@ -350,3 +350,10 @@ def test_an_unknown_option_is_refused_at_once() -> None:
 
     with pytest.raises(TypeError, match=r"no option colour: there are format, .*grace"):
         host.model("cat", **unknown)
+
+
+def test_one_that_takes_schemas_is_sent_none_where_there_is_none(backend: Backend) -> None:
+    """A question for plain text is asked of it as of any other."""
+    says = 'for m in asked(): say(type="result", text=str("schema" in m))'
+
+    assert asked(backend, python(says), takes=["schema"]).text == "False"

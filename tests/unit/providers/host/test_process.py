@@ -89,6 +89,7 @@ def lines(*out: bytes, **options: Any) -> list[bytes]:
         ((b"\n\na\n",), [b"", b"", b"a"]),
         ((b"a", b"b\nc", b"\n"), [b"ab", b"c"]),
         ((b"ab", b"\n", b"\ncd\n"), [b"ab", b"", b"cd"]),
+        ((b"abc", b"d\ne\nf\n"), [b"abcd", b"e", b"f"]),
         ((b"a\r\nb\r\r\n\rc\n",), [b"a", b"b\r", b"\rc"]),
         ((b"a\nb",), [b"a", b"b"]),
         ((b"a",), [b"a"]),
