@@ -45,6 +45,8 @@ _LAST: Final = 2.0  # seconds for what was killed to be gone
 _CHILDREN: Final = 0.5  # seconds for the children of a program that has ended to end by themselves
 _FLUSH: Final = 0.5  # seconds to close the input
 
+_UNREACHED: Final = (ProcessLookupError, PermissionError)  # what a signal raises that reaches nobody
+
 _log = logging.getLogger("fxai.effects")
 
 
@@ -175,10 +177,10 @@ class ChildProcess:
             if self.exit_code is None:
                 self._raw.kill()
             return
-        with suppress(ProcessLookupError, PermissionError):
+        with suppress(*_UNREACHED):
             os.killpg(self.pid, number)
         for one in _running(known):
-            with suppress(ProcessLookupError, PermissionError):
+            with suppress(*_UNREACHED):
                 os.kill(one.pid, number)
 
     def _group_is_there(self) -> bool:
@@ -187,7 +189,7 @@ class ChildProcess:
             return False
         try:
             os.killpg(self.pid, 0)
-        except (ProcessLookupError, PermissionError):
+        except _UNREACHED:
             return False
         return True
 
@@ -204,8 +206,6 @@ class ChildProcess:
         for one in self._younger(table):
             if (is_ours and self.pid in (one.group, one.session)) or _bears(one, self._mark):
                 found[one.pid] = one
-        if is_ours and there is not None:
-            found[self.pid] = there
         size = 0
         while size != len(found):  # the children of those, then theirs
             size = len(found)
@@ -297,10 +297,9 @@ def _running(known: Iterable[_Entry]) -> tuple[_Entry, ...]:
 
 def _bears(one: _Entry, mark: str) -> bool:
     """Whether it was started with the mark in its environment."""
-    try:
+    variables: list[bytes] = []
+    with suppress(OSError):  # it has ended, or belongs to somebody else
         variables = (_PROC / f"{one.pid}/environ").read_bytes().split(b"\0")
-    except OSError:  # it has ended, or belongs to somebody else
-        return False
     known = f"{_MARK}=".encode()
     return any(variable.startswith(known) and mark.encode() in variable for variable in variables)
 

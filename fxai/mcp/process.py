@@ -100,7 +100,7 @@ class _Running:
         if self._watch.trouble is not None:
             return
         try:
-            message = wire.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            message = wire.jsonrpc_message_adapter.validate_json(line)
         except ValueError as error:
             unread = self._watch.unreadable(line, error)
             if unread is not None:
@@ -112,7 +112,7 @@ class _Running:
         """Writes what is to be sent to its standard input."""
         try:
             async for item in self._receive:
-                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                text = item.message.model_dump_json(exclude_unset=True)
                 await self._process.stdin.send(text.encode() + b"\n")
         except GONE:
             self._send.close()  # its end is told at once, not when an answer does not come

@@ -121,12 +121,13 @@ class _Asked:
 
     def __init__(self) -> None:
         self._open: set[Any] = set()
-        self._answered = anyio.Event()
+        self._answered = anyio.Event()  # all of them, since the last one was heard
 
     def heard(self, message: JSONRPCMessage) -> None:
         """Notes a request, or that one was taken back."""
         if isinstance(message, JSONRPCRequest):
             self._open.add(message.id)
+            self._answered = anyio.Event()
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._close((message.params or {}).get("requestId"))
 
@@ -138,12 +139,12 @@ class _Asked:
     def _close(self, request: Any) -> None:
         if isinstance(request, str | int):
             self._open.discard(request)
-        self._answered.set()
-        self._answered = anyio.Event()
+        if not self._open:
+            self._answered.set()
 
     async def answered(self) -> None:
-        """Waits until every request is answered."""
-        while self._open:
+        """Waits until every request is answered, where no more are heard."""
+        if self._open:
             await self._answered.wait()
 
 
@@ -159,7 +160,7 @@ async def _read(
                 if line[0] is None:
                     await outbound.send(_refusal(INVALID_REQUEST, "the message is too long"))
                 elif line[0].strip():
-                    message = jsonrpc_message_adapter.validate_json(line[0], by_name=False)
+                    message = jsonrpc_message_adapter.validate_json(line[0])
                     asked.heard(message)
                     await inbound.send(SessionMessage(message))
             except ValidationError:
@@ -175,7 +176,7 @@ async def _write(
 ) -> None:
     async with received:
         async for message in received:
-            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            text = message.message.model_dump_json(exclude_unset=True)
             left = memoryview(text.encode() + b"\n")
             while left:
                 try:

@@ -15,12 +15,15 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.effects.process import ChildProcess
+from fxai.effects.process import ChildProcess, _table
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system tells nothing of processes")
 
 _SLEEP = "import time; time.sleep(60)"
-_STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+_STUBBORN = (
+    "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(os.getpid(), flush=True); "
+    "time.sleep(60)"
+)
 _START = """
 import os, subprocess, sys, time
 def start(code, **options): return subprocess.Popen([sys.executable, "-I", "-S", "-c", code], **options)
@@ -28,7 +31,7 @@ def tell(*pids): print(*pids, flush=True)
 """
 PROGRAMS = {
     "a child in a session of its own": f"tell(start({_SLEEP!r}, start_new_session=True).pid)",
-    "one that ignores being asked": f"tell(start({_STUBBORN!r}, start_new_session=True).pid)",
+    "one that ignores being asked": f"start({_STUBBORN!r}, start_new_session=True)",
     "one with another environment": f"tell(start({_SLEEP!r}, start_new_session=True, env={{}}).pid)",
     "one that closed what it inherited": (
         f"tell(start({_SLEEP!r}, start_new_session=True, **dict.fromkeys(('stdin', 'stdout', 'stderr'), -3)).pid)"
@@ -75,6 +78,10 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] not in "ZX"
     except OSError:
         return False
+
+
+def _open() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def _with(word: str) -> list[int]:
@@ -213,6 +220,112 @@ def test_one_that_is_not_to_be_waited_for_is_asked_at_once(backend: str) -> None
     assert _run(program, backend) == -signal.SIGTERM
 
 
+def test_one_that_is_asked_has_its_time_to_end(backend: str) -> None:
+    """What it does when it is asked to terminate is done, within the grace: it is not killed meanwhile."""
+    last = "def last(*_):\n time.sleep(0.1)\n os._exit(7)\n"
+    code = f"import signal\n{last}signal.signal(signal.SIGTERM, last)\ntell(1)\ntime.sleep(60)"
+
+    async def program() -> list[Any]:
+        process = await ChildProcess.start((sys.executable, "-I", "-S", "-c", _START + code), grace=60)
+        await _first(process)
+        was_gone = await process.gone_within(0)
+        with anyio.fail_after(50):
+            await process.end(patient=False)
+        return [was_gone, process.exit_code, await process.gone_within(0)]
+
+    assert _run(program, backend) == [False, 7, True]
+
+
+@pytest.mark.parametrize("where", ["in its group", "elsewhere"])
+def test_what_it_started_has_its_time_to_end(
+    where: str, backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child that is asked to terminate does what it does at its end; it is not killed meanwhile."""
+    monkeypatch.setattr("fxai.effects.process._CHILDREN", 20)
+    if where == "in its group":
+        monkeypatch.setattr("fxai.effects.process._PROC", Path("/no/such/folder"))
+    inner = f"""
+import os, signal, time
+def last(*_):
+    time.sleep(0.1)
+    open({str(tmp_path / "done")!r}, "w").close()
+    os._exit(0)
+signal.signal(signal.SIGTERM, last)
+print(os.getpid(), flush=True)
+time.sleep(60)
+"""
+
+    async def program() -> list[int]:
+        process = await _start(f"start({inner!r}, start_new_session={where == 'elsewhere'})\nsys.stdin.read()")
+        started = await _first(process)
+        await process.end()
+        return started
+
+    assert [pid for pid in _run(program, backend) if _runs(pid)] == []
+    assert (tmp_path / "done").exists()
+
+
+def test_what_cannot_be_ended_is_told(
+    backend: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What runs after all that was tried is waited for no longer, and named in a warning."""
+    monkeypatch.setattr("fxai.effects.process._KILL", signal.SIGTERM)
+    monkeypatch.setattr("fxai.effects.process._LAST", 0.02)
+    monkeypatch.setattr("fxai.effects.process._CHILDREN", 0.02)
+
+    async def program() -> list[int]:
+        process = await _start(PROGRAMS["one that ignores being asked"] + "\nsys.stdin.read()")
+        started = await _first(process)
+        with anyio.fail_after(50):
+            await process.end()
+        return started
+
+    with caplog.at_level(logging.WARNING, "fxai.effects"):
+        (left,) = _run(program, backend)
+    try:
+        assert _runs(left)
+        assert f"{left} ('" in caplog.text
+    finally:
+        os.kill(left, signal.SIGKILL)
+
+
+def test_its_pipes_are_closed_with_it(backend: str) -> None:
+    """Nothing of a program that was ended stays open, though it said what nobody read."""
+
+    async def program() -> tuple[int, int]:
+        async def ended() -> ChildProcess:
+            process = await _start("tell('much')\nprint('more', file=sys.stderr, flush=True)")
+            await process.gone_within(20)
+            await process.end()
+            return process
+
+        await ended()
+        before = _open()
+        kept = [await ended() for _ in range(3)]
+        assert [process.exit_code for process in kept] == [0] * 3
+        return before, _open()
+
+    before, after = _run(program, backend)
+
+    assert before == after
+
+
+def test_the_systems_processes_are_those_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what `/proc` tells only whole entries count, of processes that have not ended; a name may hold anything."""
+    monkeypatch.setattr("fxai.effects.process._PROC", tmp_path)
+    after = " ".join(str(number) for number in range(1, 40))
+    said = {"7": f"7 (a) S (b) S {after}", "8": f"8 (z) Z {after}", "9": f"9 (x) X {after}", "10": "10 (cut) S 1 2 3"}
+    for pid, text in {**said, "self": said["7"]}.items():
+        (tmp_path / pid).mkdir()
+        (tmp_path / pid / "stat").write_text(text, encoding="utf-8")
+    (tmp_path / "11").mkdir()
+
+    ((pid, entry),) = _table().items()
+
+    assert (pid, entry.pid, entry.name) == (7, 7, "a) S (b")
+    assert (entry.parent, entry.group, entry.session, entry.start) == (1, 2, 3, 19)
+
+
 def test_a_cancellation_does_not_stop_the_end(backend: str) -> None:
     """Whoever is cancelled in the middle of ending a program leaves nothing running."""
 
@@ -262,11 +375,20 @@ def test_ending_twice_does_nothing_more(backend: str) -> None:
 def test_where_the_system_tells_nothing_the_group_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without `/proc` what is in the program's group still ends with it."""
     monkeypatch.setattr("fxai.effects.process._PROC", Path("/no/such/folder"))
+    sent: list[int] = []
+    real = os.killpg
+
+    def spied(group: int, number: int) -> None:
+        sent.append(number)
+        real(group, number)
+
+    monkeypatch.setattr("fxai.effects.process.os.killpg", spied)
 
     async def program() -> list[int]:
-        process = await _start(f"tell(start({_STUBBORN!r}).pid)\nsys.stdin.read()")
+        process = await _start(f"start({_STUBBORN!r})\nsys.stdin.read()")
         started = [process.pid, *await _first(process)]
         await process.end()
         return started
 
     assert [pid for pid in _run(program, "asyncio") if _runs(pid)] == []
+    assert set(sent) == {0, signal.SIGTERM, signal.SIGKILL}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +19,7 @@ from mcp.server.lowlevel.server import Server
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer
 from fxai.mcp.server.option import ToolServerSettings
-from fxai.mcp.server.stdio import _claimed, over_descriptors
+from fxai.mcp.server.stdio import _claimed, _waited, over_descriptors
 from fxai.tools.function import tool
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
@@ -140,6 +141,13 @@ def test_what_takes_nothing_back_ends_no_call(backend: str, odd: dict[str, Any])
     assert [one["result"]["content"][0]["text"] for one in said if one.get("id") == 2] == ["done"]
 
 
+def test_what_takes_nothing_back_may_come_first(backend: str) -> None:
+    """A cancellation before any request is none of a request, and ends nothing."""
+    cancelled = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n'
+
+    assert [one["id"] for one in served(backend, cancelled + asked(1, "initialize", **HELLO))] == [1]
+
+
 @pytest.mark.parametrize("cut", [1, 40, -1])
 def test_a_line_may_come_in_pieces(backend: str, cut: int) -> None:
     """A message is whole when its line ends, wherever it was cut on the way; without an end it is none."""
@@ -199,7 +207,7 @@ def test_a_line_that_is_no_message_is_refused_and_the_next_is_read(
     said = served(backend, b"\n \r\n" + line + b"\n" + asked(1, "initialize", **HELLO), max_body=400)
     errors = [one for one in said if "error" in one]
 
-    assert [(one["id"], one["error"]["code"]) for one in errors] == [(None, code)]
+    assert errors == [{"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": errors[0]["error"]["message"]}}]
     assert words in errors[0]["error"]["message"]
     assert [one["id"] for one in said if "result" in one] == [1]
 
@@ -272,6 +280,29 @@ def test_a_server_that_ends_by_itself_ends_the_transport(backend: str) -> None:
         return not waited.cancelled_caught
 
     assert anyio.run(go, backend=backend)
+
+
+def test_who_waits_in_a_thread_can_be_cancelled(backend: str) -> None:
+    """Where the event loop cannot wait for a descriptor a thread does: a cancellation does not wait for it."""
+    over = threading.Event()
+    ended: list[bool] = []
+
+    def read() -> None:
+        ended.append(over.wait(20))
+
+    async def refuse(_: int) -> None:
+        await checkpoint()
+        raise PermissionError
+
+    async def go() -> list[bool]:
+        try:
+            with anyio.move_on_after(0.01):
+                await _waited(0, refuse, read)
+            return list(ended)
+        finally:
+            over.set()
+
+    assert anyio.run(go, backend=backend) == []
 
 
 def test_the_standard_streams_are_the_protocols_alone(monkeypatch: pytest.MonkeyPatch) -> None:
