@@ -41,7 +41,7 @@ class HttpApp:
             max_sessions=settings.max_sessions,
         )
         self._guard = Guard(self._manager.handle_request, settings, max_body)
-        self._is_open = False
+        self._is_open: bool  # since it runs: nobody is given it before
         self._opened = anyio.Event()
         self._ending = anyio.Event()
         self._requests: dict[anyio.CancelScope, anyio.Event] = {}

@@ -25,7 +25,16 @@ from fxai.mcp.server.option import CannotListen, HttpSettings
 
 __all__ = ["serve_app"]
 
-_CONNECTIONS: Final = 1000  # open at once, beside those that wait to be accepted
+_BACKLOG: Final = 128  # connections that wait to be accepted
+_OPTIONS: Final[dict[str, Any]] = {
+    "lifespan": "off",
+    "access_log": False,
+    "server_header": False,
+    "log_config": None,
+    "log_level": "critical",
+    "limit_concurrency": 1000,  # connections that are open at once, beside those that wait
+    "timeout_graceful_shutdown": 1,
+}
 
 
 def serve_app(
@@ -53,7 +62,7 @@ def serve_app(
 
 def _listening(settings: HttpSettings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    return socket.create_server((settings.host, settings.port), family=family, backlog=128)
+    return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
 
 
 @final
@@ -116,10 +125,7 @@ async def _serve(
     app: HttpApp, settings: HttpSettings, listening: socket.socket, on_listening: Callable[[str], object] | None
 ) -> None:
     protocol = partial(_Connection, patience=settings.body_timeout)
-    options: dict[str, Any] = {"http": protocol, "lifespan": "off", "access_log": False, "server_header": False}
-    quiet: dict[str, Any] = {"log_config": None, "log_level": "critical"}
-    config = uvicorn.Config(app, **options, **quiet, limit_concurrency=_CONNECTIONS, timeout_graceful_shutdown=1)
-    server = _Uvicorn(config)
+    server = _Uvicorn(uvicorn.Config(app, http=cast(Any, protocol), **_OPTIONS))
     with listening:
         async with anyio.create_task_group() as group:
             group.start_soon(_run, server, listening)

@@ -90,6 +90,30 @@ async def test_what_was_accepted_is_written_before_the_end(peer: Peer, monkeypat
 
 
 @pytest.mark.anyio
+async def test_while_it_ends_its_output_is_drained(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody took any more does not hold it up; and nothing more is sent."""
+    seen: list[Any] = []
+    end = peer.end
+
+    async def ended(**_: Any) -> None:
+        await anyio.wait_all_tasks_blocked()
+        seen.append(peer.stdout.statistics().current_buffer_used)
+        with pytest.raises(anyio.ClosedResourceError):
+            streams[0][1].send_nowait(request(1))
+        await end()
+
+    monkeypatch.setattr(peer, "end", ended)
+    streams: list[Any] = []
+    async with program_transport(PROGRAM, Watch(McpLimits())) as both:
+        streams.append(both)
+        for _ in range(5):
+            peer.write(PING + b"\n")
+        await anyio.wait_all_tasks_blocked()
+
+    assert (seen, peer.ended) == ([0], 1)
+
+
+@pytest.mark.anyio
 async def test_one_that_reads_no_more_is_left_all_the_same(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it never takes is waited for only a while."""
     monkeypatch.setattr("fxai.mcp.process._FLUSH", 0.01)

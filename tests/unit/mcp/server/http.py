@@ -14,7 +14,18 @@ from fxai.mcp import HttpOptions, http_app
 from fxai.mcp.server.guard import AsgiApp
 from fxai.tools.source import Sourced
 
-__all__ = ["INITIALIZE", "MODERN", "Client", "OnClient", "asking", "modern", "on_client", "status_of", "with_app"]
+__all__ = [
+    "HEADERS",
+    "INITIALIZE",
+    "MODERN",
+    "Client",
+    "OnClient",
+    "asking",
+    "modern",
+    "on_client",
+    "status_of",
+    "with_app",
+]
 
 Client = httpx2.AsyncClient
 

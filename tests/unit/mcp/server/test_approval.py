@@ -172,6 +172,22 @@ def test_a_question_hides_nothing(backend: str, era: Era) -> None:
 
 
 @both_eras
+@pytest.mark.parametrize(
+    ("path", "shown"), [("/tmp", "/tmp"), ("/tmp\x7f", "/tmp\\u007f"), ("/tmp\x1b", "/tmp\\u001b")]
+)
+def test_plain_text_is_shown_as_it_is(backend: str, era: Era, path: str, shown: str) -> None:
+    """Arguments of plain characters stay as they are; those that steer a terminal are escapes, with or without more."""
+    asked: list[Any] = []
+
+    async def use(client: mcp.Client, _: ToolServer) -> Any:
+        return await client.call_tool("erase", {"path": path})
+
+    used(erase, use, backend, era, answering("decline", None, asked))
+
+    assert [one.message.partition("? ")[2] for one in asked] == [f'{{"path":"{shown}"}}']
+
+
+@both_eras
 def test_a_call_that_was_invalid_when_nobody_was_asked_does_not_run(backend: str, era: Era) -> None:
     """A validation that says no, and then yes, lets no call pass unasked."""
     looks: list[Any] = []

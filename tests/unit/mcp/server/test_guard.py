@@ -9,14 +9,17 @@ from typing import Any, Literal, Never, cast
 import anyio
 import httpx2
 import pytest
+from returns.result import Result, Success
 
 from fxai.effects import Effect, fx
-from fxai.effects.exit import Failed
-from fxai.mcp import CannotListen, ToolServer, http_app, serve_http
+from fxai.mcp import ToolServer, http_app, serve_http
 from fxai.mcp.server.guard import AsgiApp
 from fxai.mcp.server.http import HttpApp
 from fxai.providers.http.secret import Secret
 from fxai.tools.function import tool
+from fxai.tools.source import BoundToolkit
+from fxai.tools.tool import Tool
+from fxai.tools.toolkit import Toolkit
 from tests.unit.mcp.server.http import INITIALIZE, MODERN, Client, asking, modern, on_client, status_of, with_app
 
 
@@ -266,6 +269,25 @@ def test_sessions_that_ended_leave_nothing(backend: str) -> None:
     assert listening == 0
 
 
+@pytest.mark.parametrize(("header", "status"), [("1", 200), ("2", 400), (None, 400)])
+def test_a_header_that_stands_for_an_argument_says_the_same(backend: str, header: str | None, status: int) -> None:
+    """Where a tool's schema names a header for an argument, a request whose header says otherwise is refused."""
+
+    def said(given: Any) -> Result[str, Never]:
+        return Success(given["a"])
+
+    where = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "Where"}}}
+    told = Tool.dynamic("told", parameters=where, success=str)
+    kit = BoundToolkit.of(Toolkit.make(told), told.handler(said))
+    more = {} if header is None else {"mcp-param-where": header}
+
+    async def ask(client: Client) -> int:
+        headers, body = modern("told", {"a": "1"})
+        return (await client.post("/mcp", json=body, headers={**headers, **more})).status_code
+
+    assert asking(kit, backend, ask) == status
+
+
 def test_when_the_scope_has_closed_nothing_is_answered(backend: str) -> None:
     """An application that outlives its scope answers 503, and calls that ran were ended without an answer."""
     statuses: list[int | None] = []
@@ -290,6 +312,38 @@ def test_when_the_scope_has_closed_nothing_is_answered(backend: str) -> None:
     anyio.run(go, backend=backend)
 
     assert statuses == [None, 503]
+
+
+def test_the_scope_closes_after_the_last_request(backend: str) -> None:
+    """A request that is cut off ends before the application has: what it held is let go when the scope is closed."""
+    log: list[str] = []
+
+    async def receive() -> Any:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                for _ in range(20):
+                    await anyio.lowlevel.checkpoint()
+            log.append("request")
+
+    async def send(_: Any) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def go() -> None:
+        scope: Any = {"type": "http", "method": "GET", "path": "/mcp", "headers": [(b"host", b"localhost")]}
+        async with anyio.create_task_group() as group:
+
+            def use(app: HttpApp) -> Effect[None]:
+                group.start_soon(app, scope, receive, send)
+                return fx.wait(anyio.wait_all_tasks_blocked)
+
+            await fx.run_async(fx.scoped(http_app(add).flat_map(use)))
+            log.append("scope")
+
+    anyio.run(go, backend=backend)
+
+    assert log == ["request", "scope"]
 
 
 def test_streams_that_never_end_hold_up_no_stop(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,27 +414,6 @@ def test_what_would_be_open_to_all_is_refused_at_once(serve: Any, options: Any, 
     """A server that other machines reach needs a token and its hosts, before anything is opened."""
     with pytest.raises(ValueError, match=said):
         serve(add, **options)
-
-
-def test_a_port_that_is_taken_is_a_typed_failure() -> None:
-    """Where it cannot listen the failure says where and why, and what to do."""
-    import socket
-
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        ended = fx.run_exit(serve_http(add, port=port))
-
-    assert isinstance(ended, Failed)
-    (failure,) = ended.cause.failures
-    assert isinstance(failure, CannotListen)
-    assert (failure.host, failure.port) == ("127.0.0.1", port)
-    assert "port=0" in failure.message
-
-
-def test_trio_is_told_what_to_do() -> None:
-    """Uvicorn needs asyncio: elsewhere the error names what serves there."""
-    with pytest.raises(RuntimeError, match=r"http_app.*hypercorn"):
-        fx.run(serve_http(add), backend="trio")
 
 
 def test_a_token_is_in_no_repr() -> None:
