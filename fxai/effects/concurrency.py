@@ -25,7 +25,7 @@ from typing_extensions import TypeVar
 from fxai.effects.cause import Cause, Interrupt, attach
 from fxai.effects.effect import AwaitExit, EffectOf, Generate, Suspend, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.fiber import FAIR, TURN_TAKEN, Fiber, report
+from fxai.effects.fiber import FAIR, TURN_TAKEN, Children, Fiber, Inside, inside, report
 from fxai.effects.task_group import TaskGroup, task_group
 
 __all__ = ["all_", "begin", "collect", "for_each", "parallel", "race"]
@@ -70,7 +70,7 @@ def for_each(
     if concurrency == 1:
         return Generate(_one_by_one, (items, f), {})
 
-    def start(fiber: Fiber) -> Exit[list[_B], _E] | Awaitable[Exit[list[_B], _E]]:
+    def start(fiber: Fiber) -> Any:
         todo = list(items)
         effects = (Suspend(lambda item=item: f(item)) for item in todo)  # type: ignore[misc]
         return _Children(fiber, len(todo), stop=_on_failure).run(effects, concurrency or len(todo), list)
@@ -159,11 +159,10 @@ def begin(
     variables stays theirs. Where a task is needed, start it by `variables.run`; it goes on with `drive`.
     With `later` it has not begun, and waits for its turn.
     """
-    outer = parent.env if env is None else env
-    fiber = Fiber(outer) if parent.fair else Fiber.without_loop(outer)
+    fiber = Fiber(parent.env if env is None else env)
     variables = copy_context()
     here = nesting.here
-    if parent.fair and (later or here.begun >= _BEGUN):
+    if later or here.begun >= _BEGUN:
         fiber.postpone(effect)
         return fiber, TURN_TAKEN, variables
 
@@ -204,10 +203,10 @@ class _Children:
         self._freed: anyio.Event | None = None
         self._budget = FAIR  # instructions of children before other tasks get a turn
 
-    def run(
-        self, effects: Iterator[EffectOf[Any, Any, Any]], limit: int, give: Callable[[list[Any]], Any]
-    ) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
-        """The exit, at once when no child waits for anything."""
+    def run(self, effects: Iterator[EffectOf[Any, Any, Any]], limit: int, give: Callable[[list[Any]], Any]) -> Any:
+        """The exit, at once when no child waits for anything; else what is to be waited for."""
+        if not self._fiber.fair:
+            return Inside(self._in_turn(effects, give))
         for index, effect in enumerate(effects):
             started = self._begin(index, effect)
             if started is not None:
@@ -220,16 +219,27 @@ class _Children:
     def _begin(self, index: int, effect: EffectOf[Any, Any, Any]) -> _Started | None:
         """The child, if it has to wait; else its end is known."""
         child, pending, variables = begin(effect, self._fiber, later=self._budget < 0)
-        if pending is not None and self._fiber.fair:
+        if pending is not None:
             return index, child, pending, variables
 
         self._budget -= FAIR - child.left + 1
+        self._over(index, child)
+        return None
+
+    def _over(self, index: int, child: Fiber) -> None:
         try:
-            self._end(index, child.ended() if pending is None else child.refuse(pending))
+            self._end(index, child.ended())
         except BaseException as raised:
             self._fatal = raised
             self._stopped = True
-        return None
+
+    def _in_turn(self, effects: Iterator[Any], give: Callable[[list[Any]], Any]) -> Children:
+        for index, effect in enumerate(effects):
+            child = yield from inside(effect, self._fiber.env)
+            self._over(index, child)
+            if self._stopped:
+                break
+        return self._exit(give)
 
     async def _in_tasks(
         self, first: _Started, effects: Iterator[Any], limit: int, give: Callable[[list[Any]], Any]

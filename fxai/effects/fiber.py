@@ -14,9 +14,11 @@ A generator can catch a cancellation, but is cancelled again at its next step ou
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Generator
+from contextvars import Context as Variables
+from contextvars import copy_context
 from types import GeneratorType
-from typing import Any, cast, final
+from typing import Any, TypeAlias, cast, final
 
 import anyio
 import msgspec
@@ -31,7 +33,18 @@ from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.spawn import event_loop
 from fxai.effects.task_group import in_own_task
 
-__all__ = ["FAIR", "TURN_TAKEN", "Fiber", "attach_failure", "report", "report_cause", "run_fiber"]
+__all__ = [
+    "FAIR",
+    "TURN_TAKEN",
+    "Children",
+    "Fiber",
+    "Inside",
+    "attach_failure",
+    "inside",
+    "report",
+    "report_cause",
+    "run_fiber",
+]
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -404,17 +417,32 @@ class Fiber(msgspec.Struct, eq=False):
 
     def run_sync(self, effect: EffectOf[Any, Any, Any]) -> Exit[Any, Any]:
         """The exit of an effect that awaits nothing; one that awaits is a defect."""
-        pending = self.step(effect, None, None)
-        return self.ended() if pending is None else self.refuse(pending)
-
-    def refuse(self, pending: Awaitable[Any] | None) -> Exit[Any, Any]:
-        """The exit of an effect that awaits where no event loop runs: a defect, when its finalizers have run."""
-        while pending is not None:
-            getattr(pending, "close", lambda: None)()
-            error = RuntimeError("no event loop runs and the effect awaits something: use fx.run or fx.run_async")
-            pending = self.step(RESUMED, None, Cause((Die(error),)))
+        fiber, run = self, _here
+        pending: Any = self.step(effect, None, None)
+        waiting: list[tuple[Fiber, Any, Children]] = []  # however deep they are nested, the stack is not
+        while pending is not None or waiting:
+            if pending is None:
+                fiber, run, children = waiting.pop()
+            elif isinstance(pending, Inside):
+                children = pending.children
+            else:
+                children = _refused(pending)
+            child, value, cause = run(fiber._led, children)
+            if child is not None:
+                waiting.append((fiber, run, children))
+                fiber, run = child[0], child[1].run
+            pending = run(fiber.step, RESUMED, value, cause)
 
         return self.ended()
+
+    def _led(self, children: Children) -> tuple[tuple[Fiber, Variables] | None, Any, Cause[Any] | None]:
+        """The next of the children, or what they gave, or the cause of what they raised."""
+        try:
+            return next(children), None, None
+        except StopIteration as stop:
+            return None, stop.value, None
+        except BaseException as raised:
+            return None, None, self._cause(raised)
 
     # -- what instructions ask of the fiber that runs them
 
@@ -435,6 +463,36 @@ class Fiber(msgspec.Struct, eq=False):
                 end = await fiber.drive(fiber.step(effect, None, None))
 
         return Failed(Cause((Fail(Timeout(seconds)),)).combine(fiber.besides())) if end is None else end
+
+
+Children: TypeAlias = "Generator[tuple[Fiber, Variables], None, Any]"
+"""Fibers that no event loop runs, each with its context variables: it goes on when that one has ended."""
+
+
+@final
+class Inside(msgspec.Struct, eq=False):
+    """What a fiber that no event loop runs waits for: others inside of it, one after another, which give its exit."""
+
+    children: Children
+
+
+def inside(effect: EffectOf[Any, Any, Any], env: Any) -> Generator[tuple[Fiber, Variables], None, Fiber]:
+    """A child that no event loop runs, when it has ended."""
+    child = Fiber.without_loop(env)
+    child.postpone(effect)
+    yield child, copy_context()
+    return child
+
+
+def _refused(awaited: Any) -> Children:
+    """No children, where something else is awaited that only an event loop gives."""
+    getattr(awaited, "close", lambda: None)()
+    yield from ()
+    raise RuntimeError("no event loop runs and the effect awaits something: use fx.run or fx.run_async")
+
+
+def _here(f: Callable[..., Any], *arguments: Any) -> Any:
+    return f(*arguments)
 
 
 async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:

@@ -23,7 +23,7 @@ from fxai.effects.cause import Cause, Die, Interrupt
 from fxai.effects.concurrency import begin
 from fxai.effects.effect import AwaitExit, EffectOf, FailCause, Suspend
 from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.fiber import Fiber, report_cause
+from fxai.effects.fiber import Children, Fiber, Inside, inside, report_cause
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.spawn import Held, spawn, stops_the_loop
 
@@ -104,12 +104,16 @@ class FiberHandle(Generic[_A_co, _E_co]):
         """Goes on with a fiber that has run until its first wait, in a task where it needs one; then calls `ended`."""
         if pending is None:
             self._exit = fiber.ended()
-        elif not fiber.fair:
-            self._exit = fiber.refuse(pending)
         else:
             self._spawn(fiber, pending, variables, ended)
             return
         ended()
+
+    def in_turn(self, effect: EffectOf[Any, Any, Any], env: Any, ended: Callable[[], None], gives: object) -> Children:
+        """Where no event loop runs: the program first, then `gives`."""
+        self._exit = (yield from inside(effect, env)).ended()
+        ended()
+        return Succeeded(gives)
 
     def _spawn(self, fiber: Fiber, pending: Awaitable[Any], variables: Variables, ended: Callable[[], None]) -> None:
         self._done = anyio.Event()
@@ -146,16 +150,16 @@ def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _
 
     What it acquires stays until then too, and is released after it was interrupted.
     """
-
-    def start(fiber: Fiber) -> Exit[FiberHandle[_A, _E], Never]:
-        return Succeeded(fork_in(fiber, effect, fiber.env.fetch(Scope)))
-
-    return AwaitExit(start)
+    return AwaitExit(lambda fiber: fork_in(fiber, effect, fiber.env.fetch(Scope)))
 
 
-def fork_in(fiber: Fiber, effect: EffectOf[Any, Any, Any], scope: Scope) -> FiberHandle[Any, Any]:
-    """The handle of `effect`, started with the services of `fiber` and held by `scope`."""
+def fork_in(fiber: Fiber, effect: EffectOf[Any, Any, Any], scope: Scope, gives: object = None) -> Any:
+    """The exit of what it `gives`, by default the handle of `effect`, which is started and held by `scope`.
+
+    Where no event loop runs, the exit is waited for.
+    """
     handle: FiberHandle[Any, Any] = FiberHandle()
+    given = handle if gives is None else gives
     own = Scope()  # a part of `scope`: what the program acquires is released after it was stopped, not before
     held = scope.add(lambda exit_: Suspend(lambda: handle.release(exit_)).on_exit(lambda _: own.close(exit_)))
 
@@ -163,5 +167,8 @@ def fork_in(fiber: Fiber, effect: EffectOf[Any, Any, Any], scope: Scope) -> Fibe
         if own.empty:
             scope.remove(held)
 
-    handle.start(*begin(effect, fiber, fiber.env.put(Scope, own)), ended)
-    return handle
+    env = fiber.env.put(Scope, own)
+    if not fiber.fair:
+        return Inside(handle.in_turn(effect, env, ended, given))
+    handle.start(*begin(effect, fiber, env), ended)
+    return Succeeded(given)

@@ -245,15 +245,15 @@ def _recovering(source: Open, other: Callable[[Any], Open]) -> Steps:
 def channelled(body: Callable[[Channel[Any]], EffectOf[Any, Any, Any]], capacity: int) -> Open:
     """Starts the program `body(channel)`; gives the pull of what comes through the channel."""
 
-    def start(fiber: Fiber) -> Exit[Pull, Any]:
+    def start(fiber: Fiber) -> Any:
         channel: Channel[Any] = Channel(capacity)
 
         def told(exit_: Exit[Any, Any]) -> EffectOf[None]:
             channel.end(exit_)
             return NOTHING
 
-        fork_in(fiber, Suspend(lambda: body(channel)).on_exit(told), fiber.env.fetch(Scope))
-        return Succeeded(channel.take())
+        program = Suspend(lambda: body(channel)).on_exit(told)
+        return fork_in(fiber, program, fiber.env.fetch(Scope), channel.take())
 
     return AwaitExit(start)
 

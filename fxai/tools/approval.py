@@ -18,10 +18,10 @@ from fxai.effects.cause import Cause, Fail
 from fxai.effects.concurrency import begin
 from fxai.effects.effect import AwaitExit, EffectOf, Fold, Succeed, Suspend, Timeout
 from fxai.effects.exit import Exit, Failed
+from fxai.effects.fiber import Children, Fiber, Inside, inside
 from fxai.tools.handler import CallContext
 
 if TYPE_CHECKING:
-    from fxai.effects.fiber import Fiber
     from fxai.tools.tool import Tool
 
 __all__ = ["PREDICATE_SECONDS", "needs_asking"]
@@ -62,11 +62,14 @@ def needs_asking(tool: Tool[Any, Any, Any], params: Any, context: CallContext) -
 def _in_time(effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
     """The effect, cut off in time. Unlike `Effect.timeout` it needs no event loop where it never waits."""
 
-    def start(fiber: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
+    def alone(env: Any) -> Children:
+        return (yield from inside(effect, env)).ended()
+
+    def start(fiber: Fiber) -> Any:
+        if not fiber.fair:
+            return Inside(alone(fiber.env))
         child, pending, _ = begin(effect, fiber)
-        if pending is None:
-            return child.ended()
-        return _waited(fiber, child, pending) if fiber.fair else child.refuse(pending)
+        return child.ended() if pending is None else _waited(fiber, child, pending)
 
     return AwaitExit(start)
 
