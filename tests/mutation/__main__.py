@@ -218,7 +218,7 @@ def _survivor(one: Drawn, room: Room, copies: Queue[Path], ceiling: float) -> Dr
     try:
         path.write_text(one.mutant.text, encoding="utf-8")
         beside = _beside(one.path, room)
-        survives = (not beside or _pass(copy, [one.path, *beside], ceiling)) and _pass(copy, _tests(room), ceiling)
+        survives = (not beside or _pass(copy, [*beside, one.path], ceiling)) and _pass(copy, _tests(room), ceiling)
     finally:
         path.write_text(sound, encoding="utf-8")
         copies.put(copy)

@@ -11,6 +11,7 @@ from fxai.mcp.failure import McpToolError, failure_schema
 
 TEXT = {"type": "text", "text": "a"}
 _RAW = '{"type":"resource","resource":%s}'
+_BYTES = {"type": "file", "media_type": "application/octet-stream", "data": "AA=="}
 IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
 
 
@@ -53,10 +54,8 @@ def test_the_value_is_the_structured_content_else_the_blocks(
         ({"content": [{"type": "new", "x": 1}]}, '{"type":"new","x":1}'),
         ({"n": 1}, {"n": 1}),
         ({"content": "mine"}, {"content": "mine"}),
-        (
-            {"content": [{**IMAGE, "mimeType": ""}]},
-            [{"type": "file", "media_type": "application/octet-stream", "data": "AA=="}],
-        ),
+        ({"content": [{**IMAGE, "mimeType": ""}]}, [_BYTES]),
+        ({"content": [{**IMAGE, "mimeType": 5}]}, [_BYTES]),
         ({"content": [1, 2]}, {"content": [1, 2]}),
         ({"content": [{"n": 1}]}, {"content": [{"n": 1}]}),
         ({"content": [TEXT], "more": 1}, {"content": [TEXT], "more": 1}),

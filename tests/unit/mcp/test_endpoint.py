@@ -22,6 +22,7 @@ from fxai.providers.http import Secret
         (("node", "/srv/dist/index.js"), "index.js"),
         (("docker", "run", "-i", "mcp/fetch"), "fetch"),
         (("python", "-c"), "python"),
+        (("node", "", "/", "/srv/a.js"), "a.js"),
     ],
 )
 def test_a_program_is_called_by_what_it_runs(command: tuple[str, ...], name: str) -> None:
