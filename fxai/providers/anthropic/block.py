@@ -116,16 +116,16 @@ def text_block(part: TextPart) -> dict[str, Any] | None:
     return {"type": "text", "text": part.text, **({"citations": cited} if cited else {})}
 
 
-def citations_of(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What a block, or the metadata of a part, says that it cites; what is no citation is left out."""
+def citations_of(said: Mapping[str, Any]) -> list[Any]:
+    """What a block, or the metadata of a part, says that it cites, as it came; nothing where that is no list."""
     cited = said.get("citations")
-    return [one for one in cited if is_object(one)] if is_array(cited) else []
+    return list(cited) if is_array(cited) else []
 
 
 def _citations(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Citations as the request has them: without the fields of the response alone, the nullable ones said."""
+    """Citations as the request has them: objects, without the fields of the response alone, the nullable ones said."""
     taken: list[dict[str, Any]] = []
-    for one in citations_of(said):
+    for one in filter(is_object, citations_of(said)):
         found = one.get("type") in ("web_search_result_location", "search_result_location")
         title = "title" if found else "document_title"
         held = {key: value for key, value in one.items() if key != "file_id" and value is not None}

@@ -234,11 +234,11 @@ class Blocks:
             return [Text(text)]
         return [Text(text, metadata={NAME: {"citations": cited}}), *self._cited(cited)]
 
-    def _cited(self, cited: list[dict[str, Any]]) -> list[Source]:
+    def _cited(self, cited: list[Any]) -> list[Source]:
         """What is cited, each source once in a message."""
         found: list[Source] = []
         for one in cited:
-            source = self._source(one)
+            source = self._source(one) if is_object(one) else None
             if source is None:
                 continue
             key = (source.url, source.title, source.media_type, str(one.get("document_index")))
