@@ -29,6 +29,7 @@ __all__ = [
     "ANY_ITEM",
     "ANY_PROPERTY",
     "MAX_BYTES",
+    "MAX_CONTAINERS",
     "MAX_FAULTS",
     "MAX_LEVELS",
     "MAX_PATTERN",
@@ -60,25 +61,28 @@ MAX_BYTES: Final = 1024 * 1024
 MAX_LEVELS: Final = 128
 """The deepest nesting, of a document's JSON, of its schemas that hold for one value, and of groups in a pattern."""
 
-MAX_SCHEMAS: Final = 10_000
+MAX_CONTAINERS: Final = 20_000
+"""How many arrays and objects a document may hold."""
+
+MAX_SCHEMAS: Final = 3_000
 """How many schemas a document may hold."""
 
 MAX_VISITS: Final = 10_000
 """How many schemas may hold for one value: each `$ref` followed, each branch of `allOf`, `anyOf`, `oneOf` counted."""
 
-MAX_PATTERN: Final = 50_000
-"""How long the patterns of a document may be in all, with every repetition written out."""
+MAX_PATTERN: Final = 30_000
+"""How long the patterns of a document may be in all, with every repetition written out; each one counts 64 more."""
 
 MAX_POINTER: Final = 4_096
 """The longest JSON pointer to a schema of a document, in characters."""
 
-MAX_STEPS: Final = 100_000
-"""How many visits of schemas to values one validation may take, where a document lets them multiply."""
+MAX_STEPS: Final = 150_000
+"""How many steps one validation may take: each visit of a value by a schema and each of its keywords is one, about."""
 
 MAX_FAULTS: Final = 100
 """How many faults of one value are told."""
 
-MAX_PLACES: Final = 10_000
+MAX_PLACES: Final = 3_000
 """How many places a strict form, a grammar or a generated value may be made of, for one document."""
 
 STRIDE: Final = 24

@@ -21,6 +21,7 @@ from typing_extensions import override
 __all__ = [
     "FrozenArray",
     "FrozenObject",
+    "containers_in",
     "copied",
     "frozen",
     "identity",
@@ -28,6 +29,7 @@ __all__ = [
     "is_listed",
     "is_object",
     "is_same",
+    "size_of",
 ]
 
 
@@ -115,3 +117,35 @@ def copied(value: Any) -> Any:
     if is_object(value):
         return {name: copied(one) for name, one in value.items()}
     return [copied(one) for one in value] if is_array(value) else value
+
+
+def size_of(value: Any) -> int:
+    """How many values JSON data is made of, itself counted.
+
+    >>> size_of({"a": [1, 2]})
+    4
+    """
+    count, pending = 0, [value]
+    while pending:
+        one = pending.pop()
+        count += 1
+        if is_object(one):
+            pending += one.values()
+        elif is_array(one):
+            pending += one
+    return count
+
+
+def containers_in(value: Any) -> int:
+    """How many arrays and objects JSON data is made of.
+
+    >>> containers_in({"a": [1, "[["]})
+    2
+    """
+    count, pending = 0, [value]
+    while pending:
+        one = pending.pop()
+        if is_object(one) or is_array(one):
+            count += 1
+            pending += one.values() if is_object(one) else one
+    return count

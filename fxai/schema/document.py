@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import Any, Final, cast, final
 from urllib.parse import unquote, urldefrag, urljoin
 
@@ -36,7 +36,7 @@ from fxai.schema.expectation import listed
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, pointer_tokens
 from fxai.schema.pattern import compiled_pattern, expansion
 
-__all__ = ["document_faults", "excess_of", "growth_of", "names_inside", "resources_inside", "subschemas"]
+__all__ = ["document_faults", "excess_of", "growth_of", "is_inside", "names_inside", "resources_inside", "subschemas"]
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _IN_PLACE: Final = frozenset(
@@ -52,6 +52,7 @@ _AGAIN: Final = 3  # what holds beside such a keyword is held against the value 
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _MISSING: Final = object()
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
+_OF_ITSELF: Final = 64  # what any pattern costs to compile, as characters
 _META_VISITS: Final = 48  # how many schemas of a metaschema hold for one value, about
 
 
@@ -120,6 +121,19 @@ def resources_inside(document: Any) -> tuple[str, ...]:
             found.append(pointer)
         pending += [(pointer + at, inner) for _, at, inner in subschemas(schema, dialect)]
     return tuple(found)
+
+
+def is_inside(pointer: str, resources: Container[str]) -> bool:
+    """Whether a pointer leads into one of these schemas, or to it.
+
+    >>> is_inside("/a/b/c", {"/a/b"}), is_inside("/a/bc", {"/a/b"})
+    (True, False)
+    """
+    while pointer:
+        if pointer in resources:
+            return True
+        pointer = pointer.rpartition("/")[0]
+    return False
 
 
 def names_inside(document: Any) -> bool:
@@ -373,10 +387,10 @@ def _times(schema: dict[str, Any]) -> int:
 def _cost(pattern: str, *, alone: bool) -> int:
     """What a pattern adds to those of its document; nothing for one that is refused by itself (`alone`)."""
     try:
-        cost = expansion(pattern)
+        cost = _OF_ITSELF + expansion(pattern)
     except ValueError:
-        cost = MAX_PATTERN + 1
-    return 0 if alone and cost > MAX_PATTERN else cost
+        cost = MAX_PATTERN + _OF_ITSELF + 1
+    return 0 if alone and cost - _OF_ITSELF > MAX_PATTERN else cost
 
 
 def _said(document: Any, pointer: str) -> Any:

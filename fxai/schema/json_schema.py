@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_BYTES, MAX_FAULTS, MAX_LEVELS, with_stack
+from fxai.schema.budget import MAX_BYTES, MAX_CONTAINERS, MAX_FAULTS, MAX_LEVELS, with_stack
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
 from fxai.schema.plain import is_plain, plain_faults
 
 if TYPE_CHECKING:
     from fxai.schema.validation import Validate
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import containers_in, is_array, is_object
 
 __all__ = ["Engine", "JsonSchema"]
 
@@ -178,6 +178,8 @@ def _checked(plain: object) -> bytes:
     text = _ENCODE(plain)
     if len(text) > MAX_BYTES:
         _hold_sound((Fault("", f"at most {MAX_BYTES} bytes of JSON", f"{len(text)} bytes"),))
+    if text.count(b"[") + text.count(b"{") > MAX_CONTAINERS and (many := containers_in(plain)) > MAX_CONTAINERS:
+        _hold_sound((Fault("", f"at most {MAX_CONTAINERS} arrays and objects in one document", f"{many} of them"),))
     from fxai.schema.document import document_faults
 
     _hold_sound(document_faults(_DECODE(text)))

@@ -12,20 +12,24 @@ likewise; under `anyOf` and `oneOf` where exactly one branch does. All else stay
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
 from returns.result import Success
 
-from fxai.schema.budget import Exhausted, with_stack
-from fxai.schema.data import is_array, is_object
+from fxai.schema.budget import MAX_STEPS, Exhausted, Steps, with_stack
+from fxai.schema.data import is_array, is_object, size_of
+from fxai.schema.decision import Decider, decider_of
 from fxai.schema.dialect import REF_ALONE, dialect_of
+from fxai.schema.document import growth_of
 from fxai.schema.fault import pointer_to
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.keywords import Search, inside, referred, validator_of
+from fxai.schema.keywords import inside, referred, validator_of
 from fxai.schema.mending import may_be_nested
 from fxai.schema.parsing import LIMITS, Limits, parse_json
 from fxai.schema.pattern import Matcher, PatternTimeout
+from fxai.schema.search import Search
 
 __all__ = ["read_texts"]
 
@@ -53,11 +57,10 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
         data: plain JSON data that is none.
         limits: of each text; what it says counts for its depth where it stands.
     """
-    plain = document.to_dict()
-    validator = validator_of(dialect_of(plain).uri, plain)
+    validator, decider = _ready(document)
 
     def read() -> tuple[Any, tuple[str, ...]]:
-        search = Search(validator, careful=True)
+        search = Search(validator, careful=True, decider=decider)
         reader = _Reader(limits, search)
         with search.under_way():
             reader.note(data)
@@ -67,6 +70,16 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
         return with_stack(read)
     except (Exhausted, PatternTimeout, RecursionError):
         return data, ()
+
+
+@lru_cache(maxsize=64)
+def _ready(document: JsonSchema) -> tuple[Any, Decider | None]:
+    """What a document is read by, made once."""
+    plain = document.to_dict()
+    dialect = dialect_of(plain)
+    validator = validator_of(dialect.uri, plain)
+    multiplies = not growth_of(plain).linear
+    return validator, with_stack(lambda: decider_of(validator.schema, dialect, multiplies=multiplies))
 
 
 @final
@@ -84,6 +97,7 @@ class _Reader:
         "_left",
         "_limits",
         "_matcher",
+        "_noted",
         "_read",
         "_search",
         "_strings",
@@ -96,6 +110,7 @@ class _Reader:
         self._search = search
         self._limits = limits
         self._left = _WORK
+        self._noted = Steps(MAX_STEPS)
         self._credit = _CREDIT
         self._holding: set[int] = set()
         self._inside = 0
@@ -106,6 +121,7 @@ class _Reader:
 
     def note(self, value: Any) -> bool:
         """Note where texts are: what holds none need not be looked at."""
+        self._noted.take()
         if isinstance(value, str):
             return may_be_nested(value)
         members = value.values() if is_object(value) else value if is_array(value) else ()
@@ -160,7 +176,7 @@ class _Reader:
         before = len(self.found)
         self.found.append(pointer)
         value: Any = said.unwrap()
-        credit = min(2 * _size(value), self._credit)
+        credit = min(2 * size_of(value), self._credit)
         self._credit -= credit
         self._left += credit
         if not self._takes(validator, value) and self.note(value):
@@ -176,7 +192,7 @@ class _Reader:
         key = (id(validator.schema), id(value))
         known = self._taken.get(key)
         if known is None:
-            self._spend(_VISIT + _size(value))
+            self._spend(_VISIT + size_of(value))
             known = self._taken[key] = (
                 self._search.decides(validator, value),
                 value,
@@ -324,16 +340,3 @@ def _is_json(text: str) -> bool:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return False
     return True
-
-
-def _size(data: Any) -> int:
-    """How many values the data is made of."""
-    count, waiting = 0, [data]
-    while waiting:
-        one = waiting.pop()
-        count += 1
-        if is_object(one):
-            waiting += one.values()
-        elif is_array(one):
-            waiting += one
-    return count

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SECONDS", "Matcher", "PatternTimeout", "compiled_pattern", "expansion", "rewritten"]
 
-SECONDS: Final = 0.1
+SECONDS: Final = 0.04
 """How long the patterns of one validation may compute, all together."""
 
 _SPACES: Final = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"

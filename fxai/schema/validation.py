@@ -15,16 +15,18 @@ from collections.abc import Callable
 from functools import cache, partial
 from importlib import import_module
 from itertools import islice
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast, final
 
 from fxai.schema.breach import Breach, described, told
-from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, with_stack
+from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, Exhausted, with_stack
 from fxai.schema.data import is_array, is_object
+from fxai.schema.decision import Decider, decider_of
 from fxai.schema.dialect import METASCHEMAS, REF_ALONE, dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.fault import Fault, found_in, pointer_of
 from fxai.schema.parsing import too_deep
-from fxai.schema.pattern import SECONDS
+from fxai.schema.pattern import SECONDS, PatternTimeout
+from fxai.schema.plain import written
 
 __all__ = ["Validate", "compiled"]
 
@@ -38,35 +40,29 @@ def compiled(document: Any, engine: str | None) -> Validate:
     Raises:
         ImportError: the engine that was asked for is not installed.
     """
-    validate = _by_engine(document, engine)
-    growth = growth_of(document)
-    if growth.linear:
-        return validate
-    careful: list[Validate] = []
+    slow = _Slow(document)
+    fast = _by_engine(document, engine, slow)
 
-    def bounded(value: object) -> tuple[Fault, ...]:
-        if growth.within(value):
-            return validate(value)
-        if not careful:
-            careful.append(_slow(document, careful=True))
-        return careful[0](value)
+    def validate(value: object) -> tuple[Fault, ...]:
+        return fast(value) if fast is not None and slow.is_light(value) else slow.faults(value)
 
-    return bounded
+    return validate
 
 
-def _by_engine(document: Any, engine: str | None) -> Validate:
+def _by_engine(document: Any, engine: str | None, slow: _Slow) -> Validate | None:
+    """Validation by the fast package; None where it is not to be had, or cannot compile the document."""
     if engine == "jsonschema" or _lists_much(document):
-        return _slow(document)
+        return None
     try:
         import jsonschema_rs
     except ImportError:
         if engine is None:
-            return _slow(document)
+            return None
         raise ImportError("the engine jsonschema-rs is not installed: pip install 'fxai[fast]'") from None
     try:
-        return _fast(document)
+        return _fast(document, slow)
     except (jsonschema_rs.ValidationError, ValueError):
-        return _slow(document)  # a pattern, say, that only the other one can compile
+        return None  # a pattern, say, that only the other one can compile
 
 
 def _lists_much(document: Any) -> bool:
@@ -96,7 +92,7 @@ class _Unasserted:
         """Take everything."""
 
 
-def _fast(document: Any) -> Validate:
+def _fast(document: Any, slow: _Slow) -> Validate:
     import jsonschema_rs
 
     try:
@@ -104,19 +100,16 @@ def _fast(document: Any) -> Validate:
     except jsonschema_rs.ValidationError:
         validator = _fast_validator(document, _metaschemas())  # another dialect's, perhaps
     is_valid = validator.is_valid
-    slow: list[Validate] = []
 
     def validate(value: object) -> tuple[Fault, ...]:
         if is_valid(value):
             return ()
-        if not slow:
-            slow.extend((_slow(document, refused=True), _slow(document)))
-        faults = slow[0](value)
+        faults = slow.told(value)
         if faults:
             return faults
         errors = (error for error in validator.iter_errors(value) if not _gave_up(error))
         found = tuple(_fast_fault(error, value) for error in islice(errors, MAX_FAULTS))
-        return found or slow[1](value)  # it gave up on a pattern: the other one decides, to the end
+        return found or slow.faults(value)  # it gave up on a pattern: the other one decides, to the end
 
     return validate
 
@@ -144,6 +137,10 @@ def _metaschemas() -> Any:
 
 
 _MOST_FOLLOWED: Final = 32
+_SHORT: Final = 2_048  # bytes of JSON up to which no document holds data up that does not multiply
+_CHARACTERS: Final = 64  # how many bytes cost as much as a value
+_AROUND: Final = 3  # what a visit costs beside its own keywords: for its place, its name and its value
+_STEP: Final = 10  # how many of the budget's steps one of `jsonschema` takes
 _LONGEST: Final = 200
 
 
@@ -161,23 +158,70 @@ def _gave_up(error: Any) -> bool:
     return "backtracking" in error.message
 
 
-def _slow(document: Any, *, careful: bool = False, refused: bool = False) -> Validate:
-    """Validation by `jsonschema`.
+@final
+class _Slow:
+    """What decides about data within the budget, and tells the faults of what is refused; made when it is needed."""
 
-    Args:
-        document: the document.
-        careful: schemas multiply over the data: what is known is remembered, and steps are counted.
-        refused: the data is known to be refused, so that only faults are looked for, as far as the budget goes.
-    """
-    from referencing.exceptions import Unresolvable
+    __slots__ = ("_decider", "_document", "_growth", "_most", "_validator")
 
-    from fxai.schema.keywords import Search, validator_of
+    def __init__(self, document: Any) -> None:
+        self._document = document
+        self._growth = growth_of(document)
+        self._validator: Any = None
+        self._decider: Decider | None = None
+        self._most = 0
 
-    validator = validator_of(dialect_of(document).uri, document)
+    def _ready(self) -> Any:
+        if self._validator is None:
+            from fxai.schema.keywords import validator_of
 
-    def validate(value: object) -> tuple[Fault, ...]:
+            dialect = dialect_of(self._document)
+            made = validator_of(dialect.uri, self._document)
+            self._decider = decider_of(made.schema, dialect, multiplies=not self._growth.linear)
+            heaviest = _STEP if self._decider is None else self._decider.heaviest * _AROUND
+            self._most = MAX_STEPS // heaviest
+            self._validator = made
+        return self._validator
+
+    def is_light(self, value: object) -> bool:
+        """Whether a validation takes no more steps than the budget has, at the worst: then any package may decide."""
+        size = _size_of(value)
+        if self._growth.linear and size <= _SHORT:
+            return True
+        with_stack(self._ready)
+        return self._growth.within(value, self._most - self._growth.visits * (size // _CHARACTERS))
+
+    def faults(self, value: object) -> tuple[Fault, ...]:
+        """Every fault of data; none where the document takes it."""
+        with_stack(self._ready)
+        decider = self._decider
+        if decider is None:
+            return self._searched(value, careful=not self._growth.within(value, self._most))
+        try:
+            if with_stack(lambda: decider.takes(value)):
+                return ()
+        except Exhausted:
+            return (_undecided(value),)
+        except RecursionError:
+            return too_deep(MAX_LEVELS).faults
+        except PatternTimeout:
+            pass  # where that is, is told
+        return self.told(value) or (Fault("", described(self._document), found_in(value)),)
+
+    def told(self, value: object) -> tuple[Fault, ...]:
+        """The faults of data that is known to be refused, as far as the budget goes."""
+        with_stack(self._ready)
+        return self._searched(value, refused=True)
+
+    def _searched(self, value: object, *, careful: bool = False, refused: bool = False) -> tuple[Fault, ...]:
+        from referencing.exceptions import Unresolvable
+
+        from fxai.schema.search import Search
+
+        validator = self._validator
+
         def searched() -> tuple[Search, tuple[Fault, ...]]:
-            search = Search(validator, careful=careful, refused=refused)
+            search = Search(validator, careful=careful, refused=refused, decider=self._decider)
             return search, told([_breach(error, validator) for error in search.errors(value)], value)
 
         try:
@@ -187,13 +231,23 @@ def _slow(document: Any, *, careful: bool = False, refused: bool = False) -> Val
         except Unresolvable as error:  # references into what is no schema lead elsewhere in each package
             return (Fault("", f"references that can be followed ({error})", found_in(value)),)
         if search.undecided:
-            return (Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value)),)
+            return (_undecided(value),)
         if search.unsaid:
-            return (Fault("", described(document), found_in(value)),)
+            return (Fault("", described(self._document), found_in(value)),)
         late = () if search.late is None else (Fault("", _in_time(search.late), found_in(value)),)
         return (*faults, *late)
 
-    return validate
+
+def _undecided(value: object) -> Fault:
+    return Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value))
+
+
+def _size_of(value: object) -> int:
+    """How many bytes of JSON data is."""
+    try:
+        return len(written(value))
+    except (TypeError, ValueError, RecursionError):
+        return _SHORT + 1
 
 
 def _in_time(pattern: str) -> str:

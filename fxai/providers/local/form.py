@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from fxai.schema.budget import MAX_PLACES, Steps
 from fxai.schema.data import identity
-from fxai.schema.document import resources_inside
+from fxai.schema.document import is_inside, resources_inside
 from fxai.schema.pattern import Matcher, PatternTimeout
 
 __all__ = ["Form", "FormError", "Place", "Reader", "Site", "members", "prefix_length"]
@@ -35,6 +35,7 @@ _REFUSED: Final = {
     "unevaluatedItems": "a grammar cannot tell which items were judged elsewhere",
 }
 _MOST_VARIANTS: Final = 64
+_NAMES_A_STEP: Final = 64
 _SILENT: Final = ("title", "description", "default", "examples", "deprecated", "$comment")
 _REST: Final = "unevaluatedProperties"
 
@@ -100,7 +101,7 @@ class Reader:
         self.exclusive: dict[str, str] = {}
         self.steps = Steps(MAX_PLACES)
         self.matcher = Matcher()
-        self._resources = resources_inside(document) if members(document) else ()
+        self._resources = frozenset(resources_inside(document) if members(document) else ())
         dialect = str(members(document).get("$schema", ""))
         self._ref_alone = any(f"draft-0{n}" in dialect for n in (3, 4, 6, 7))
 
@@ -126,7 +127,7 @@ class Reader:
         ref = site.schema["$ref"]
         if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
             raise FormError(site.pointer, "$ref", f"{ref!r} is not a pointer into this document")
-        if any(f"{site.pointer}/".startswith(f"{inner}/") for inner in self._resources):
+        if is_inside(site.pointer, self._resources):
             raise FormError(site.pointer, "$ref", f"{ref!r} starts at the `$id` of a schema around")
         target: Any = self.document
         for step in unquote(ref[1:]).split("/")[1:]:
@@ -154,6 +155,7 @@ class Reader:
 
     def member(self, form: Form, name: str) -> Place:
         """What the property ``name`` must keep, said by every object schema of the form."""
+        self.steps.take(form.pointer, len(form.objects))
         found = [(rule, list(_property(self, rule, name))) for rule in form.objects]
         known = any(site.pointer != f"{rule.pointer}/additionalProperties" for rule, sites in found for site in sites)
         open_to = () if known else (r.under(_REST) for r in form.objects if _REST in r.schema)
@@ -201,7 +203,8 @@ class Reader:
         """Every alternative of one with every alternative of the other, where both can hold."""
         if len(left) * len(right) > _MOST_VARIANTS:
             raise FormError(pointer, "anyOf", f"more than {_MOST_VARIANTS} combinations of alternatives")
-        self.steps.take(pointer, len(left) * len(right))
+        names = sum(len(form.objects) + len(form.required) for form in left)
+        self.steps.take(pointer, len(left) * len(right) + names * len(right) // _NAMES_A_STEP)
         joined = (_both(a, b) for a, b in product(left, right))
         return [form for form in joined if form.types and form.values != ()]
 

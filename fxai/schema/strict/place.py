@@ -19,7 +19,7 @@ import msgspec
 from fxai.schema.budget import MAX_PLACES, Steps
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import dialect_of
-from fxai.schema.document import resources_inside, subschemas
+from fxai.schema.document import is_inside, resources_inside, subschemas
 from fxai.schema.fault import pointer_to, pointer_tokens
 
 __all__ = ["NULL_LOST", "SILENT", "TOLD", "Obstacle", "Place", "Reader", "Site", "StrictError", "Weakening"]
@@ -136,7 +136,7 @@ class Reader:
         self._anchors: dict[str, str] = {}
         self._nulls: dict[str, bool] = {}
         self._base = str(document.get(self.dialect.id_keyword, "")) if is_object(document) else ""
-        self._resources = resources_inside(document)
+        self._resources = frozenset(resources_inside(document))
         self._note(document, "")
 
     def _note(self, schema: Any, pointer: str) -> None:
@@ -156,7 +156,7 @@ class Reader:
             StrictError: it names one by a way that is not followed here.
         """
         reference: str = site.get("$ref")
-        if any(f"{site.pointer}/".startswith(f"{inner}/") for inner in self._resources):
+        if is_inside(site.pointer, self._resources):
             raise StrictError(site.pointer, "$ref", f"{reference!r} starts at the `$id` of a schema around")
         base, fragment = urldefrag(reference)
         fragment = unquote(fragment)

@@ -23,8 +23,9 @@ from fxai.schema.data import copied, identity, is_array
 from fxai.schema.dialect import dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.keywords import Search, deciding_with, inside, validator_of
+from fxai.schema.keywords import inside, validator_of
 from fxai.schema.pattern import Matcher
+from fxai.schema.search import Search, deciding_with
 from fxai.testing.generation.atom import integers, numbers, reach_of, texts
 from fxai.testing.generation.conjunction import Conjunction, Dead, gathered, height, said
 from fxai.testing.generation.member import Members

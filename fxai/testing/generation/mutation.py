@@ -20,8 +20,9 @@ from fxai.schema.data import copied, is_array, is_object
 from fxai.schema.dialect import dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.keywords import deciding_with, validator_of
+from fxai.schema.keywords import validator_of
 from fxai.schema.pattern import Matcher
+from fxai.schema.search import deciding_with
 from fxai.testing.generation.conjunction import Dead
 from fxai.testing.generation.instance import ANYTHING, Drawing
 

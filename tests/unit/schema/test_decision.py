@@ -1,0 +1,183 @@
+"""What is decided, how its steps are counted, and what is said where they are used up."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+from fxai.schema import Engine, JsonSchema
+from fxai.schema.budget import MAX_CONTAINERS, MAX_FAULTS, MAX_PATTERN, MAX_STEPS, Exhausted
+from fxai.schema.constraint import Work, is_multiple
+from fxai.schema.decision import Decider, decider_of
+from fxai.schema.dialect import LATEST
+from fxai.schema.fault import SchemaError
+from fxai.schema.keywords import validator_of
+from fxai.schema.pattern import PatternTimeout
+from fxai.schema.search import Search
+
+ENGINES: list[Engine] = ["jsonschema"]
+if importlib.util.find_spec("jsonschema_rs") is not None:
+    ENGINES.append("jsonschema-rs")
+
+UNDECIDED = f"expected data that is decided within {MAX_STEPS} steps"
+
+
+def decider(plain: Any, *, multiplies: bool = False) -> Decider:
+    """The decider of a document that has one."""
+    made = decider_of(plain, LATEST, multiplies=multiplies)
+    assert made is not None
+    return made
+
+
+def steps(plain: Any, value: Any, *, multiplies: bool = False) -> int:
+    """How many steps a decision takes."""
+    work = Work(10**9)
+    decider(plain, multiplies=multiplies).takes(value, work)
+    return 10**9 - work.left
+
+
+def test_a_large_constant_is_compared_once_for_each_value() -> None:
+    """What is compared costs its size once, however many constants it is held against."""
+    large: list[Any] = list(range(10_000))
+    once = steps({"const": large}, [*large[:-1], -1])
+
+    assert 10_000 < once < 10_100
+    assert steps({"allOf": [{"not": {"const": [*large, n]}} for n in range(50)]}, large) < once + 500
+    assert steps({"items": {"const": large}}, [large] * 200) < once + 1_000
+
+
+def test_a_union_of_constants_is_looked_up() -> None:
+    """Two hundred constants cost an item no more than one does."""
+    many = {"items": {"anyOf": [{"const": f"c{n}"} for n in range(200)]}}
+
+    assert steps(many, ["c199"] * 1_000) == steps({"items": {"anyOf": [{"const": "c199"}]}}, ["c199"] * 1_000)
+
+
+@pytest.mark.parametrize(
+    ("plain", "value"),
+    [
+        ({"uniqueItems": True}, list(range(1_000))),
+        ({"required": [f"p{n}" for n in range(8_000)]}, {}),
+        ({"patternProperties": {f"^a{n}": True for n in range(20)}}, {f"b{n}": 1 for n in range(50)}),
+        ({"additionalProperties": {"type": "integer"}}, {f"b{n}": 1 for n in range(1_000)}),
+        ({"propertyNames": {"maxLength": 9}}, {f"b{n}": 1 for n in range(1_000)}),
+        ({"multipleOf": 0.001}, 10**4_000),
+        ({"contains": {"const": 1}}, [0] * 1_000),
+        ({"oneOf": [{"type": "integer"}] * 1_000}, "a"),
+    ],
+)
+def test_each_keyword_costs_what_it_looks_at(plain: Any, value: Any) -> None:
+    """Names, items, patterns and digits are steps: a thousand of them cost hundreds at least."""
+    assert 300 < steps(plain, value) < 30_000
+
+
+def test_what_multiplies_is_decided_once_for_each_value() -> None:
+    """A schema that applies itself twice a level takes steps by the data, and without end where it forgot."""
+    plain = {"properties": {"c": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "type": "object"}
+    value: Any = {}
+    for _ in range(60):
+        value = {"c": value}
+
+    assert steps(plain, value, multiplies=True) < 2_000
+    with pytest.raises(Exhausted):
+        decider(plain).takes(value)
+
+
+HOSTILE: dict[str, tuple[Any, Any]] = {
+    "contains": (
+        {"allOf": [{"contains": {"const": f"c{n}"}} for n in range(200)]},
+        [f"c{n % 100}" for n in range(20_000, 0, -1)] + [f"c{n}" for n in range(100, 200)],
+    ),
+    "oneOf": (
+        {"items": {"oneOf": [{"properties": {"k": {"const": n}}, "required": ["k"]} for n in range(100)]}},
+        [{"k": 99} for _ in range(3_000)],
+    ),
+    "const": ({"items": {"const": list(range(10_000))}}, [list(range(10_000)) for _ in range(20)]),
+    "uniqueItems": ({"allOf": [{"uniqueItems": True}] * 500}, list(range(20_000))),
+    "unevaluatedItems": (
+        {"allOf": [{"contains": {"const": n}} for n in range(50)], "unevaluatedItems": False},
+        [49] * 20_000,
+    ),
+    "multipleOf": ({"items": {"multipleOf": 0.001}}, [10**4_000 + n for n in range(1_000)]),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_data_that_asks_for_too_much_is_a_fault_by_either_package(name: str) -> None:
+    """Comparing, counting and reckoning end within the budget, with one verdict."""
+    plain, value = HOSTILE[name]
+    document = JsonSchema.of(plain)
+
+    for engine in ENGINES:
+        (fault,) = document.validate(value, engine=engine)
+        assert str(fault).startswith(UNDECIDED)
+
+
+def test_what_is_right_is_passed_over_when_faults_are_told() -> None:
+    """The one wrong item behind ten thousand right ones is found, though faults have a small share of the budget."""
+    document = JsonSchema.of({"items": {"properties": {"a": {"type": "integer"}}}})
+
+    for engine in ENGINES:
+        faults = document.validate([*({"a": n} for n in range(10_000)), {"a": "x"}], engine=engine)
+        assert [str(fault) for fault in faults] == ["/10000/a: expected integer, found string 'x'"]
+
+
+def test_faults_are_told_within_the_budget() -> None:
+    """Unions inside of unions, none of which fits, take no more steps than telling may."""
+    branches = [{"properties": {"op": {"const": n}, "l": {"$ref": "#"}, "r": {"$ref": "#"}}} for n in range(12)]
+    plain = {"oneOf": [{"type": "integer"}, *({**one, "required": ["op"], "type": "object"} for one in branches)]}
+    value: Any = "wrong"
+    for n in range(7):
+        value = {"op": n, "l": value, "r": value}
+
+    for engine in ENGINES:
+        assert 0 < len(JsonSchema.of(plain).validate(value, engine=engine)) <= MAX_FAULTS
+
+
+def test_a_search_for_faults_ends_where_its_share_is_used_up() -> None:
+    """What is then known is told, and where nothing is, that the data is not what the document says."""
+    validator = validator_of(LATEST.uri, {"allOf": [{"contains": {"type": "null"}, "minContains": 0}] * 9})
+    search = Search(validator, refused=True)
+
+    assert search.errors(list(range(5_000))) == []
+    assert search.unsaid
+
+
+def test_a_pattern_that_explodes_ends_a_decision() -> None:
+    """The time of the patterns is one for a decision."""
+    with pytest.raises(PatternTimeout):
+        decider({"items": {"pattern": "^(a|aa)+$(?<!b)"}}).takes(["a" * 60 + "!"] * 3)
+
+
+def test_documents_are_held_to_their_patterns_and_containers() -> None:
+    """Each pattern costs something however short it is; arrays of arrays in an example count as well."""
+    many = {"anyOf": [{"pattern": f"a{n}"} for n in range(MAX_PATTERN // 64)]}
+    with pytest.raises(SchemaError, match=f"at most {MAX_PATTERN} characters of patterns"):
+        JsonSchema.of(many)
+    with pytest.raises(SchemaError, match=f"at most {MAX_CONTAINERS} arrays and objects in one document, found 20003"):
+        JsonSchema.of({"default": {"a": [[] for _ in range(MAX_CONTAINERS)]}})
+    assert JsonSchema.of({"description": "[{" * MAX_CONTAINERS}).validate(1) == ()
+
+
+def test_multiples_are_reckoned_as_they_are_written() -> None:
+    """A tenth is a tenth."""
+    assert [is_multiple(0.3, 0.1), is_multiple(10**400, 1e308), is_multiple(7, 2), is_multiple(4.5, 1.5)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+
+
+def test_what_only_another_package_knows_has_no_decider() -> None:
+    """References that depend on the way, what is left over, and names inside are not compiled."""
+    for plain in (
+        {"$dynamicRef": "#"},
+        {"items": {"unevaluatedProperties": False}},
+        {"$defs": {"a": {"$id": "a"}}},
+        {"$ref": "https://json-schema.org/draft/2020-12/schema"},
+        True,
+    ):
+        assert decider_of(plain, LATEST) is None
