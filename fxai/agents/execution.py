@@ -22,7 +22,6 @@ import msgspec
 from fxai.agents.answer import Answer
 from fxai.agents.binding import Binding
 from fxai.agents.commit import Commits
-from fxai.agents.deadline import LATE, Deadline
 from fxai.agents.loop import run_loop, stream_loop
 from fxai.agents.memory import Memory
 from fxai.agents.plan import RunPlan
@@ -38,6 +37,7 @@ from fxai.messages.message import SystemMessage
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.models.language_model import LanguageModel
+from fxai.models.round import LATE, Deadline
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Execution", "Remembering"]
@@ -162,7 +162,7 @@ class Execution(msgspec.Struct, frozen=True):
             prompt, timed, commits = begun
             if commits is None:
                 return run_loop(prompt, timed)
-            return run_loop(prompt, timed, on_settled=commits.settle).tap(_ending(commits))
+            return run_loop(prompt, timed, _ending(commits), on_settled=commits.settle)
 
         return self._begun(said, plan, self.remembering).flat_map(run)
 
@@ -174,7 +174,7 @@ class Execution(msgspec.Struct, frozen=True):
             prompt, timed, commits = begun
             if commits is None:
                 return stream_loop(prompt, timed)
-            return stream_loop(prompt, timed, on_answer=_ending(commits), on_settled=commits.settle)
+            return stream_loop(prompt, timed, _ending(commits), on_settled=commits.settle)
 
         return StreamOf.unwrap(self._begun(said, plan, self.remembering).map(run))
 

@@ -11,11 +11,11 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.agents.budget import AtLimit, Budget
-from fxai.agents.deadline import Deadline
 from fxai.agents.step_setup import OnStep, PrepareStep
 from fxai.agents.stop import StopCondition
 from fxai.effects.effect import EffectOf
 from fxai.models.language_model import RoundOptions
+from fxai.models.round import Deadline
 from fxai.schema.codec import Schema
 from fxai.tools.source import BoundToolkit
 from fxai.tools.toolkit import Toolkit

@@ -15,9 +15,7 @@ from returns.result import Success
 
 from fxai.agents.answer import Answer, Ended
 from fxai.agents.budget import BudgetExceeded, Limit, counted
-from fxai.agents.deadline import Deadline
 from fxai.agents.failure import RunFailed
-from fxai.agents.interruption import in_order, interrupted, is_ours
 from fxai.agents.output import Wrong, read_output
 from fxai.agents.plan import RunPlan
 from fxai.agents.step import Step
@@ -26,13 +24,14 @@ from fxai.effects.effect import EffectOf, FailCause
 from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError
 from fxai.messages.fold import fold
-from fxai.messages.part import FinishReason, Part, ToolCall, ToolResult
+from fxai.messages.part import FinishReason, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.models.held import HeldModels
 from fxai.models.language_model import LanguageModel, RoundOptions
 from fxai.models.resolve import Resolution
+from fxai.models.round import UNLIMITED, Deadline, Limits, in_order, interrupted, is_ours
 from fxai.models.settlement import OnSettled, Settled
 from fxai.tools.failure import CallFailure
 
@@ -142,10 +141,11 @@ class Run:
         self.options = later(self.options)
         return step
 
-    def limited(self, parts: tuple[Part, ...], resolution: Resolution) -> tuple[Part, ...]:
-        """A turn, in which the calls beyond the budget are answered already: they are not run."""
-        refused = self.refused([part for part in parts if part.type == "tool-call"], resolution)
-        return (*parts, *refused) if refused else parts
+    @property
+    def limits(self) -> Limits:
+        """What it allows its next round."""
+        is_limited = self.deadline is not None or self.plan.budget.calls is not None
+        return Limits(self.cut, self.refused) if is_limited else UNLIMITED
 
     def refused(self, calls: list[ToolCall], resolution: Resolution) -> list[ToolResult]:
         """The results of the calls of a turn that are beyond the budget; the others are counted."""
@@ -161,10 +161,6 @@ class Run:
         late = {call.id for call in ours[left:]}  # a result is for all calls of its id, so none of them is run
         why = f"the run may make {counted(most, 'calls')}, and has made as many"
         return interrupted([call for call in ours if call.id in late], why)
-
-    def ordered(self, response: Response) -> Response:
-        """A response whose results are in the order of the calls, those that were not run among them."""
-        return in_order(response) if self._exceeded == "calls" else response
 
     def judge(self, response: Response) -> None:
         """What the last turn means for the run: it is over, or goes on."""

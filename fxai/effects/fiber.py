@@ -28,17 +28,21 @@ from typing_extensions import TypeVar
 from fxai.effects.cancellation import Guard, Request, handles, interrupted, is_reraised, requested
 from fxai.effects.cause import Cause, Die, Fail, Interrupt, attach, attached
 from fxai.effects.clock import LIVE, Clock
-from fxai.effects.effect import EffectOf, Mark, Restore, Resume, Start, Timeout, nesting, not_an_effect
+from fxai.effects.effect import EffectOf, FailCause, Mark, Restore, Resume, Start, Timeout, nesting, not_an_effect
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.spawn import event_loop
 from fxai.effects.task_group import in_own_task
 
 __all__ = [
+    "EMITTED",
     "FAIR",
+    "NESTED",
+    "RESUMED",
     "TURN_TAKEN",
     "Children",
     "Fiber",
     "Inside",
+    "ReaderLeft",
     "attach_failure",
     "inside",
     "report",
@@ -55,14 +59,20 @@ _GEN, _FETCH, _SYNC, _ASK, _SUSPEND, _WITHIN = range(7, 13)  # these go on at on
 _WAIT, _AWAIT, _AWAIT_EXIT, _FAIL, _LOCAL, _MASK, _YIELD = range(13, 20)
 _RESTORE, _UNMASK, _RESUME, _FLATTEN, _START = range(20, 25)  # frames that are no instructions
 
-_NESTED = 24
+NESTED = 24  # fibers that wait for each other in one task; a task has a stack of its own
 FAIR = 4096  # instructions between two turns of the event loop
 
 _UNMASK_FRAME = Mark(_UNMASK)
 _FLATTEN_FRAME = Mark(_FLATTEN)
+_EMITTED: Exit[Any, Any] = Succeeded(None)  # of a fiber that has not ended
 _INTERRUPT = Interrupt()  # of fibers that were not interrupted: in no cause
 RESUMED: Any = Mark(-2)  # stands for "go on with the value or the cause of what was awaited"
+EMITTED = cast("Awaitable[Any]", Mark(-3))  # stands for "a value is there": the reader of the program has it
 TURN_TAKEN = cast("Awaitable[Any]", Mark(-1))  # stands for "let others run": the driver awaits a checkpoint for it
+
+
+class ReaderLeft(BaseException):
+    """Thrown into the generators of a program that is read as a stream, when its reader has left."""
 
 
 class _Unwind(BaseException):
@@ -347,12 +357,16 @@ class Fiber(msgspec.Struct, eq=False):
         return cause
 
     async def drive(self, pending: Awaitable[Any] | None) -> Exit[Any, Any]:
-        """Awaits what `step` gave, goes on, until the effect has ended.
+        """Awaits what `step` gave, goes on, until the effect has ended, or has emitted a value to its reader.
+
+        Where it has emitted one, `exit` is not set.
 
         Raises:
             BaseException: the cancellation (or `KeyboardInterrupt`, `SystemExit`) that ended it, itself.
         """
         while pending is not None:
+            if pending is EMITTED:
+                return _EMITTED
             value: Any = None
             cause: Cause[Any] | None = None
             try:
@@ -411,6 +425,16 @@ class Fiber(msgspec.Struct, eq=False):
         """What failed besides the interruption that ended it: its finalizers, mostly."""
         return self.exit.cause.besides_interruption() if isinstance(self.exit, Failed) else Cause(())
 
+    def abandon(self) -> None:
+        """Makes the next `step` unwind a program whose reader has left, as a cancellation does."""
+        self._fatal = ReaderLeft("the reader of the stream has left")
+        self._interrupt = Interrupt()
+        self.postpone(FailCause(Cause((self._interrupt,))))
+
+    def hand_over(self, reader: Fiber) -> None:
+        """Leaves a cancellation by asyncio that was held off to the fiber that reads this one."""
+        reader._request = reader._request or self._request
+
     def postpone(self, effect: EffectOf[Any, Any, Any]) -> None:
         """Makes `effect` what the next `step` begins with."""
         self._stack.append(Start(effect))
@@ -421,7 +445,7 @@ class Fiber(msgspec.Struct, eq=False):
         pending: Any = self.step(effect, None, None)
         waiting: list[tuple[Fiber, Any, Children]] = []  # however deep they are nested, the stack is not
         while pending is not None or waiting:
-            if pending is None:
+            if pending is None or (pending is EMITTED and waiting):
                 fiber, run, children = waiting.pop()
             elif isinstance(pending, Inside):
                 children = pending.children
@@ -452,7 +476,7 @@ class Fiber(msgspec.Struct, eq=False):
 
     async def timeout(self, effect: EffectOf[Any, Any, Any], seconds: float) -> Exit[Any, Any]:
         """The exit of `effect`, or `Timeout` when the clock has gone on by `seconds` first."""
-        if self.nested >= _NESTED:
+        if self.nested >= NESTED:
             self.nested = 0  # a task has a stack of its own
             return await in_own_task(lambda: self.timeout(effect, seconds))
 

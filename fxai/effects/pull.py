@@ -6,8 +6,11 @@ gives a pull that belongs to that reading. The functions here make pulls, or the
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from typing import Any, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
+from contextlib import suppress
+from contextvars import Context as Variables
+from contextvars import copy_context
+from typing import Any, TypeAlias, final
 
 from returns.maybe import Maybe, Nothing, Some
 
@@ -28,9 +31,10 @@ from fxai.effects.effect import (
     Sync,
 )
 from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.fiber import Fiber
+from fxai.effects.fiber import EMITTED, NESTED, RESUMED, TURN_TAKEN, Children, Fiber, Inside, ReaderLeft
 from fxai.effects.fork import FiberHandle, fork, fork_in
 from fxai.effects.scope import NOTHING, Scope, add_finalizer, scoped
+from fxai.effects.task_group import in_own_task
 
 __all__ = ["Open", "Pull", "Steps"]
 
@@ -239,6 +243,130 @@ def _recovering(source: Open, other: Callable[[Any], Open]) -> Steps:
     return Suspend(lambda: current[0])
 
 
+# -- streams of a program that runs while it is read
+
+
+def stepped(program: Callable[[Callable[[Any], Pull]], Pull]) -> Open:
+    """Makes `program(emit)`, which is run from one emitted value to the next; gives the pull of these."""
+
+    def start(fiber: Fiber) -> Exit[Pull, Any]:
+        reading = _Reading(fiber)
+        reading.begin(Suspend(lambda: program(reading.emit)))
+        fiber.env.fetch(Scope).add(reading.close)
+        return Succeeded(AwaitExit(reading.next))
+
+    return AwaitExit(start)
+
+
+@final
+class _Reading:
+    """A program that is read: a fiber of its own, which stands still between two pulls."""
+
+    __slots__ = ("_env", "_fiber", "_has_begun", "_value", "_variables")
+
+    def __init__(self, opener: Fiber) -> None:
+        self._env = opener.env  # which it is read in
+        self._fiber: Fiber | None = Fiber(opener.env)
+        self._has_begun = False
+        self._value: Any = None  # that was emitted last
+        self._variables: Variables | None = None  # where no event loop runs it
+
+    def begin(self, program: Pull) -> None:
+        """Makes `program` what is run by the first pull."""
+        if self._fiber is not None:
+            self._fiber.postpone(program)
+
+    def emit(self, value: Any) -> Pull:
+        """Hands a value to the reader; the program goes on when the next one is asked for."""
+
+        def emitted(fiber: Fiber) -> Awaitable[Any]:
+            if self._fiber is not None and fiber is not self._fiber:
+                raise RuntimeError(
+                    "emit was run beside the program that is read, or in a timeout within it; there, use "
+                    "StreamOf.emitting, whose emit can be run anywhere"
+                )
+            self._value = value
+            return EMITTED
+
+        return Await(emitted)
+
+    def next(self, reader: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]] | Inside:
+        """Runs the program until it emits a value, which it gives, or is over: then `END`."""
+        fiber = self._fiber
+        if fiber is None:
+            return Succeeded(END)
+        if fiber.env is self._env:
+            self._env = fiber.env = reader.env
+        self._has_begun = True
+        fiber.nested = reader.nested + 1
+        if not reader.fair:
+            return Inside(self._turn(fiber))
+        if fiber.nested > NESTED:
+            fiber.nested = 0
+            return in_own_task(lambda: self._drive(fiber, reader, TURN_TAKEN))
+        pending = fiber.step(RESUMED, None, None)
+        return self._given(fiber) if pending is EMITTED or pending is None else self._drive(fiber, reader, pending)
+
+    def _turn(self, fiber: Fiber) -> Children:
+        fiber.fair = False
+        self._variables = self._variables or copy_context()
+        yield fiber, self._variables
+        return self._given(fiber)
+
+    async def _drive(self, fiber: Fiber, reader: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
+        try:
+            await fiber.drive(pending)
+        finally:
+            if fiber.exit is not None:
+                self._fiber = None
+        fiber.hand_over(reader)
+        return self._given(fiber)
+
+    def _given(self, fiber: Fiber) -> Exit[Any, Any]:
+        if fiber.exit is None:
+            value, self._value = self._value, None
+            return Succeeded(value)
+        self._fiber = None
+        return Succeeded(END) if isinstance(fiber.exit, Succeeded) else fiber.exit
+
+    def close(self, _: Exit[Any, Any]) -> Pull:
+        """Ends the program where it stands, as a cancellation does; nothing, where it is over."""
+        fiber, self._fiber = self._fiber, None
+        if fiber is None or not self._has_begun:
+            return NOTHING
+        return AwaitExit(lambda closer: _abandoned(fiber, closer, self._variables))
+
+
+def _abandoned(
+    fiber: Fiber, closer: Fiber, variables: Variables | None
+) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]] | Inside:
+    fiber.nested = closer.nested + 1
+    fiber.abandon()
+    if not closer.fair:
+        return Inside(_unwound_in_turn(fiber, variables or copy_context()))
+    pending = fiber.step(RESUMED, None, None)
+    return _besides(fiber) if pending is None else _unwound(fiber, pending)
+
+
+def _unwound_in_turn(fiber: Fiber, variables: Variables) -> Children:
+    while fiber.exit is None:  # what finalizers emit is read by nobody
+        yield fiber, variables
+    return _besides(fiber)
+
+
+async def _unwound(fiber: Fiber, pending: Awaitable[Any] | None) -> Exit[Any, Any]:
+    with suppress(ReaderLeft):
+        while fiber.exit is None:
+            await fiber.drive(pending)
+            pending = None if fiber.exit is not None else fiber.step(RESUMED, None, None)
+    return _besides(fiber)
+
+
+def _besides(fiber: Fiber) -> Exit[Any, Any]:
+    failed = fiber.besides()
+    return Failed(failed) if failed.reasons else Succeeded(None)
+
+
 # -- streams with a program beside the reader
 
 
@@ -317,12 +445,12 @@ def drained(pull: Pull) -> Steps:
         pass
 
 
-def final(pull: Pull) -> Steps:
+def last(pull: Pull) -> Steps:
     """The last value, or `Nothing`."""
-    last = END
+    latest = END
     while (item := (yield pull)) is not END:
-        last = item
-    return found(last)
+        latest = item
+    return found(latest)
 
 
 def found(item: Any) -> Maybe[Any]:

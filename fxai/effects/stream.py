@@ -133,6 +133,17 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         return StreamOf.from_channel(body, buffer=buffer)
 
     @staticmethod
+    def steps(produce: Callable[[Emit[_B]], EffectOf[Any, _E, _R]]) -> StreamOf[_B, _E, _R]:
+        """The stream of what a program emits in its own steps: `produce(emit)` runs from one emitted value to the next.
+
+        The program stands still until its reader asks for the next value; nothing runs beside the reader, and nothing
+        is kept between the two. Where the reader leaves, the program is interrupted where it stands. `emit` is an
+        effect of the program itself, also within `scoped`, `provide`, `catch_all` or another stream's `for_each`; run
+        in a forked or concurrent part, or within a `timeout`, it is a defect: `emitting` is for those.
+        """
+        return StreamOf(_pull.stepped(produce))
+
+    @staticmethod
     def from_channel(body: Callable[[Channel[_B]], EffectOf[Any, _E, _R]], *, buffer: int = 0) -> StreamOf[_B, _E, _R]:
         """The stream of what the program `body(channel)` puts or offers there."""
         return StreamOf(_pull.channelled(body, buffer))
@@ -289,7 +300,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
 
     def last(self) -> EffectOf[Maybe[_A_co], _E_co, _R_co]:
         """The last value, or `Nothing`."""
-        return scoped(self._open.flat_map(lambda pull: Generate(_pull.final, (pull,), {})))
+        return scoped(self._open.flat_map(lambda pull: Generate(_pull.last, (pull,), {})))
 
     def pull(self) -> EffectOf[EffectOf[_A_co, _E_co, _R_co], _E_co, _R_co | Scope | None]:
         """Opens the stream in the scope around; gives the effect of its next value, or of `END`."""

@@ -15,16 +15,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, Never, TypeAlias, cast, final
+from typing import Any, Generic, Never, cast, final
 
 import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.channel import Channel
 from fxai.effects.context import Service
-from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, FlatMap, Succeed
+from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, Generate, Succeed
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, InvalidUserInputError, Reason, StructuredOutputError
 from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
@@ -33,9 +32,9 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response, stream_of
 from fxai.models.choice import ToolChoice, ToolChoices, narrowed
 from fxai.models.request import ModelOptions, ModelRequest
-from fxai.models.resolve import Emit, Repair, Resolution, Turn, with_response
+from fxai.models.resolve import Emit, Repair, Resolution
+from fxai.models.round import Round, Steps, take_turn
 from fxai.models.settlement import OnSettled, Settled, settled
-from fxai.models.streamed import StreamedTurn
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
 from fxai.tools.call import OnInvalidCall
@@ -168,9 +167,6 @@ class LanguageModel(Service):
         return stream_round(Prompt.make(prompt), toolkit, options)
 
 
-_Ask: TypeAlias = "Callable[[LanguageModel, ModelRequest, Resolution, tuple[ToolResult, ...]], EffectOf[Any, Any, Any]]"
-
-
 def text_round(
     prompt: Prompt,
     toolkit: Toolkit[Any],
@@ -180,7 +176,7 @@ def text_round(
     on_settled: OnSettled | None = None,
 ) -> EffectOf[Response, Any, Any]:
     """`LanguageModel.generate_text`; not `settling` where the prompt is known to hold no approvals to settle."""
-    return _round(prompt, toolkit, options, _text(options), settling=settling, on_settled=on_settled)
+    return Generate(_round, (prompt, toolkit, options), {"settling": settling, "on_settled": on_settled})
 
 
 def object_round(
@@ -192,7 +188,7 @@ def object_round(
     on_settled: OnSettled | None = None,
 ) -> EffectOf[ObjectResponse[_V], Any, Any]:
     """`LanguageModel.generate_object`."""
-    answered = _round(prompt, toolkit, options, _text(options, schema), on_settled=on_settled)
+    answered = Generate(_round, (prompt, toolkit, options), {"schema": schema, "on_settled": on_settled})
     return answered.flat_map(lambda response: _decoded(response, schema))
 
 
@@ -205,95 +201,63 @@ def stream_round(
     on_settled: OnSettled | None = None,
 ) -> StreamOf[StreamPart, Any, Any]:
     """`LanguageModel.stream_text`; not `settling` where the prompt is known to hold no approvals to settle."""
-    asked = _streaming(options)
-    return StreamOf.unwrap(
-        _round(prompt, toolkit, options, asked, settling=settling, streamed=True, on_settled=on_settled)
-    )
 
+    def program(emit: Emit) -> EffectOf[Any, Any, Any]:
+        return Generate(_round, (prompt, toolkit, options, emit), {"settling": settling, "on_settled": on_settled})
 
-def _text(options: RoundOptions, schema: Schema[Any] | None = None) -> _Ask:
-    def ask(
-        model: LanguageModel, request: ModelRequest, resolution: Resolution, early: tuple[ToolResult, ...]
-    ) -> EffectOf[Any, Any, Any]:
-        asked = request if schema is None else request.answered_as(schema)
-        answered = model.ask(asked).flat_map(lambda parts: resolved(parts, resolution, options))
-        return _with_early(answered, early) if early else answered
-
-    return ask
-
-
-def _with_early(answered: EffectOf[Any, Any, Any], early: tuple[ToolResult, ...]) -> EffectOf[Any, Any, Any]:
-    """The round, with the results of calls that the prompt approved in front."""
-
-    def whole(response: Response) -> Response:
-        return Response((*early, *response.content))
-
-    def failed(error: Any) -> Any:
-        said = Response() if getattr(error, "response", None) is None else error.response
-        return with_response(error, whole(said))
-
-    return answered.map(whole).map_error(failed)
-
-
-def _streaming(options: RoundOptions) -> _Ask:
-    def ask(
-        model: LanguageModel, request: ModelRequest, resolution: Resolution, early: tuple[ToolResult, ...]
-    ) -> EffectOf[Any, Any, Any]:
-        resolve_tools = options.get("resolve_tools", True)
-
-        def begun(pull: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-            return StreamedTurn(pull, resolution, resolve_tools=resolve_tools, early=early).pull
-
-        return Succeed(StreamOf(model.ask_stream(request).pull().map(begun)))
-
-    return ask
+    return StreamOf.steps(program)
 
 
 def _round(
     prompt: Prompt,
     toolkit: Toolkit[Any],
     options: RoundOptions,
-    ask: _Ask,
+    emit: Emit | None = None,
     *,
+    schema: Schema[Any] | None = None,
     settling: bool = True,
-    streamed: bool = False,
     on_settled: OnSettled | None = None,
-) -> EffectOf[Any, Any, Any]:
-    def start(model: Any) -> EffectOf[Any, Any, Any]:
-        prepared = prepare(prompt, toolkit, options)
-        if isinstance(prepared, AiError):
-            return FailCause(Cause((Fail(prepared),)))
-        request, resolution = prepared
-        if not settling or not options.get("resolve_tools", True) or settled(prompt, resolution) is None:
-            return ask(model, request, resolution, ())
+) -> Steps:
+    """The steps of one round, its approvals first; they give its response."""
+    model = yield Fetch(LanguageModel)
+    prepared = prepare(prompt, toolkit, options)
+    if isinstance(prepared, AiError):
+        yield FailCause(Cause((Fail(prepared),)))
+        return None
+    request, resolution = prepared
+    resolves = options.get("resolve_tools", True)
+    early: tuple[ToolResult, ...] = ()
+    if settling and resolves and settled(prompt, resolution) is not None:
+        done: Settled = yield from _settle(prompt, resolution, emit, on_settled)
+        early = done.results
+        if done.waiting:
+            if emit is not None:
+                yield emit(Finish("pending"))
+            return done.pending
+        request = msgspec.structs.replace(request, prompt=done.shown)
+        resolution = msgspec.structs.replace(resolution, prompt=done.shown)
+    if schema is not None:
+        request = request.answered_as(schema)
 
-        def go_on(done: Settled) -> EffectOf[Any, Any, Any]:
-            asked = msgspec.structs.replace(request, prompt=done.shown)
-            return ask(model, asked, msgspec.structs.replace(resolution, prompt=done.shown), done.results)
-
-        def settles(emit: Emit | None) -> EffectOf[Settled, Any, Any]:
-            return cast("EffectOf[Settled, Any, Any]", settled(prompt, resolution, emit, on_settled))
-
-        if streamed:
-            return Succeed(_settling_stream(settles, go_on))
-        return settles(None).flat_map(lambda done: Succeed(done.pending) if done.waiting else go_on(done))
-
-    return FlatMap(Fetch(LanguageModel), start)
+    round_: Round = yield from take_turn(model, request, resolution, emit, resolves=resolves, early=early)
+    if emit is not None:
+        for finish in round_.finish:
+            yield emit(finish)
+    return Response((*early, *round_.response.content)) if early else round_.response
 
 
-def _settling_stream(
-    settles: Callable[[Emit], EffectOf[Settled, Any, Any]], go_on: Callable[[Settled], EffectOf[Any, Any, Any]]
-) -> StreamOf[Any, Any, Any]:
-    """The results of calls that the prompt approved as they come, then the round."""
+def _settle(prompt: Prompt, resolution: Resolution, emit: Emit | None, on_settled: OnSettled | None) -> Steps:
+    """The history with its approvals settled; the results are handed on as they come."""
+
+    def settling(put: Emit | None) -> EffectOf[Settled, Any, Any]:
+        return cast("EffectOf[Settled, Any, Any]", settled(prompt, resolution, put, on_settled))
+
+    if emit is None:
+        return (yield settling(None))
     held: list[Settled] = []
-
-    def body(channel: Channel[StreamPart]) -> EffectOf[Any, Any, Any]:
-        return settles(channel.put).map(held.append)
-
-    def rest() -> StreamOf[Any, Any, Any]:
-        return StreamOf.make(Finish("pending")) if held[0].waiting else StreamOf.unwrap(go_on(held[0]))
-
-    return StreamOf.from_channel(body).concat(StreamOf.suspend(rest))
+    results: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: settling(channel.put).map(held.append))
+    yield results.for_each(emit)
+    return held[0]
 
 
 def prepare(
@@ -391,14 +355,6 @@ def _problem(choice: ToolChoices, toolkit: Toolkit[Any], is_hidden: Callable[[st
         constraint = f"is {choice!r}, which is no choice: give 'auto', 'none', 'required' or a ToolChoice"
         return InvalidRequestError(parameter="tool_choice", constraint=constraint)
     return None
-
-
-def resolved(parts: tuple[Part, ...], resolution: Resolution, options: RoundOptions) -> EffectOf[Response, Any, Any]:
-    """The response of a turn, with its calls resolved unless the options say not to."""
-    turn = Turn(parts, resolution)
-    if not options.get("resolve_tools", True):
-        return Succeed(turn.response())
-    return turn.resolve().flat_map(lambda _: turn.outcome())
 
 
 _NO_TEXT: Result[Any, DecodeFailure] = Failure(DecodeFailure((Fault("", "JSON", "no text"),)))

@@ -8,7 +8,7 @@ cancels its siblings nor loses their results: they finish, then the failure is t
 >>> from fxai.tools.toolkit import Toolkit
 >>> turn = Turn((ToolCall("c1", "add", {}), Finish("length")), Resolution(Toolkit.empty().tools))
 >>> from fxai.effects import fx
->>> fx.run_sync(turn.resolve().and_then(Suspend(turn.outcome))).tool_results[0].result.reason
+>>> fx.run_sync(turn.resolve().map(lambda _: turn.response())).tool_results[0].result.reason
 "the model's turn was cut off (length), so its calls were not run"
 """
 
@@ -24,10 +24,8 @@ from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import for_each
 from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Suspend
 from fxai.effects.interop import lift_any
-from fxai.messages.gather import gather
 from fxai.messages.metadata import merge_metadata
 from fxai.messages.part import (
-    AnyPart,
     ApprovalRequest,
     Finish,
     FinishReason,
@@ -303,6 +301,11 @@ class Turn:
         self._runnable, self._warnings = list[int](), dict[int, WarningPart]()  # by the places of calls
         self.failed: Cause[Any] | None = None
 
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls that wait for a result, in order."""
+        return self._calls
+
     def resolve(self, emit: Emit | None = None) -> EffectOf[None, Any, Any]:
         """Runs what may be run, answers the rest; afterwards `failed` holds what went wrong in handlers.
 
@@ -397,21 +400,6 @@ class Turn:
         if not self._pending or self._reason not in _FINISHED:
             return self._finish
         return [*self._finish[:-1], msgspec.structs.replace(self._finish[-1], reason="pending")]
-
-    def outcome(self) -> EffectOf[Response, Any]:
-        """The response, or what failed in handlers, told with the response."""
-        response = self.response()
-        if self.failed is None:
-            return Succeed(response)
-        return FailCause(with_responses(self.failed, response))
-
-    def ending(self, said: Iterable[AnyPart]) -> EffectOf[list[Finish], Any]:
-        """How a streamed turn finished; or what failed in handlers, told with the response of all that was said."""
-        if self.failed is None:
-            return Succeed(self.finish())
-        mended = [call for call in self._calls if call.repaired]
-        parts = gather([*(part for part in said if part.type != "finish"), *mended])
-        return FailCause(with_responses(self.failed, Response((*parts, *self._behind(), *self.finish()))))
 
 
 def _as_read(call: ToolCall, made: Call) -> ToolCall:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -18,7 +17,7 @@ from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Stream, StreamOf
+from fxai.effects.stream import Emit, Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableError
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.response import Response
@@ -122,10 +121,32 @@ class AnthropicModel(LanguageModel):
         sent = self._attempt(request, method, stream=True)
         if isinstance(sent, AiError):
             return StreamOf.fail(sent)
-        events = self._client.events(_PATH, sent.encoded, headers=sent.headers, method=method)
+        return StreamOf.steps(lambda emit: fx.scoped(self._read(sent, method, emit)))
+
+    @fx.gen
+    def _read(self, sent: PreparedRequest, method: str, emit: Emit[StreamPart]) -> Gen[None, AiError, Scope]:
+        """Reads the events of a stream to their end, and emits their parts.
+
+        Where it breaks off, whatever came and was held back is emitted before the failure.
+        """
         reader = Reader(sent, method=method)
-        opened = events.pull().map(lambda pull: StreamOf.unfold(_Telling(pull, reader), _Telling.next))
-        return StreamOf.unwrap(opened)
+        pull = yield from self._client.events(_PATH, sent.encoded, headers=sent.headers, method=method).pull()
+        events: Effect[Any] = pull.catch_all(fx.succeed)
+        failed: AiError | None = None
+        while failed is None:
+            event = yield from events
+            if event is END or isinstance(event, AiError):
+                if reader.done:
+                    return
+                failed = event if isinstance(event, AiError) else reader.end().failure()
+            elif event.data and not reader.done:
+                read = reader.read(event.data)
+                for part in read.value_or(()):
+                    yield from emit(part)
+                failed = read.swap().value_or(None)
+        for part in reader.rest():
+            yield from emit(part)
+        yield from fx.fail(failed)
 
     def _attempt(self, request: ModelRequest, method: str, *, stream: bool) -> PreparedRequest | AiError:
         try:
@@ -134,42 +155,6 @@ class AnthropicModel(LanguageModel):
             return AiError(NAME, method, error.reason)
         except NameConflictError as error:
             return AiError(NAME, method, InvalidRequestError(parameter="tools", description=str(error)))
-
-
-@final
-class _Telling:
-    """A stream in the telling: what was read and not told yet, and how it broke off."""
-
-    def __init__(self, pull: Effect[Any, AiError], reader: Reader) -> None:
-        self._reader = reader
-        self._ready: deque[StreamPart] = deque()
-        self._failed: AiError | None = None
-        self._pull: Effect[Any] = pull.catch_all(fx.succeed)
-
-    def next(self) -> Effect[tuple[StreamPart, _Telling] | None, AiError]:
-        """The next part; None at the end."""
-        if self._ready:
-            return fx.succeed((self._ready.popleft(), self))
-        if self._failed is not None:
-            return fx.fail(self._failed)
-        return self._pull.flat_map(self._took)
-
-    def _took(self, came: Any) -> Effect[tuple[StreamPart, _Telling] | None, AiError]:
-        if came is END or isinstance(came, AiError):
-            if self._reader.done:
-                return fx.succeed(None)
-            self._break(came if isinstance(came, AiError) else self._reader.end().failure())
-        elif came.data and not self._reader.done:
-            read = self._reader.read(came.data)
-            self._ready.extend(read.value_or(()))
-            if read.swap().value_or(None) is not None:
-                self._break(read.failure())
-        return fx.suspend(self.next)
-
-    def _break(self, error: AiError) -> None:
-        """Whatever came and was held back is told before the failure."""
-        self._ready.extend(self._reader.rest())
-        self._failed = error
 
 
 def layer(

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
@@ -14,18 +13,17 @@ import msgspec
 
 from fxai.effects import fx
 from fxai.effects.channel import END
-from fxai.effects.effect import Effect, EffectOf, FlatMap, Gen, Succeed, Suspend
+from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
-from fxai.effects.stream import Stream, StreamOf
+from fxai.effects.stream import Emit, Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableError
 from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.models.language_model import LanguageModel
 from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
 from fxai.providers.http.client import RETRY, Client
-from fxai.providers.http.event import Event
 from fxai.providers.http.secret import Secret
 from fxai.providers.http.timeout import TIMEOUT, Timeout
 from fxai.providers.openai.account import BASE_URL, MODULE, Key, open_account
@@ -121,11 +119,35 @@ class OpenAIModel(LanguageModel):
         return fx.suspend(attempt)
 
     def _events(self, sent: WireRequest, whole: WireRequest, begun: list[bool]) -> Stream[StreamPart, AiError]:
-        def open_(body: bytes) -> Stream[StreamPart, AiError]:
-            events = self._client.events(_PATHS[sent.api], body, method="ask_stream")
-            return StreamOf(events.pull().map(lambda pull: _Parts(pull, sent, self._ended(whole), begun).pull))
+        return StreamOf.steps(lambda emit: fx.scoped(self._read(sent, whole, begun, emit)))
 
-        return StreamOf.unwrap(self._tried("ask_stream", lambda: sent.body(stream=True)).map(open_))
+    @fx.gen
+    def _read(
+        self, sent: WireRequest, whole: WireRequest, begun: list[bool], emit: Emit[StreamPart]
+    ) -> Gen[None, AiError, Scope]:
+        """Reads the events of a stream until its last one, and emits their parts; `begun` is filled by the first."""
+        body = yield from self._tried("ask_stream", lambda: sent.body(stream=True))
+        reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
+        remember = self._ended(whole)
+        said: list[AnyPart] = []
+        events = yield from self._client.events(_PATHS[sent.api], body, method="ask_stream").pull()
+        is_over = False
+        while not is_over:
+            event: Any = yield from events
+            try:
+                parts = reader.end() if event is END else reader.read(event.name, event.data)
+            except ReplyError as error:
+                yield from fx.fail(AiError(MODULE, "ask_stream", error.reason))
+                return
+            is_over = reader.done
+            if parts:
+                begun.append(True)
+            if remember is not None:
+                said.extend(parts)
+                if is_over:
+                    remember(tuple(said))
+            for part in parts:
+                yield from emit(part)
 
     # -- going on from an answer that the provider keeps
 
@@ -166,47 +188,6 @@ class OpenAIModel(LanguageModel):
                 known.remember([*whole.fields["input"], *reply_items(parts, whole.offer)], ids[-1])
 
         return remember
-
-
-@final
-class _Parts:
-    """The parts of one stream: pulled from its events, a failure where it is cut."""
-
-    __slots__ = ("_begun", "_ended", "_events", "_reader", "_ready", "_said", "pull")
-
-    def __init__(
-        self,
-        events: EffectOf[Any, Any, Any],
-        sent: WireRequest,
-        ended: Callable[[tuple[AnyPart, ...]], None] | None,
-        begun: list[bool],
-    ) -> None:
-        self._events = events
-        self._reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
-        self._ready: deque[StreamPart] = deque()
-        self._said: list[AnyPart] = []
-        self._ended = ended
-        self._begun = begun
-        self.pull: EffectOf[Any, Any, Any] = Suspend(self._following)
-
-    def _following(self) -> EffectOf[Any, Any, Any]:
-        if self._ready:
-            return Succeed(self._ready.popleft())
-        return Succeed(END) if self._reader.done else FlatMap(self._events, self._read)
-
-    def _read(self, event: Event | object) -> EffectOf[Any, Any, Any]:
-        try:
-            parts = self._reader.read(event.name, event.data) if isinstance(event, Event) else self._reader.end()
-        except ReplyError as error:
-            return fx.fail(AiError(MODULE, "ask_stream", error.reason))
-        if parts:
-            self._begun.append(True)
-            self._ready.extend(parts)
-        if self._ended is not None:
-            self._said.extend(parts)
-            if self._reader.done:
-                self._ended(tuple(self._said))
-        return self.pull
 
 
 def layer(

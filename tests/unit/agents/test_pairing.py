@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from fxai.agents.pairing import unpaired
+from fxai.agents.loop import unpaired
 from fxai.messages.content import ToolApprovalResponsePart, ToolCallPart, ToolResultPart
 from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 
