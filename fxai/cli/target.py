@@ -21,7 +21,6 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import TypeVar
 
-import fxai.cli
 from fxai.cli.text import one_line
 from fxai.cli.trouble import WRONG_USE, Trouble
 
@@ -30,7 +29,7 @@ __all__ = ["load", "load_fitting"]
 _T = TypeVar("_T")
 _Fits: TypeAlias = Callable[[object], bool]
 _LIBRARIES: Final = tuple(get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-_PACKAGE: Final = str(Path(fxai.cli.__file__).parents[1]) + os.sep
+_PACKAGE: Final = str(Path(__file__).parents[1]) + os.sep
 
 
 def load(target: str, kind: type[_T], what: str) -> _T:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Final, cast
 
-import fxai.providers
 from fxai.effects import fx
 from fxai.effects.layer import Layer
 from fxai.messages.errors import AiError, ModelUnavailableError
@@ -34,13 +34,17 @@ def known(what: str = _LAYER) -> tuple[str, ...]:
     Args:
         what: What a provider has to make: `"layer"`, or `"embedding_layer"` for models that embed.
     """
-    rooms = sorted(room.name for room in pkgutil.iter_modules(fxai.providers.__path__) if room.ispkg)
-    return tuple(name for name in rooms if _maker(name, what) is not None)
+    return tuple(name for name in sorted(_rooms()) if _maker(name, what) is not None)
+
+
+def _rooms() -> list[str]:
+    """The names of the packages in this folder."""
+    return [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if room.ispkg]
 
 
 def _maker(provider: str, what: str) -> Any:
     """What makes a model's layer; None where there is no such provider, or it gives no such models."""
-    if not any(room.ispkg and room.name == provider for room in pkgutil.iter_modules(fxai.providers.__path__)):
+    if provider not in _rooms():
         return None
     return getattr(import_module(f"fxai.providers.{provider}"), what, None)
 
