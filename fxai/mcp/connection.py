@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Never, TypeAlias, cast, final
 
 import msgspec
+from anyio.lowlevel import checkpoint
 from returns.result import Success
 from typing_extensions import TypeVar, override
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["Change", "Connection", "McpHandler", "ServerInfo"]
 
 _A = TypeVar("_A")
+_Made: TypeAlias = tuple[dict[str, McpTool], list[Refused], dict[str, dict[str, str]]]
 
 _log = logging.getLogger("fxai.mcp")
 
@@ -189,16 +191,20 @@ class Connection:
         self, listed: list[ToolDefinition], unsound: dict[str, str]
     ) -> EffectOf[BoundToolkit[McpHandler], McpError]:
         self._names = (*(definition.name for definition in listed), *unsound)
-        offered, refused = self._made(listed, unsound)
-        seen = {name: tool.definition.digests() for name, tool in offered.items()}
+        return asked(lambda: self._made(listed, unsound)).flat_map(self._held_to_pins)
+
+    def _held_to_pins(self, made: _Made) -> EffectOf[BoundToolkit[McpHandler], McpError]:
+        offered, refused, seen = made
         return self._pins.review(self.name, seen).map(lambda held: self._take(offered, refused, held))
 
-    def _made(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> tuple[dict[str, McpTool], list[Refused]]:
-        """The tools that can be offered, by name, and those that cannot."""
+    async def _made(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> _Made:
+        """The tools that can be offered, by name, those that cannot, and what is reviewed; others run in between."""
         settings = self._settings
         refused = [Refused(name, reason) for name, reason in unsound.items() if self._is_wanted(name)]
         made: dict[str, McpTool] = {}
+        seen: dict[str, dict[str, str]] = {}
         for definition in listed:
+            await checkpoint()  # each tool may take a while: what else runs has its turn between any two
             name = definition.name
             if not self._is_wanted(name):
                 continue
@@ -207,9 +213,10 @@ class Connection:
                 continue
             try:
                 made[name] = self._known(definition) or McpTool.make(definition, self._origin, settings)
+                seen[name] = definition.digests()
             except SchemaError as error:
                 refused.append(Refused(name, str(error)))
-        return made, refused
+        return made, refused, seen
 
     def _is_wanted(self, name: str) -> bool:
         only = self._settings.only

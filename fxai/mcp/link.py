@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar, cast, final
 
 import anyio
 import mcp_types as wire
+from anyio.lowlevel import checkpoint
 from mcp.client import Client
 from mcp.client.session import ClientRequestContext
 from mcp.client.subscriptions import ListenNotSupportedError
@@ -243,7 +244,9 @@ class Link:
             page = await self._open().session.list_tools(params=wire.PaginatedRequestParams(cursor=cursor))
             if self.watch.listed > limits.tools:
                 raise LinkError(self._report.told("limit", f"it lists more than {limits.tools} tools", _RAISE))
-            tools += [_definition(tool) for tool in page.tools]
+            for tool in page.tools:
+                tools.append(_definition(tool))
+                await checkpoint()  # what else runs has its turn between any two
             cursor = page.next_cursor
             if not cursor:
                 return tools, dict(self.watch.refused)

@@ -136,14 +136,14 @@ def size_of(value: Any) -> int:
     return count
 
 
-def containers_in(value: Any) -> int:
-    """How many arrays and objects JSON data is made of.
+def containers_in(value: Any, most: int) -> int:
+    """How many arrays and objects JSON data is made of; where there are more than `most`, one more than that.
 
-    >>> containers_in({"a": [1, "[["]})
-    2
+    >>> containers_in({"a": [1, "[["]}, 9), containers_in([[[]], [], []], 3)
+    (2, 4)
     """
     count, pending = 0, [value]
-    while pending:
+    while pending and count <= most:
         one = pending.pop()
         if is_object(one) or is_array(one):
             count += 1

@@ -173,13 +173,17 @@ class JsonSchema:
 
 def _checked(plain: object) -> bytes:
     """The JSON text of a document that can be used."""
-    if not is_plain(plain):
-        _hold_sound(plain_faults(plain))
-    text = _ENCODE(plain)
+    try:
+        text = _ENCODE(plain)
+    except (TypeError, ValueError, RecursionError):
+        text = b""  # what is wrong with it is said below
     if len(text) > MAX_BYTES:
         _hold_sound((Fault("", f"at most {MAX_BYTES} bytes of JSON", f"{len(text)} bytes"),))
-    if text.count(b"[") + text.count(b"{") > MAX_CONTAINERS and (many := containers_in(plain)) > MAX_CONTAINERS:
-        _hold_sound((Fault("", f"at most {MAX_CONTAINERS} arrays and objects in one document", f"{many} of them"),))
+    if text.count(b"[") + text.count(b"{") > MAX_CONTAINERS and containers_in(plain, MAX_CONTAINERS) > MAX_CONTAINERS:
+        _hold_sound((Fault("", f"at most {MAX_CONTAINERS} arrays and objects in one document", "more"),))
+    if not is_plain(plain):
+        _hold_sound(plain_faults(plain))
+        text = _ENCODE(plain)
     from fxai.schema.document import document_faults
 
     _hold_sound(document_faults(_DECODE(text)))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from anyio.lowlevel import checkpoint
 
 from fxai import HandlerError, Outcome, ToolSource, fx, mcp
 from fxai.mcp import Connection, McpError, McpLimits, McpToolError, Pins, Refused
@@ -43,6 +44,34 @@ def test_tools_are_listed_when_they_may_have_changed_and_not_else(
     same, before, names, after = run(used(peer.serve(monkeypatch), looked), backend)
 
     assert (same, before, names, after) == (True, 1, ["search", "later"], 2)
+
+
+def test_between_any_two_tools_of_a_listing_others_have_their_turn(
+    monkeypatch: pytest.MonkeyPatch, backend: Any
+) -> None:
+    """A listing of hundreds of tools does not hold the event loop: what else runs takes a turn for each of them."""
+    peer = Peer()
+    first, made = peer.tools, 200
+    turns: list[int] = []
+
+    async def taking_turns() -> None:
+        while True:
+            turns.append(len(turns))
+            await checkpoint()
+
+    def looked(connection: Connection) -> Run:
+        peer.tools = [*first, *(tool(f"other{n}") for n in range(made))]
+        beside = yield fx.fork(fx.attempt_async(taking_turns, lambda _: None))
+        before = len(turns)
+        yield connection.refresh()
+        after = len(turns)
+        yield beside.interrupt()
+        return after - before, len(connection.tools)
+
+    taken, tools = run(used(peer.serve(monkeypatch), looked), backend)
+
+    assert tools == 1 + made
+    assert taken > 2 * made  # once where each is read, and once where it is made
 
 
 @pytest.mark.parametrize("how", ["refused", "wrong", "not in time"])

@@ -156,7 +156,7 @@ def test_documents_are_held_to_their_patterns_and_containers() -> None:
     many = {"anyOf": [{"pattern": f"a{n}"} for n in range(MAX_PATTERN // 64)]}
     with pytest.raises(SchemaError, match=f"at most {MAX_PATTERN} characters of patterns"):
         JsonSchema.of(many)
-    with pytest.raises(SchemaError, match=f"at most {MAX_CONTAINERS} arrays and objects in one document, found 20003"):
+    with pytest.raises(SchemaError, match=f"at most {MAX_CONTAINERS} arrays and objects in one document, found more"):
         JsonSchema.of({"default": {"a": [[] for _ in range(MAX_CONTAINERS)]}})
     assert JsonSchema.of({"description": "[{" * MAX_CONTAINERS}).validate(1) == ()
 
