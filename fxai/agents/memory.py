@@ -26,9 +26,9 @@ from typing_extensions import override
 from fxai.agents.memory_turn import NotAwaitedError, merged, owner, said
 from fxai.agents.window import Window
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.context import Service
 from fxai.effects.effect import Effect, FailCause, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
+from fxai.effects.service import Service
 from fxai.messages.prompt import Prompt
 
 __all__ = ["Memory", "MemoryFailure", "joined"]

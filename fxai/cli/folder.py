@@ -22,9 +22,9 @@ from typing_extensions import TypeVar, override
 
 from fxai.cli.concealment import has_secret, is_secret_name
 from fxai.effects import fx, thread
-from fxai.effects.context import Service
 from fxai.effects.effect import Effect
 from fxai.effects.layer import Layer
+from fxai.effects.service import Service
 from fxai.schema.codec import Schema
 
 __all__ = ["REFUSED", "Folder", "Problem", "Refused", "Stopped", "folder", "in_thread", "regular"]

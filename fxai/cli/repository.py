@@ -29,9 +29,9 @@ from typing_extensions import override
 from fxai.cli.concealment import has_secret
 from fxai.cli.folder import Folder, Refused, Stopped, in_thread, regular
 from fxai.effects import fx
-from fxai.effects.context import Service
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
+from fxai.effects.service import Service
 
 __all__ = ["Commit", "Repository", "repository"]
 

@@ -17,7 +17,7 @@ from typing import Self
 import anyio
 from typing_extensions import override
 
-from fxai.effects.context import Reference
+from fxai.effects.service import Reference
 
 __all__ = ["Clock"]
 

@@ -1,8 +1,6 @@
-"""Contexts: the services a program can use, by key.
+"""Contexts: the services that a program can use, in an immutable map from keys to services.
 
-A class that names `Service` among its bases is a key, and what implements it is its service. `Tag` makes a key
-whose service is any type, `Reference` one with a default, so that nobody has to give it.
-
+>>> from fxai.effects.service import Tag
 >>> class Greeting(Tag[str]):
 ...     pass
 >>> context = Context.make(Greeting, "hello")
@@ -12,19 +10,15 @@ whose service is any type, `Reference` one with a default, so that nobody has to
 
 from __future__ import annotations
 
-from abc import ABCMeta, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Protocol, Self, TypeAlias, cast, final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast, final
 
 from typing_extensions import TypeVar
 
-from fxai.effects.effect import EffectOf, Fetch, Suspend
-
-__all__ = ["ClassKey", "Context", "ContextOf", "Key", "MissingServiceError", "Reference", "Service", "Tag"]
+__all__ = ["Context", "ContextOf", "Key", "MissingServiceError"]
 
 _I = TypeVar("_I")
 _S = TypeVar("_S")
-_T = TypeVar("_T")
 _R = TypeVar("_R", default=None)
 _I_contra = TypeVar("_I_contra", contravariant=True)
 
@@ -110,9 +104,10 @@ class ContextOf(Generic[_I_contra]):
         try:
             return self.services[key]
         except KeyError:
-            if isinstance(key, ReferenceMeta):
-                return cast("Any", key).default()
-            raise MissingServiceError(key) from None
+            default = getattr(key, "__fx_default__", None)
+            if default is None:
+                raise MissingServiceError(key) from None
+            return default()
 
     def find(self, key: object, default: Any = None) -> Any:
         """The service under a raw key, or `default`."""
@@ -135,98 +130,3 @@ if TYPE_CHECKING:
     Context: TypeAlias = ContextOf[_R | None]
 else:
     Context = ContextOf
-
-
-class ServiceMeta(ABCMeta):
-    """Lets a service class be asked for by its name: `db = yield from Db`."""
-
-    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, _T | None], Any, _T]:
-        key: Any = cls
-        service: _T = yield key._fx_fetch
-        return service
-
-
-class Service(metaclass=ServiceMeta):
-    """The root of service interfaces: `class Db(Service)` with abstract methods.
-
-    The class that names `Service` among its bases is the key; implementations inherit it and are no keys.
-    """
-
-    _fx_root: ClassVar[Any] = None
-    _fx_fetch: ClassVar[Any] = None
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if Service in cls.__bases__ or Reference in cls.__bases__:
-            cls._fx_root = cls
-            cls._fx_fetch = Fetch(cls)
-        else:
-            cls._fx_fetch = Suspend(lambda: Fetch(cls.__fx_key__()))
-
-    @classmethod
-    def __fx_key__(cls) -> object:
-        if cls._fx_root is not cls:
-            root = getattr(cls._fx_root, "__name__", "a service")
-            raise TypeError(f"{cls.__name__} implements {root} and is no key itself; use {root} as the key")
-        return cls
-
-    @classmethod
-    def __fx_id__(cls, x: Self, /) -> Self:
-        return x
-
-    @classmethod
-    def __fx_service__(cls, x: Self, /) -> Self:
-        return x
-
-
-class ReferenceMeta(ServiceMeta):
-    """Lets a reference be asked for by its name, with nothing added to `R`."""
-
-    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, None], Any, _T]:
-        key: Any = cls
-        service: _T = yield key._fx_fetch
-        return service
-
-
-class Reference(Service, metaclass=ReferenceMeta):
-    """The root of services that have a default: asking for one adds nothing to `R`, a layer replaces it."""
-
-    @classmethod
-    @abstractmethod
-    def default(cls) -> Self:
-        """The service where no layer gives one."""
-
-
-class Tag(Generic[_S]):
-    """A key whose identity is not its interface: `class ApiKey(Tag[str])`."""
-
-    @classmethod
-    def __fx_key__(cls) -> object:
-        return cls
-
-    @classmethod
-    def __fx_id__(cls, x: Self, /) -> Self:
-        return x
-
-    @classmethod
-    def __fx_service__(cls, x: _S, /) -> _S:
-        return x
-
-
-@final
-class ClassKey(Generic[_T]):
-    """A key for a class of somebody else's: `pool = ClassKey(ConnectionPool)`."""
-
-    __slots__ = ("_cls",)
-
-    def __init__(self, cls: type[_T]) -> None:
-        self._cls = cls
-
-    def __fx_key__(self) -> object:
-        return self._cls
-
-    def __fx_id__(self, x: _T, /) -> _T:
-        return x
-
-    def __fx_service__(self, x: _T, /) -> _T:
-        return x

@@ -28,20 +28,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterable
 from itertools import cycle, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Protocol, TypeAlias, final
 
 import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects.cause import Cause, Die, Fail
+from fxai.effects.context import ContextOf
 from fxai.effects.exit import Exit, Failed, Succeeded
 
-if TYPE_CHECKING:
-    from fxai.effects.context import ContextOf
-    from fxai.effects.schedule import Schedule
-
-__all__ = ["Effect", "EffectOf", "Gen", "Timeout"]
+__all__ = ["Effect", "EffectOf", "Gen", "Policy", "Timeout"]
 
 _A = TypeVar("_A", default=None)
 _E = TypeVar("_E", default=Never)
@@ -54,6 +51,7 @@ _T = TypeVar("_T")
 _A_co = TypeVar("_A_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _R_co = TypeVar("_R_co", covariant=True, default=None)
+_In_contra = TypeVar("_In_contra", contravariant=True)
 
 
 @final
@@ -61,6 +59,22 @@ class Timeout(msgspec.Struct, frozen=True):
     """The failure of a program that took longer than it was given; `seconds` is what it was given."""
 
     seconds: float
+
+
+class Policy(Protocol[_In_contra]):
+    """When an effect is run again, by its failures or values of type `In`: a `Schedule`."""
+
+    def __fx_input__(self, x: _In_contra, /) -> None:
+        """For checkers: what it decides by."""
+        ...
+
+    def retrying(self, effect: EffectOf[_B, _E2, _R2], /) -> EffectOf[_B, _E2, _R2]:
+        """The effect, run again after its failures."""
+        ...
+
+    def repeating(self, effect: EffectOf[_B, _E2, _R2], /) -> EffectOf[_B, _E2, _R2]:
+        """The effect, run again after its values."""
+        ...
 
 
 class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
@@ -174,7 +188,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         """The effect, begun `seconds` later by the `Clock`."""
         return Then(Await(lambda fiber: fiber.clock().sleep(seconds)), self)
 
-    def retry(self, schedule: Schedule[_E_co, Any]) -> EffectOf[_A_co, _E_co, _R_co]:
+    def retry(self, schedule: Policy[_E_co]) -> EffectOf[_A_co, _E_co, _R_co]:
         """Tries again after typed failures for as long as `schedule` says; then the last failure stands.
 
         A failure that has `is_retryable` and says False is not tried again, and one with a `retry_after`
@@ -182,7 +196,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         """
         return schedule.retrying(self)
 
-    def repeat(self, schedule: Schedule[_A_co, Any]) -> EffectOf[_A_co, _E_co, _R_co]:
+    def repeat(self, schedule: Policy[_A_co]) -> EffectOf[_A_co, _E_co, _R_co]:
         """Runs again after each success for as long as `schedule` says; gives the last value."""
         return schedule.repeating(self)
 

@@ -13,10 +13,11 @@ from typing import Any, TypeAlias, cast, final
 
 import anyio
 
-from fxai.effects.context import ContextOf, ReferenceMeta
+from fxai.effects.context import ContextOf
 from fxai.effects.effect import Await, EffectOf, FailCause, Succeed, Suspend, Within
 from fxai.effects.exit import Exit, Succeeded
 from fxai.effects.scope import NOTHING, Scope
+from fxai.effects.service import ReferenceMeta
 
 __all__ = ["Build", "MemoMap"]
 

@@ -225,6 +225,10 @@ class Schedule(Generic[_In_contra, _Out_co]):
 
     # -- use: `effect.retry(schedule)` and `effect.repeat(schedule)`
 
+    def __fx_input__(self, x: _In_contra, /) -> None:
+        """For checkers: what it decides by."""
+        raise NotImplementedError
+
     def retrying(self, effect: EffectOf[_A, _E, _R]) -> EffectOf[_A, _E, _R]:
         """`effect.retry(self)`."""
 

@@ -21,9 +21,9 @@ from typing import Final, Never, final
 from typing_extensions import override
 
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.context import Reference
 from fxai.effects.effect import EffectOf, FailCause, Succeed, Suspend
 from fxai.effects.layer import LayerOf
+from fxai.effects.service import Reference
 from fxai.messages.errors import AiError, AuthenticationError
 
 __all__ = ["DAY", "ApprovalKey"]

@@ -27,9 +27,9 @@ from typing_extensions import override
 from fxai.effects.clock import Clock
 from fxai.effects.concurrency import for_each
 from fxai.effects.constructor import attempt_async
-from fxai.effects.context import Reference
 from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed, Sync
 from fxai.effects.layer import LayerOf
+from fxai.effects.service import Reference
 from fxai.messages.errors import AiError, UnknownError
 
 __all__ = ["ApprovalLedger", "ApprovalUse"]

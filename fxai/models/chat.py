@@ -29,10 +29,11 @@ from typing_extensions import TypeVar, Unpack
 
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.clock import Clock
-from fxai.effects.context import ContextOf, Service
+from fxai.effects.context import ContextOf
 from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, FlatMap, Local, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
+from fxai.effects.service import Service
 from fxai.effects.stream import StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import StreamPart

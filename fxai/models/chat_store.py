@@ -24,10 +24,10 @@ import msgspec
 from typing_extensions import override
 
 from fxai.effects.clock import Clock
-from fxai.effects.context import Service
 from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed, Sync
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
+from fxai.effects.service import Service
 from fxai.messages.prompt import Prompt
 from fxai.models.turnstile import Turnstile
 

@@ -28,12 +28,13 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects import fx
 from fxai.effects.channel import Channel
-from fxai.effects.context import ContextOf, Service
+from fxai.effects.context import ContextOf
 from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap, Gen
 from fxai.effects.exit import Exit, Succeeded
 from fxai.effects.fork import FiberHandle
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
+from fxai.effects.service import Service
 from fxai.messages.errors import AiError, InvalidOutputError
 from fxai.messages.usage import Usage
 

@@ -22,8 +22,8 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.context import Service
 from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, Generate, Succeed
+from fxai.effects.service import Service
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, InvalidUserInputError, Reason, StructuredOutputError
 from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage

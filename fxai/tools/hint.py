@@ -16,9 +16,10 @@ from itertools import pairwise
 from types import FrameType, GenericAlias
 from typing import Any, get_args, get_origin, get_type_hints
 
-from fxai.effects.context import ContextOf, ReferenceMeta
+from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen
 from fxai.effects.scope import Scope
+from fxai.effects.service import ReferenceMeta
 from fxai.effects.stream import StreamOf
 
 __all__ = ["WRITTEN", "hints_of", "meant", "names_around", "needed_services", "written"]

@@ -18,9 +18,10 @@ from returns.result import Success
 from fxai.agents.agent import Agent
 from fxai.cli.lint import Subject, linted
 from fxai.effects import fx
-from fxai.effects.context import MissingServiceError, Service
+from fxai.effects.context import MissingServiceError
 from fxai.effects.effect import Effect, EffectOf
 from fxai.effects.layer import Layer
+from fxai.effects.service import Service
 from fxai.messages.errors import (
     AiError,
     AuthenticationError,

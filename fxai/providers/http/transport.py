@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from typing_extensions import override
 
-from fxai.effects.context import Reference
+from fxai.effects.service import Reference
 
 if TYPE_CHECKING:
     from httpx2 import AsyncBaseTransport

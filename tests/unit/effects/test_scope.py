@@ -7,8 +7,8 @@ from typing import Any, cast
 import pytest
 
 from fxai.effects import Cause, Effect, EffectOf, Exit, Fail, Failed, Gen, Interrupt, Scope, Succeeded, fx
-from fxai.effects.context import Service
 from fxai.effects.runtime import Backend
+from fxai.effects.service import Service
 from tests.unit.effects.journal import Journal, Lost, boom, ending_of
 
 

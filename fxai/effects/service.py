@@ -1,0 +1,135 @@
+"""Services: keys of a context that are classes.
+
+A class that names `Service` among its bases is a key, and what implements it is its service. `Tag` makes a key whose
+service is any type, `ClassKey` one of a class of another package, and `Reference` one with a default, which no layer
+has to give.
+
+>>> from abc import abstractmethod
+>>> from fxai.effects import fx
+>>> class Random(Reference):
+...     @abstractmethod
+...     def draw(self) -> int: ...
+...     @classmethod
+...     def default(cls):
+...         return Four()
+>>> class Four(Random):
+...     def draw(self):
+...         return 4
+>>> fx.run_sync(fx.reference(Random).map(lambda random: random.draw()))
+4
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Generator
+from typing import Any, ClassVar, Generic, Never, Self, final
+
+from typing_extensions import TypeVar
+
+from fxai.effects.effect import EffectOf, Fetch, Suspend
+
+__all__ = ["ClassKey", "Reference", "ReferenceMeta", "Service", "Tag"]
+
+_S = TypeVar("_S")
+_T = TypeVar("_T")
+
+
+class ServiceMeta(ABCMeta):
+    """Lets a service class be asked for by its name: `db = yield from Db`."""
+
+    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, _T | None], Any, _T]:
+        key: Any = cls
+        service: _T = yield key._fx_fetch
+        return service
+
+
+class Service(metaclass=ServiceMeta):
+    """The root of service interfaces: `class Db(Service)` with abstract methods.
+
+    The class that names `Service` among its bases is the key; implementations inherit it and are no keys.
+    """
+
+    _fx_root: ClassVar[Any] = None
+    _fx_fetch: ClassVar[Any] = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if Service in cls.__bases__ or Reference in cls.__bases__:
+            cls._fx_root = cls
+            cls._fx_fetch = Fetch(cls)
+        else:
+            cls._fx_fetch = Suspend(lambda: Fetch(cls.__fx_key__()))
+
+    @classmethod
+    def __fx_key__(cls) -> object:
+        if cls._fx_root is not cls:
+            root = getattr(cls._fx_root, "__name__", "a service")
+            raise TypeError(f"{cls.__name__} implements {root} and is no key itself; use {root} as the key")
+        return cls
+
+    @classmethod
+    def __fx_id__(cls, x: Self, /) -> Self:
+        return x
+
+    @classmethod
+    def __fx_service__(cls, x: Self, /) -> Self:
+        return x
+
+
+class ReferenceMeta(ServiceMeta):
+    """Lets a reference be asked for by its name, with nothing added to `R`."""
+
+    def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, None], Any, _T]:
+        key: Any = cls
+        service: _T = yield key._fx_fetch
+        return service
+
+    def __fx_default__(cls) -> Any:
+        """The service where a context has none."""
+        reference: Any = cls
+        return reference.default()
+
+
+class Reference(Service, metaclass=ReferenceMeta):
+    """The root of services that have a default: asking for one adds nothing to `R`, a layer replaces it."""
+
+    @classmethod
+    @abstractmethod
+    def default(cls) -> Self:
+        """The service where no layer gives one."""
+
+
+class Tag(Generic[_S]):
+    """A key whose identity is not its interface: `class ApiKey(Tag[str])`."""
+
+    @classmethod
+    def __fx_key__(cls) -> object:
+        return cls
+
+    @classmethod
+    def __fx_id__(cls, x: Self, /) -> Self:
+        return x
+
+    @classmethod
+    def __fx_service__(cls, x: _S, /) -> _S:
+        return x
+
+
+@final
+class ClassKey(Generic[_T]):
+    """A key for a class of another package: `pool = ClassKey(ConnectionPool)`."""
+
+    __slots__ = ("_cls",)
+
+    def __init__(self, cls: type[_T]) -> None:
+        self._cls = cls
+
+    def __fx_key__(self) -> object:
+        return self._cls
+
+    def __fx_id__(self, x: _T, /) -> _T:
+        return x
+
+    def __fx_service__(self, x: _T, /) -> _T:
+        return x
