@@ -136,7 +136,7 @@ class _FileSearch(Setting, frozen=True):
 
     def __post_init__(self) -> None:
         if self.filters is not None:
-            msgspec.structs.force_setattr(self, "filters", read_filter(self.filters))
+            msgspec.structs.force_setattr(self, "filters", read_filter(self.filters, "filters"))
 
 
 def file_search(

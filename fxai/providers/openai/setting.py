@@ -84,7 +84,7 @@ class ComparisonFilter(Setting, frozen=True):
 
     key: str
     type: Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin"]
-    value: str | float | bool | tuple[str | float, ...]
+    value: str | int | float | bool | tuple[str | int | float, ...]
 
 
 @final
@@ -96,7 +96,7 @@ class CompoundFilter(Setting, frozen=True):
 
     def __post_init__(self) -> None:
         """Read the filters inside, so that a wrong one is found before the request."""
-        inner = tuple(read_filter(one) for one in self.filters)
+        inner = tuple(read_filter(one, f"filters[{at}]") for at, one in enumerate(self.filters))
         msgspec.structs.force_setattr(self, "filters", inner)
 
 
@@ -104,16 +104,23 @@ Filter: TypeAlias = ComparisonFilter | CompoundFilter
 """Which files are searched, by their attributes."""
 
 
-def read_filter(given: Any) -> Filter:
+def read_filter(given: Any, place: str) -> Filter:
     """A filter, of either kind, from a value or plain data.
+
+    Args:
+        given: a filter, or the plain data of one.
+        place: where it stands, such as `"filters[1]"`, for the message where it is none.
 
     Raises:
         msgspec.ValidationError: it is none.
     """
     plain = msgspec.to_builtins(given)
-    if isinstance(plain, dict) and "filters" in plain:
-        return msgspec.convert(plain, CompoundFilter)
-    return msgspec.convert(plain, ComparisonFilter)
+    kind = CompoundFilter if isinstance(plain, dict) and "filters" in plain else ComparisonFilter
+    try:
+        return msgspec.convert(plain, kind)
+    except msgspec.ValidationError as error:
+        said, _, inside = str(error).removesuffix("`").partition(" - at `$")
+        raise msgspec.ValidationError(f"{said} - at `$.{place}{inside}`") from None
 
 
 @final

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 from functools import partial
 from typing import Any, Never
 
@@ -141,6 +142,37 @@ def test_a_filter_is_read_from_plain_data() -> None:
     assert msgspec.json.decode(msgspec.json.encode(tool.provider.args))["filters"] == plain
     with pytest.raises(SchemaError, match="near"):
         openai.file_search(vector_store_ids=["v"], filters=wrong)
+
+
+@pytest.mark.parametrize("value", ["2026", 2026, 2026.0, 0.5, True, ["a", 1, 1.5], 2**60 + 1])
+def test_a_value_of_a_filter_is_sent_as_it_was_given(value: Any) -> None:
+    """An integer stays one, which is how an attribute that is one is compared; so do those in a list."""
+    given: Any = {"type": "or", "filters": [{"type": "eq", "key": "year", "value": value}]}
+    tool = openai.file_search(vector_store_ids=["v"], filters=given)
+
+    assert tool.provider is not None
+    sent = msgspec.json.encode(msgspec.to_builtins(tool.provider.args)["filters"]["filters"][0])
+    assert sent == msgspec.json.encode({"key": "year", "type": "eq", "value": value})
+
+
+WRONG_FILTERS: list[tuple[Any, str]] = [
+    ({"type": "near", "key": "k", "value": 1}, "$.filters.type"),
+    ({"type": "near", "filters": []}, "$.filters.type"),
+    (7, "$.filters"),
+    ({"type": "and", "filters": [{"type": "near"}]}, "$.filters.filters[0].type"),
+    ({"type": "and", "filters": [{"type": "eq", "key": "k", "value": 1}, 7]}, "$.filters.filters[1]"),
+    (
+        {"type": "and", "filters": [{"type": "or", "filters": [{"type": "eq", "key": "k", "value": [1, {}]}]}]},
+        "$.filters.filters[0].filters[0].value[1]",
+    ),
+]
+
+
+@pytest.mark.parametrize(("filters", "place"), WRONG_FILTERS)
+def test_a_wrong_filter_is_named_by_its_place(filters: Any, place: str) -> None:
+    """However deep it stands in others."""
+    with pytest.raises(SchemaError, match=re.escape(f"at `{place}`")):
+        openai.file_search(vector_store_ids=["v"], filters=filters)
 
 
 def test_what_an_earlier_search_looks_for_is_sent() -> None:
