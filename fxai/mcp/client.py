@@ -87,7 +87,7 @@ def stdio(
         options: see `ClientOptions`.
 
     Raises:
-        ValueError: an option has a value that it cannot have.
+        ValueError: a variable is no text, or an option has a value that it cannot have.
     """
     place = None if cwd is None else os.fspath(cwd)
     return _made(Program(command, args, place, Concealed(dict(env or {})), grace), options)
@@ -109,13 +109,14 @@ def http(
         options: see `ClientOptions`.
 
     Raises:
-        ValueError: the address is none of `http` or `https`, or an option has a value that it cannot have.
+        ValueError: the address is none of `http` or `https`, a header is no text, or an option has a value that it
+            cannot have.
     """
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"{url!r} is no address of http or https; a program is `mcp.stdio(command, …)`")
     sent: dict[str, str | Revealing] = dict(headers or {})
     if token is not None:
-        sent["Authorization"] = _Bearer(token)
+        sent["Authorization"] = _Bearer(Concealed({"token": token}))
     return _made(Address(url, Concealed(sent)), options)
 
 
@@ -123,11 +124,11 @@ def http(
 class _Bearer:
     """The header of a token, whose text is asked for when it is sent."""
 
-    def __init__(self, token: str | Revealing) -> None:
+    def __init__(self, token: Concealed) -> None:
         self._token = token
 
     def reveal(self) -> str:
-        return f"Bearer {self._token if isinstance(self._token, str) else self._token.reveal()}"
+        return f"Bearer {self._token.reveal()['token']}"
 
 
 def _made(endpoint: Program | Address, options: ClientOptions) -> McpServer:

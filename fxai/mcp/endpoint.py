@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any, Final, Protocol, final
+from typing import Any, Final, Protocol, cast, final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -39,12 +40,25 @@ class Revealing(Protocol):
 
 @final
 class Concealed:
-    """Texts by name that no repr shows, each a plain one or a secret; equal where the texts are."""
+    """Texts by name that no repr shows, each a plain one or a secret; equal where the texts are.
+
+    Raises:
+        ValueError: a name is no text, or what stands under it is neither a text nor a secret.
+    """
 
     __slots__ = ("_texts",)
 
-    def __init__(self, texts: dict[str, str | Revealing]) -> None:
+    def __init__(self, texts: Mapping[str, str | Revealing]) -> None:
         self._texts = dict(texts)
+        given: dict[Any, Any] = {**self._texts}
+        for name, text in given.items():
+            if not isinstance(name, str):
+                raise ValueError(f"{name!r} is no name: it is a text")
+            if not isinstance(text, str) and not callable(getattr(text, "reveal", None)):
+                kind = type(text).__name__
+                raise ValueError(
+                    f"the value of {name!r} is of the type {kind}: it is a text, or a secret with `reveal`"
+                )
 
     def reveal(self) -> dict[str, str]:
         """The texts."""
@@ -116,6 +130,8 @@ class Address(msgspec.Struct, frozen=True):
         for name, value in fields.items():
             if not _FIELD_NAME.fullmatch(name):
                 raise HeaderError(f"{name!r} can be no name of a header")
+            if not isinstance(cast(Any, value), str):
+                raise HeaderError(f"the secret of the header {name!r} reveals no text: {type(value).__name__}")
             if not _FIELD_VALUE.fullmatch(value):
                 said = f"the value of the header {name!r} holds a character that HTTP does not allow there"
                 raise HeaderError(f"{said}, such as the line break at the end of a file")

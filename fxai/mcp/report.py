@@ -8,6 +8,7 @@ from typing import Any, Final, cast, final
 import httpx2
 import mcp_types as wire
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
 from fxai.mcp.endpoint import Address, HeaderError, Program
@@ -26,6 +27,8 @@ _RESTART: Final = "see that the command or the address is right, and what the se
 
 _INVALID: Final = re.compile(r"Invalid JSON: (.{1,200}?)(?: \[type=|$)", re.MULTILINE)
 _LOST: Final = ("Connection closed", "SSE stream")
+_OTHER_VERSION: Final = "Unsupported protocol version from the server: "
+_VERSIONS: Final = ", ".join(HANDSHAKE_PROTOCOL_VERSIONS)
 _CODES: Final[dict[int, McpErrorKind]] = {
     wire.REQUEST_TIMEOUT: "timeout",
     TOO_LARGE: "limit",
@@ -56,6 +59,11 @@ class Report:
             return self.told("invalid-answer", said, "tell its makers", tool)
         if isinstance(raised, HeaderError):
             return self.told("authentication", str(raised), "give token= and headers= that can be sent", tool)
+        if isinstance(raised, RuntimeError) and str(raised).startswith(_OTHER_VERSION):
+            said = (
+                f"it speaks the version {str(raised)[len(_OTHER_VERSION) :][:60]!r} of the protocol, which is not known"
+            )
+            return self.told("protocol", said, f"have it speak one of {_VERSIONS}", tool)
         if isinstance(raised, OSError) and doing == "start":
             said = f"it cannot be started by {self._settings.endpoint.place!r}: {_reason(raised)}"
             return self.told("start", said, _start_remedy(self._settings.endpoint), tool)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxai import mcp
-from fxai.mcp.endpoint import Address, Concealed, Program, concealed
+from fxai.mcp.endpoint import Address, Concealed, HeaderError, Program, concealed
 from fxai.providers.http import Secret
 
 
@@ -78,3 +78,38 @@ def test_no_repr_shows_what_opens_an_address() -> None:
 
     assert (headers.reveal(), concealed(None).reveal()) == ({"Authorization": "Bearer t"}, {})
     assert repr(Address("https://u:p@h/x?k=1", headers)) == "Address('https://h/x', Concealed(Authorization))"
+
+
+@pytest.mark.parametrize("value", [8080, None, b"abc", ["abc"], {"k": "v"}])
+def test_what_is_no_text_is_refused_where_it_is_given(value: Any) -> None:
+    """A header, a variable and a token: the error names which, and its type, and shows nothing of it."""
+    refused = f"the value of '{{}}' is of the type {type(value).__name__}: it is a text, or a secret with `reveal`"
+
+    with pytest.raises(ValueError, match=refused.format("X-Key")):
+        mcp.http("https://example.org", headers={"X-Team": "a", "X-Key": value})
+    with pytest.raises(ValueError, match=refused.format("PORT")):
+        mcp.stdio("uvx", env={"PORT": value})
+    if value is not None:
+        with pytest.raises(ValueError, match=refused.format("token")):
+            mcp.http("https://example.org", token=value)
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    """It is shown: a name is no secret."""
+    headers: Any = {7: "x"}
+
+    with pytest.raises(ValueError, match="7 is no name: it is a text"):
+        mcp.http("https://example.org", headers=headers)
+
+
+def test_a_secret_that_reveals_no_text_is_no_header() -> None:
+    """It is told when the header would be sent, by its type alone."""
+
+    class Odd:
+        def reveal(self) -> Any:
+            return b"s3cret"
+
+    with pytest.raises(HeaderError, match="the secret of the header 'X-Key' reveals no text: bytes") as caught:
+        _ = Address("https://example.org", concealed({"X-Key": Odd()})).fields
+
+    assert "s3cret" not in str(caught.value)

@@ -69,6 +69,17 @@ def test_a_server_says_who_it_is(monkeypatch: pytest.MonkeyPatch, version: str, 
     assert info.capabilities == {"tools": {"listChanged": True}}
 
 
+def test_a_version_that_is_not_known_is_told_with_those_that_are(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
+    """A server that answers the handshake with another one cannot be spoken to."""
+    peer = Peer("1999-01-01")
+
+    failure = failure_of(used(peer.serve(monkeypatch), _names), backend)
+
+    assert (failure.kind, peer.ended) == ("protocol", 1)
+    assert failure.said == "it speaks the version '1999-01-01' of the protocol, which is not known"
+    assert failure.remedy == "have it speak one of 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25"
+
+
 def test_a_server_is_told_who_we_are_and_what_we_can(monkeypatch: pytest.MonkeyPatch, backend: Any) -> None:
     """The handshake names fxai; elicitation is among our capabilities where somebody answers, and only there."""
     mute, asked = Peer(), Peer()
