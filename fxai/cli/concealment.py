@@ -62,15 +62,39 @@ _ASSIGNED: Final = re.compile(
     r"(passw(?:or)?d|passphrase|pwd|(?-i:[A-Z]_PASS)|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|account[_-]?key"
     r"|auth[_-]?key|encryption[_-]?key|credential|_auth|authorization|cookie|dsn)"
     r"[\w.-]{0,20}[\"']?[ \t]{0,4}(?:[=:]|:=|=>)[ \t]{0,4}(?:bearer |basic )?"
-    r"(?:\"([^\"\n]{4,500})\"|'([^'\n]{4,500})'|([^\s\"',;(){}\[\]<>]{4,500})[ \t]{0,8}$)",
+    r"(?:[bru]{0,2}\"{1,3}([^\"\n]{4,500})\"|[bru]{0,2}'{1,3}([^'\n]{4,500})'"
+    r"|([^\s\"',;(){}\[\]<>]{4,500})[ \t]{0,8}$)",
     re.IGNORECASE | re.MULTILINE,
 )
-_JOINED: Final = re.compile(
-    r"\b(?:password|passwd|pwd|accesskey|sharedaccesskey)=([^\s;\"'(){}\[\]<>]{6,200});"
-    r"|<\w{0,40}(?:password|passphrase|secret|token|api_?key)\w{0,20}>\s{0,8}([^\s<>]{6,200})\s{0,8}</",
+_PHRASE: Final = re.compile(
+    r"(?:passw(?:or)?d|passphrase|pwd|(?-i:[A-Z]_PASS)|secret|api[_-]?key|access[_-]?key)"
+    r"[\"']?[ \t]{0,4}(=|:|:=|=>)[ \t]{0,4}(?:[bru]{0,2}\"{1,3}([^\"\n]{4,200})\"|[bru]{0,2}'{1,3}([^'\n]{4,200})'"
+    r"|([^\s\"'(){}\[\]<>|,=][^\"'\n(){}\[\]<>|,=]{3,200})$)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Secrets of several words; the name ends where it speaks of them, as `password_hint` does not."""
+_PROSE: Final = re.compile(
+    r"[.:?!…]$|\b(?:a|an|and|any|are|as|at|be|by|can|cannot|change|confirm|do|does|enter|field|for|forgot|forgotten|from|get"
+    r"|hash(?:ed)?|if|in|incorrect|input|invalid|is|it|least|missing|must|new|no|not|of|old|on|or|passwords?|please|repeat"
+    r"|required|reset|secrets?|set|should|text|that|the|this|to|type|update|use|used|user|value|was|when|which|will|with"
+    r"|without|wrong|you|your)\b",
     re.IGNORECASE,
 )
-"""Secrets in the middle of a line: settings of a connection, and XML."""
+"""What a sentence or a label has, and a secret of several words hardly ever."""
+_SEED: Final = re.compile(
+    r"(?:mnemonic|\bseed|recovery)[\w -]{0,20}[\"']?\s{0,4}[:=]\s{0,4}[\"']?(?:[a-z]{3,8} ){11,23}[a-z]{3,8}\b",
+    re.IGNORECASE,
+)
+"""The words that a wallet is made from."""
+_JOINED: Final = re.compile(
+    r"\b(?:password|passwd|pwd|accesskey|sharedaccesskey)=([^\s;\"'(){}\[\]<>]{6,200});"
+    r"|<\w{0,40}(?:password|passphrase|secret|token|api_?key)\w{0,20}>\s{0,8}([^\s<>]{6,200})\s{0,8}</"
+    r"|(?<![\w-])--?(?:\w{1,20}-)?(?:password|passwd|passphrase|secret|token|api[_-]?key)[= ]"
+    r"[\"']?([^\s\"'`(){}\[\]<>|$]{6,200})"
+    r"|\bcurl [^\n]{0,200}?(?:-u|--user)[= ]?[\"']?[\w.@-]{1,64}:([^\s\"'`(){}\[\]<>|$]{6,200})",
+    re.IGNORECASE,
+)
+"""Secrets in the middle of a line: settings of a connection, XML, and what is said to a program."""
 _STANDS_IN: Final = re.compile(
     r"[$%{<*].*|.*(?:\.\.\.|…).*|x{3,}.*|(?:your|my|the|some|an?)[ _-].*|change.?(?:me|it|this)"
     r"|(?:example|dummy|fake|placeholder|redacted).*|pass(?:word|wd)?|secret|token|none|null|true|false|todo|string"
@@ -112,20 +136,37 @@ def has_secret(text: str) -> bool:
 
 
 def _shows_secret(text: str) -> bool:
-    if _KEY.search(text):
+    if _KEY.search(text) or _SEED.search(text):
         return True
     values = [found[1] for found in _ADDRESS.finditer(text)]
     values += [
         value
         for found in _JOINED.finditer(text)
-        if _is_mixed(value := found[1] or found[2]) and not _CODE.fullmatch(value)
+        if _is_mixed(value := next(filter(None, found.groups()))) and not _CODE.fullmatch(value)
     ]
+    values += [value for found in _PHRASE.finditer(text) if (value := _phrase(found)) is not None]
     values += [value for found in _ASSIGNED.finditer(text) if (value := _value(found)) is not None]
     return any(_STANDS_IN.fullmatch(value) is None for value in values)
 
 
 def _is_mixed(value: str) -> bool:
     return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
+def _phrase(found: re.Match[str]) -> str | None:
+    """What is assigned, where it is several words that could be a secret, and no sentence and no label."""
+    value = next(filter(None, found.groups()[1:])).strip()
+    words = value.split()
+    of_password = found[0][:1] in "pP" or found[0][1:6] == "_PASS"
+    least = 3 if found[4] is not None else 2
+    if not least <= len(words) <= 12 or not (of_password or _is_mixed(value)):
+        return None
+    if found[1] == "=" and re.match(r"[A-Z_]+=[\"']", found[0]):  # KEY="value", as files of settings say it
+        return value
+    if _PROSE.search(value):
+        return None
+    is_label = found[1] == ":" and value[0].isupper() and not _is_mixed(value)
+    return None if is_label else value
 
 
 def _value(found: re.Match[str]) -> str | None:

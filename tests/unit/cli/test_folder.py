@@ -252,6 +252,19 @@ TEXTS = [
     f"bot = 123456789:AA{'a1' * 17}",
     f"SK{'a1' * 16}",
     "é" * (2**15 - 10) + f"AKIA{'A1' * 8}",
+    f'{"password"} = "several words"',
+    f"{'password'}: 'correct horse battery staple'",
+    f"{'password'}: correct horse battery staple",
+    f"DB_{'PASSWORD'} = correct horse battery",
+    f'SMTP_{"PASS"}="old oak, and you"',
+    f'{{"{"password"}": "correct horse battery"}}',
+    f"{'passphrase'} := 'seven dogs 1 cat'",
+    f'api_{"key"} = "abcd 1234 efgh 5678"',
+    f'{"password"} = b"hunter22"',
+    f'{"mnemonic"} = "{"witch " * 11}least"',
+    f"tool --{'password'} hunter22 --now",
+    f"--{'token'}=abc123def",
+    f"curl -s -u ann:{'hunter22'} https://example.org",
 ]
 HARMLESS = [
     "the password is asked for",
@@ -273,6 +286,18 @@ HARMLESS = [
     "grammar:$1$ is the first group, :$2a the second",
     "a Basic authorization is what it takes",
     "TESTS_PASS=true",
+    'password: "Enter the password of the account"',
+    '"password": "Passwords do not match"',
+    'INVALID_PASSWORD = "wrong password, try again"',
+    "password: 'Contraseña incorrecta'",
+    '"password_hint": "eight letters"',
+    "password: str, user: str, count: int",
+    "password = user_password or default_password",
+    "token: the next one of the stream",
+    'secret = "open door"',
+    "api_key=api_key, compress=True, retries=3",
+    "see --password-file x1.txt",
+    "docker run -u user:group1 image",
 ]
 
 
