@@ -21,7 +21,6 @@ import sys
 import traceback
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from pathlib import Path
 from typing import Any, Final, NoReturn, TextIO, cast, final
 
 import click
@@ -112,6 +111,15 @@ class _Binary(io.RawIOBase):
         self._outlet.flush()
 
 
+@final
+class _Closed(io.StringIO):
+    """What stands for an output that was closed before we began."""
+
+    @override
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.EBADF, "it is closed")
+
+
 def _unwritable(wrong: Exception) -> Trouble:
     if isinstance(wrong, BrokenPipeError):
         return Trouble("nobody reads the output any more", "", code=PIPE_CLOSED, of_output=True)
@@ -130,15 +138,16 @@ codecs.register_error(_ESCAPES, _as_escapes)
 
 
 def writable(stream: TextIO | None, *, forgiving: bool = False) -> TextIO:
-    """The stream as an `Outlet` that no text is too odd for; one that goes nowhere where there is none.
+    """The stream as an `Outlet` that no text is too odd for.
 
-    What its encoding lacks is written as the escapes of JSON, so that no data changes and no two names look the same.
+    Where there is none, as after `>&-`, what is written fails as on a full disk; with `forgiving` it goes nowhere. What
+    its encoding lacks is written as the escapes of JSON, so that no data changes and no two names look the same.
     """
     there = cast(object, stream)
     if isinstance(there, Outlet):
         return cast(TextIO, there)
     if stream is None:
-        return Path(os.devnull).open("w", encoding="utf-8")
+        return cast(TextIO, Outlet(_Closed(), forgiving=forgiving))
     reconfigure: Any = getattr(stream, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors=_ESCAPES)

@@ -73,6 +73,17 @@ def environment(**more: str) -> dict[str, str]:
 FORECASTER = command("run", "--agent", f"{TARGETS}:agent", "--layer", f"{TARGETS}:lost", "How is it?")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell closes it")
+@pytest.mark.parametrize("arguments", [("models",), ("--version",), ("--help",), ("tools", f"{TARGETS}:kit")])
+def test_a_closed_output_is_told(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    """As other programs do it: what could not be said is an error, and no file that is opened takes its place."""
+    line = ["sh", "-c", 'exec "$@" >&-', "sh", *command(*arguments)]
+    done = subprocess.run(line, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, check=False, text=True)
+
+    assert done.returncode == 1
+    assert done.stderr == "fxai: the output cannot be written: it is closed; make room, or write it elsewhere\n"
+
+
 def test_piped_output_has_no_escape_codes(tmp_path: Path) -> None:
     """What goes into a pipe is plain text, stderr too, even where the terminal has every colour."""
     shown = environment(TERM="xterm-256color", COLORTERM="truecolor")

@@ -276,6 +276,18 @@ def test_an_output_that_takes_no_more_is_one_line(
     assert ended.err.count("\n") == (0 if kind is Left else 1)
 
 
+@pytest.mark.parametrize("command", [*COMMANDS, ("models",), ("--version",), ("--help",)], ids=" ".join)
+def test_an_output_that_was_closed_takes_no_more(
+    fxai: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """After `>&-` there is none: what a command would say is lost, so that it does not end well."""
+    monkeypatch.setattr(sys, "stdout", None)
+    ended = fxai(*command, piped="Hello\n")
+
+    assert ended.code == 1
+    assert ended.err == "fxai: the output cannot be written: it is closed; make room, or write it elsewhere\n"
+
+
 @pytest.mark.parametrize("command", [("nope",), ("nope", "--json"), ("tools", "nope:x"), ("tools", "nope:x", "--json")])
 def test_where_nothing_can_be_said_the_exit_code_still_says_it(
     fxai: Run, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
