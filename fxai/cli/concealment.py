@@ -155,7 +155,7 @@ def _is_mixed(value: str) -> bool:
 
 def _phrase(found: re.Match[str]) -> str | None:
     """What is assigned, where it is several words that could be a secret, and no sentence and no label."""
-    value = next(filter(None, found.groups()[1:])).strip()
+    value: str = next(filter(None, found.groups()[1:])).strip()
     words = value.split()
     of_password = found[0][:1] in "pP" or found[0][1:6] == "_PASS"
     least = 3 if found[4] is not None else 2

@@ -115,7 +115,7 @@ def read_filter(given: Any, place: str) -> Filter:
         msgspec.ValidationError: it is none.
     """
     plain = msgspec.to_builtins(given)
-    kind = CompoundFilter if isinstance(plain, dict) and "filters" in plain else ComparisonFilter
+    kind: type[Filter] = CompoundFilter if isinstance(plain, dict) and "filters" in plain else ComparisonFilter
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
