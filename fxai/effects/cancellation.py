@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Guard",
     "Request",
+    "cancelled_once",
     "handles",
     "interrupted",
     "is_reraised",
@@ -93,11 +94,24 @@ _guard: ContextVar[Guard | None] = ContextVar("fxai_guard", default=None)  # inh
 
 @final
 class Guard:
-    """An awaitable in which a task of asyncio is not cancelled from outside; `request` is what was held off."""
+    """An awaitable in which a task of asyncio is not cancelled from outside; `request` is what was held off.
 
-    __slots__ = ("_awaitable", "_held", "_is_asked_before", "_is_over", "_loop", "_outer", "_task", "request")
+    With `after_first` it is cancelled once: what is held off is what comes while it unwinds.
+    """
 
-    def __init__(self, awaitable: Awaitable[Any]) -> None:
+    __slots__ = (
+        "_awaitable",
+        "_held",
+        "_is_asked_before",
+        "_is_over",
+        "_loop",
+        "_outer",
+        "_passes",
+        "_task",
+        "request",
+    )
+
+    def __init__(self, awaitable: Awaitable[Any], *, after_first: bool = False) -> None:
         from asyncio import current_task, get_running_loop
 
         self._awaitable = awaitable
@@ -105,6 +119,7 @@ class Guard:
         self._task = cast("asyncio.Task[Any]", current_task())
         self._is_asked_before = cast(bool, getattr(self._task, "_must_cancel", False))  # by a step, just now
         self._outer: Guard | None = None
+        self._passes = after_first
         self._held: list[Any] = []  # the messages of what is kept from the awaitable
         self._is_over = False
         self.request: Request | None = None
@@ -144,6 +159,9 @@ class Guard:
         elif is_of_scope(message):
             return is_asked_before  # a scope asks again
         elif not is_asked_before and self._is_inside():
+            return False
+        elif self._passes:
+            self._passes = False
             return False
         else:
             self._held.append(message)
@@ -251,19 +269,42 @@ async def uninterrupted(awaitable: Awaitable[_A]) -> _A:
         with anyio.CancelScope(shield=True):
             return await awaitable
     guard = Guard(awaitable)
-    value: Any = None
-    raised: BaseException | None = None
+    ended: tuple[Any, BaseException | None] = None, None
     with anyio.CancelScope(shield=True):
-        try:
-            value = await guard
-        except BaseException as error:
-            raised = error
+        ended = await _ended(guard)
+    return cast(_A, _outcome(guard, *ended))
+
+
+async def cancelled_once(awaitable: Awaitable[_A]) -> _A:
+    """The value of `awaitable`, which asyncio itself cancels at most once: what that begins, runs to its end.
+
+    It is for coroutines of others, whose `finally` a second `Task.cancel` would cut short. Cancel scopes of anyio and
+    trio interrupt it as ever: those who wait in a `finally` shield it from them.
+
+    Raises:
+        BaseException: what `awaitable` raises; a cancellation by asyncio that came while it unwound, if it did not
+            raise one.
+    """
+    if event_loop() != "asyncio":
+        return await awaitable
+    guard = Guard(awaitable, after_first=True)
+    return cast(_A, _outcome(guard, *await _ended(guard)))
+
+
+async def _ended(guard: Guard) -> tuple[Any, BaseException | None]:
+    try:
+        return await guard, None
+    except BaseException as error:
+        return None, error
+
+
+def _outcome(guard: Guard, value: Any, raised: BaseException | None) -> Any:
     request = guard.request
     if request is not None and request.stands and (raised is None or isinstance(raised, Exception)):
         raise request.error() from raised
     if raised is not None:
         raise raised
-    return cast(_A, value)
+    return value
 
 
 # -- what becomes of an exception in a generator

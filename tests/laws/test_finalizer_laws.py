@@ -116,6 +116,21 @@ LEAVES: dict[str, Node] = {
     "die": lambda _: fx.sync(boom),
 }
 
+
+def stepped(produce: Callable[[Any], Program]) -> Any:
+    """A stream that runs the program from one emitted value to the next."""
+    return Stream.steps(produce)
+
+
+def left(world: World, program: Program) -> Program:
+    """Such a stream, left while its program stands still."""
+
+    def produce(emit: Any) -> Program:
+        return world.guarded(program.and_then(emit(1)).and_then(emit(2)), by_generator=False)
+
+    return cast("Program", stepped(produce).take(1).drain())
+
+
 AROUND: dict[str, Callable[[World, Program], Program]] = {
     "guarded": lambda world, p: world.guarded(p, by_generator=False),
     "finally": lambda world, p: world.guarded(p, by_generator=True),
@@ -129,6 +144,8 @@ AROUND: dict[str, Callable[[World, Program], Program]] = {
     "timeout": lambda _, p: p.timeout(0.0005),
     "layer": lambda world, p: p.provide(cast("Any", Layer.scoped(Held, world.acquire(waits=True).as_(1)))),
     "buffered": lambda _, p: Stream.make(1, 2).map_effect(lambda _: p).buffer(1).drain(),
+    "stepped": lambda _, p: stepped(lambda emit: emit(1).and_then(p).and_then(emit(2))).drain(),
+    "left": left,
     "spread": lambda _, p: Stream.make(1, 2, 3).map_effect(lambda _: p, concurrency=2).take(2).drain(),
 }
 

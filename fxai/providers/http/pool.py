@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from threading import local
 from typing import TYPE_CHECKING, Final, final
 
 import httpx2
 from typing_extensions import override
 
+from fxai.effects.cancellation import uninterrupted
 from fxai.messages.reason import NetworkError
 from fxai.providers.http.exchange import Line
 from fxai.providers.http.fault import BrokenAnswerError
@@ -85,7 +86,14 @@ def _pool(
 ) -> httpx2.AsyncClient:
     verify = True if carrier is not None else trusted()  # a carrier of its own asks nobody
     try:
-        return httpx2.AsyncClient(verify=verify, proxy=proxy, transport=carrier, timeout=timeout, limits=_LIMITS)
+        return httpx2.AsyncClient(
+            verify=verify,
+            proxy=proxy,
+            transport=carrier,
+            timeout=timeout,
+            limits=_LIMITS,
+            event_hooks={"response": [_close_whole]},
+        )
     except (ValueError, httpx2.InvalidURL):
         said = "one of the proxies that the environment names (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) is not a URL"
         raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=said)) from None
@@ -101,6 +109,27 @@ def _url(name: str, given: str, schemes: tuple[str, ...]) -> httpx2.URL:
         said = f"{name} has to begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and name a host"
         raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=said))
     return url
+
+
+async def _close_whole(response: httpx2.Response) -> None:
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _ClosedWhole(response.stream)
+
+
+@final
+class _ClosedWhole(httpx2.AsyncByteStream):
+    """The bytes of an answer, which `httpx2` closes wherever reading ends: no cancellation cuts that short."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    @override
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self._stream)
+
+    @override
+    async def aclose(self) -> None:
+        await uninterrupted(self._stream.aclose())
 
 
 @final

@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from fxai.effects import Cause, Die, Effect, EffectOf, Fail, Failed, Gen, Layer, Stream, Tag, fx
-from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cancellation import cancelled_once, uninterrupted
 from fxai.effects.runtime import Backend, runtime
 from tests.unit.effects.journal import Journal, boom, ending_of, turns
 
@@ -629,3 +629,53 @@ def test_uninterrupted_is_for_plain_coroutines(backend: Backend) -> None:
         cut(way, lambda: fx.run_async(fx.wait(lambda: uninterrupted(whole())).and_then(fx.sleep(60))))
 
     assert journal.lines == ["whole"] * 5
+
+
+@pytest.mark.parametrize("pauses", [[1], [1, 0], [1, 1], [0, 1, 1, 1]], ids=str)
+def test_a_coroutine_that_is_cancelled_once_unwinds_whole(pauses: list[int]) -> None:
+    """Every cancellation counts, the first is raised where it waits, and its `finally` runs to its end."""
+    journal = Journal()
+
+    async def foreign() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            await turns(3)
+            journal.add("closed")
+
+    async def main() -> None:
+        task = asyncio.ensure_future(cancelled_once(foreign()))
+        await turns(1)
+        for pause in pauses:
+            await turns(pause)
+            task.cancel("gone")
+        with pytest.raises(asyncio.CancelledError, match="gone"):
+            await task
+        assert task.cancelling() == len(pauses)
+
+    asyncio.run(main())
+
+    assert journal.lines == ["closed"]
+
+
+def test_a_coroutine_that_is_cancelled_once_keeps_its_own_timeouts(backend: Backend) -> None:
+    """Which are its own affair; its value and its errors are as ever."""
+
+    async def foreign() -> int:
+        with anyio.move_on_after(0):
+            await anyio.sleep_forever()
+        await turns(1)
+        return 1
+
+    async def main() -> int:
+        with pytest.raises(ZeroDivisionError):
+            await cancelled_once(failing())
+        with anyio.move_on_after(0) as scope:
+            await cancelled_once(anyio.sleep_forever())
+        assert scope.cancelled_caught
+        return await cancelled_once(foreign())
+
+    async def failing() -> None:
+        boom()
+
+    assert anyio.run(main, backend=backend) == 1
