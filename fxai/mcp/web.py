@@ -7,7 +7,7 @@ HTTP status; so a layer below it turns both into a JSON-RPC error of that reques
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final, final
 
 import httpx2
@@ -121,16 +121,12 @@ class _Bounded(httpx2.AsyncBaseTransport):
     async def _read(self, response: httpx2.Response) -> bytes | None:
         """The body, as far as it came; None where it is larger than the limit."""
         body = bytearray()
-        try:
-            async with aclosing(response.aiter_bytes()) as pieces:
+        with suppress(httpx2.TransportError, httpx2.DecodingError):
+            async with aclosing(response.aiter_bytes()) as pieces:  # the response is closed with its pieces
                 async for chunk in pieces:
                     body += chunk
                     if len(body) > self._limit:
                         return None
-        except (httpx2.TransportError, httpx2.DecodingError):
-            return bytes(body)
-        finally:
-            await response.aclose()
         return bytes(body)
 
 
@@ -155,7 +151,7 @@ class _Raw(httpx2.AsyncByteStream):
     @override
     async def aclose(self) -> None:
         await self._pieces.aclose()
-        await self._response.aclose()
+        await self._response.aclose()  # where none was taken, the pieces close nothing
 
 
 def _stray(request: httpx2.Request, body: bytes) -> _Message | None:

@@ -75,7 +75,7 @@ class Exchange:
             documents = [titled_by_hint(document) for document in documents]
         size = self._settings.page_size
         cursor = None if params is None else params.cursor
-        starts = {str(at): at for at in range(size, len(documents), size)} if cursor is not None and size else {}
+        starts = {str(at): at for at in range(size, len(documents), size)} if size else {}
         if cursor is not None and cursor not in starts:
             raise MCPError(INVALID_PARAMS, "no such cursor: list the tools again from the first page")
         start = 0 if cursor is None else starts[cursor]

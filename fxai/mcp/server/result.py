@@ -58,14 +58,15 @@ def content_of(shown: Any) -> list[dict[str, Any]]:
     return _parts(shown) or [_text(text_of(shown))]
 
 
-def _parts(shown: Any) -> list[dict[str, Any]]:
+def _parts(shown: Any) -> list[dict[str, Any]] | None:
+    """The blocks of texts and files, with a file among them; None of anything else."""
     listed = [shown] if is_object(shown) else shown
     if not is_array(listed) or not any(is_object(one) and one.get("type") == "file" for one in listed):
-        return []
+        return None
     try:
         parts = msgspec.convert(listed, list[TextPart | FilePart])
     except msgspec.ValidationError:
-        return []
+        return None
     return [_text(part.text) if isinstance(part, TextPart) else _file(part) for part in parts]
 
 

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from itertools import count
 from typing import Any, Final, final
+from urllib.parse import unquote
 
 import msgspec
 
@@ -127,44 +129,41 @@ def _wrapped(parameters: JsonSchema) -> dict[str, Any]:
     return {**whole, "$defs": definitions} if definitions else whole
 
 
-def _allows_object(schema: Any, root: Any, depth: int = 0) -> bool:
+def _allows_object(schema: Any, root: Any) -> bool:
     """Whether an object can be an instance, as far as the types at its root say."""
     if not is_object(schema):
         return schema is not False
     declared = schema.get("type")
     if declared is not None:
-        return declared == "object" or (is_array(declared) and "object" in declared)
-    for keyword in ("anyOf", "oneOf"):
-        branches = schema.get(keyword)
-        if is_array(branches) and not any(_allows_object(one, root, depth) for one in branches):
-            return False
+        return "object" in declared  # one type, or an array of several
+    unions = (schema.get(keyword) for keyword in ("anyOf", "oneOf"))
+    if any(is_array(union) and not any(_allows_object(one, root) for one in union) for union in unions):
+        return False
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if is_array(values) and not any(is_object(value) for value in values):
         return False
-    target = _target(schema, root, depth)
-    return target is None or _allows_object(target, root, depth + 1)
+    return _allows_object(_target(schema, root), root)
 
 
-def _is_object_always(schema: Any, root: Any, depth: int = 0) -> bool:
+def _is_object_always(schema: Any, root: Any) -> bool:
     """Whether every instance is an object, as the types at its root say."""
     if not is_object(schema):
         return False
     if "type" in schema:
         return schema["type"] in ("object", ["object"])
-    for keyword in ("anyOf", "oneOf"):
-        branches = schema.get(keyword)
-        if is_array(branches) and branches and all(_is_object_always(one, root, depth) for one in branches):
-            return True
-    target = _target(schema, root, depth)
-    return target is not None and _is_object_always(target, root, depth + 1)
+    unions = (schema.get(keyword) for keyword in ("anyOf", "oneOf"))
+    if any(is_array(union) and all(_is_object_always(one, root) for one in union) for union in unions):
+        return True
+    return _is_object_always(_target(schema, root), root)
 
 
-def _target(schema: dict[str, Any], root: Any, depth: int) -> Any:
-    """What the schema's reference into its own document leads to; None where it has none, or they go in circles."""
+def _target(schema: dict[str, Any], root: Any) -> Any:
+    """What the reference into its own document leads to, None without one; a `JsonSchema` has none in a circle."""
     reference = schema.get("$ref")
-    if not isinstance(reference, str) or not reference.startswith("#/") or depth > 16:
+    if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     found: Any = root
-    for token in pointer_tokens(reference[1:]):
-        found = found.get(token) if is_object(found) else None
+    for token in pointer_tokens(unquote(reference[1:])):
+        members = dict(zip(map(str, count()), found, strict=False)) if is_array(found) else found
+        found = members.get(token) if is_object(members) else None
     return found

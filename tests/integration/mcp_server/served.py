@@ -6,6 +6,7 @@ says where.
 
 from __future__ import annotations
 
+import signal
 import sys
 from base64 import b64decode, b64encode
 from typing import Annotated, Any, Literal, Never, cast
@@ -244,6 +245,7 @@ def _said(url: str) -> None:
 
 def main() -> None:
     """Serves as the arguments say, until it is interrupted."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores them
     backend: Literal["asyncio", "trio"] = "trio" if "trio" in sys.argv else "asyncio"
 
     def serve(server: ToolServer) -> Effect[None, Any]:

@@ -160,16 +160,19 @@ os.wait()
         os.kill(left, signal.SIGKILL)
 
 
-def test_nobody_else_is_ended(backend: str) -> None:
-    """A program that runs beside it, and one that another program started, live on."""
+@pytest.mark.parametrize("is_younger", [False, True])
+def test_nobody_else_is_ended(is_younger: bool, backend: str) -> None:
+    """A program that runs beside it, and one that another program started, live on, also where they began later."""
 
     async def program() -> list[bool]:
+        first = await _start("sys.stdin.read()")
         beside = await _start(PROGRAMS["a child in a session of its own"] + "\nsys.stdin.read()")
         theirs = await _first(beside)
-        process = await _start("sys.stdin.read()")
-        await process.end()
+        last = await _start("sys.stdin.read()")
+        await (first if is_younger else last).end()
         lives = [_runs(pid) for pid in (beside.pid, *theirs)]
-        await beside.end()
+        for one in (first, beside, last):
+            await one.end()
         return [*lives, *(_runs(pid) for pid in theirs)]
 
     assert _run(program, backend) == [True, True, False]
@@ -370,6 +373,21 @@ def test_ending_twice_does_nothing_more(backend: str) -> None:
         return codes
 
     assert _run(program, backend) == [3, 3]
+
+
+def test_where_the_system_tells_nothing_the_group_is_asked(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without `/proc` its group is there until all of it has ended; with it nobody has to ask."""
+
+    async def program() -> list[bool]:
+        process = await _start("sys.stdin.read()")
+        there = process._group_is_there()
+        await process.end()
+        return [there, process._group_is_there()]
+
+    known = _run(program, backend)
+    monkeypatch.setattr("fxai.effects.process._PROC", Path("/no/such/folder"))
+
+    assert (known, _run(program, backend)) == ([False, False], [True, False])
 
 
 def test_where_the_system_tells_nothing_the_group_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:

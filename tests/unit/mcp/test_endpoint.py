@@ -113,3 +113,30 @@ def test_a_secret_that_reveals_no_text_is_no_header() -> None:
         _ = Address("https://example.org", concealed({"X-Key": Odd()})).fields
 
     assert "s3cret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["X-Key", "!#$%&'*+.^_`|~9"])
+@pytest.mark.parametrize("value", ["", "k", "a b\tc", "!~"])
+def test_headers_are_sent_as_they_are_given(name: str, value: str) -> None:
+    """Whatever HTTP allows is a header, plain or a secret."""
+    given = Address("https://h/x", concealed({name: value, "Other": Secret("t")}))
+
+    assert given.fields == {name: value, "Other": "t"}
+
+
+@pytest.mark.parametrize("name", ["", "X Key", "X:Key", "X-K\xe9y", "X-Key\n"])
+def test_a_header_of_a_name_that_http_does_not_allow_is_refused(name: str) -> None:
+    """The error has the name, and nothing of the value."""
+    with pytest.raises(HeaderError) as raised:
+        _ = Address("https://h/x", concealed({"Other": "t", name: "s3cret"})).fields
+
+    assert str(raised.value) == f"{name!r} can be no name of a header"
+
+
+@pytest.mark.parametrize("value", [" s3cret", "s3cret ", "s3cret\n", "s3\rcret", "s3cret\0", "s3cr\xe9t", "\t"])
+def test_a_header_of_a_value_that_http_does_not_allow_is_refused(value: str) -> None:
+    """The error names the header, and shows nothing of the value, which may be secret."""
+    with pytest.raises(HeaderError, match=r"'X-Key' holds a character .* line break") as raised:
+        _ = Address("https://h/x", concealed({"Other": "t", "X-Key": Secret(value)})).fields
+
+    assert "s3" not in str(raised.value)

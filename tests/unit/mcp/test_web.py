@@ -16,6 +16,7 @@ from typing_extensions import override
 from fxai import fx, mcp
 from fxai.effects.effect import EffectOf
 from fxai.mcp import Connection, McpLimits
+from fxai.mcp.web import _Raw
 from tests.unit.mcp.peer import failure_of, used
 
 # The SDK leaves an event stream in the middle: trio remarks on the generators that it is made of.
@@ -49,24 +50,28 @@ def as_events(text: str) -> Answer:
 
 
 class Body(httpx2.AsyncByteStream):
-    """A body that comes in pieces, breaks off or stays open, and knows how much of it was read."""
+    """A body that comes in pieces, breaks off or stays open, and knows how much of it was read, and if it is closed."""
 
     def __init__(self, *pieces: str | Exception, ends: bool = True) -> None:
         self.pieces = pieces
         self.ends = ends
         self.taken = 0
         self.is_closed = False
+        self.is_left = False
 
     @override
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self.pieces:
-            await anyio.lowlevel.checkpoint()
-            if isinstance(piece, Exception):
-                raise piece
-            self.taken += 1
-            yield piece.encode()
-        if not self.ends:
-            await anyio.sleep_forever()
+        try:
+            for piece in self.pieces:
+                await anyio.lowlevel.checkpoint()
+                if isinstance(piece, Exception):
+                    raise piece
+                self.taken += 1
+                yield piece.encode()
+            if not self.ends:
+                await anyio.sleep_forever()
+        finally:
+            self.is_left = True
 
     @override
     async def aclose(self) -> None:
@@ -316,6 +321,21 @@ def test_a_stream_of_events_need_not_end(monkeypatch: pytest.MonkeyPatch, kind: 
 
     assert fx.run(used(server, _called), backend=backend)["content"][0]["text"] == "found"
     assert [body.is_closed for body in bodies] == [True]
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_stream_that_is_left_in_the_middle_is_closed(taken: int, backend: Any) -> None:
+    """Closing it ends what reads the body and closes the response, at once, though nothing of it was taken yet."""
+    body = Body("data: 1\n\n", "data: 2\n\n", ends=False)
+
+    async def go() -> tuple[int, bool, bool]:
+        raw = _Raw(httpx2.Response(200, stream=body))
+        for _ in range(taken):
+            assert await anext(aiter(raw)) == b"data: 1\n\n"
+        await raw.aclose()
+        return body.taken, body.is_left, body.is_closed
+
+    assert anyio.run(go, backend=backend) == (taken, taken > 0, True)
 
 
 @pytest.mark.parametrize("said", ['{"jsonrpc":"2.0","id":1,"result":{}}', "{}"])

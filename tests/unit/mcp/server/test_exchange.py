@@ -505,7 +505,7 @@ def test_a_result_function_serves_as_it_is(backend: str) -> None:
     right, wrong = used(half, use, backend)
 
     assert (text(right), right.is_error) == ("2", False)
-    assert (text(wrong), wrong.is_error) == ("odd", True)
+    assert (text(wrong), wrong.is_error, wrong.structured_content) == ("odd", True, None)
 
 
 @both_eras
@@ -529,15 +529,16 @@ def _reached(step: Any) -> Result[Place, Never]:
 
 
 def test_without_pages_there_is_no_cursor(backend: str) -> None:
-    """A list that comes whole has no next page, and no cursor leads into it."""
+    """A list that comes whole has no next page, and no cursor leads into it; nobody is to keep it."""
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         listed = await client.list_tools()
-        return listed.next_cursor, (await refused(client.list_tools(cursor="1"))).code
+        kept = listed.ttl_ms, listed.cache_scope
+        return kept, listed.next_cursor, (await refused(client.list_tools(cursor="1"))).code
 
     tools = bound(Tool.make("a"), lambda _: Success(None)).merge(bound(Tool.make("b"), lambda _: Success(None)))
 
-    assert used(tools, use, backend) == (None, INVALID_PARAMS)
+    assert used(tools, use, backend) == ((0, "private"), None, INVALID_PARAMS)
 
 
 @pytest.mark.parametrize("grace", [0.05, 60])

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,7 +18,7 @@ from anyio.lowlevel import checkpoint
 from mcp.server.lowlevel.server import Server
 
 from fxai.effects import Effect, fx
-from fxai.mcp import ToolServer
+from fxai.mcp import ToolServer, serve_stdio
 from fxai.mcp.server.option import ToolServerSettings
 from fxai.mcp.server.stdio import _claimed, _waited, over_descriptors
 from fxai.tools.function import tool
@@ -303,6 +304,34 @@ def test_who_waits_in_a_thread_can_be_cancelled(backend: str) -> None:
             over.set()
 
     assert anyio.run(go, backend=backend) == []
+
+
+@pytest.mark.parametrize("way", ["function", "method"])
+def test_tools_are_served_on_the_standard_streams(backend: str, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function or a server that is there serves on them until the input ends, by its own limits."""
+    (source, given), (taken, sink) = os.pipe(), os.pipe()
+    left = {source, given, taken, sink}
+    monkeypatch.setattr("fxai.mcp.server.stdio._claimed", lambda: nullcontext((source, sink)))
+    opened: Effect[ToolServer, Any, Any] = ToolServer.open(work, name="mine", max_body=400)
+    method = fx.scoped(opened.flat_map(lambda server: server.serve_stdio()))
+    program = serve_stdio(work, name="mine", max_body=400) if way == "function" else method
+
+    def close(descriptor: int) -> None:
+        left.remove(descriptor)
+        os.close(descriptor)
+
+    try:
+        os.write(given, b"x" * 401 + b"\n" + asked(1, "initialize", **HELLO))
+        close(given)
+        fx.run(program.timeout(20), backend=cast(Any, backend))
+        close(sink)
+        said = [json.loads(line) for line in os.read(taken, 65536).splitlines()]
+    finally:
+        for descriptor in left:
+            os.close(descriptor)
+
+    assert [one["id"] for one in said] == [None, 1]
+    assert said[1]["result"]["serverInfo"]["name"] == "mine"
 
 
 def test_the_standard_streams_are_the_protocols_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from typing import Any
+from typing import Any, Never
 
 import msgspec
 import pytest
@@ -12,6 +12,7 @@ from fxai.mcp.server.result import content_of
 from fxai.mcp.server.tool import ServedTool, served
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
+from fxai.tools.annotations import Meta, OpenWorld
 from fxai.tools.naming import NameConflictError
 from fxai.tools.tool import Tool
 
@@ -50,13 +51,27 @@ def test_a_document_is_sent_as_it_was_given() -> None:
         ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "object"}}}, False),
         ({"$ref": "#/$defs/a", "$defs": {"a": {"type": "string"}}}, True),
         ({"enum": [1, 2]}, True),
+        ({"enum": [1, {"a": 1}]}, False),
         ({"const": {"a": 1}}, False),
+        ({"const": "x"}, True),
+        ({"type": ["string", "null"]}, True),
+        ({"anyOf": [True, {"type": "string"}]}, False),
+        ({"anyOf": [False, {"type": "string"}]}, True),
+        ({"oneOf": [{"type": "integer"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"type": "string"}}}, True),
+        ({"oneOf": [{"type": "string"}, {"$ref": "#/$defs/a"}], "$defs": {"a": {"type": "object"}}}, False),
+        ({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"type": "string"}}}, True),
+        ({"$ref": "#/$defs/a/anyOf/1", "$defs": {"a": {"anyOf": [{"type": "object"}, {"type": "string"}]}}}, True),
+        ({"$ref": "#/$defs/a/anyOf/0", "$defs": {"a": {"anyOf": [{"type": "object"}, {"type": "string"}]}}}, False),
+        ({"$ref": "#/$defs/a%20b", "$defs": {"a b": {"type": "string"}}}, True),
+        ({"$ref": "#here", "$defs": {"a": {"$anchor": "here"}}}, False),
     ],
 )
 def test_arguments_are_an_object_whatever_the_parameters_are(document: Any, is_wrapped: bool) -> None:
     """A schema that allows objects says so at its root; one that allows none becomes the member `value` of one."""
     tool = ServedTool.of(Tool.dynamic("go", parameters=document), "go")
     value = ["x"] if document.get("type") == "array" else "x"
+    assert tool.params({"value": value}) == (value if is_wrapped else {"value": value})
+    assert tool.params({"value": value, "more": 1}) == {"value": value, "more": 1}
 
     assert tool.is_wrapped is is_wrapped
     assert tool.input_schema["type"] == "object"
@@ -76,7 +91,23 @@ def test_a_union_of_objects_is_an_output_schema() -> None:
     assert JsonSchema.of(output).validate({"type": "Node"}) != ()
 
 
-@pytest.mark.parametrize("success", [int, str, list[int], Leaf | None, object])
+def test_what_is_known_of_a_tool_is_a_copy() -> None:
+    """The document is data of its own: whoever changes it changes no tool, and what is not known is not there."""
+    made = Tool.make("go", description="Goes.").annotate(Meta, {"team": ["maps"]}).annotate(OpenWorld, False)
+    document = ServedTool.of(made, "went").document
+
+    assert document["_meta"] == {"team": ["maps"]}
+    document["_meta"]["team"].append("roads")
+    assert ServedTool.of(made, "went").document == {
+        "name": "went",
+        "description": "Goes.",
+        "inputSchema": made.json_schema(),
+        "annotations": {"openWorldHint": False},
+        "_meta": {"team": ["maps"]},
+    }
+
+
+@pytest.mark.parametrize("success", [int, str, list[int], Leaf | None, Leaf | int, object, Never])
 def test_what_may_be_no_object_has_no_output_schema(success: Any) -> None:
     """A success that need not be an object is not promised to be one."""
     assert not ServedTool.of(Tool.make("go", success=success), "go").gives_objects
@@ -107,6 +138,9 @@ def _file(media_type: str, data: Any, **more: Any) -> dict[str, Any]:
         (None, []),
         ("plain", [{"type": "text", "text": "plain"}]),
         ([1, "two"], [{"type": "text", "text": '[1,"two"]'}]),
+        ([], [{"type": "text", "text": "[]"}]),
+        ({"type": "text", "text": "a"}, [{"type": "text", "text": '{"type":"text","text":"a"}'}]),
+        ([{"type": "text", "text": "a"}], [{"type": "text", "text": '[{"type":"text","text":"a"}]'}]),
         (_file("image/png", "AA=="), [{"type": "image", "data": "AA==", "mimeType": "image/png"}]),
         (_file("audio/wav", "AA=="), [{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]),
         (
