@@ -85,7 +85,8 @@ def _actions(item: Mapping[str, Any]) -> dict[str, Any]:
 
 def item_type(part: ToolCallPart, offer: Offer) -> str:
     """The type of the item that a call is: as it came, or what its tool is."""
-    return str(marks(part).get("type") or offer.item(part.name))
+    kind = marks(part).get("type")
+    return kind if isinstance(kind, str) and kind in OURS else offer.item(part.name)
 
 
 def arguments_of(part: ToolCallPart, params: Any) -> str:
