@@ -14,6 +14,7 @@ be done.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from typing import Any, TypeAlias, cast, final
 
 import msgspec
@@ -30,7 +31,17 @@ from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict
 from fxai.tools.annotations import ExplicitNull, Strict
 from fxai.tools.tool import Tool
 
-__all__ = ["AnyTool", "Notes", "Settled", "chosen", "options_of", "refuse_approval", "settle", "without_nulls"]
+__all__ = [
+    "AnyTool",
+    "Notes",
+    "Settled",
+    "chosen",
+    "option_names",
+    "options_of",
+    "refuse_approval",
+    "settle",
+    "without_nulls",
+]
 
 _O = TypeVar("_O", bound=msgspec.Struct)
 
@@ -152,6 +163,12 @@ def refuse_approval(tool: AnyTool) -> None:
     raise PreparationError.of("needs_approval", f"{said}, or use what the provider's own tool has for it")
 
 
+@cache
+def option_names(form: type[msgspec.Struct]) -> dict[str, str]:
+    """The options of one provider as they are written, each with its attribute: found out once, which takes long."""
+    return {field.encode_name: field.name for field in msgspec.structs.fields(form)}
+
+
 def options_of(tool: AnyTool, provider: str, form: type[_O]) -> _O:
     """The tool's `provider_options` for one provider, checked.
 
@@ -160,7 +177,7 @@ def options_of(tool: AnyTool, provider: str, form: type[_O]) -> _O:
     """
     given: Any = tool.provider_options.get(provider, {})
     where = f"provider_options[{provider!r}] of the tool {tool.name!r}"
-    fields = [field.encode_name for field in msgspec.structs.fields(form)]
+    fields = option_names(form)
     unknown = [key for key in given if key not in fields] if is_object(given) else []
     if unknown:
         there = ", ".join(sorted(fields))

@@ -12,6 +12,7 @@ Each provider's `prepare_tools` gives one, from a toolkit and a model's name alo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, cast, final
 
@@ -71,8 +72,10 @@ class WireCall(msgspec.Struct, frozen=True):
 
 
 @final
-class PreparedTools(msgspec.Struct, frozen=True):
+class PreparedTools(msgspec.Struct, frozen=True, dict=True):
     """What a request says of its tools, and the way back from calls. Frozen, hashable, comparable and picklable."""
+
+    # The dictionary of an instance holds what is found out once, such as strict forms; it is no part of the value.
 
     encoded: bytes
     """The fields of the request, as JSON."""
@@ -169,9 +172,25 @@ class PreparedTools(msgspec.Struct, frozen=True):
         given = params if form is None else form.forth(params).value_or(params)
         return WireCall(self.naming.sent(name), given)
 
+    @cached_property
+    def plain_fields(self) -> Mapping[str, Any]:
+        """The fields of the request, decoded once for all requests: to be read and sent, never changed."""
+        return MappingProxyType(self.fields)
+
+    @cached_property
+    def _documents(self) -> dict[str, JsonSchema]:
+        return dict(self.originals)
+
+    @cached_property
+    def _forms(self) -> dict[str, StrictForm | None]:
+        """The strict forms that were asked for."""
+        return {}
+
     def _form(self, name: str) -> StrictForm | None:
         """The strict form of one tool; None where it is not sent as strict."""
-        original = next((document for held, document in self.originals if held == name), None)
-        if original is None or self.rules is None:
+        if name not in self._documents or self.rules is None:
             return None
-        return strict_form(original, self.rules, explicit_null=name in self.explicit_null).unwrap()
+        if name not in self._forms:
+            made = strict_form(self._documents[name], self.rules, explicit_null=name in self.explicit_null)
+            self._forms[name] = made.unwrap()
+        return self._forms[name]

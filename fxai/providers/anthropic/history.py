@@ -3,12 +3,13 @@
 Its messages alternate: what users say and what tools give are one role, and messages of one role in a row are one.
 Each call of ours is answered in the message after it, the results first.
 
->>> from fxai.messages.prompt import Prompt, UserMessage
->>> from fxai.models.preparation import Notes
+>>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.prepared import PreparedTools
 >>> from fxai.tools.naming import NameMap
 >>> said = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
->>> history = write_history(said, PreparedTools.make({}, NameMap({})), Notes())
+>>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})))
+>>> _ = writer.write(said.messages)
+>>> history = writer.history()
 >>> history.system
 [{'type': 'text', 'text': 'Be brief.'}]
 >>> [(message["role"], len(message["content"])) for message in history.messages]
@@ -26,7 +27,6 @@ import msgspec
 from fxai.messages.content import AssistantContent, FilePart, ToolCallPart, ToolResultPart
 from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.metadata import Metadata
-from fxai.messages.prompt import Prompt
 from fxai.models.preparation import Notes
 from fxai.models.prepared import PreparedTools
 from fxai.providers.anthropic.block import (
@@ -43,7 +43,7 @@ from fxai.providers.anthropic.file import refused
 from fxai.providers.anthropic.option import said_in
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["Document", "History", "write_history"]
+__all__ = ["Document", "History", "HistoryWriter"]
 
 _UNMARKED: Final = ("thinking", "redacted_thinking")  # blocks that take no mark for the cache
 
@@ -70,71 +70,85 @@ class History(msgspec.Struct, frozen=True):
         return hash(self.documents)  # the rest is plain data
 
 
-def write_history(prompt: Prompt, tools: PreparedTools, notes: Notes, *, system_turns: bool = False) -> History:
-    """The messages of a prompt, as the wire has them.
+@final
+class HistoryWriter:
+    """What writes the messages of a history, in order; more messages can be written behind those that are.
 
     Args:
-        prompt: what was said.
-        tools: the tools of the request, for the names and the strict forms of calls.
-        notes: where it is noted what of the prompt is left out.
-        system_turns: whether the model takes a system message between others; else all are the system prompt.
-
-    Raises:
-        PreparationError: nothing is said; a file cannot be sent; a call has no result, or a result no call.
+        tools: The tools of the request, for the names and the strict forms of calls.
+        system_turns: Whether the model takes a system message between others; else all are the system prompt.
     """
-    writing = _Writing(prompt.messages, tools, notes, system_turns=system_turns)
-    for place in range(len(prompt)):
-        writing.add(place)
-    return writing.done()
 
-
-@final
-class _Writing:
-    def __init__(self, messages: Sequence[Message], tools: PreparedTools, notes: Notes, *, system_turns: bool) -> None:
-        self._given = messages
+    def __init__(self, tools: PreparedTools, *, system_turns: bool = False) -> None:
+        self.notes = Notes()
+        """What of the prompt is left out."""
+        self.is_extensible = True
+        """Whether messages can be written behind: a system message at the end may have another place then."""
+        self._given: Sequence[Message] = ()
         self._tools = tools
-        self._notes = notes
         self._system_turns = system_turns
         self._system: list[dict[str, Any]] = []
         self._messages: list[dict[str, Any]] = []
+        self._documents: list[Document] = []
         self._container: str | None = None
         self._results: dict[str, deque[ToolResultPart]] = {}
+
+    def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
+        """Write the messages that come next; gives the blocks that they are.
+
+        Raises:
+            PreparationError: a file cannot be sent; a call has no result.
+        """
+        self._given = messages
         for part in _results(messages):
             self._results.setdefault(part.id, deque()).append(part)
+        blocks: list[dict[str, Any]] = []
+        for place, message in enumerate(messages):
+            blocks += self._add(message, place)
+        self._given = ()
+        if messages:
+            self.is_extensible = messages[-1].role != "system"
+        return blocks
 
-    def add(self, place: int) -> None:
-        message = self._given[place]
+    def _add(self, message: Message, place: int) -> list[dict[str, Any]]:
         match message:
             case SystemMessage():
-                self._add_system(message, place)
+                return self._add_system(message, place)
             case UserMessage():
                 blocks = [block for part in message.content if (block := user_block(part)) is not None]
-                self._say("user", blocks, message.metadata)
+                return self._say("user", blocks, message.metadata)
             case AssistantMessage():
-                self._add_turn(message)
+                return self._add_turn(message)
             case ToolMessage():
-                pass  # results stand behind their calls; answers to approval requests are not the provider's
+                return []  # results stand behind their calls; answers to approval requests are not the provider's
 
-    def done(self) -> History:
+    def history(self) -> History:
+        """The history as it stands; what is written behind it later does not change it.
+
+        Raises:
+            PreparationError: nothing is said; there is a result without a call.
+        """
         unasked = [one.id for left in self._results.values() for one in left]
         if unasked:
             raise refused(f"there are results of calls that nobody made: {', '.join(unasked)}; leave them out")
         if not self._messages:
             raise refused("there is nothing to answer: the prompt has no message but system messages")
-        last = self._messages[-1]
-        if last["role"] == "assistant" and last["content"][-1].get("type") == "text":
-            block = last["content"][-1]
-            last["content"][-1] = {**block, "text": block["text"].rstrip()}  # an answer begun may not end in space
-        return History(self._system, self._messages, tuple(_documents(self._messages)), self._container)
+        *before, last = self._messages
+        content = list(last["content"])
+        if last["role"] == "assistant" and content[-1].get("type") == "text":
+            block = content[-1]
+            content[-1] = {**block, "text": block["text"].rstrip()}  # an answer begun may not end in space
+        messages = [*before, {**last, "content": content}]
+        return History(list(self._system), messages, tuple(self._documents), self._container)
 
-    def _add_system(self, message: SystemMessage, place: int) -> None:
+    def _add_system(self, message: SystemMessage, place: int) -> list[dict[str, Any]]:
         if not message.content.strip():
-            return
+            return []
         block = with_cache({"type": "text", "text": message.content}, message.metadata)
         if self._system_turns and self._has_turn(place):
-            self._say("system", [block], {})
-        else:
-            self._system.append(block)
+            return self._say("system", [block], {})
+        self._system.append(block)
+        return [block]
 
     def _has_turn(self, place: int) -> bool:
         """Whether a system message can stand here: what a user says is before it, and the model's turn after it."""
@@ -142,24 +156,26 @@ class _Writing:
         behind = next((one.role for one in self._given[place + 1 :] if one.role != "system"), "assistant")
         return before in ("user", "system") and behind == "assistant"
 
-    def _add_turn(self, message: AssistantMessage) -> None:
+    def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
         blocks = [block for part in message.content if (block := self._said(part)) is not None]
-        self._say("assistant", blocks, message.metadata)
+        turn = self._say("assistant", blocks, message.metadata)
         named = (said_in(part.metadata).get("container") for part in message.content if part.type == "text")
         self._container = next((one for one in named if isinstance(one, str)), None)
         calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
-        self._say("user", [self._answer(part) for part in calls], {})
+        return [*turn, *self._say("user", [self._answer(part) for part in calls], {})]
 
-    def _say(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> None:
+    def _say(self, role: str, blocks: list[dict[str, Any]], metadata: Metadata) -> list[dict[str, Any]]:
         if not blocks:
-            return
+            return []
         last = next((at for at in reversed(range(len(blocks))) if blocks[at].get("type") not in _UNMARKED), None)
         if last is not None:
             blocks[last] = with_cache(blocks[last], metadata)
         if self._messages and self._messages[-1]["role"] == role:
             self._messages[-1]["content"] += blocks
         else:
-            self._messages.append({"role": role, "content": blocks})
+            self._messages.append({"role": role, "content": list(blocks)})
+        self._documents += _documents(blocks)
+        return blocks
 
     def _said(self, part: AssistantContent) -> dict[str, Any] | None:
         match part.type:
@@ -180,12 +196,12 @@ class _Writing:
     def _taken(self, block: dict[str, Any] | None, what: str) -> dict[str, Any] | None:
         if block is None:
             said = f"{what} is left out of the history: Anthropic's Messages API refuses it"
-            self._notes.warn("other", None, said)
+            self.notes.warn("other", None, said)
         return block
 
     def _left_out(self, part: FilePart) -> None:
         said = f"a file of type {part.media_type!r} in a tool's result is left out: Anthropic's Messages API refuses it"
-        self._notes.warn("other", None, said)
+        self.notes.warn("other", None, said)
 
     def _answer(self, part: ToolCallPart) -> dict[str, Any]:
         left = self._results.get(part.id)
@@ -200,12 +216,11 @@ def _results(messages: Sequence[Message]) -> Iterator[ToolResultPart]:
             yield from (part for part in message.content if part.type == "tool-result")
 
 
-def _documents(messages: Sequence[dict[str, Any]]) -> Iterator[Document]:
+def _documents(blocks: Sequence[dict[str, Any]]) -> Iterator[Document]:
     """The documents in order, those in results of tools among them."""
-    for message in messages:
-        for block in message["content"]:
-            inside = block.get("content")
-            for one in (block, *(inside if is_array(inside) else ())):
-                if is_object(one) and one.get("type") == "document":
-                    source = one.get("source")
-                    yield Document(source.get("media_type") if is_object(source) else None, one.get("title"))
+    for block in blocks:
+        inside = block.get("content")
+        for one in (block, *(inside if is_array(inside) else ())):
+            if is_object(one) and one.get("type") == "document":
+                source = one.get("source")
+                yield Document(source.get("media_type") if is_object(source) else None, one.get("title"))

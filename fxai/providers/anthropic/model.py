@@ -24,10 +24,11 @@ from fxai.messages.response import Response
 from fxai.models.language_model import LanguageModel
 from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
+from fxai.models.request_cache import RequestCache
 from fxai.providers.anthropic.event import Reader
 from fxai.providers.anthropic.option import NAME
 from fxai.providers.anthropic.reply import parse_reply
-from fxai.providers.anthropic.request import VERSION, PreparedRequest, prepare_request
+from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
 from fxai.providers.http.client import RETRY, Client, open_client
 from fxai.providers.http.secret import Secret
 from fxai.providers.http.timeout import TIMEOUT, Timeout
@@ -72,6 +73,7 @@ class AnthropicModel(LanguageModel):
     def __init__(self, client: Client, config: Config) -> None:
         self._client = client
         self._config = config
+        self._cache: Cache = RequestCache()
 
     @property
     def name(self) -> str:
@@ -105,6 +107,7 @@ class AnthropicModel(LanguageModel):
             strict_json_schema=config.strict_json_schema,
             supports_strict=config.supports_strict,
             max_tokens=config.max_tokens,
+            cache=self._cache,
         )
 
     def _whole(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:

@@ -9,7 +9,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, cast, final
+from functools import partial
+from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
@@ -19,9 +20,10 @@ from fxai.models.answer_form import AnswerForm, answer_name
 from fxai.models.preparation import Notes
 from fxai.models.prepared import PreparationError, PreparedTools
 from fxai.models.request import ModelRequest
+from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.providers.anthropic.block import json_of
 from fxai.providers.anthropic.capability import Capability, capability_of
-from fxai.providers.anthropic.history import Document, write_history
+from fxai.providers.anthropic.history import Document, HistoryWriter
 from fxai.providers.anthropic.limit import MARKS, MOST, cost_of, fewer_marks
 from fxai.providers.anthropic.option import RequestOptions, options_of_request
 from fxai.providers.anthropic.prepare import prepare_tools
@@ -29,13 +31,17 @@ from fxai.providers.anthropic.reasoning import reasoning_fields
 from fxai.schema.data import is_object
 from fxai.schema.strict import ANTHROPIC
 
-__all__ = ["VERSION", "PreparedRequest", "prepare_request"]
+__all__ = ["VERSION", "Cache", "PreparedRequest", "prepare_request"]
 
 VERSION: Final = "2026-10-21"
 """The version of the API that requests name."""
 
 _ANSWER: Final = "answer"
 _DESCRIBED: Final = "Gives the answer. Call this tool, once, when you know the answer, and write no text beside it."
+
+
+Cache: TypeAlias = RequestCache[PreparedTools, HistoryWriter]
+"""What earlier requests to a model leave for the next one."""
 
 
 @final
@@ -80,6 +86,7 @@ def prepare_request(
     strict_json_schema: bool | None = None,
     supports_strict: bool | None = None,
     max_tokens: int | None = None,
+    cache: Cache | None = None,
 ) -> PreparedRequest:
     """What a request to a model says: a pure function, nothing is sent.
 
@@ -92,6 +99,7 @@ def prepare_request(
             With True, an answer whose schema has no strict form is an error; else a tool asks for it, with a warning.
         supports_strict: whether the model has structured outputs at all, for tools and answers; None: as its name says.
         max_tokens: the most tokens of an answer where the request says nothing; None: the most that the model can.
+        cache: what earlier requests left, which is used and added to; None: all is made anew. The request is the same.
 
     Raises:
         PreparationError: something of it cannot be sent: a tool, the tool choice, a part of the prompt, an option; or
@@ -103,17 +111,23 @@ def prepare_request(
         can = msgspec.structs.replace(can, structured=supports_strict)
     notes = Notes()
     options = options_of_request(request.provider_options)
-    tools = prepare_tools(
+    streams = stream if eager is None else eager
+
+    prepare = partial(
+        prepare_tools,
         request.tools,
         model=model,
         strict_json_schema=strict_json_schema,
         supports_strict=can.structured,
         tool_choice=request.tool_choice,
         parallel_tool_calls=request.parallel_tool_calls,
-        stream=stream if eager is None else eager,
+        stream=streams,
     )
+    choice = (request.tool_choice, request.parallel_tool_calls)
+    settings = (model, strict_json_schema, supports_strict, streams, *choice)
+    tools = prepare() if cache is None else cache.tools(request.tools, settings, prepare)
     writing = _Writing(request, can, tools, notes)
-    writing.conversation()
+    writing.conversation(cache)
     writing.calls(must=strict_json_schema is True)
     writing.common(request.max_tokens or max_tokens or can.most_tokens)
     return writing.done({"model": model, **({"stream": True} if stream else {})}, options)
@@ -141,9 +155,16 @@ class _Writing:
         self.answer: AnswerForm | None = None
         self.documents: tuple[Document, ...] = ()
 
-    def conversation(self) -> None:
-        """The messages and the system prompt."""
-        history = write_history(self._request.prompt, self._tools, self._notes, system_turns=self._can.system_turns)
+    def conversation(self, cache: Cache | None) -> None:
+        """The messages and the system prompt; with a cache, only what is new in them is written."""
+        messages = self._request.prompt.messages
+        known = None if cache is None else cache.take(messages, self._tools)
+        writer, count, size = known or (HistoryWriter(self._tools, system_turns=self._can.system_turns), 0, 0.0)
+        size += size_as_json(writer.write(messages[count:]))
+        history = writer.history()
+        self._notes.warnings += writer.notes.warnings
+        if cache is not None and writer.is_extensible:
+            cache.keep(messages, self._tools, writer, size)
         self.documents = history.documents
         self.body["messages"] = history.messages
         if history.system:
@@ -153,7 +174,7 @@ class _Writing:
 
     def calls(self, *, must: bool) -> None:
         """The tools and the tool choice, and how the answer is held to its schema."""
-        fields = self._tools.fields
+        fields = dict(self._tools.plain_fields)
         if self._request.response_schema is not None:
             self._hold(AnswerForm.of(self._request.response_schema, ANTHROPIC), fields, must=must)
         choice: Any = fields.get("tool_choice")

@@ -3,20 +3,22 @@
 Results stand right behind the calls that they answer, wherever the prompt has them, as the API demands. Files in a
 result have no place in a tool message: they follow in a message of the user.
 
->>> from fxai.models.preparation import Notes
+>>> from fxai.messages.prompt import Prompt
 >>> from fxai.providers.openai.prepare import prepare_tools
->>> write_messages(Prompt.make("Hello"), Offer(prepare_tools([], model="m", api="chat")), Notes())
+>>> writer = ChatWriter(Offer(prepare_tools([], model="m", api="chat")))
+>>> writer.write(Prompt.make("Hello").messages)
+>>> writer.messages
 [{'role': 'user', 'content': 'Hello'}]
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPart
-from fxai.messages.prompt import AssistantMessage, Prompt, UserMessage
+from fxai.messages.prompt import AssistantMessage, Message, UserMessage
 from fxai.models.file_note import file_note
 from fxai.models.preparation import Notes
 from fxai.models.result_content import contents_of
@@ -25,9 +27,9 @@ from fxai.providers.openai.file import chat_file, is_taken
 from fxai.providers.openai.mark import marks
 from fxai.providers.openai.offer import Offer
 from fxai.providers.openai.output import result_text
-from fxai.providers.openai.pairing import hold_answered
+from fxai.providers.openai.pairing import Calls
 
-__all__ = ["THOUGHTS", "ChatRole", "write_messages"]
+__all__ = ["THOUGHTS", "ChatRole", "ChatWriter"]
 
 THOUGHTS: Final = ("reasoning_content", "reasoning")
 """The fields that servers of others write reasoning into; OpenAI's own Chat Completions shows none."""
@@ -38,42 +40,46 @@ ChatRole: TypeAlias = Literal["system", "developer"]
 _Message: TypeAlias = dict[str, Any]
 
 
-def write_messages(prompt: Prompt, offer: Offer, notes: Notes, *, system_role: ChatRole = "system") -> list[_Message]:
-    """A prompt as messages.
+@final
+class ChatWriter:
+    """What writes the messages of a history, in order; more messages can be written behind those that are.
 
     Args:
-        prompt: what was said.
-        offer: the tools of the request: names and parameters of earlier calls are written as these are.
-        notes: where what cannot be sent is noted.
-        system_role: the role of system messages.
-
-    Raises:
-        PreparationError: a call has no result; a file of a kind that the wire does not take.
+        offer: The tools of the request: names and parameters of earlier calls are written as these are.
+        system_role: The role of system messages.
     """
-    hold_answered(prompt)
-    writer = _Writer(prompt, offer, notes)
-    for message in prompt:
-        match message.role:
-            case "system":
-                writer.messages.append({"role": system_role, "content": message.content})
-            case "user":
-                writer.user(message)
-            case "assistant":
-                writer.assistant(message)
-            case "tool":
-                writer.answers(part for part in message.content if part.type == "tool-result")
-    return writer.messages
 
-
-@final
-class _Writer:
-    """What writes the messages of one prompt, in order."""
-
-    def __init__(self, prompt: Prompt, offer: Offer, notes: Notes) -> None:
+    def __init__(self, offer: Offer, *, system_role: ChatRole = "system") -> None:
         self.messages: list[_Message] = []
-        self._results = _results(prompt)
+        """What was written."""
+        self.notes = Notes()
+        """What could not be written."""
+        self.is_extensible = True
+        """Whether messages can be written behind: not where a call waits for a result that would stand before them."""
+        self._calls = Calls()
+        self._results: defaultdict[str, deque[ToolResultPart]] = defaultdict(deque)
         self._offer = offer
-        self._notes = notes
+        self._role = system_role
+
+    def write(self, messages: Sequence[Message]) -> None:
+        """Write the messages that come next.
+
+        Raises:
+            PreparationError: a call has no result; a file of a kind that the wire does not take.
+        """
+        self._calls.add(messages)
+        for part in _results(messages):  # by the id of their call, in order: some servers give the same ids each turn
+            self._results[part.id].append(part)
+        for message in messages:
+            match message.role:
+                case "system":
+                    self.messages.append({"role": self._role, "content": message.content})
+                case "user":
+                    self.user(message)
+                case "assistant":
+                    self.assistant(message)
+                case "tool":
+                    self.answers(part for part in message.content if part.type == "tool-result")
 
     def user(self, message: UserMessage) -> None:
         """What a user said: a text alone as a text, anything else as a list."""
@@ -99,7 +105,8 @@ class _Writer:
             said["tool_calls"] = [self._call(part) for part in calls]
         if len(said) > 1:
             self.messages.append(said)
-        self.answers([self._results[call.id][0] for call in calls if self._results.get(call.id)])
+        written = self.answers([self._results[call.id][0] for call in calls if self._results.get(call.id)])
+        self.is_extensible = self.is_extensible and written == len(calls)
 
     def _beside(self, message: AssistantMessage) -> _Message:
         """What is neither text nor call, as far as the wire has a place for it."""
@@ -125,14 +132,16 @@ class _Writer:
         text = arguments_of(part, wire.params)
         return {"id": part.id, "type": "function", "function": {"name": wire.name, "arguments": text}}
 
-    def answers(self, results: Iterable[ToolResultPart]) -> None:
-        """The results that were not written yet, and the files that they hold."""
+    def answers(self, results: Iterable[ToolResultPart]) -> int:
+        """Write the results that were not written yet, and the files that they hold; gives how many they were."""
         files: list[FilePart] = []
+        count = 0
         for part in results:
             waiting = self._results[part.id]
             if not waiting or waiting[0] is not part:
                 continue
             waiting.popleft()
+            count += 1
             contents = contents_of(part, "file")
             own = [] if contents is None else self._taken(contents)
             said = result_text(part) if contents is None else _texts_of(contents, own)
@@ -140,6 +149,7 @@ class _Writer:
             files.extend(own)
         if files:
             self.messages.append({"role": "user", "content": [chat_file(part) for part in files]})
+        return count
 
     def _taken(self, contents: list[TextPart | FilePart]) -> list[FilePart]:
         """The files of a result that the wire takes."""
@@ -152,19 +162,14 @@ class _Writer:
 
     def _lost(self, what: str, why: str) -> None:
         said = f"{what} is not sent to OpenAI's Chat Completions API: {why}"
-        if all(warning.message != said for warning in self._notes.warnings):
-            self._notes.warn("other", None, said)
+        if all(warning.message != said for warning in self.notes.warnings):
+            self.notes.warn("other", None, said)
 
 
-def _results(prompt: Prompt) -> Mapping[str, deque[ToolResultPart]]:
-    """The results by the id of their call, in order: some servers give the same ids in each turn."""
-    found: defaultdict[str, deque[ToolResultPart]] = defaultdict(deque)
-    for message in prompt:
+def _results(messages: Iterable[Message]) -> Iterator[ToolResultPart]:
+    for message in messages:
         if message.role == "tool":
-            for part in message.content:
-                if part.type == "tool-result":
-                    found[part.id].append(part)
-    return found
+            yield from (part for part in message.content if part.type == "tool-result")
 
 
 def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str:

@@ -3,24 +3,22 @@
 What came from the provider goes back as it came: items that it made are made again from their parts, with their ids
 and encrypted content. What it has no place for is noted.
 
->>> from fxai.models.preparation import Notes
 >>> from fxai.providers.openai.prepare import prepare_tools
->>> written = write_input(Prompt.make("Hello").set_system("Be brief."), Offer(prepare_tools([], model="m")), Notes())
->>> written.instructions, written.items
+>>> writer = InputWriter(Offer(prepare_tools([], model="m")))
+>>> writer.write(Prompt.make("Hello").set_system("Be brief.").messages)
+>>> writer.instructions, writer.items
 ('Be brief.', [{'type': 'message', 'role': 'user', 'content': [{'type': 'input_text', 'text': 'Hello'}]}])
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, final
 
-import msgspec
-
 from fxai.messages.content import AssistantContent, FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.part import AnyPart
-from fxai.messages.prompt import AssistantMessage, Prompt, ToolMessage
+from fxai.messages.prompt import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage
 from fxai.models.file_note import file_note
 from fxai.models.preparation import Notes
 from fxai.providers.openai.call import item_of, output_of
@@ -28,61 +26,14 @@ from fxai.providers.openai.file import input_file, is_taken
 from fxai.providers.openai.hosted_call import ANSWERED, HOSTED, PAIRED, hosted_item
 from fxai.providers.openai.mark import marks
 from fxai.providers.openai.offer import Offer
-from fxai.providers.openai.pairing import calls_of, hold_answered
+from fxai.providers.openai.pairing import Calls
 
-__all__ = ["Input", "SystemRole", "reply_items", "write_input"]
+__all__ = ["InputWriter", "SystemRole", "reply_items"]
 
 SystemRole: TypeAlias = Literal["instructions", "system", "developer"]
 """How system messages are sent: those at the front as the request's instructions, or all as messages of a role."""
 
 _Item: TypeAlias = dict[str, Any]
-
-
-@final
-class Input(msgspec.Struct, frozen=True):
-    """A prompt on Responses."""
-
-    items: list[_Item]
-    instructions: str | None = None
-
-
-def write_input(
-    prompt: Prompt, offer: Offer, notes: Notes, *, system_role: SystemRole = "instructions", stored: bool = True
-) -> Input:
-    """A prompt as items.
-
-    Args:
-        prompt: what was said.
-        offer: the tools of the request: names and parameters of earlier calls are written as these are.
-        notes: where what cannot be sent is noted.
-        system_role: how system messages are sent.
-        stored: whether the provider stored its answers: without, reasoning can go back in encrypted form alone.
-
-    Raises:
-        PreparationError: a call has no result; a file of a kind that the wire does not take.
-    """
-    hold_answered(prompt)
-    writer = _Writer(prompt, offer, notes, stored=stored)
-    messages = list(prompt)
-    front = 0
-    if system_role == "instructions":
-        while front < len(messages) and messages[front].role == "system":
-            front += 1
-    leading = Prompt(messages[:front]).system()
-    later = "developer" if system_role == "instructions" else system_role
-    for message in messages[front:]:
-        match message.role:
-            case "system":
-                told = _said(message.content, marks(message))
-                writer.items.append({"type": "message", "role": later, "content": [told]})
-            case "user":
-                content = [shown(part) for part in message.content]
-                writer.items.append({"type": "message", "role": "user", "content": content})
-            case "assistant":
-                writer.assistant(message)
-            case "tool":
-                writer.answers(message)
-    return Input(writer.items, leading)
 
 
 def shown(part: TextPart | FilePart) -> _Item:
@@ -96,25 +47,75 @@ def _said(text: str, said: Any) -> _Item:
 
 
 def reply_items(parts: Iterable[AnyPart], offer: Offer) -> list[_Item]:
-    """The items that a response leaves in the history, as `write_input` writes them when it is asked again."""
-    prompt = Prompt.from_parts(parts)
-    writer = _Writer(prompt, offer, Notes(), stored=True)
-    for message in prompt:
+    """The items that a response leaves in the history, as a request writes them when it is asked again."""
+    writer = InputWriter(offer)
+    for message in Prompt.from_parts(parts):
         if message.role == "assistant":
             writer.assistant(message)
     return writer.items
 
 
 @final
-class _Writer:
-    """What writes the messages of one prompt, in order."""
+class InputWriter:
+    """What writes the messages of a history, in order; more messages can be written behind those that are.
 
-    def __init__(self, prompt: Prompt, offer: Offer, notes: Notes, *, stored: bool) -> None:
+    Args:
+        offer: The tools of the request: names and parameters of earlier calls are written as these are.
+        system_role: How system messages are sent.
+        stored: Whether the provider stored its answers: without, reasoning can go back in encrypted form alone.
+    """
+
+    def __init__(self, offer: Offer, *, system_role: SystemRole = "instructions", stored: bool = True) -> None:
         self.items: list[_Item] = []
-        self._calls = calls_of(prompt)
+        """What was written."""
+        self.notes = Notes()
+        """What could not be written."""
+        self.instructions: str | None = None
+        """The system messages at the front, where they are sent as instructions."""
+        self._calls = Calls()
         self._offer = offer
-        self._notes = notes
+        self._role = system_role
         self._stored = stored
+        self._leading: list[str] | None = [] if system_role == "instructions" else None
+
+    @property
+    def is_extensible(self) -> bool:
+        """Whether messages can be written behind: not in front of the first that is no system message."""
+        return bool(self.items)
+
+    def is_extended_by(self, messages: Sequence[Message]) -> bool:
+        """Whether what was written stays as it is with these messages behind it: none of them has a known call's id."""
+        return self._calls.are_new(messages)
+
+    def write(self, messages: Sequence[Message]) -> None:
+        """Write the messages that come next.
+
+        Raises:
+            PreparationError: a call has no result; a file of a kind that the wire does not take.
+        """
+        self._calls.add(messages)
+        for message in messages:
+            if message.role == "system":
+                self._system(message)
+                continue
+            self._leading = None
+            match message.role:
+                case "user":
+                    content = [shown(part) for part in message.content]
+                    self.items.append({"type": "message", "role": "user", "content": content})
+                case "assistant":
+                    self.assistant(message)
+                case "tool":
+                    self.answers(message)
+
+    def _system(self, message: SystemMessage) -> None:
+        if self._leading is not None:
+            self._leading.append(message.content)
+            self.instructions = "\n\n".join(self._leading)
+            return
+        role = "developer" if self._role == "instructions" else self._role
+        content = [_said(message.content, marks(message))]
+        self.items.append({"type": "message", "role": role, "content": content})
 
     def assistant(self, message: AssistantMessage) -> None:
         """What a model said."""
@@ -200,8 +201,8 @@ class _Writer:
 
     def _lost(self, what: str, why: str) -> None:
         said = f"{what} is not sent to OpenAI's Responses API: {why}"
-        if all(warning.message != said for warning in self._notes.warnings):
-            self._notes.warn("other", None, said)
+        if all(warning.message != said for warning in self.notes.warnings):
+            self.notes.warn("other", None, said)
 
 
 def _of_item(part: AssistantContent) -> tuple[str, Any]:

@@ -23,6 +23,7 @@ from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.models.language_model import LanguageModel
 from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
+from fxai.models.request_cache import RequestCache
 from fxai.providers.http.client import RETRY, Client
 from fxai.providers.http.secret import Secret
 from fxai.providers.http.timeout import TIMEOUT, Timeout
@@ -32,7 +33,7 @@ from fxai.providers.openai.continuation import Continuation
 from fxai.providers.openai.failure import ReplyError
 from fxai.providers.openai.input import SystemRole, reply_items
 from fxai.providers.openai.reply import read_reply
-from fxai.providers.openai.request import Profile, WireRequest, prepare_request
+from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.stream import ResponsesReader
 from fxai.providers.openai.wire import Api
 
@@ -59,6 +60,7 @@ class OpenAIModel(LanguageModel):
         self._client = client
         self._profile = profile
         self._continuation = continuation
+        self._cache: Cache = RequestCache()
         self.name = name
         """The model's name."""
 
@@ -107,7 +109,9 @@ class OpenAIModel(LanguageModel):
         return StreamOf.unwrap(self._prepared(request, "ask_stream").map(opened))
 
     def _prepared(self, request: ModelRequest, method: str) -> Effect[WireRequest, AiError]:
-        return self._tried(method, lambda: prepare_request(request, model=self.name, profile=self._profile))
+        return self._tried(
+            method, lambda: prepare_request(request, model=self.name, profile=self._profile, cache=self._cache)
+        )
 
     def _tried(self, method: str, f: Callable[[], Any]) -> Effect[Any, AiError]:
         def attempt() -> Effect[Any, AiError]:

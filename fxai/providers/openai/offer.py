@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Final, final
 
 import msgspec
@@ -45,7 +46,7 @@ _ITEMS: Final = {
 
 
 @final
-class Offer(msgspec.Struct, frozen=True):
+class Offer(msgspec.Struct, frozen=True, dict=True):
     """The tools of one request: as they were prepared, and as they are."""
 
     prepared: PreparedTools
@@ -96,4 +97,8 @@ class Offer(msgspec.Struct, frozen=True):
         return ToolCall(id_, name, mapped, dynamic=self.dynamic(name), metadata=metadata)
 
     def _tool(self, name: str) -> AnyTool | None:
-        return next((tool for tool in self.tools if tool.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, AnyTool]:
+        return {tool.name: tool for tool in reversed(self.tools)}  # of two with one name, the first

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
@@ -20,8 +20,9 @@ from fxai.models.answer_form import AnswerForm, answer_name
 from fxai.models.preparation import Notes
 from fxai.models.prepared import PreparationError, PreparedTools
 from fxai.models.request import ModelRequest
-from fxai.providers.openai.conversation import ChatRole, write_messages
-from fxai.providers.openai.input import SystemRole, write_input
+from fxai.models.request_cache import RequestCache, size_as_json
+from fxai.providers.openai.conversation import ChatWriter
+from fxai.providers.openai.input import InputWriter, SystemRole
 from fxai.providers.openai.offer import Offer
 from fxai.providers.openai.option import merge_options, option_fields
 from fxai.providers.openai.prepare import prepare_tools
@@ -31,7 +32,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import OPENAI
 from fxai.tools.naming import NameConflictError
 
-__all__ = ["Profile", "WireRequest", "prepare_prompt", "prepare_request"]
+__all__ = ["Cache", "Profile", "WireRequest", "prepare_prompt", "prepare_request"]
 
 _ANSWER: Final = "final_answer"
 _SAID: Final = "Gives the final answer. Call it once, with the whole answer."
@@ -91,8 +92,17 @@ class WireRequest(msgspec.Struct, frozen=True):
             raise PreparationError(NetworkError("EncodeError", str(error))) from None
 
 
+Cache: TypeAlias = RequestCache[Offer, "InputWriter | ChatWriter"]
+"""What earlier requests to a model leave for the next one."""
+
+
 def prepare_request(
-    request: ModelRequest, *, model: str, profile: Profile | None = None, api: Api | None = None
+    request: ModelRequest,
+    *,
+    model: str,
+    profile: Profile | None = None,
+    api: Api | None = None,
+    cache: Cache | None = None,
 ) -> WireRequest:
     """The request that asks a model of OpenAI's, or of a compatible server: a pure function, nothing is sent.
 
@@ -101,6 +111,7 @@ def prepare_request(
         model: the model's name.
         profile: what is known beside it.
         api: Responses or Chat Completions, in place of the profile's.
+        cache: what earlier requests left, which is used and added to; None: all is made anew. The request is the same.
 
     Raises:
         PreparationError: the tools or the answer's schema must be strict and cannot be; a part of the prompt cannot be
@@ -109,10 +120,11 @@ def prepare_request(
     given = profile or Profile()
     known = given if api is None else msgspec.structs.replace(given, api=api)
     notes = Notes()
-    offer = _offer(request, model, known)
-    fields = {"model": model, **_said(request.prompt, offer, notes, known), **_stored(model, known)}
+    offer = _offer(request, model, known) if cache is None else _known_offer(request, model, known, cache)
+    history = _history(request.prompt, offer, notes, known, cache)
+    fields = {"model": model, **history, **_stored(model, known)}
     fields.update(option_fields(request, model, known.api, notes))
-    fields.update(offer.prepared.fields)
+    fields.update(offer.prepared.plain_fields)
     form = _format(request, model, known, notes, offer)
     if form is not None and form.tool is None:
         fields.update(_formatted(form, request, known.api))
@@ -140,7 +152,7 @@ def prepare_prompt(
     {'messages': [{'role': 'user', 'content': 'Hello'}]}
     """
     known = msgspec.structs.replace(profile or Profile(), api=api)
-    return _said(prompt, tools or _NO_TOOLS, Notes(), known)
+    return _history(prompt, tools or _NO_TOOLS, Notes(), known, None)
 
 
 def _offer(request: ModelRequest, model: str, known: Profile) -> Offer:
@@ -160,15 +172,40 @@ def _offer(request: ModelRequest, model: str, known: Profile) -> Offer:
     return Offer(prepared, request.tools)
 
 
-def _said(prompt: Prompt, offer: Offer, notes: Notes, known: Profile) -> dict[str, Any]:
+def _known_offer(request: ModelRequest, model: str, known: Profile, cache: Cache) -> Offer:
+    options = (model, known, request.tool_choice, request.parallel_tool_calls)
+    return cache.tools(request.tools, options, lambda: _offer(request, model, known))
+
+
+def _history(prompt: Prompt, offer: Offer, notes: Notes, known: Profile, cache: Cache | None) -> dict[str, Any]:
+    """The fields that a prompt is; with a cache, only what is new in it is written."""
+    messages = prompt.messages
+    writer, count, size = _writer(offer, known), 0, 0.0
+    found = None if cache is None else cache.take(messages, offer)
+    if found is not None:
+        earlier, place, _ = found
+        if isinstance(earlier, ChatWriter) or earlier.is_extended_by(messages[place:]):
+            writer, count, size = found
+    before = len(_written(writer))
+    writer.write(messages[count:])
+    notes.warnings += writer.notes.warnings
+    if cache is not None and writer.is_extensible:
+        cache.keep(messages, offer, writer, size + size_as_json(_written(writer)[before:]))
+    if isinstance(writer, ChatWriter):
+        return {"messages": list(writer.messages)}
+    instructions = {} if writer.instructions is None else {"instructions": writer.instructions}
+    return {**instructions, "input": list(writer.items)}
+
+
+def _writer(offer: Offer, known: Profile) -> InputWriter | ChatWriter:
     role = known.system_role
     if known.api == "chat":
-        told: ChatRole = "developer" if role == "developer" else "system"
-        return {"messages": write_messages(prompt, offer, notes, system_role=told)}
-    stored = known.store is not False
-    written = write_input(prompt, offer, notes, system_role=role or "instructions", stored=stored)
-    instructions = {} if written.instructions is None else {"instructions": written.instructions}
-    return {**instructions, "input": written.items}
+        return ChatWriter(offer, system_role="developer" if role == "developer" else "system")
+    return InputWriter(offer, system_role=role or "instructions", stored=known.store is not False)
+
+
+def _written(writer: InputWriter | ChatWriter) -> list[dict[str, Any]]:
+    return writer.messages if isinstance(writer, ChatWriter) else writer.items
 
 
 def _stored(model: str, known: Profile) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.models.preparation import AnyTool, Notes, Settled, options_of, refuse_approval, without_nulls
+from fxai.models.preparation import AnyTool, Notes, Settled, option_names, options_of, refuse_approval, without_nulls
 from fxai.tools.annotations import (
     AllowedCallers,
     CacheControl,
@@ -130,7 +130,7 @@ def _said(tool: AnyTool) -> dict[str, Any]:
         "namespace": tool.get(Namespace),
     }
     said = {name: value for name, value in annotated.items() if value is not None}
-    plain = {field.encode_name: getattr(given, field.name) for field in msgspec.structs.fields(given)}
+    plain = {name: getattr(given, attribute) for name, attribute in option_names(_Options).items()}
     return {**said, **{name: value for name, value in plain.items() if value is not None}}
 
 

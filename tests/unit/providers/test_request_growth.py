@@ -1,0 +1,136 @@
+"""What a request costs as a run goes on: the tools are prepared once, and of the history only what is new."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
+
+import httpx2
+import pytest
+
+from fxai.effects import Effect, Gen, fx
+from fxai.messages import AssistantMessage, Prompt, ToolCallPart, ToolMessage, ToolResultPart, UserMessage
+from fxai.models import LanguageModel, ModelRequest
+from fxai.models.request_cache import RequestCache
+from fxai.providers import anthropic, openai
+from fxai.providers.anthropic.request import prepare_request as prepare_anthropic
+from fxai.providers.openai.request import prepare_request as prepare_openai
+from fxai.tools import Tool
+
+WIRES: dict[str, Callable[[ModelRequest, Any], object]] = {
+    "responses": lambda request, cache: prepare_openai(request, model="gpt-5.5", cache=cache).body(),
+    "chat": lambda request, cache: prepare_openai(request, model="gpt-5.5", api="chat", cache=cache).body(),
+    "messages": lambda request, cache: prepare_anthropic(request, model="claude-sonnet-5", cache=cache),
+}
+PARAMS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}}}
+
+
+def _calls(run: Callable[[], object]) -> int:
+    """How many functions of Python were called."""
+    count = 0
+
+    def profile(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def _ask(wire: str, rounds: int, tools: int, cache: Any) -> None:
+    kit = tuple(Tool.dynamic(f"tool{number}", parameters=PARAMS) for number in range(tools))
+    prompt = Prompt.make("Go.")
+    for number in range(rounds):
+        WIRES[wire](ModelRequest(prompt, kit), cache)
+        call = ToolCallPart(f"c{number}", "tool0", {"a": number, "b": "x"})
+        prompt = prompt.append(
+            AssistantMessage.make(call), ToolMessage.make(ToolResultPart(call.id, "tool0", {"sum": number}))
+        )
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_four_times_the_rounds_call_four_times_the_functions_at_most(wire: str) -> None:
+    """A run of many rounds grows by its rounds, not by their square."""
+    few = _calls(lambda: _ask(wire, 20, 5, RequestCache()))
+    many = _calls(lambda: _ask(wire, 80, 5, RequestCache()))
+
+    assert many <= 4.2 * few
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_round_calls_no_function_for_each_tool(wire: str) -> None:
+    """The tools are prepared in the first round; later rounds cost the same with few tools and with many."""
+
+    def later(tools: int) -> int:
+        return _calls(lambda: _ask(wire, 9, tools, RequestCache())) - _calls(
+            lambda: _ask(wire, 3, tools, RequestCache())
+        )
+
+    few, many = later(2), later(60)
+
+    assert abs(many - few) <= 0.05 * few
+
+
+def _answer(request: httpx2.Request) -> httpx2.Response:
+    """The answer of each wire: nothing but a text."""
+    if request.url.path.endswith("/messages"):
+        block = {"type": "text", "text": "Yes."}
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        about = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
+        return httpx2.Response(200, json={**about, "content": [block], "usage": usage})
+    if request.url.path.endswith("/chat/completions"):
+        choice = {"index": 0, "message": {"role": "assistant", "content": "Yes."}, "finish_reason": "stop"}
+        return httpx2.Response(200, json={"id": "c", "choices": [choice]})
+    item = {"type": "message", "id": "m", "role": "assistant", "content": [{"type": "output_text", "text": "Yes."}]}
+    return httpx2.Response(200, json={"id": "r", "status": "completed", "output": [item]})
+
+
+LAYERS: dict[str, Callable[..., Any]] = {
+    "responses": partial(openai.layer, "gpt-5.5"),
+    "chat": partial(openai.layer, "gpt-5.5", api="chat"),
+    "messages": partial(anthropic.layer, "claude-sonnet-5", max_tokens=100),
+}
+
+
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_model_keeps_what_its_requests_have_in_common(wire: str) -> None:
+    """Asked again with one more message, the layer of each provider writes neither tools nor history anew."""
+    layer = LAYERS[wire](api_key="sk-1", base_url="http://127.0.0.1:9", transport=httpx2.MockTransport(_answer))
+    kit = tuple(Tool.dynamic(f"tool{number}", parameters=PARAMS) for number in range(40))
+    long = Prompt([UserMessage.make("Go."), AssistantMessage.make("Well.")] * 200).concat("And?")
+
+    @fx.gen
+    def asked() -> Gen[tuple[int, int], Any, LanguageModel]:
+        model = yield from LanguageModel
+        more = long.append(AssistantMessage.make("Yes."), UserMessage.make("And?"))
+        first = yield from _counted(model.ask(ModelRequest(long, kit)))
+        return first, (yield from _counted(model.ask(ModelRequest(more, kit))))
+
+    first, second = fx.run(asked().provide(layer))
+
+    assert second < first / 5
+
+
+@fx.gen
+def _counted(effect: Effect[Any, Any]) -> Gen[int, Any]:
+    count = 0
+
+    def profile(frame: FrameType, event: str, arg: object) -> None:
+        nonlocal count
+        count += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        yield from effect
+    finally:
+        sys.setprofile(before)
+    return count
