@@ -45,7 +45,7 @@ _MESSAGES: Final = Schema.of(_Messages)
 _PARTS: Final = Schema.of(_Parts)
 _ANY_PARTS: Final = Schema.of(_AnyParts)
 
-HISTORY_LIMITS: Final = Limits(max_bytes=1024 * 1024 * 1024, max_depth=256)
+HISTORY_LIMITS: Final = Limits(max_bytes=1024 * 1024 * 1024, max_depth=256, max_values=2**62)
 """What is read of a history at most: more than of one answer, because it holds many of them, and files."""
 
 

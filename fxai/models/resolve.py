@@ -40,7 +40,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.approval import authority
 from fxai.models.choice import ToolChoices, allowed, refusal
-from fxai.schema.parsing import LIMITS, Limits
+from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.call import Call, OnInvalidCall, Outcome, model_output
 from fxai.tools.failure import (
     CallFailure,
@@ -89,7 +89,7 @@ class Resolution(msgspec.Struct, frozen=True):
     repair: Repair | None = None
     prompt: Prompt | None = None
     deadline: float | None = None
-    limits: Limits = LIMITS
+    limits: Limits = CALL_LIMITS
     approved: bool = False
     """Whether somebody has approved the calls."""
     warnings: tuple[WarningPart, ...] = ()

@@ -37,6 +37,7 @@ __all__ = [
     "MAX_POINTER",
     "MAX_SCHEMAS",
     "MAX_STEPS",
+    "MAX_VALUES",
     "MAX_VISITS",
     "NO_GROWTH",
     "STRIDE",
@@ -84,6 +85,9 @@ MAX_FAULTS: Final = 100
 
 MAX_PLACES: Final = 3_000
 """How many places a strict form, a grammar or a generated value may be made of, for one document."""
+
+MAX_VALUES: Final = 100_000
+"""How many values the parameters of a call may hold: each array and object, and what they hold."""
 
 STRIDE: Final = 24
 """After how many steps of a recursion a new stack is taken."""

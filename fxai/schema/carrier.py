@@ -8,7 +8,7 @@ what does not fit, and where, is found afterwards by the same carrier's fault wa
 >>> price = Coded(DECIMAL_STRING, Decimal, str, None)
 >>> price.inward("1.50")
 Decimal('1.50')
->>> [str(fault) for fault in price.inward_faults("x", "/price")]
+>>> [str(fault) for fault in price.inward_faults("x", "/price", Work())]
 ["/price: expected Decimal (a decimal number such as '1.50'), found string 'x'"]
 """
 
@@ -21,14 +21,49 @@ from typing import Any, final
 import msgspec
 from typing_extensions import override
 
+from fxai.schema.budget import MAX_STEPS, Exhausted
 from fxai.schema.fault import DecodeError, Fault, found_in
 from fxai.schema.wire import Codec
 
-__all__ = ["Arm", "Carrier", "Choice", "Coded", "Later", "Unfit", "label"]
+__all__ = ["Arm", "Carrier", "Choice", "Coded", "Later", "Unfit", "Work", "label"]
 
 
 class Unfit(Exception):
     """A value that a carrier cannot take further; the fault walk finds out why."""
+
+
+@final
+class Work:
+    """What the fault walks of one value may still do.
+
+    Attributes:
+        walked: how many places were looked at.
+    """
+
+    __slots__ = ("left", "walked")
+
+    def __init__(self, left: int = MAX_STEPS // 4) -> None:
+        self.left = left
+        self.walked = 0
+
+    def visit(self) -> None:
+        """Count a place.
+
+        Raises:
+            Exhausted: none is left.
+        """
+        self.walked += 1
+        self.take(1)
+
+    def take(self, places: int) -> None:
+        """Count work that is worth so many places.
+
+        Raises:
+            Exhausted: so many are not left.
+        """
+        self.left -= places
+        if self.left < 0:
+            raise Exhausted
 
 
 class Carrier:
@@ -45,15 +80,15 @@ class Carrier:
         """The wire value of a Python value. Raises `Unfit`."""
 
     @abstractmethod
-    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
+    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
         """Each place where the way inward fails."""
 
     @abstractmethod
-    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
         """Each place where the way outward fails."""
 
     @abstractmethod
-    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
         """Each place where a codec refuses plain data, which may be wrong elsewhere: those are told by another walk."""
 
 
@@ -105,9 +140,10 @@ class Coded(Carrier):
         return wire if self.inner is None else self.inner.outward(wire)
 
     @override
-    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
+    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
+        work.visit()
         if self.inner is not None:
-            deeper = list(self.inner.inward_faults(wire, pointer))
+            deeper = list(self.inner.inward_faults(wire, pointer, work))
             yield from deeper
             if deeper:
                 return
@@ -118,7 +154,8 @@ class Coded(Carrier):
             yield from self._said(error, wire, pointer)
 
     @override
-    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
+        work.visit()
         if not isinstance(value, self.python):
             yield Fault(pointer, label(self.tp), found_in(value))
             return
@@ -128,17 +165,18 @@ class Coded(Carrier):
             yield from self._said(error, value, pointer)
         else:
             if self.inner is not None:
-                yield from self.inner.outward_faults(wire, pointer)
+                yield from self.inner.outward_faults(wire, pointer, work)
 
     @override
-    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
+        work.visit()
         try:
             wire = msgspec.convert(data, self.wire, str_keys=True)
         except (msgspec.ValidationError, TypeError, ValueError):
             if self.inner is not None:
-                yield from self.inner.data_faults(data, pointer)
+                yield from self.inner.data_faults(data, pointer, work)
         else:
-            yield from self.inward_faults(wire, pointer)
+            yield from self.inward_faults(wire, pointer, work)
 
     def _said(self, error: Exception, value: Any, pointer: str) -> Iterator[Fault]:
         if isinstance(error, DecodeError):
@@ -189,25 +227,26 @@ class Choice(Carrier):
         raise Unfit
 
     @override
-    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
-        yield from self._first([arm for arm in self.arms if arm.fits_wire(wire)], wire, pointer, "inward")
+    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
+        yield from self._first([arm for arm in self.arms if arm.fits_wire(wire)], wire, pointer, "inward", work)
 
     @override
-    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
-        yield from self._first([arm for arm in self.arms if arm.fits_python(value)], value, pointer, "outward")
+    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
+        yield from self._first([arm for arm in self.arms if arm.fits_python(value)], value, pointer, "outward", work)
 
     @override
-    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
         steps = [arm.step for arm in self.arms if arm.step is not None]
         if len(steps) == 1 and data is not None:
-            yield from steps[0].data_faults(data, pointer)
+            yield from steps[0].data_faults(data, pointer, work)
 
-    def _first(self, arms: list[Arm], value: Any, pointer: str, way: str) -> Iterator[Fault]:
+    def _first(self, arms: list[Arm], value: Any, pointer: str, way: str, work: Work) -> Iterator[Fault]:
+        work.visit()
         told: list[Fault] = []
         for arm in arms:
             if arm.step is None:
                 return
-            faults = list(getattr(arm.step, f"{way}_faults")(value, pointer))
+            faults = list(getattr(arm.step, f"{way}_faults")(value, pointer, work))
             if not faults:
                 return
             told = told or faults
@@ -237,13 +276,13 @@ class Later(Carrier):
         return self._known().outward(value)
 
     @override
-    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
-        return self._known().inward_faults(wire, pointer)
+    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
+        return self._known().inward_faults(wire, pointer, work)
 
     @override
-    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
-        return self._known().outward_faults(value, pointer)
+    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
+        return self._known().outward_faults(value, pointer, work)
 
     @override
-    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
-        return self._known().data_faults(data, pointer)
+    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
+        return self._known().data_faults(data, pointer, work)

@@ -36,7 +36,7 @@ from fxai.schema.compiled import Compiled, raised
 from fxai.schema.derived import derive
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.parsing import LIMITS, Limits
+from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
 from fxai.schema.wire import (
     DECIMAL_STRING,
     DURATION_MILLIS,
@@ -255,7 +255,8 @@ class Schema(Generic[_A]):
     ) -> _A | _B:
         """The value that JSON text says, or what `refused` makes of every fault of the text; as `decode_or`."""
         ready = self._compiled or self._ready()
-        if ready.direct and limits is LIMITS and len(text) <= 128 and (type(text) is str or text.isascii()):
+        usual = limits is LIMITS or limits is CALL_LIMITS
+        if ready.direct and usual and len(text) <= 128 and (type(text) is str or text.isascii()):
             try:
                 read: _A = ready.read(text)
                 return read

@@ -12,14 +12,16 @@ fxai.schema.fault.DecodeError: /a: expected integer, found string 'x'; /b: expec
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import islice
 from typing import Any, Final, Never, NoReturn, TypeAlias, final
 
 import msgspec
 
-from fxai.schema.budget import MAX_LEVELS
-from fxai.schema.carrier import Unfit
+from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, Exhausted
+from fxai.schema.carrier import Unfit, Work
 from fxai.schema.conformity import misfits
 from fxai.schema.diagnosis import Judge, faults_of, judge_of
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
@@ -126,20 +128,22 @@ class Compiled:
         """The value that JSON text says."""
         try:
             wire = read_text(self.read, text, limits, bounded=not self.open_ended)
-        except msgspec.ValidationError:
-            return self.mend_text(text, limits, refused)
+        except msgspec.ValidationError as error:
+            return self.mend_text(text, limits, refused, error)
         except DecodeError as error:
             return refused(error.failure.faults)
         return wire if self.direct else self._inward(wire, refused)
 
-    def mend_text(self, text: bytes | str, limits: Limits, refused: Refused = raised) -> Any:
-        """The value of text that the decoder refused: blank, or with `3.0` for `3`."""
+    def mend_text(
+        self, text: bytes | str, limits: Limits, refused: Refused = raised, why: Exception | None = None
+    ) -> Any:
+        """The value of text that the decoder refused, and why it did: blank, or with `3.0` for `3`."""
         try:
             data = parse_whole(text, limits)
         except DecodeError as error:
             return refused(error.failure.faults)
         if data or text.strip():
-            return self._mended(data, refused)
+            return self._mended(data, refused, why)
         return self.decode_data(data, plain=True, refused=refused)
 
     def decode_data(self, data: object, *, plain: bool = False, refused: Refused = raised) -> Any:
@@ -148,9 +152,9 @@ class Compiled:
             return refused(faults)
         try:
             wire = self.take(data)
-        except msgspec.ValidationError:
-            faults = plain_faults(data)
-            return refused(faults) if faults else self._mended(data, refused)
+        except msgspec.ValidationError as error:
+            faults = () if is_plain(data) else plain_faults(data)
+            return refused(faults) if faults else self._mended(data, refused, error)
         except RecursionError:
             return refused(_TOO_DEEP.faults)
         return wire if self.direct else self._inward(wire, refused)
@@ -160,14 +164,19 @@ class Compiled:
         sound = type(data) in _ROOTS and (is_plain(data) if self.open_ended else _is_written(data))
         return () if sound else plain_faults(data)
 
-    def _mended(self, data: object, refused: Refused) -> Any:
+    def _mended(self, data: object, refused: Refused, why: Exception | None = None) -> Any:
         """The value of data with `3.0` read as the integer it is, where that was all that is wrong."""
         if self.wire is Never:
             return refused((_no_value(data),))
         try:
-            faults = self._faults(data)
-            if faults:
-                return refused(faults)
+            found = faults_of(self._judge or self.judge, data)
+            step = self.plan.step
+            if found.whole and step is not None:
+                found += _told(lambda work: step.data_faults(data, "", work), MAX_FAULTS - len(found))
+            if found:
+                return refused(in_order(found, data) if len(found) > 1 else tuple(found))
+            if not found.whole:  # msgspec names the first fault of any data
+                return refused((_undecided(data) if why is None else retold(str(why), data),))
             try:
                 wire = self.take(whole_integers(self.node, data))
             except msgspec.ValidationError as again:
@@ -176,13 +185,6 @@ class Compiled:
             return refused(_TOO_DEEP.faults)
         return wire if self.direct else self._inward(wire, refused)
 
-    def _faults(self, data: object) -> tuple[Fault, ...]:
-        faults: list[Fault] = []
-        (self._judge or self.judge)(data, "", faults)
-        if not self.direct and self.plan.step is not None:
-            faults += self.plan.step.data_faults(data, "")
-        return in_order(faults, data) if len(faults) > 1 else tuple(faults)
-
     def _inward(self, wire: Any, refused: Refused) -> Any:
         step = self.plan.step
         assert step is not None
@@ -190,7 +192,7 @@ class Compiled:
             try:
                 return step.inward(wire)
             except Unfit as error:
-                faults = tuple(step.inward_faults(wire, "")) or (_unplaced(error, wire),)
+                faults = _told(lambda work: step.inward_faults(wire, "", work)) or (_unplaced(error, wire),)
                 if refused is raised:
                     raise DecodeError(DecodeFailure(faults)) from error
                 return refused(faults)
@@ -229,7 +231,7 @@ class Compiled:
             try:
                 return step.outward(value)
             except Unfit as error:
-                faults = tuple(step.outward_faults(value, ""))
+                faults = _told(lambda work: step.outward_faults(value, "", work))
                 raise DecodeError(DecodeFailure(faults or (_unplaced(error, value),))) from error
         except RecursionError:
             raise DecodeError(_TOO_DEEP) from None
@@ -264,6 +266,18 @@ class Compiled:
         if faults or text is None:
             raise DecodeError(DecodeFailure(faults))
         return text
+
+
+def _told(walk: Callable[[Work], Iterator[Fault]], most: int = MAX_FAULTS) -> tuple[Fault, ...]:
+    """The faults that a walk finds: as many as are told, as far as the budget goes."""
+    found: list[Fault] = []
+    with suppress(Exhausted):
+        found.extend(islice(walk(Work()), most))
+    return tuple(found)
+
+
+def _undecided(data: object) -> Fault:
+    return Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(data))
 
 
 def _itself(data: Any) -> Any:

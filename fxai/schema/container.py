@@ -1,12 +1,12 @@
 """Carriers of what holds others: lists, sets, tuples, mappings, and classes with members.
 
 >>> from decimal import Decimal
->>> from fxai.schema.carrier import Coded
+>>> from fxai.schema.carrier import Coded, Work
 >>> from fxai.schema.wire import DECIMAL_STRING
 >>> prices = Items(list, Coded(DECIMAL_STRING, Decimal, str, None))
 >>> prices.inward(["1.50", "2"])
 [Decimal('1.50'), Decimal('2')]
->>> [fault.pointer for fault in prices.inward_faults(["1.50", "x"], "")]
+>>> [fault.pointer for fault in prices.inward_faults(["1.50", "x"], "", Work())]
 ['/1']
 """
 
@@ -18,7 +18,7 @@ from typing import Any, Final, TypeGuard, final
 import msgspec
 from typing_extensions import override
 
-from fxai.schema.carrier import Carrier, Unfit, label
+from fxai.schema.carrier import Carrier, Unfit, Work, label
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 
@@ -56,22 +56,22 @@ class Items(Carrier):
         return list(map(self.item.outward, value))
 
     @override
-    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
+    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
         for index, item in enumerate(wire):
-            yield from self.item.inward_faults(item, pointer_to(pointer, index))
+            yield from self.item.inward_faults(item, pointer_to(pointer, index), work)
 
     @override
-    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
         if not self._accepts(value):
             yield Fault(pointer, "set" if self.accepted is Set else "array", found_in(value))
             return
         for index, item in enumerate(value):
-            yield from self.item.outward_faults(item, pointer_to(pointer, index))
+            yield from self.item.outward_faults(item, pointer_to(pointer, index), work)
 
     @override
-    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
         for index, item in enumerate(data if is_listed(data) else ()):
-            yield from self.item.data_faults(item, pointer_to(pointer, index))
+            yield from self.item.data_faults(item, pointer_to(pointer, index), work)
 
 
 @final
@@ -94,25 +94,25 @@ class Fixed(Carrier):
         return tuple(item if step is None else step.outward(item) for step, item in zip(self.items, value, strict=True))
 
     @override
-    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
+    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
         for index, (step, item) in enumerate(zip(self.items, wire, strict=True)):
             if step is not None:
-                yield from step.inward_faults(item, pointer_to(pointer, index))
+                yield from step.inward_faults(item, pointer_to(pointer, index), work)
 
     @override
-    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
         if not is_listed(value) or len(value) != len(self.items):
             yield Fault(pointer, f"array of {len(self.items)} items", found_in(value))
             return
         for index, (step, item) in enumerate(zip(self.items, value, strict=True)):
             if step is not None:
-                yield from step.outward_faults(item, pointer_to(pointer, index))
+                yield from step.outward_faults(item, pointer_to(pointer, index), work)
 
     @override
-    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
         for index, (step, item) in enumerate(zip(self.items, data if is_listed(data) else (), strict=False)):
             if step is not None:
-                yield from step.data_faults(item, pointer_to(pointer, index))
+                yield from step.data_faults(item, pointer_to(pointer, index), work)
 
 
 @final
@@ -138,31 +138,31 @@ class Entries(Carrier):
         return {k if key is None else key.outward(k): v if item is None else item.outward(v) for k, v in value.items()}
 
     @override
-    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
+    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
         for k, v in wire.items():
             place = pointer_to(pointer, str(k))
             if self.key is not None:
-                yield from self.key.inward_faults(k, place)
+                yield from self.key.inward_faults(k, place, work)
             if self.value is not None:
-                yield from self.value.inward_faults(v, place)
+                yield from self.value.inward_faults(v, place, work)
 
     @override
-    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
         if not _is_mapping(value):
             yield Fault(pointer, "object", found_in(value))
             return
         for k, v in value.items():
             place = pointer_to(pointer, str(k))
             if self.key is not None:
-                yield from self.key.outward_faults(k, place)
+                yield from self.key.outward_faults(k, place, work)
             if self.value is not None:
-                yield from self.value.outward_faults(v, place)
+                yield from self.value.outward_faults(v, place, work)
 
     @override
-    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
         if self.value is not None and is_object(data):
             for name, item in data.items():
-                yield from self.value.data_faults(item, pointer_to(pointer, str(name)))
+                yield from self.value.data_faults(item, pointer_to(pointer, str(name)), work)
 
 
 @final
@@ -220,25 +220,28 @@ class Fields(Carrier):
         return self.mirror(**given)
 
     @override
-    def inward_faults(self, wire: Any, pointer: str) -> Iterator[Fault]:
-        sound = True
+    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
+        work.visit()
+        sound, before = True, work.walked
         for slot in self.slots:
             member = getattr(wire, slot.name)
             if slot.step is not None and member is not _UNSET:
-                for fault in slot.step.inward_faults(member, pointer_to(pointer, slot.token)):
+                for fault in slot.step.inward_faults(member, pointer_to(pointer, slot.token), work):
                     sound = False
                     yield fault
         if sound:
+            work.take(work.walked - before)
             try:
                 self.inward(wire)
             except Unfit as error:
                 yield Fault(pointer, f"{label(self.cls)} ({error.__cause__})", "an object")
 
     @override
-    def outward_faults(self, value: Any, pointer: str) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
         if not isinstance(value, self.accepted):
             yield Fault(pointer, label(self.cls), found_in(value))
             return
+        work.visit()
         for slot in self.slots:
             try:
                 member = _member(value, slot)
@@ -246,17 +249,18 @@ class Fields(Carrier):
                 yield Fault(pointer_to(pointer, slot.token), "a value", NOTHING)
                 continue
             if slot.step is not None and member is not _UNSET:
-                yield from slot.step.outward_faults(member, pointer_to(pointer, slot.token))
+                yield from slot.step.outward_faults(member, pointer_to(pointer, slot.token), work)
 
     @override
-    def data_faults(self, data: object, pointer: str) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
+        work.visit()
         for slot in self.slots:
             if slot.step is None:
                 continue
             held: Any = data
             there = is_object(data) and slot.token in data
             if there or (is_listed(data) and isinstance(slot.token, int) and slot.token < len(data)):
-                yield from slot.step.data_faults(held[slot.token], pointer_to(pointer, slot.token))
+                yield from slot.step.data_faults(held[slot.token], pointer_to(pointer, slot.token), work)
 
 
 def _member(value: Any, slot: Slot) -> Any:

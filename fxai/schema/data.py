@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NoReturn, TypeGuard, cast, final
+from typing import Any, Final, NoReturn, TypeGuard, cast, final
 
 from typing_extensions import override
 
@@ -24,6 +24,7 @@ __all__ = [
     "containers_in",
     "copied",
     "frozen",
+    "holds_more",
     "identity",
     "is_array",
     "is_listed",
@@ -31,6 +32,9 @@ __all__ = [
     "is_same",
     "size_of",
 ]
+
+
+_HOLDING: Final = frozenset((dict, list, tuple))
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -134,6 +138,23 @@ def size_of(value: Any) -> int:
         elif is_array(one):
             pending += one
     return count
+
+
+def holds_more(value: Any, most: int) -> bool:
+    """Whether JSON data is made of more values than `most`: each array and object, and what they hold.
+
+    >>> holds_more({"a": [1, 2]}, 3), holds_more({"a": [1, 2]}, 4)
+    (True, False)
+    """
+    count, pending = 1, [value]
+    while pending:
+        one = pending.pop()
+        inside: Any = one.values() if is_object(one) else one if is_listed(one) else ()
+        count += len(inside)
+        if count > most:
+            return True
+        pending += [inner for inner in inside if inner.__class__ in _HOLDING]
+    return False
 
 
 def containers_in(value: Any, most: int) -> int:

@@ -21,11 +21,14 @@ from fxai.schema.fault import Fault, found_in, pointer_to
 __all__ = ["holds_nested", "may_be_nested", "may_hold_nested", "retold", "whole_integers"]
 
 _ANY: Final = nodes.AnyType()
+_OPEN: Final = (nodes.AnyType, nodes.CustomType, nodes.RawType)
 
 
 def whole_integers(node: nodes.Type, data: Any) -> Any:
     """The data with `3.0` as `3` wherever the type takes integers and no other numbers; the same object if nowhere."""
     node = unwrapped(node)
+    if isinstance(node, _OPEN):
+        return data
     if isinstance(data, float):
         kinds = kinds_of(node)
         return int(data) if data.is_integer() and "integer" in kinds and "number" not in kinds else data

@@ -18,11 +18,12 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar
 
+from fxai.schema.budget import MAX_VALUES
 from fxai.schema.data import is_array
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, pointer_to
 from fxai.schema.plain import plain_faults
 
-__all__ = ["LIMITS", "Limits", "parse_json", "parse_json_unsafe", "parse_whole", "read_text", "too_deep"]
+__all__ = ["CALL_LIMITS", "LIMITS", "Limits", "parse_json", "parse_json_unsafe", "parse_whole", "read_text", "too_deep"]
 
 _A = TypeVar("_A")
 
@@ -38,21 +39,27 @@ class Limits(msgspec.Struct, frozen=True):
         max_depth: the deepest nesting of arrays and objects (`[]` is 1 deep); 128 by default. What lies in
             properties that a closed set of types skips is not counted. Beyond what the interpreter's own stack
             can hold (some 900 levels), deeper text fails whatever is set here.
+        max_values: how many values the text may hold, arrays and objects and what they hold counted; 1,000,000 by
+            default, and 100,000 in the text of a call's parameters (`CALL_LIMITS`).
         unique_keys: refuse an object that names a key twice, in a second pass; by default the last one wins, as in
             other JSON parsers.
     """
 
     max_bytes: int = 16 * 1024 * 1024
     max_depth: int = _SHALLOW
+    max_values: int = 1_000_000
     unique_keys: bool = False
 
 
 LIMITS: Final = Limits()
 """The limits that hold where none are given."""
 
+CALL_LIMITS: Final = Limits(max_values=MAX_VALUES)
+"""The limits of the parameters of a call, where none are given: a handler's program waits for no more than these."""
+
 _ANY: Final = msgspec.json.Decoder()
 _BRACKETS: Final = b'[]{}"'
-_OTHERS: Final = bytes(byte for byte in range(256) if byte not in _BRACKETS)
+_NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in _BRACKETS)
 _SQUARE: Final = bytes.maketrans(b"{}", b"[]")
 
 
@@ -95,7 +102,7 @@ def read_text(decode: Callable[[bytes | str], _A], text: bytes | str, limits: Li
         DecodeError: the text is not JSON, or beyond the limits.
         msgspec.ValidationError: it is JSON, but not what the decoder wants.
     """
-    if type(text) is not str or len(text) > _SHALLOW or limits is not LIMITS:
+    if type(text) is not str or len(text) > _SHALLOW or (limits is not LIMITS and limits is not CALL_LIMITS):
         _within(text, limits, bounded=bounded)
     try:
         return decode(text)
@@ -144,6 +151,8 @@ def _within(text: bytes | str, limits: Limits, *, bounded: bool) -> None:
             _refuse("JSON in UTF-8", f"a byte that is not UTF-8, at byte {error.start}")
     if limits.max_depth < _SHALLOW or len(text) > _SHALLOW:
         _within_depth(text, limits, bounded=bounded)
+    if len(text) >= limits.max_values and _values_in(text, limits.max_values) > limits.max_values:
+        _refuse(f"at most {limits.max_values} values in JSON text", "more")
     if limits.unique_keys:
         _within_keys(text)
 
@@ -164,11 +173,7 @@ def _within_depth(text: bytes | str, limits: Limits, *, bounded: bool) -> None:
 
 def _deeper_than(text: bytes | str, levels: int) -> bool:
     """Whether brackets outside of strings nest deeper, by taking off one level of pairs at a time."""
-    data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
-    if b"\\" in data:
-        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    marks = data.translate(None, _OTHERS)
-    rest = b"".join(marks.split(b'"')[::2]).translate(_SQUARE)  # every second piece lies inside a string
+    rest = _outside(text, _NO_BRACKETS).replace(b'"', b"").translate(_SQUARE)
     run = b"[" * (levels + 1)
     for _ in range(levels):
         if run in rest:
@@ -177,6 +182,25 @@ def _deeper_than(text: bytes | str, levels: int) -> bool:
             break
         rest = rest.replace(b"[]", b"")
     return b"[]" in rest or rest.count(b"[") > levels
+
+
+def _values_in(text: bytes | str, most: int) -> int:
+    """How many values JSON text holds, or how many it might, where that is no more than `most`."""
+    data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    might = 1 + data.count(b",") + data.count(b"[") + data.count(b"{")
+    if might <= most:
+        return might
+    rest = _outside(data, b" \t\r\n")
+    empty = rest.count(b"[]") + rest.count(b"{}")
+    return 1 + rest.count(b",") + rest.count(b"[") + rest.count(b"{") - empty
+
+
+def _outside(text: bytes | str, dropped: bytes) -> bytes:
+    """What stands outside of strings, without the bytes that are dropped; a quote stands for each string."""
+    data = text.encode(errors="surrogatepass") if isinstance(text, str) else text
+    if b"\\" in data:
+        data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+    return b'"'.join(data.translate(None, dropped).split(b'"')[::2])  # every second piece lies inside a string
 
 
 @final

@@ -15,7 +15,7 @@ from typing import Final, cast
 
 import msgspec
 
-from fxai.schema.budget import MAX_LEVELS, deeper_than, depth_fault
+from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, deeper_than, depth_fault
 from fxai.schema.fault import Fault, found_in, pointer_to
 
 __all__ = ["builtin", "is_plain", "plain_faults", "written"]
@@ -65,11 +65,11 @@ def is_plain(value: object) -> bool:
 
 
 def plain_faults(value: object, pointer: str = "") -> tuple[Fault, ...]:
-    """Every place of a value that JSON cannot carry, in the order of the value; none for a value it can."""
+    """Every place of a value that JSON cannot carry, in its order, as many as are told; none for one that it can."""
     faults: list[Fault] = []
     open_members = [iter([(pointer, value)])]
     open_ids = [0]
-    while open_members:
+    while open_members and len(faults) < MAX_FAULTS:
         member = next(open_members[-1], None)
         if member is None:
             open_members.pop()

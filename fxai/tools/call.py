@@ -25,10 +25,11 @@ from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, FailCause, Fold, Instruction, Succeed, Suspend, Within
 from fxai.schema.codec import Schema
-from fxai.schema.fault import DecodeError, DecodeFailure, Fault
+from fxai.schema.data import holds_more
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.mending import holds_nested, may_hold_nested
-from fxai.schema.parsing import LIMITS, Limits, parse_json_unsafe
+from fxai.schema.parsing import CALL_LIMITS, Limits, parse_json_unsafe
 from fxai.schema.plain import is_plain, plain_faults, written
 from fxai.tools.annotations import JsonText
 from fxai.tools.approval import needs_asking
@@ -90,7 +91,7 @@ class Call(msgspec.Struct, eq=False):
     is_text: bool = False
     call_id: str = ""
     on_invalid_call: OnInvalidCall = "return"
-    limits: Limits = LIMITS
+    limits: Limits = CALL_LIMITS
     prompt: Prompt | None = None
     deadline: float | None = None
     emit: Callable[[Outcome], EffectOf[None]] | None = None
@@ -185,6 +186,8 @@ class Call(msgspec.Struct, eq=False):
             schema: Any = parameters
             if self.is_text:
                 return schema.decode_json_or(self.given, _Refused, self.limits)
+            if holds_more(self.given, most := self.limits.max_values):
+                return _Refused((Fault("", f"at most {most} values in all", found_in(self.given)),))
             return schema.decode_or(self.given, _Refused)
         try:
             return _raw(tool, parse_json_unsafe(self.given, self.limits) if self.is_text else self.given)

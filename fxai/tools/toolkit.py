@@ -29,7 +29,7 @@ from fxai.effects.memo import MemoMap
 from fxai.effects.scope import Scope
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
-from fxai.schema.parsing import LIMITS, Limits
+from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.annotations import Annotation, Annotations
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.failure import ToolError
@@ -365,11 +365,11 @@ class Toolkit(Generic[_T_co]):
         *,
         call_id: str = "",
         on_invalid_call: OnInvalidCall = "return",
-        limits: Limits = LIMITS,
+        limits: Limits = CALL_LIMITS,
     ) -> EffectOf[Outcome, ToolError, _T_co | None]:
         """The final outcome of a call with JSON text, as a model writes it; blank text is an empty object.
 
-        `limits` bounds size and depth of the text, and may refuse duplicate keys. Fails as `call`.
+        `limits` bounds size, depth and number of values of the text, and may refuse duplicate keys. Fails as `call`.
         """
         return Call(self._tools, name, text, True, call_id, on_invalid_call, limits).effect
 

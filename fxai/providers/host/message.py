@@ -142,7 +142,7 @@ def read(line: bytes) -> Message | Unreadable | None:
     text = line.strip()
     if not text.startswith(b"{"):
         return read_text(line.rstrip()) if text else None
-    parsed = parse_json(text, Limits(max_bytes=_NO_LIMIT))
+    parsed = parse_json(text, Limits(max_bytes=_NO_LIMIT, max_values=_NO_LIMIT))
     if isinstance(parsed, Failure):
         return Unreadable(f"a line that begins like a JSON object and is none: {parsed.failure()}")
     data: Any = parsed.unwrap()
