@@ -43,7 +43,6 @@ class HttpApp:
         self._guard = Guard(self._manager.handle_request, settings, max_body)
         self._is_open: bool  # since it runs: nobody is given it before
         self._opened = anyio.Event()
-        self._ending = anyio.Event()
         self._requests: dict[anyio.CancelScope, anyio.Event] = {}
         self._streams: set[anyio.Event] = set()  # of these requests, those whose answers have no end of their own
 
@@ -65,18 +64,18 @@ class HttpApp:
                 ended.set()
 
     async def run(self) -> None:
-        """Keeps the sessions until it is stopped."""
+        """Keeps the sessions until it is interrupted, which ends them."""
         async with self._manager.run():
             self._is_open = True
             self._opened.set()
-            await self._ending.wait()
+            await anyio.sleep_forever()
 
     async def opened(self) -> None:
         """Waits until it answers."""
         await self._opened.wait()
 
     async def stop(self) -> None:
-        """Lets no request in, gives calls a while to end, then ends every session and every request."""
+        """Lets no request in, gives calls a while to end, then ends every request."""
         self._is_open = False
         with anyio.move_on_after(self._grace) as waited:
             await self._exchange.idle()
@@ -85,7 +84,6 @@ class HttpApp:
             with anyio.move_on_after(_SENT):  # a call that has ended is not answered yet
                 for ended in set(self._requests.values()) - self._streams:
                     await ended.wait()
-        self._ending.set()
         for request in list(self._requests):
             request.cancel()
         for ended in list(self._requests.values()):
