@@ -25,7 +25,7 @@ from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, FailCause, Fold, Instruction, Succeed, Suspend, Within
 from fxai.schema.codec import Schema
-from fxai.schema.data import holds_more
+from fxai.schema.data import copied, holds_more
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.mending import holds_nested, may_hold_nested
@@ -188,9 +188,11 @@ class Call(msgspec.Struct, eq=False):
                 return schema.decode_json_or(self.given, _Refused, self.limits)
             if holds_more(self.given, most := self.limits.max_values):
                 return _Refused((Fault("", f"at most {most} values in all", found_in(self.given)),))
-            return schema.decode_or(self.given, _Refused)
+            return schema.decode_or(_own(self.given) if _nests(self.given) else self.given, _Refused)
         try:
-            return _raw(tool, parse_json_unsafe(self.given, self.limits) if self.is_text else self.given)
+            if self.is_text:
+                return _raw(tool, parse_json_unsafe(self.given, self.limits), _same)
+            return _raw(tool, self.given, _own)
         except DecodeError as error:
             return _Refused(error.failure.faults)
 
@@ -253,6 +255,25 @@ class _Settling(Instruction, eq=False):
         return _caught(self.tool, cause, self.call.misfit)
 
 
+def _nests(given: Any) -> bool:
+    """Whether a field of any type could take something over as it is, which a decoder builds anew elsewhere."""
+    inside = given.values() if given.__class__ is dict else given if given.__class__ is list else ()
+    return any(one.__class__ in _CONTAINERS for one in inside)
+
+
+def _own(given: Any) -> Any:
+    """Data that may be changed: neither what the model said nor what is shown of it follows what a handler does."""
+    try:
+        return copied(given)
+    except RecursionError:  # deeper than anything that is read, but for a tool that looks at nothing
+        return given
+
+
+def _same(given: Any) -> Any:
+    """Data that nobody else has."""
+    return given
+
+
 def _shape(tool: Tool[Any, Any, Any]) -> JsonSchema:
     """What the parameters are read by."""
     if isinstance(tool.parameters, Schema):
@@ -261,16 +282,26 @@ def _shape(tool: Tool[Any, Any, Any]) -> JsonSchema:
     return shape
 
 
-def _raw(tool: Tool[Any, Any, Any], value: Any) -> Any:
+def _raw(tool: Tool[Any, Any, Any], value: Any, own: Callable[[Any], Any]) -> Any:
+    """The data as the handler takes it, once it was looked at.
+
+    Args:
+        tool: whose parameters they are.
+        value: plain data.
+        own: makes of it what may be changed.
+
+    Raises:
+        DecodeError: it does not fit.
+    """
     validation = tool.validation
     if validation == "schema":
         faults = cast(JsonSchema, tool.parameters).validate(value)
         if faults:
             raise DecodeError(DecodeFailure(faults))
-        return value
+        return own(value)
     if validation == "none":
-        return value
-    checked = validation(value)
+        return own(value)
+    checked = validation(own(value))
     if isinstance(checked, Success):
         return checked.unwrap()
     raise DecodeError(described(checked.failure()))
@@ -352,4 +383,5 @@ def model_output(tool: Tool[Any, Any, Any], value: Any) -> Any:
     return msgspec.json.decode(written(output))
 
 
+_CONTAINERS = frozenset((dict, list))
 _NOTHING: EffectOf[None] = Succeed(None)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, Never
 
 import httpx2
+import msgspec
 import pytest
 from returns.result import Result, Success
 
@@ -630,3 +632,60 @@ def test_a_tool_that_needs_approval_is_not_run_unasked(backend: Backend) -> None
     assert (ran, response.tool_results, response.finish_reason) == ([], (), "pending")
     assert [part.type for part in response.content] == ["tool-call", "tool-approval-request", "finish"]
     assert [(one.id, one.name) for one in response.pending] == [("w", "wipe")]
+
+
+class Loose(msgspec.Struct):
+    """Parameters with a part of any type."""
+
+    note: Any
+
+
+LOOSE: list[Any] = [
+    Tool.dynamic("send", parameters={"type": "object"}, success=str),
+    Tool.dynamic("send", parameters={"type": "object"}, success=str, validation="none"),
+    Tool.make("send", parameters=Loose, success=str),
+]
+
+
+@pytest.mark.parametrize("tool", LOOSE, ids=["raw", "unseen", "typed"])
+@pytest.mark.parametrize("note", [{"to": ["ann"]}, ["ann"]], ids=["object", "array"])
+def test_what_a_handler_changes_is_its_own(tool: Any, note: Any, backend: Backend) -> None:
+    """The next request says what the model said, whatever a handler or a predicate does to the parameters."""
+
+    def changes(params: Any) -> None:
+        inside: Any = params.note if isinstance(params, Loose) else params["note"]
+        inside.clear()
+
+    def decides(params: Any, _: CallContext) -> bool:
+        changes(params)
+        return False
+
+    def on_send(params: Any) -> Result[str, Never]:
+        heard.append(copy.deepcopy(msgspec.to_builtins(params)))
+        changes(params)
+        return Success("sent")
+
+    heard: list[Any] = []
+    asking = tool.with_options(needs_approval=decides)
+    said = {"note": copy.deepcopy(note)}
+    model = ScriptedModel.make([call("send", {"note": note}, id="s"), text("Done.")])
+    agent: Any = Agent.make("a", toolkit=Toolkit.of([asking])).execute("go")
+    fx.run(agent.provide(asking.handler(on_send)).provide(model.layer), backend=backend)
+    history = model.requests[1].prompt.messages[1].content
+
+    assert heard == [said]
+    assert [part.params for part in history if isinstance(part, ToolCallPart)] == [said]
+
+
+def test_data_without_an_end_is_still_a_mistake() -> None:
+    """What holds itself, or nests deeper than a stack, is refused as before and not copied without an end."""
+    tool: Any = LOOSE[0]
+    loop: Any = {}
+    loop["self"] = loop
+    deep: Any = {}
+    for _ in range(100_000):
+        deep = {"d": deep}
+
+    for params in (loop, deep):
+        called: Any = Toolkit.of([tool]).call("send", params).provide(tool.handler(giving(Success("sent"))))
+        assert fx.run(called).is_failure
