@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 from fxai.effects.layer import LayerOf
 from fxai.testing.handler_law import HANDLER_LAWS, LAYER_LAWS, Handled
 from fxai.testing.law import LawCase, Trial
-from fxai.testing.tool_law import TOOL_LAWS, Subject
-from fxai.testing.toolkit_law import TOOLKIT_LAWS
+from fxai.testing.tool_law import TOOL_LAWS, TOOLKIT_LAWS, Subject
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 

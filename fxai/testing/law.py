@@ -112,13 +112,13 @@ class Trial(msgspec.Struct, frozen=True):
 
         last: list[Break] = []
 
-        def held(drawn: _A) -> None:
+        def hold(drawn: _A) -> None:
             found = law(drawn)
             if found is not None:
                 last[:] = [found]
                 raise _Broken
 
-        test: Any = self._settings()(hypothesis.given(data)(held))
+        test: Any = self._settings()(hypothesis.given(data)(hold))
         try:
             (test if self.seed is None else hypothesis.seed(self.seed)(test))()
         except _Broken:

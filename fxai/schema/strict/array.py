@@ -11,16 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from fxai.schema.data import is_array
+from fxai.schema.strict.descriptions import length_words, told_keyword
+from fxai.schema.strict.location import Place, Places, Site, StrictError
 from fxai.schema.strict.node import Node, any_node, array_node, tuple_node
-from fxai.schema.strict.place import Place, Site, StrictError
-from fxai.schema.strict.prose import length_words, told_keyword
 from fxai.schema.strict.scalar import tightest
-
-if TYPE_CHECKING:
-    from fxai.schema.strict.transform import Transformer
 
 __all__ = ["array_form"]
 
@@ -29,7 +26,7 @@ _IN_PLACE: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains")
 _MOST_LENGTHS: Final = 8
 
 
-def array_form(sites: Sequence[Site], at: str, to: Transformer) -> Node | None:
+def array_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
     """The array that all schemas describe; None when there can be none."""
     least, most = tightest(sites, "minItems", max) or 0, tightest(sites, "maxItems", min)
     checks: list[str] = []
@@ -48,7 +45,7 @@ def array_form(sites: Sequence[Site], at: str, to: Transformer) -> Node | None:
     return None if node is None else node.checking(checks)
 
 
-def _list(sites: Sequence[Site], at: str, to: Transformer, least: int, most: int | None) -> Node | None:
+def _list(sites: Sequence[Site], at: str, to: Places, least: int, most: int | None) -> Node | None:
     place = _item(sites, 0)
     if not place and place is not None:
         raise StrictError(at, "items", "an array of anything: say what its items are")
@@ -60,7 +57,7 @@ def _list(sites: Sequence[Site], at: str, to: Transformer, least: int, most: int
     return array_node(item, _bounds(sites, to, least, most))
 
 
-def _bounds(sites: Sequence[Site], to: Transformer, least: int, most: int | None) -> dict[str, int]:
+def _bounds(sites: Sequence[Site], to: Places, least: int, most: int | None) -> dict[str, int]:
     """The bounds of a length that the provider carries."""
     if "maxItems" in to.rules.keywords:
         return {k: n for k, n in (("minItems", least or None), ("maxItems", most)) if n is not None}
@@ -71,7 +68,7 @@ def _bounds(sites: Sequence[Site], to: Transformer, least: int, most: int | None
     return {}
 
 
-def _tuple(sites: Sequence[Site], at: str, to: Transformer, leading: int, least: int, most: int | None) -> Node | None:
+def _tuple(sites: Sequence[Site], at: str, to: Places, leading: int, least: int, most: int | None) -> Node | None:
     """Each length that the array may have, as an object of so many numbered properties."""
     fixed = leading if most is None else min(leading, most)
     items: list[Node] = []
@@ -90,11 +87,11 @@ def _tuple(sites: Sequence[Site], at: str, to: Transformer, leading: int, least:
     if rest is None and least > fixed:
         return None
     shorter = [tuple_node(items[:size], None) for size in range(least, fixed)]
-    forms = [to.said(node) for node in (*shorter, tuple_node(items, rest))]
+    forms = [to.with_words(node) for node in (*shorter, tuple_node(items, rest))]
     return forms[0] if len(forms) == 1 else any_node(forms, to.nodes)
 
 
-def _rest(sites: Sequence[Site], at: str, to: Transformer, fixed: int, least: int, most: int | None) -> Node | None:
+def _rest(sites: Sequence[Site], at: str, to: Places, fixed: int, least: int, most: int | None) -> Node | None:
     """The array of what comes behind the numbered items; None when nothing may."""
     place = None if most is not None and most <= fixed else _item(sites, fixed)
     if place is None:
@@ -107,7 +104,7 @@ def _rest(sites: Sequence[Site], at: str, to: Transformer, fixed: int, least: in
     return array_node(node, _bounds(sites, to, max(least - fixed, 0), None if most is None else most - fixed))
 
 
-def _plain(site: Site, to: Transformer) -> Site:
+def _plain(site: Site, to: Places) -> Site:
     """The schema without `unevaluatedItems` where other schemas may look at items first."""
     if "unevaluatedItems" not in site or not any(keyword in site.schema for keyword in _IN_PLACE):
         return site

@@ -20,8 +20,8 @@ from fxai.schema.budget import MAX_PLACES, Exhausted, with_stack
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_tokens
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.strict.location import Obstacle, StrictError, Weakening
 from fxai.schema.strict.node import Node, NoForm
-from fxai.schema.strict.place import Obstacle, StrictError, Weakening
 from fxai.schema.strict.refusal import rule_faults
 from fxai.schema.strict.rules import StrictRules
 from fxai.schema.strict.transform import Transformer

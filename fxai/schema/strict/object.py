@@ -11,25 +11,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from fxai.schema.data import is_object
 from fxai.schema.pattern import PatternTimeout
+from fxai.schema.strict.descriptions import described, length_words, null_words, told_keyword
+from fxai.schema.strict.location import NULL_LOST, Place, Places, Site, StrictError
 from fxai.schema.strict.node import REST, Member, Node, map_node, object_node
-from fxai.schema.strict.place import NULL_LOST, Place, Site, StrictError
-from fxai.schema.strict.prose import described, length_words, null_words, told_keyword
 from fxai.schema.strict.rules import is_plain_pattern
 from fxai.schema.strict.scalar import tightest
-
-if TYPE_CHECKING:
-    from fxai.schema.strict.transform import Transformer
 
 __all__ = ["object_form"]
 
 _CONDITIONS: Final = ("dependentSchemas", "dependencies", "dependentRequired")
 
 
-def object_form(sites: Sequence[Site], at: str, to: Transformer) -> Node | None:
+def object_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
     """The object that all schemas describe; None when there can be none."""
     names = list(dict.fromkeys(name for site in sites for name in (*site.get("properties", {}), *_needed(site))))
     required = {name for site in sites for name in _needed(site)}
@@ -52,14 +49,14 @@ def object_form(sites: Sequence[Site], at: str, to: Transformer) -> Node | None:
     name = REST
     while name in names:
         name = f"_{name}_"
-    return object_node(members, (name, to.said(entries))).checking(checks)
+    return object_node(members, (name, to.with_words(entries))).checking(checks)
 
 
 def _needed(site: Site) -> Sequence[str]:
     return site.get("required", ()) if not isinstance(site.get("required"), bool) else ()
 
 
-def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, required: bool) -> Member | None:
+def _member(sites: Sequence[Site], name: str, at: str, to: Places, *, required: bool) -> Member | None:
     """What stands under a name; None when nothing may."""
     to.reader.steps.take(at, len(sites))
     place = tuple(site for rule in sites for site in _property(rule, name, to))
@@ -74,7 +71,7 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Transformer, *, requi
     return _optional(node, place, to)
 
 
-def _optional(node: Node, place: Place, to: Transformer) -> Member:
+def _optional(node: Node, place: Place, to: Places) -> Member:
     """A property that may be left out, which is said by null: also where a null of its own means something else."""
     if not place or not to.reader.takes_null(place):
         return Member(node, optional=True)
@@ -89,7 +86,7 @@ def _optional(node: Node, place: Place, to: Transformer) -> Member:
     return Member(node.saying(described(schema, [], words, [])), optional=True, null=null)
 
 
-def _property(rule: Site, name: str, to: Transformer) -> Iterator[Site]:
+def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
     known = name in rule.get("properties", {})
     if known:
         yield rule.under("properties", name)
@@ -106,7 +103,7 @@ def _property(rule: Site, name: str, to: Transformer) -> Iterator[Site]:
         yield rule.under("additionalProperties")
 
 
-def _map(sites: Sequence[Site], at: str, to: Transformer, *, bare: bool) -> Node | None:
+def _map(sites: Sequence[Site], at: str, to: Places, *, bare: bool) -> Node | None:
     """The names that are not declared, as pairs; None when there are none. `bare`: no name is declared.
 
     Raises:
@@ -150,7 +147,7 @@ def _patterned(
     patterns: Sequence[tuple[Site, str]],
     free: Sequence[Site],
     sites: Sequence[Site],
-    to: Transformer,
+    to: Places,
     *,
     closed: bool,
     bare: bool,
@@ -181,7 +178,7 @@ def _pair_bounds(sites: Sequence[Site]) -> dict[str, int]:
     return {k: n for k, n in (("minItems", min(least, 1) if least else None), ("maxItems", most)) if n is not None}
 
 
-def _counts(sites: Sequence[Site], needed: int, named: int | None, to: Transformer, *, carried: bool) -> Iterator[str]:
+def _counts(sites: Sequence[Site], needed: int, named: int | None, to: Places, *, carried: bool) -> Iterator[str]:
     """Bounds of the number of properties: what is always kept is not said, the rest is in words.
 
     `named` is how many there can be; None for any number. `carried`: the pairs have bounds themselves.
@@ -198,7 +195,7 @@ def _counts(sites: Sequence[Site], needed: int, named: int | None, to: Transform
             to.weaken(site, "propertyNames", f"{to.rules.name} cannot say what names are like")
 
 
-def _conditions(sites: Sequence[Site], names: Sequence[str], to: Transformer) -> Iterator[str]:
+def _conditions(sites: Sequence[Site], names: Sequence[str], to: Places) -> Iterator[str]:
     """What holds under a condition is said in words; what declares properties there cannot be."""
     for site in sites:
         for keyword in ("if", *_CONDITIONS):

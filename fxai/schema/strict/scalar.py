@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias
 
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.strict.descriptions import length_words, number_words, told_keyword
+from fxai.schema.strict.location import Site, StrictError
 from fxai.schema.strict.node import Node
-from fxai.schema.strict.place import Site, StrictError
-from fxai.schema.strict.prose import length_words, number_words, told_keyword
 from fxai.schema.strict.rules import StrictRules, is_plain_pattern
 
 __all__ = ["SCALAR", "Weaken", "listed_types", "number_node", "string_node", "tightest", "value_nodes", "values_of"]
@@ -49,12 +49,12 @@ def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> No
             if keyword in site:
                 weaken(site, keyword, f"{rules.name} has no such keyword")
                 checks.append(told_keyword(keyword, site.get(keyword)))
-        _kept(schema, site, "format", site.get("format") in rules.formats, weaken, checks)
-        _kept(schema, site, "pattern", is_plain_pattern(str(site.get("pattern"))), weaken, checks)
+        _keep(schema, site, "format", site.get("format") in rules.formats, weaken, checks)
+        _keep(schema, site, "pattern", is_plain_pattern(str(site.get("pattern"))), weaken, checks)
     return Node(schema, checks=checks)
 
 
-def _kept(schema: dict[str, Any], site: Site, keyword: str, known: bool, weaken: Weaken, checks: list[str]) -> None:
+def _keep(schema: dict[str, Any], site: Site, keyword: str, known: bool, weaken: Weaken, checks: list[str]) -> None:
     if keyword not in site or schema.get(keyword) == site.get(keyword):
         return
     said = site.get(keyword)

@@ -21,10 +21,10 @@ from fxai.schema.budget import descend
 from fxai.schema.data import is_array, is_object
 from fxai.schema.pattern import Matcher
 from fxai.schema.strict.array import array_form
+from fxai.schema.strict.descriptions import described, said_of, told_keyword
+from fxai.schema.strict.location import TOLD, Obstacle, Place, Reader, Site, StrictError, Weakening
 from fxai.schema.strict.node import DEFS, NULL, Node, any_node, reference_node
 from fxai.schema.strict.object import object_form
-from fxai.schema.strict.place import TOLD, Obstacle, Place, Reader, Site, StrictError, Weakening
-from fxai.schema.strict.prose import described, said_of, told_keyword
 from fxai.schema.strict.rules import StrictRules
 from fxai.schema.strict.scalar import listed_types, number_node, string_node, value_nodes, values_of
 
@@ -87,7 +87,7 @@ class Transformer:
     def _named(self, place: Place, at: str) -> Node | None:
         """What a place takes: a reference where it is one, or where the place comes back to itself."""
         name: str | None = None
-        if len(place) == 1 and self.reader.told(place[0]) and not self.reader.alone(place[0]):
+        if len(place) == 1 and self.reader.has_words_only(place[0]) and not self.reader.alone(place[0]):
             return self._retold(place[0], at)
         while len(place) == 1 and self.reader.alone(place[0]):
             place = (self.reader.follow(place[0]),)
@@ -176,7 +176,7 @@ class Transformer:
         schema = {"title": title, **node.schema} if title is not None else node.schema
         return node.saying(described(schema, [node.told], words, node.checks))
 
-    def said(self, node: Node) -> Node:
+    def with_words(self, node: Node) -> Node:
         """The node with its own words in its description."""
         return node.saying(described(node.schema, [node.told], [], node.checks))
 
@@ -218,7 +218,7 @@ class Transformer:
         asides = list(self._asides(sites))
         if len(nodes) <= 1:
             return nodes[0].checking(asides) if nodes else None
-        return any_node([self.said(node) for node in nodes], self.nodes).checking(asides)
+        return any_node([self.with_words(node) for node in nodes], self.nodes).checking(asides)
 
     def _asides(self, sites: Sequence[Site]) -> Iterator[str]:
         """What no provider carries for any type: it is noted, and said in words."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from fxai.testing.generation.conjunction import Conjunction, Dead, said
+from fxai.testing.generation.conjunction import Conjunction, Dead, keyword_of
 from fxai.testing.generation.text import by_format, patterned, strings
 
 __all__ = ["Reach", "integers", "numbers", "reach_of", "texts"]
@@ -72,7 +72,7 @@ def reach_of(here: Conjunction) -> Reach:
 def _ends(here: Conjunction, bound: str, exclusive: str) -> list[tuple[Fraction, bool]]:
     ends: list[tuple[Fraction, bool]] = []
     for part in here.parts:
-        closed, opened = said(part, bound), said(part, exclusive)
+        closed, opened = keyword_of(part, bound), keyword_of(part, exclusive)
         if closed is not None:
             ends.append((Fraction(str(closed)), opened is True))
         if opened is not None and not isinstance(opened, bool):

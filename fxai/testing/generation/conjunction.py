@@ -18,7 +18,7 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import DIALECTS, Dialect
 from fxai.schema.keywords import inside, referred
 
-__all__ = ["Conjunction", "Dead", "gathered", "height", "said"]
+__all__ = ["Conjunction", "Dead", "gathered", "height", "keyword_of"]
 
 KINDS: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 _BY_NAME: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in DIALECTS.values()}
@@ -45,7 +45,7 @@ class Dead(Exception):
     """Nothing fits here, or nothing that was found in time."""
 
 
-def said(part: Any, keyword: str, default: Any = None) -> Any:
+def keyword_of(part: Any, keyword: str, default: Any = None) -> Any:
     """What a schema says at a keyword of its dialect."""
     known = keyword in _BY_NAME[part.dialect].keywords or (keyword == "const" and part.dialect != "draft-04")
     return part.schema.get(keyword, default) if known else default
@@ -71,7 +71,7 @@ class Conjunction:
     def all(self, keyword: str) -> Iterator[Any]:
         """What each schema says at a keyword."""
         for part in self.parts:
-            value = said(part, keyword)
+            value = keyword_of(part, keyword)
             if value is not None:
                 yield value
 
@@ -139,21 +139,21 @@ def gathered(
 
 def _inner(part: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
     """What a schema holds in place."""
-    for inner in said(part, "allOf", ()):
+    for inner in keyword_of(part, "allOf", ()):
         yield inside(part, inner)
     for keyword in ("anyOf", "oneOf"):
-        if alternatives := said(part, keyword):
+        if alternatives := keyword_of(part, keyword):
             yield choose([inside(part, inner) for inner in alternatives])
-    negation = said(part, "not")
+    negation = keyword_of(part, "not")
     if negation is not None:
         found.negated.append(inside(part, negation))
-    condition = said(part, "if")
+    condition = keyword_of(part, "if")
     if condition is not None:
         yield from _branch(part, condition, choose, found)
 
 
 def _branch(part: Any, condition: Any, choose: Choose, found: Conjunction) -> Iterator[Any]:
-    then, otherwise = inside(part, said(part, "then", True)), inside(part, said(part, "else", True))
+    then, otherwise = inside(part, keyword_of(part, "then", True)), inside(part, keyword_of(part, "else", True))
     if then.schema is True and otherwise.schema is True:
         return
     holds = inside(part, condition)
@@ -188,14 +188,14 @@ def _heights(part: Any, known: dict[tuple[int, int], int], level: int) -> Iterat
     below = level + 1
     for _, scope in referred(part, part.schema):
         yield height(scope, known, below)
-    for inner in said(part, "allOf", ()):
+    for inner in keyword_of(part, "allOf", ()):
         yield height(inside(part, inner), known, below)
     for keyword in ("anyOf", "oneOf"):
-        if alternatives := said(part, keyword):
+        if alternatives := keyword_of(part, keyword):
             yield min(height(inside(part, inner), known, below) for inner in alternatives)
-    properties = said(part, "properties", {})
-    for name in said(part, "required", ()) if is_array(said(part, "required")) else ():
+    properties = keyword_of(part, "properties", {})
+    for name in keyword_of(part, "required", ()) if is_array(keyword_of(part, "required")) else ():
         yield 1 + height(inside(part, properties.get(name, True)), known, below)
-    items = said(part, "items")
-    if items is not None and not is_array(items) and said(part, "minItems", 0):
+    items = keyword_of(part, "items")
+    if items is not None and not is_array(items) and keyword_of(part, "minItems", 0):
         yield 1 + height(inside(part, items), known, below)

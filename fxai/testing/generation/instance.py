@@ -27,7 +27,7 @@ from fxai.schema.keywords import inside, validator_of
 from fxai.schema.pattern import Matcher
 from fxai.schema.search import Search, deciding_with
 from fxai.testing.generation.atom import integers, numbers, reach_of, texts
-from fxai.testing.generation.conjunction import Conjunction, Dead, gathered, height, said
+from fxai.testing.generation.conjunction import Conjunction, Dead, gathered, height, keyword_of
 from fxai.testing.generation.member import Members
 from fxai.testing.generation.text import characters
 
@@ -227,7 +227,7 @@ class Drawing:
 
 
 def _has(part: Any, keyword: str) -> bool:
-    return keyword in part.schema and said(part, keyword, part) is not part
+    return keyword in part.schema and keyword_of(part, keyword, part) is not part
 
 
 def _is_listed(here: Conjunction) -> bool:
@@ -238,9 +238,9 @@ def _contained(here: Conjunction) -> list[tuple[Any, int]]:
     """The schemas of which an array must contain items, and how many."""
     found: list[tuple[Any, int]] = []
     for part in here.parts:
-        schema = said(part, "contains")
+        schema = keyword_of(part, "contains")
         if schema is not None:
-            found.append((inside(part, schema), math.ceil(said(part, "minContains", 1))))
+            found.append((inside(part, schema), math.ceil(keyword_of(part, "minContains", 1))))
     return found
 
 
@@ -249,13 +249,13 @@ def _item_schemas(here: Conjunction, index: int) -> list[Any]:
     found: list[Any] = []
     left: list[Any] = []
     for part in here.parts:
-        items = said(part, "items")
-        first = items if is_array(items) else said(part, "prefixItems", [])
-        rest = said(part, "additionalItems") if is_array(items) else items
+        items = keyword_of(part, "items")
+        first = items if is_array(items) else keyword_of(part, "prefixItems", [])
+        rest = keyword_of(part, "additionalItems") if is_array(items) else items
         if index < len(first):
             found.append(inside(part, first[index]))
         elif rest is not None:
             found.append(inside(part, rest))
-        elif said(part, "unevaluatedItems") is not None:
+        elif keyword_of(part, "unevaluatedItems") is not None:
             left.append(inside(part, part.schema["unevaluatedItems"]))
     return found or left

@@ -13,20 +13,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, Protocol, final
 
 from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
 
+from fxai.schema.budget import Steps
 from fxai.schema.data import is_array, is_object
 from fxai.schema.keywords import inside
 from fxai.schema.pattern import SECONDS, compiled_pattern
-from fxai.testing.generation.conjunction import Conjunction, Dead, gathered, said
+from fxai.testing.generation.conjunction import Conjunction, Dead, gathered, keyword_of
 from fxai.testing.generation.text import characters, patterned
 
-if TYPE_CHECKING:
-    from fxai.testing.generation.instance import Drawing
-
-__all__ = ["Members", "schemas_of"]
+__all__ = ["Drawer", "Members", "schemas_of"]
 
 _DEEP: Final = 4
 _TRIES: Final = 5
@@ -39,20 +38,20 @@ def schemas_of(here: Conjunction, name: str) -> list[Any]:
     found: list[Any] = []
     for part in here.parts:
         own = list(_declaring(part, name))
-        if not own and (rest := said(part, "additionalProperties")) is not None:
+        if not own and (rest := keyword_of(part, "additionalProperties")) is not None:
             own.append(inside(part, rest))
         found += own
     if found:
         return found
-    unevaluated = ((part, said(part, "unevaluatedProperties")) for part in here.parts)
+    unevaluated = ((part, keyword_of(part, "unevaluatedProperties")) for part in here.parts)
     return [inside(part, rest) for part, rest in unevaluated if rest is not None]
 
 
 def _declaring(part: Any, name: str) -> Iterator[Any]:
-    properties = said(part, "properties", {})
+    properties = keyword_of(part, "properties", {})
     if name in properties:
         yield inside(part, properties[name])
-    for pattern, schema in said(part, "patternProperties", {}).items():
+    for pattern, schema in keyword_of(part, "patternProperties", {}).items():
         if _found(pattern, name):
             yield inside(part, schema)
 
@@ -64,11 +63,28 @@ def _found(pattern: str, text: str) -> bool:
         raise Dead from None
 
 
+class Drawer(Protocol):
+    """What draws a value, as its objects see it: the choices, and the values of their properties."""
+
+    draw: DrawFn
+    undeclared: bool
+    """Whether objects may have properties that no schema declares."""
+    steps: Steps
+
+    def value(self, roots: list[Any], depth: int, /) -> Any:
+        """A value that all these schemas take; raises `Dead` where none was found."""
+        ...
+
+    def choosing(self, depth: int, /) -> Any:
+        """How one of several alternatives is chosen at a depth."""
+        ...
+
+
 @final
 class Members:
     """One object on its way: the names chosen so far, and those that stay away."""
 
-    def __init__(self, drawing: Drawing, here: Conjunction, depth: int) -> None:
+    def __init__(self, drawing: Drawer, here: Conjunction, depth: int) -> None:
         self.drawing = drawing
         self.here = here
         self.depth = depth
@@ -136,7 +152,7 @@ class Members:
         return all(inner.is_valid(name) for inner in self._naming())
 
     def _naming(self) -> list[Any]:
-        named = ((part, said(part, "propertyNames")) for part in self.here.parts)
+        named = ((part, keyword_of(part, "propertyNames")) for part in self.here.parts)
         return [inside(part, schema) for part, schema in named if schema is not None]
 
     def _follow_dependents(self) -> bool:
@@ -145,7 +161,7 @@ class Members:
         joined = False
         for part in list(self.here.parts):
             for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
-                for name, asked in said(part, keyword, {}).items():
+                for name, asked in keyword_of(part, keyword, {}).items():
                     if name not in self.chosen or not (is_array(asked) or is_object(asked) or asked is False):
                         continue
                     if is_array(asked):
@@ -179,12 +195,13 @@ class Members:
     def _is_open(self) -> bool:
         """Whether properties may stand here that no schema names."""
         for part in self.here.parts:
-            if said(part, "additionalProperties") is False and not said(part, "patternProperties"):
+            if keyword_of(part, "additionalProperties") is False and not keyword_of(part, "patternProperties"):
                 return False
-            if said(part, "propertyNames") is False or said(part, "unevaluatedProperties") is False:
-                return bool(said(part, "patternProperties"))
+            if keyword_of(part, "propertyNames") is False or keyword_of(part, "unevaluatedProperties") is False:
+                return bool(keyword_of(part, "patternProperties"))
         return self.drawing.undeclared or any(
-            is_object(said(part, "additionalProperties")) or said(part, "patternProperties") for part in self.here.parts
+            is_object(keyword_of(part, "additionalProperties")) or keyword_of(part, "patternProperties")
+            for part in self.here.parts
         )
 
     def _welcome(self, name: str) -> bool:

@@ -19,7 +19,7 @@ from fxai.schema.strict import (
     rule_faults,
     strict_form,
 )
-from fxai.schema.strict.place import Reader, Site
+from fxai.schema.strict.location import Reader, Site
 
 STRING: dict[str, Any] = {"type": "string"}
 INTEGER: dict[str, Any] = {"type": "integer"}

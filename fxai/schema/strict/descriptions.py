@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from fxai.schema.strict.place import Site
+from fxai.schema.strict.location import Site
 
 __all__ = ["described", "length_words", "null_words", "number_words", "said_of", "told_keyword"]
 

@@ -1,4 +1,4 @@
-"""Places in a document: what several schemas say of one value together.
+"""Locations in a document: what several schemas say of one value together.
 
 A `Site` is one schema inside the document with the JSON pointer to it. What one value must keep is a tuple of sites:
 `Reader.together` follows each `$ref` and `allOf`, so that a place can be read as one flat conjunction.
@@ -11,7 +11,7 @@ A `Site` is one schema inside the document with the JSON pointer to it. What one
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from typing import Any, Final, final
+from typing import Any, Final, Protocol, final
 from urllib.parse import unquote, urldefrag
 
 import msgspec
@@ -21,8 +21,11 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import dialect_of
 from fxai.schema.document import is_inside, resources_inside, subschemas
 from fxai.schema.fault import pointer_to, pointer_tokens
+from fxai.schema.pattern import Matcher
+from fxai.schema.strict.node import Node
+from fxai.schema.strict.rules import StrictRules
 
-__all__ = ["NULL_LOST", "SILENT", "TOLD", "Obstacle", "Place", "Reader", "Site", "StrictError", "Weakening"]
+__all__ = ["NULL_LOST", "SILENT", "TOLD", "Obstacle", "Place", "Places", "Reader", "Site", "StrictError", "Weakening"]
 
 TOLD: Final = frozenset(("title", "description", "default", "examples", "deprecated"))
 """Keywords that are words about a value and hold it to nothing."""
@@ -177,7 +180,7 @@ class Reader:
             return False
         return self.dialect.ref_alone or not self._beside(site, SILENT)
 
-    def told(self, site: Site) -> bool:
+    def has_words_only(self, site: Site) -> bool:
         """Whether a site is a `$ref` with nothing beside it but words."""
         return "$ref" in site and not self._beside(site, SILENT | TOLD)
 
@@ -292,6 +295,34 @@ class Reader:
             for name, inner in site.get(keyword, {}).items():
                 if is_object(inner):
                     yield from self._declared(site.under(keyword, name), seen)
+
+
+class Places(Protocol):
+    """A transformation, as the rules of one type see it: what it reads, and how it goes on with a part of the value."""
+
+    reader: Reader
+    rules: StrictRules
+    null: str
+    """The property that marks a null beside the one for what is left out; empty where they are not told apart."""
+    nodes: dict[str, Node]
+    """The definitions so far, by name."""
+    matcher: Matcher
+
+    def place(self, place: Place, at: str, /) -> Node | None:
+        """What a place takes; None when nothing can be there. `at` is where it stands, for messages."""
+        ...
+
+    def weaken(self, site: Site, keyword: str, reason: str, /) -> None:
+        """Note that a keyword is not carried."""
+        ...
+
+    def is_root(self, at: str, /) -> bool:
+        """Whether a place is the root, where providers want an object."""
+        ...
+
+    def with_words(self, node: Node, /) -> Node:
+        """The node with its own words in its description."""
+        ...
 
 
 def _branches(site: Site, keyword: str) -> list[Site]:
