@@ -13,7 +13,7 @@ from returns.result import Result, Success
 
 from fxai import Agent, AgentBuilder, BoundToolkit, Gen, Scope, Tool, Toolkit, ToolSource, fx, tool
 from fxai.testing import ScriptedModel, call, text
-from fxai.tools.method import MethodsOf
+from fxai.tools.function import MethodsOf
 
 
 class Sum(msgspec.Struct, frozen=True):

@@ -21,7 +21,8 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import EffectOf, Generate, Succeed
 from fxai.effects.layer import LayerOf
-from fxai.tools.source import BoundToolkit, Gives, ToolSource
+from fxai.tools.handler import Gives
+from fxai.tools.source import BoundToolkit, ToolSource
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import OnConflict, Toolkit
 

@@ -30,9 +30,9 @@ from fxai.messages.prompt import PromptInput
 from fxai.schema.codec import Schema
 from fxai.schema.fault import SchemaError
 from fxai.tools.failure import CallFailure
-from fxai.tools.handler import CallContext, HandlerOf
+from fxai.tools.handler import CallContext, Gives, HandlerOf
 from fxai.tools.options import ToolOptions
-from fxai.tools.source import BoundToolkit, Gives, ToolSource
+from fxai.tools.source import BoundToolkit, ToolSource
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 

@@ -22,7 +22,7 @@ from fxai.cli.folder import REFUSED, Folder, Refused, folder
 from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects.effect import Gen
 from fxai.tools.annotations import Destructive, OpenWorld, Readonly
-from fxai.tools.example import Example
+from fxai.tools.options import Example
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 

@@ -104,24 +104,24 @@ class _Entry:
         return self._scope.close(exit_)
 
     def built(self, build: Build) -> EffectOf[ContextOf[Any], Any, Any]:
-        """Builds; whoever waits is told."""
+        """Builds it, and wakes those who wait for it."""
 
         def settle(exit_: Exit[ContextOf[Any], Any]) -> EffectOf[None]:
             self._exit = exit_
             if isinstance(exit_, Succeeded):
-                return self._told()
+                return self._wake()
             self._memo.forget(self)
-            return self._scope.close(exit_).ensuring(Suspend(self._told))
+            return self._scope.close(exit_).ensuring(Suspend(self._wake))
 
         return Suspend(lambda: build(self._memo, self._scope)).on_exit(settle)
 
-    def _told(self) -> EffectOf[None]:
+    def _wake(self) -> EffectOf[None]:
         if self._ready is not None:
             self._ready.set()
         return NOTHING
 
     def joined(self, again: Callable[[], EffectOf[Any, Any, Any]]) -> EffectOf[ContextOf[Any], Any, Any]:
-        """What somebody else builds; built by us after all when they were interrupted."""
+        """What another fiber builds; built by this one after all where that was interrupted."""
         if self._exit is not None:
             return self._outcome(self._exit, again)
 

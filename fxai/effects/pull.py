@@ -305,13 +305,13 @@ class _Reading:
             fiber.nested = 0
             return in_own_task(lambda: self._drive(fiber, reader, TURN_TAKEN))
         pending = fiber.step(RESUMED, None, None)
-        return self._given(fiber) if pending is EMITTED or pending is None else self._drive(fiber, reader, pending)
+        return self._result(fiber) if pending is EMITTED or pending is None else self._drive(fiber, reader, pending)
 
     def _turn(self, fiber: Fiber) -> Children:
         fiber.fair = False
         self._variables = self._variables or copy_context()
         yield fiber, self._variables
-        return self._given(fiber)
+        return self._result(fiber)
 
     async def _drive(self, fiber: Fiber, reader: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
         try:
@@ -320,9 +320,9 @@ class _Reading:
             if fiber.exit is not None:
                 self._fiber = None
         fiber.hand_over(reader)
-        return self._given(fiber)
+        return self._result(fiber)
 
-    def _given(self, fiber: Fiber) -> Exit[Any, Any]:
+    def _result(self, fiber: Fiber) -> Exit[Any, Any]:
         if fiber.exit is None:
             value, self._value = self._value, None
             return Succeeded(value)
@@ -376,11 +376,11 @@ def channelled(body: Callable[[Channel[Any]], EffectOf[Any, Any, Any]], capacity
     def start(fiber: Fiber) -> Any:
         channel: Channel[Any] = Channel(capacity)
 
-        def told(exit_: Exit[Any, Any]) -> EffectOf[None]:
+        def end(exit_: Exit[Any, Any]) -> EffectOf[None]:
             channel.end(exit_)
             return NOTHING
 
-        program = Suspend(lambda: body(channel)).on_exit(told)
+        program = Suspend(lambda: body(channel)).on_exit(end)
         return fork_in(fiber, program, fiber.env.fetch(Scope), channel.take())
 
     return AwaitExit(start)

@@ -14,21 +14,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final, overload
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, TypeAlias, cast, final, overload
 
 from returns.maybe import Maybe
 from typing_extensions import TypeVar
 
 from fxai.effects import pull as _pull
 from fxai.effects.channel import END, Channel
-from fxai.effects.context import ContextOf
+from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import EffectOf, Generate, Local, Map, Succeed, Suspend, Sync
-from fxai.effects.exit import Exit
-from fxai.effects.iteration import Iteration
+from fxai.effects.exit import Exit, Failed, ending
+from fxai.effects.fiber import attach_failure, run_fiber
 from fxai.effects.pull import Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
-__all__ = ["Emit", "Stream", "StreamOf"]
+__all__ = ["Emit", "Iteration", "Stream", "StreamOf"]
 
 _A = TypeVar("_A", default=None)
 _X = TypeVar("_X", default=Never)
@@ -325,3 +326,54 @@ if TYPE_CHECKING:
     Stream: TypeAlias = StreamOf[_A, _X, _N | None]
 else:
     Stream = StreamOf
+
+
+@final
+class Iteration(Generic[_A]):
+    """One reading of a stream: a context manager that gives its values as an asynchronous iterator."""
+
+    __slots__ = ("_context", "_failed", "_open", "_pull", "_scope")
+
+    def __init__(self, open_: EffectOf[Any, Any, Any], context: ContextOf[Any] = EMPTY) -> None:
+        self._open = open_
+        self._scope = Scope()
+        self._context = context.put(Scope, self._scope)
+        self._pull: EffectOf[Any, Any, Any] | None = None
+        self._failed: Exit[Any, Any] | None = None
+
+    async def __aenter__(self) -> AsyncIterator[_A]:
+        try:
+            self._pull = self._value(await run_fiber(self._open, self._context))
+        except BaseException as error:
+            await self.__aexit__(type(error), error, None)
+            raise
+        return cast("AsyncIterator[_A]", self)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        closed = await run_fiber(self._scope.close(self._failed or ending(error)), self._context)
+        if error is not None:
+            attach_failure(error, closed)
+        elif isinstance(closed, Failed):
+            raise closed.cause.squash()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> _A:
+        if self._pull is None:
+            raise RuntimeError("the stream is not open: read it inside `async with stream.iterate() as items`")
+        if self._scope.closed:
+            raise StopAsyncIteration
+
+        item = self._value(await run_fiber(self._pull, self._context))
+        if item is END:
+            raise StopAsyncIteration
+        return cast(_A, item)
+
+    def _value(self, exit_: Exit[Any, Any]) -> Any:
+        if isinstance(exit_, Failed):
+            self._failed = exit_
+            raise exit_.cause.squash()
+        return exit_.value

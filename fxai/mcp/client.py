@@ -31,9 +31,10 @@ from fxai.mcp.failure import McpError
 from fxai.mcp.limit import McpLimits
 from fxai.mcp.pin import Pins
 from fxai.mcp.settings import Mode, ServerSettings
+from fxai.tools.handler import Gives
 from fxai.tools.identity import FailureMode
 from fxai.tools.options import Validation
-from fxai.tools.source import Gives, ToolSource
+from fxai.tools.source import ToolSource
 
 __all__ = ["ClientOptions", "McpServer", "OnLog", "http", "stdio"]
 

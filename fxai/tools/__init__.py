@@ -25,7 +25,6 @@ from fxai.tools.annotations import (
     ToolNamespace,
 )
 from fxai.tools.call import OnInvalidCall, Outcome
-from fxai.tools.example import Example
 from fxai.tools.failure import (
     ApprovalExpired,
     ApprovalUnavailable,
@@ -39,10 +38,9 @@ from fxai.tools.failure import (
     UnknownTool,
 )
 from fxai.tools.handler import CallContext, HandlerOf, HandlerReturn
-from fxai.tools.identity import FailureMode, Kind
+from fxai.tools.identity import FailureMode, Kind, ProviderTool
 from fxai.tools.naming import NameConflictError, NameMap, NameRule
-from fxai.tools.options import NeedsApproval, ToolOptions, Validation
-from fxai.tools.provider_tool import ProviderTool
+from fxai.tools.options import Example, NeedsApproval, ToolOptions, Validation
 from fxai.tools.tool import ExternalTool, Tool
 from fxai.tools.toolkit import HandlerError, OnConflict, ToolConflictError, Toolkit
 

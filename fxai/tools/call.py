@@ -13,17 +13,21 @@ b'"pong"'
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeAlias, cast, final
 
+import anyio
 import msgspec
 from returns.maybe import Some
 from returns.result import Failure, Success
 from typing_extensions import override
 
 from fxai.effects.cause import Cause, Die, Fail
+from fxai.effects.concurrency import begin
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, FailCause, Fold, Instruction, Succeed, Suspend, Within
+from fxai.effects.effect import AwaitExit, EffectOf, FailCause, Fold, Instruction, Succeed, Suspend, Timeout, Within
+from fxai.effects.exit import Exit, Failed
+from fxai.effects.fiber import Children, Fiber, Inside, inside
 from fxai.schema.codec import Schema
 from fxai.schema.data import copied, holds_more
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
@@ -32,16 +36,14 @@ from fxai.schema.mending import holds_nested, may_hold_nested
 from fxai.schema.parsing import CALL_LIMITS, Limits, parse_json_unsafe
 from fxai.schema.plain import is_plain, plain_faults, written
 from fxai.tools.annotations import JsonText
-from fxai.tools.approval import needs_asking
 from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, ToolError, UnknownTool, encode_failure
 from fxai.tools.handler import Answering, CallContext, missing_handler
-from fxai.tools.options import described
+from fxai.tools.options import ToolInfo, described
 
 if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
-    from fxai.tools.tool import Tool
 
-__all__ = ["Call", "OnInvalidCall", "Outcome", "model_output"]
+__all__ = ["PREDICATE_SECONDS", "Call", "OnInvalidCall", "Outcome", "model_output", "needs_asking"]
 
 _ENCODE: Final = msgspec.json.Encoder().encode
 
@@ -84,7 +86,7 @@ class _Refused(msgspec.Struct, eq=False):
 class Call(msgspec.Struct, eq=False):
     """A call that is about to be run: `Call(…).effect` is the effect of its final outcome."""
 
-    tools: Mapping[str, Tool[Any, Any, Any]]
+    tools: Mapping[str, ToolInfo]
     name: str
     given: Any
     """The parameters: plain JSON data, or JSON text."""
@@ -120,7 +122,7 @@ class Call(msgspec.Struct, eq=False):
         """
         return Suspend(lambda: self._asked(context))
 
-    def parameters(self, tool: Tool[Any, Any, Any]) -> Some[Any] | None:
+    def parameters(self, tool: ToolInfo) -> Some[Any] | None:
         """The parameters as the handler takes them; None where they do not fit."""
         params = self._decoded(tool)
         if params.__class__ is _Refused:
@@ -130,11 +132,11 @@ class Call(msgspec.Struct, eq=False):
             return None
         return Some(params)
 
-    def context(self, tool: Tool[Any, Any, Any]) -> CallContext:
+    def context(self, tool: ToolInfo) -> CallContext:
         """What the handler may know of the call."""
-        return CallContext(tool, self.call_id, self.prompt, self.deadline, lambda value: self._shown(tool, value))
+        return CallContext(tool, self.call_id, self.prompt, self.deadline, lambda value: self._emit(tool, value))
 
-    def _shown(self, tool: Tool[Any, Any, Any], value: Any) -> EffectOf[None]:
+    def _emit(self, tool: ToolInfo, value: Any) -> EffectOf[None]:
         """Shows a preliminary value; one that does not fit stops the handler, whether or not anybody reads it."""
         try:
             encoded = tool.success.encode_unsafe(value)
@@ -179,7 +181,7 @@ class Call(msgspec.Struct, eq=False):
             return _failed(tool, answer.failure())
         return _Settling(answer, tool, self)
 
-    def _decoded(self, tool: Tool[Any, Any, Any]) -> Any:
+    def _decoded(self, tool: ToolInfo) -> Any:
         """The parameters as the handler takes them, or `_Refused`."""
         parameters = tool.parameters
         if parameters.__class__ is Schema:
@@ -196,7 +198,7 @@ class Call(msgspec.Struct, eq=False):
         except DecodeError as error:
             return _Refused(error.failure.faults)
 
-    def _mended(self, tool: Tool[Any, Any, Any], refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
+    def _mended(self, tool: ToolInfo, refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
         """The outcome once JSON text in the parameters is read; the model's mistake where that is not what is wrong."""
         again = self._reread(tool, refused)
         if again.__class__ is _Refused:
@@ -205,7 +207,7 @@ class Call(msgspec.Struct, eq=False):
         marked = ran.map(lambda outcome: msgspec.structs.replace(outcome, json_text=self.json_text))
         return marked if self.rewritten is None else self.rewritten(self).and_then(marked)
 
-    def _reread(self, tool: Tool[Any, Any, Any], refused: _Refused) -> Any:
+    def _reread(self, tool: ToolInfo, refused: _Refused) -> Any:
         """The parameters once JSON text in them is read, which is `given` from then on; else what is wrong."""
         if self.json_text or not self.reads_text or (self.is_text and not may_hold_nested(self.given)):
             return refused
@@ -243,7 +245,7 @@ class _Settling(Instruction, eq=False):
     """The outcome of what a handler's effect gives."""
 
     source: EffectOf[Any, Any, Any]
-    tool: Tool[Any, Any, Any]
+    tool: ToolInfo
     call: Call
     op = Fold.op
 
@@ -274,7 +276,7 @@ def _same(given: Any) -> Any:
     return given
 
 
-def _shape(tool: Tool[Any, Any, Any]) -> JsonSchema:
+def _shape(tool: ToolInfo) -> JsonSchema:
     """What the parameters are read by."""
     if isinstance(tool.parameters, Schema):
         return tool.parameters.document
@@ -282,7 +284,7 @@ def _shape(tool: Tool[Any, Any, Any]) -> JsonSchema:
     return shape
 
 
-def _raw(tool: Tool[Any, Any, Any], value: Any, own: Callable[[Any], Any]) -> Any:
+def _raw(tool: ToolInfo, value: Any, own: Callable[[Any], Any]) -> Any:
     """The data as the handler takes it, once it was looked at.
 
     Args:
@@ -307,14 +309,14 @@ def _raw(tool: Tool[Any, Any, Any], value: Any, own: Callable[[Any], Any]) -> An
     raise DecodeError(described(checked.failure()))
 
 
-def _succeeded(tool: Tool[Any, Any, Any], value: Any) -> EffectOf[Outcome, ToolError]:
+def _succeeded(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
         return Succeed(Outcome(value, tool.success.encode_unsafe(value)))
     except DecodeError as error:
         return FailCause(Cause((Fail(InvalidResult(tool.name, error.failure.faults)),)))
 
 
-def _failed(tool: Tool[Any, Any, Any], value: Any) -> EffectOf[Outcome, ToolError]:
+def _failed(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
         encoded = tool.failure.encode_unsafe(value)
     except DecodeError as error:
@@ -324,9 +326,7 @@ def _failed(tool: Tool[Any, Any, Any], value: Any) -> EffectOf[Outcome, ToolErro
     return FailCause(Cause((Fail(HandlerFailed(tool.name, value)),)))
 
 
-def _caught(
-    tool: Tool[Any, Any, Any], cause: Cause[Any], misfit: InvalidResult | None
-) -> EffectOf[Outcome, ToolError] | None:
+def _caught(tool: ToolInfo, cause: Cause[Any], misfit: InvalidResult | None) -> EffectOf[Outcome, ToolError] | None:
     """The first typed failure settled; defects and interruption beside it stay, so that none is swallowed.
 
     A preliminary value that did not fit is a typed failure too, in place of the handler's own; it may be of a run that
@@ -362,7 +362,7 @@ class _Misfit(Exception):
         self.failure = failure
 
 
-def model_output(tool: Tool[Any, Any, Any], value: Any) -> Any:
+def model_output(tool: ToolInfo, value: Any) -> Any:
     """What `to_model_output` of a tool makes of a success, as plain JSON data.
 
     Raises:
@@ -385,3 +385,67 @@ def model_output(tool: Tool[Any, Any, Any], value: Any) -> Any:
 
 _CONTAINERS = frozenset((dict, list))
 _NOTHING: EffectOf[None] = Succeed(None)
+
+
+PREDICATE_SECONDS: Final = 10.0
+"""How long a predicate may take, by the `Clock`, until the call is asked for without it."""
+
+_CRASHED = "whether a call of %r needs approval is not known, so it does: the predicate ended with %r"
+
+
+def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[bool, Never, Any]:
+    """Whether a call with these decoded parameters must be approved first.
+
+    It fails closed: a predicate that fails, breaks, gives anything but False, or an effect that takes longer than
+    `PREDICATE_SECONDS`, asks. The log `fxai.tools` is told of all but the third. A plain function that blocks for ever
+    cannot be stopped: what has to wait belongs into an effect.
+
+    >>> from fxai.effects import fx
+    >>> from fxai.tools.tool import Tool
+    >>> pay = Tool.make("pay", parameters=int, needs_approval=lambda amount, call: amount > 100)
+    >>> [fx.run_sync(needs_asking(pay, amount, CallContext(pay))) for amount in (5, 500)]
+    [False, True]
+    """
+    needs = tool.needs_approval
+    if isinstance(needs, bool):
+        return Succeed(needs)
+
+    def asked() -> EffectOf[Any, Any, Any]:
+        said: Any = needs(params, context)
+        is_effect = isinstance(cast(object, said), EffectOf)
+        return _in_time(said) if is_effect else Succeed(said)
+
+    def crashed(cause: Cause[Any]) -> EffectOf[bool] | None:
+        if not cause.defects and not cause.failures:
+            return None
+        import logging  # few predicates break
+
+        logging.getLogger("fxai.tools").warning(_CRASHED, tool.name, cause.squash())
+        return Succeed(True)
+
+    return Fold(Suspend(asked), crashed, lambda said: Succeed(said is not False))
+
+
+def _in_time(effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+    """The effect, cut off in time. Unlike `Effect.timeout` it needs no event loop where it never waits."""
+
+    def alone(env: Any) -> Children:
+        return (yield from inside(effect, env)).ended()
+
+    def start(fiber: Fiber) -> Any:
+        if not fiber.fair:
+            return Inside(alone(fiber.env))
+        child, pending, _ = begin(effect, fiber)
+        return child.ended() if pending is None else _waited(fiber, child, pending)
+
+    return AwaitExit(start)
+
+
+async def _waited(fiber: Fiber, child: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
+    end: Exit[Any, Any] | None = None
+    with anyio.CancelScope() as scope:
+        async with fiber.clock().deadline(scope, PREDICATE_SECONDS):
+            end = await child.drive(pending)
+
+    late = Cause[Any]((Fail(Timeout(PREDICATE_SECONDS)),))
+    return Failed(late.combine(child.besides())) if end is None else end

@@ -33,13 +33,13 @@ from fxai.effects.layer import LayerOf
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.relocate import relocated
 from fxai.tools.annotations import Annotations, Destructive, ExplicitNull, Idempotent, OpenWorld, Readonly
 from fxai.tools.call import Call, Outcome, model_output
 from fxai.tools.failure import HandlerFailed
-from fxai.tools.handler import CallContext, Given, HandlerOf, context_of
-from fxai.tools.options import NeedsApproval, ToolOptions
-from fxai.tools.relocation import relocated
-from fxai.tools.source import BoundToolkit, Gives, ToolSource
+from fxai.tools.handler import CallContext, CallInfo, Given, Gives, HandlerOf, context_of
+from fxai.tools.options import NeedsApproval, ToolInfo, ToolOptions
+from fxai.tools.source import BoundToolkit, ToolSource
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import HandlerError, Toolkit
 
@@ -287,7 +287,7 @@ class _Serving:
         self._handlers = handlers
 
     def answer(
-        self, params: SubCalls, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
+        self, params: SubCalls, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
     ) -> EffectOf[Any, Any, Any]:
         """The effect of the results."""
         run = _Run(self._composite.toolkit, params.calls, tool, call)
@@ -304,7 +304,7 @@ class _Run:
     __slots__ = ("_call", "_calls", "_context", "_ended", "_toolkit")
 
     def __init__(
-        self, toolkit: Toolkit[Any], calls: tuple[SubCall, ...], tool: Tool[Any, Any, Any], call: Call | None
+        self, toolkit: Toolkit[Any], calls: tuple[SubCall, ...], tool: ToolInfo, call: CallInfo | None
     ) -> None:
         self._toolkit = toolkit
         self._calls = calls
@@ -322,17 +322,17 @@ class _Run:
             call_id=_id(self._context.call_id, at),
             prompt=None if around is None else around.prompt,
             deadline=self._context.deadline,
-            emit=None if around is None or around.emit is None else lambda outcome: self._shown(at, outcome),
+            emit=None if around is None or around.emit is None else lambda outcome: self._emit(at, outcome),
         )
         return Fold(
-            made.effect, lambda cause: self._failed(at, cause), lambda outcome: self._kept(at, _result(outcome))
+            made.effect, lambda cause: self._failed(at, cause), lambda outcome: self._record(at, _result(outcome))
         )
 
-    def _kept(self, at: int, result: Any) -> EffectOf[SubResult]:
+    def _record(self, at: int, result: Any) -> EffectOf[SubResult]:
         kept = self._ended[at] = SubResult(self._calls[at].name, result)
         return Succeed(kept)
 
-    def _shown(self, at: int, outcome: Outcome) -> EffectOf[None]:
+    def _emit(self, at: int, outcome: Outcome) -> EffectOf[None]:
         shown = [*self._ended]
         shown[at] = SubResult(self._calls[at].name, outcome.encoded_result)
         return self._context.preliminary(SubResults(tuple(one for one in shown if one is not None)))
@@ -343,7 +343,7 @@ class _Run:
         failure: Any = cause.failures[0]
         if type(failure) is HandlerFailed:
             tool = self._toolkit.tools[failure.name]
-            return self._kept(at, SubError(tool.failure.encode_unsafe(failure.error)))
+            return self._record(at, SubError(tool.failure.encode_unsafe(failure.error)))
         return FailCause(Cause((Die(TypeError(str(failure))),)))  # a result that does not fit is a bug of the handler
 
 

@@ -23,8 +23,11 @@ a bare return is the success; a declared `Result` keeps its failure type.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Coroutine, Generator, Mapping
+import inspect
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from functools import partial
 from typing import Any, Concatenate, Generic, Never, ParamSpec, Self, cast, final, overload
+from weakref import WeakKeyDictionary
 
 import msgspec
 from returns.context import RequiresContextFutureResult
@@ -37,18 +40,29 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.effects.stream import StreamOf
+from fxai.schema.codec import Schema
 from fxai.schema.fault import SchemaError
 from fxai.tools.annotations import Annotation, Annotations
-from fxai.tools.definition import Definition, FunctionOptions, define, is_bound, name_of
-from fxai.tools.handler import HandlerOf
-from fxai.tools.hint import names_around
+from fxai.tools.handler import Gives, HandlerOf
 from fxai.tools.options import ToolOptions
-from fxai.tools.signature import Arguments
-from fxai.tools.source import BoundToolkit, Gives, ToolSource
+from fxai.tools.signature import Arguments, Signature
+from fxai.tools.source import BoundToolkit, ToolSource
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
+from fxai.tools.type_hints import names_around
 
-__all__ = ["FunctionTool", "ToolDecorator", "tool"]
+__all__ = [
+    "Definition",
+    "FunctionOptions",
+    "FunctionTool",
+    "MethodsOf",
+    "ToolDecorator",
+    "define",
+    "is_bound",
+    "name_of",
+    "tool",
+    "tools_of",
+]
 
 _Q = ParamSpec("_Q")
 _Q2 = ParamSpec("_Q2")
@@ -351,3 +365,182 @@ class ToolDecorator:
 
 tool: ToolDecorator = ToolDecorator({})
 """Makes tools of functions: `@tool`, or `@tool(failure_mode="return", …)`; see `ToolDecorator`."""
+
+
+_OWN = ("name", "blocking", "grace", "success", "failure")
+
+
+class FunctionOptions(ToolOptions, total=False):
+    """The options of a tool from a function: those of every tool, and these."""
+
+    name: str
+    """What the model calls it; by default what the function is called."""
+    blocking: bool
+    """Runs the function in a worker thread. Otherwise it runs inline, as it should unless it blocks."""
+    grace: float
+    """Seconds that a cancellation waits for such a thread before it leaves it behind; 5 by default."""
+    success: Any
+    """The type (or `Schema`) of what comes out; by default what the return annotation says."""
+    failure: Any
+    """The type (or `Schema`) of what can go wrong; by default what the return annotation says."""
+
+
+@final
+class Definition(msgspec.Struct, frozen=True, eq=False):
+    """What is known of a function once its annotations are resolved."""
+
+    tool: Tool[Any, Any, Any]
+    """The tool."""
+    signature: Signature
+    """How the function is called, and what it gives."""
+
+
+_SIGNATURES: WeakKeyDictionary[Any, dict[bool, Signature]] = WeakKeyDictionary()
+
+
+def define(f: Callable[..., Any], options: FunctionOptions, scope: Mapping[str, Any]) -> Definition:
+    """The definition of `f` as a tool; `scope` holds local names that its annotations may use.
+
+    >>> def add(a: int, b: int = 1) -> int:
+    ...     return a + b
+    >>> definition = define(add, {"failure_mode": "return"}, {})
+    >>> definition.tool.name, definition.tool.failure_mode, definition.signature.positional
+    ('add', 'return', ('a', 'b'))
+
+    Raises:
+        SchemaError: the function cannot be a tool, or there is no such option.
+        NameError: a name in an annotation is not defined, or not yet.
+    """
+    name = name_of(f)
+    signature = _signature(f, name, options, scope)
+    if options.get("blocking", False) and not signature.returned.threaded:
+        raise SchemaError(
+            f"the function {name!r} cannot run in a worker thread, where it would have to return a plain value, a "
+            "Result or an IOResult: leave blocking=True out"
+        )
+    if name == "<lambda>" and "name" not in options:
+        raise SchemaError("a lambda has no name: say name=…")
+    rest = cast(ToolOptions, {key: value for key, value in options.items() if key not in _OWN})
+    rest.setdefault("description", signature.description)
+    returned = signature.returned
+    given = Schema[Any].of(signature.parameters), Schema[Any].of(returned.success), Schema[Any].of(returned.failure)
+    parameters, success, failure = given
+    made = Tool.make(options.get("name", name), parameters=parameters, success=success, failure=failure, **rest)
+    return Definition(made, signature)
+
+
+def _signature(f: Callable[..., Any], name: str, options: FunctionOptions, scope: Mapping[str, Any]) -> Signature:
+    """The signature of `f`, found once for a function or method: equal tools of it have one type of parameters."""
+    types: dict[str, Any] = {key: value for key, value in options.items() if key in ("success", "failure")}
+    bound = is_bound(f)
+    function: Any = getattr(f, "__func__", f)
+    if types or not inspect.isfunction(function):
+        return Signature.of(f, name, scope, bound=bound, **types)
+    kept = _SIGNATURES.setdefault(function, {})
+    key = bound and not inspect.ismethod(f)
+    if key not in kept:
+        kept[key] = Signature.of(f, name, scope, bound=bound)
+    return kept[key]
+
+
+def is_bound(f: Any) -> bool:
+    """True, but for a method that stands in a class still: its first parameter is called self and has no annotation."""
+    if not inspect.isfunction(f):
+        return True
+    within = f.__qualname__.rpartition(".")[0]
+    first = next(iter(inspect.signature(f).parameters.values()), None)
+    is_self = first is not None and first.name == "self" and first.annotation is first.empty
+    return not (is_self and within and not within.endswith("<locals>"))
+
+
+def name_of(f: Any) -> str:
+    """What a function is called; of a partial its function's name, of an object its class's."""
+    function: Any = f.func if isinstance(f, partial) else f
+    name: str = getattr(function, "__name__", type(function).__name__)
+    return name
+
+
+@final
+class MethodsOf(Generic[_O]):
+    """The member of `R` that says: the handlers of the tools made from an object of class `O` are needed.
+
+    It is a type only and never made: at run time each handler is found by its tool.
+    """
+
+    def __init__(self) -> None:
+        raise TypeError("MethodsOf is a type only: handlers of methods come from Toolkit.from_object(obj).layer")
+
+
+def tools_of(
+    obj: _O, *, name: str | None = None, only: Iterable[str] | None = None, **options: Unpack[ToolOptions]
+) -> BoundToolkit[MethodsOf[_O], Never, None]:
+    """The tools of an object's public, described methods, with their layer; see `Toolkit.from_object`.
+
+    They are called `Class.method`. A method without a docstring is not offered: a model could not know when to call it.
+
+    >>> from fxai.effects import fx
+    >>> class Calculator:
+    ...     def add(self, a: int, b: int) -> int:
+    ...         '''Adds two numbers.'''
+    ...         return a + b
+    ...     def reset(self) -> None:
+    ...         pass
+    >>> calculator = tools_of(Calculator())
+    >>> list(calculator.toolkit.tools)
+    ['Calculator.add']
+    >>> fx.run_sync(calculator.toolkit.call("Calculator.add", {"a": 1, "b": 2}).provide(calculator.layer)).result
+    3
+    """
+    if isinstance(obj, type):
+        raise SchemaError(f"{obj.__name__} is a class: tools are made of an object, {obj.__name__}(…)")
+    methods = _methods(obj)
+    wanted = _wanted(obj, methods, only)
+    before = f"{type(obj).__name__ if name is None else name}."
+    tools = [
+        _tool(obj, attribute, before if before != "." else "", cast("dict[str, Any]", options))
+        for attribute in methods
+        if attribute in wanted
+    ]
+    made: BoundToolkit[Any, Never, Any] = BoundToolkit.make(*tools)
+    return made
+
+
+def _methods(obj: object) -> dict[str, Any]:
+    """The public methods of an object that are described, by name: those of its bases first, as they are written."""
+    names = dict.fromkeys(name for cls in reversed(type(obj).__mro__) for name in vars(cls) if name[0] != "_")
+    found = {name: inspect.getattr_static(type(obj), name) for name in names}
+    return {name: member for name, member in found.items() if _is_method(member) and _is_described(obj, name, member)}
+
+
+def _is_method(member: Any) -> bool:
+    return inspect.isfunction(inspect.unwrap(getattr(member, "__func__", member)))
+
+
+def _is_described(obj: object, name: str, member: Any) -> bool:
+    if isinstance(member, FunctionTool):
+        return cast("FunctionTool[..., Any, Any, Any, Any]", member).description is not None
+    return bool(inspect.getdoc(getattr(obj, name)))
+
+
+def _wanted(obj: object, methods: Mapping[str, Any], only: Iterable[str] | None) -> frozenset[str]:
+    cls = type(obj).__name__
+    if not methods:
+        raise SchemaError(f"no public method of {cls} has a docstring: describe those that a model may call")
+    wanted = frozenset(methods if only is None else only)
+    missing = ", ".join(sorted(wanted - set(methods)))
+    if missing:
+        raise SchemaError(f"{cls} has no public, described method {missing}; it has {', '.join(methods)}")
+    return wanted
+
+
+def _tool(obj: object, attribute: str, before: str, options: dict[str, Any]) -> FunctionTool[..., Any, Any, Any, Any]:
+    method = getattr(obj, attribute)
+    if isinstance(method, FunctionTool):
+        made = cast("FunctionTool[..., Any, Any, Any, Any]", method)
+        return (made.with_options(**options) if options else made).made_as(before + made.name)
+    chosen = cast(FunctionOptions, {**options, "name": before + attribute})
+    try:
+        described: FunctionTool[..., Any, Any, Any, Any] = FunctionTool(method, chosen, vars(type(obj)))
+        return described.rename(before + attribute)
+    except SchemaError as error:
+        raise SchemaError(f"{type(obj).__name__}.{attribute} cannot be a tool: {error}") from None

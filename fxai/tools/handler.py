@@ -35,19 +35,20 @@ from fxai.effects.interop import lift_any, of_result
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import scoped
 from fxai.effects.stream import StreamOf
-from fxai.tools.hint import needed_services
 from fxai.tools.identity import Identity
+from fxai.tools.options import ToolInfo
+from fxai.tools.type_hints import needed_services
 
 if TYPE_CHECKING:
     from fxai.messages.message import Message
     from fxai.messages.prompt import Prompt
     from fxai.tools.blocking import Blocking
-    from fxai.tools.call import Call
-    from fxai.tools.tool import Tool
 
 __all__ = [
     "Answering",
     "CallContext",
+    "CallInfo",
+    "Gives",
     "Handler",
     "HandlerOf",
     "HandlerReturn",
@@ -61,6 +62,9 @@ _P = TypeVar("_P")
 _S = TypeVar("_S")
 _F = TypeVar("_F")
 _R = TypeVar("_R", default=None)
+_T_co = TypeVar("_T_co", covariant=True)
+_E_co = TypeVar("_E_co", covariant=True, default=Never)
+_R_co = TypeVar("_R_co", covariant=True, default=None)
 
 HandlerReturn = TypeAliasType(
     "HandlerReturn",
@@ -89,6 +93,14 @@ class HandlerOf(Generic[_P, _S, _F]):
         raise TypeError("HandlerOf is a type only: handlers are made by tool.handler(f)")
 
 
+@final
+class Gives(Generic[_T_co, _E_co, _R_co]):
+    """What something gives: the handlers of tools `T`; it may fail with `E`, and needs `R`. A type only, never made."""
+
+    def __init__(self) -> None:
+        raise TypeError("Gives is a type only: use BoundToolkit or ToolSource")
+
+
 Emitter: TypeAlias = "Callable[[Any], EffectOf[None]]"
 
 
@@ -100,14 +112,14 @@ class CallContext:
 
     call_id: str
     """The model's id of the call; empty when no model made it."""
-    tool: Tool[Any, Any, Any]
+    tool: ToolInfo
     """The tool that was called."""
     deadline: float | None
     """When the run will be cut off, in seconds of the clock's `monotonic`; None: not known to end."""
 
     def __init__(
         self,
-        tool: Tool[Any, Any, Any],
+        tool: ToolInfo,
         call_id: str = "",
         prompt: Prompt | None = None,
         deadline: float | None = None,
@@ -124,7 +136,7 @@ class CallContext:
         """The conversation so far, without the system prompt; empty when no model made the call."""
         return () if self._prompt is None else tuple(m for m in self._prompt if m.role != "system")
 
-    def inside(self, tool: Tool[Any, Any, Any], call_id: str) -> CallContext:
+    def inside(self, tool: ToolInfo, call_id: str) -> CallContext:
         """The context of a call of `tool` that is a part of this one; nobody reads its preliminary values."""
         return CallContext(tool, call_id, self._prompt, self.deadline)
 
@@ -163,10 +175,28 @@ class Given:
         return f"who gave {self.identity!r}"
 
 
+class CallInfo(Protocol):
+    """A call as handlers and aspects see it: each `Call` is one."""
+
+    @property
+    def prompt(self) -> Prompt | None:
+        """The conversation so far; None where no model made the call."""
+        ...
+
+    @property
+    def emit(self) -> Callable[[Any], EffectOf[None]] | None:
+        """What is given the preliminary outcomes; None where nobody reads them."""
+        ...
+
+    def context(self, tool: ToolInfo, /) -> CallContext:
+        """What the handler of `tool` may know of the call."""
+        ...
+
+
 class Answering(Protocol):
     """What a context holds for a tool: a handler, or one that aspects wrap."""
 
-    def answer(self, params: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]) -> Any:
+    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         """A `Result`, or else the effect of what it gives."""
         ...
 
@@ -189,7 +219,7 @@ class Handler:
         self._wants_context = wants_context
         self._blocking = blocking
 
-    def answer(self, params: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]) -> Any:
+    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         """What the handler returned: a `Result`, or else the effect of what it gives."""
         if self._blocking is not None:
             arguments = (params, context_of(tool, call)) if self._wants_context else (params,)
@@ -212,7 +242,7 @@ class Handler:
         return tuple(key for key in needed_services(self._f) if context.find(key) is None)
 
     async def awaited(
-        self, coroutine: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
+        self, coroutine: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
     ) -> Exit[Any, Any]:
         """How it ended, of a handler that returned a coroutine."""
         returned = await coroutine
@@ -224,7 +254,7 @@ class Handler:
         return await run_fiber(self._lifted(returned, tool, call, services), services)
 
     def _lifted(
-        self, returned: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
+        self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
     ) -> EffectOf[Any, Any, Any]:
         context = self._context.merge(services)
         effect = lifted(returned, tool.name, context, lambda: context_of(tool, call))
@@ -237,8 +267,8 @@ class _Awaiting(Instruction, eq=False):
 
     handler: Handler
     coroutine: Any
-    tool: Tool[Any, Any, Any]
-    call: Call | None
+    tool: ToolInfo
+    call: CallInfo | None
     services: ContextOf[Any]
     op = AwaitExit.op
 
@@ -271,7 +301,7 @@ def answer_effect(answer: Any) -> EffectOf[Any, Any, Any]:
     return of_result(cast(Any, answer)) if isinstance(answer, Success | Failure) else answer
 
 
-def context_of(tool: Tool[Any, Any, Any], call: Call | None) -> CallContext:
+def context_of(tool: ToolInfo, call: CallInfo | None) -> CallContext:
     """What the handler of `tool` may know of a call; None: of one from our own code."""
     return CallContext(tool) if call is None else call.context(tool)
 
@@ -325,7 +355,7 @@ def _positional(f: Callable[..., Any]) -> int:
     return sum(p.kind in kinds and p.default is p.empty for p in parameters)
 
 
-def missing_handler(tool: Tool[Any, Any, Any]) -> LookupError:
+def missing_handler(tool: ToolInfo) -> LookupError:
     """The defect of a call whose tool has no handler, which the checkers could not see."""
     if not tool.requires_handler:
         return LookupError(f"the tool {tool.name!r} is external: somebody else answers its calls, not a handler here")
@@ -335,7 +365,7 @@ def missing_handler(tool: Tool[Any, Any, Any]) -> LookupError:
     )
 
 
-def typed_call(tool: Tool[Any, Any, Any], params: Any) -> EffectOf[Any, Any, Any]:
+def typed_call(tool: ToolInfo, params: Any) -> EffectOf[Any, Any, Any]:
     """The typed success or failure of a tool's handler for typed parameters; no JSON is involved."""
 
     def start(services: ContextOf[Any]) -> EffectOf[Any, Any, Any]:

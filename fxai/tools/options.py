@@ -1,4 +1,4 @@
-"""What every constructor of tools takes beside names and schemas.
+"""What every constructor of tools takes beside names and schemas, and what every tool says of itself.
 
 >>> from fxai.tools.tool import Tool
 >>> Tool.make("ping", description="Answers.", failure_mode="return").description
@@ -9,18 +9,33 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias, TypedDict
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final
 
-from returns.result import Result
+import msgspec
+from returns.result import Failure, Result
 
 from fxai.effects.effect import EffectOf
+from fxai.schema.codec import Schema
 from fxai.schema.data import frozen
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.plain import is_plain, plain_faults
 from fxai.tools.annotations import Annotation, Annotations
-from fxai.tools.example import Example
-from fxai.tools.identity import FailureMode
+from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
 
-__all__ = ["NeedsApproval", "ToolOptions", "Validation", "described", "taken"]
+__all__ = [
+    "Example",
+    "NeedsApproval",
+    "ToolInfo",
+    "ToolOptions",
+    "Validation",
+    "described",
+    "example_faults",
+    "hold_examples",
+    "taken",
+]
+
+_K = TypeVar("_K")
 
 Validation: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[Any, Any]]
 """How raw parameters are checked: by their JSON Schema, not at all, or by a function.
@@ -133,3 +148,153 @@ def described(error: Any) -> DecodeFailure:
     if isinstance(error, DecodeFailure):
         return error
     return DecodeFailure((Fault("", "what the tool's own validation accepts", str(error)),))
+
+
+@final
+class Example(msgspec.Struct, frozen=True):
+    """An example of a call: its parameters as plain JSON data, and what a user would have asked.
+
+    Only the parameters are sent to providers; a small model in this process learns from the request too.
+
+    >>> Example("Is it cold in Oslo?", {"city": "Oslo"}).parameters
+    {'city': 'Oslo'}
+    """
+
+    request: str | None
+    parameters: Any
+
+    def __hash__(self) -> int:
+        return hash(self.request)  # parameters are plain data
+
+
+class ToolInfo(Protocol):
+    """A tool as handlers, calls and aspects see it: all that it says of itself, and nothing that changes it.
+
+    Each `Tool` is one.
+    """
+
+    @property
+    def identity(self) -> Identity:
+        """Which tool this is, whatever it is called since."""
+        ...
+
+    @property
+    def kind(self) -> Kind:
+        """How it was made."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def description(self) -> str | None:
+        """What it does, for the model."""
+        ...
+
+    @property
+    def parameters(self) -> Schema[Any] | JsonSchema:
+        """What goes in."""
+        ...
+
+    @property
+    def success(self) -> Schema[Any]:
+        """What comes out."""
+        ...
+
+    @property
+    def failure(self) -> Schema[Any]:
+        """What can go wrong, in the handler's own terms."""
+        ...
+
+    @property
+    def failure_mode(self) -> FailureMode:
+        """Where a typed failure goes."""
+        ...
+
+    @property
+    def validation(self) -> Validation:
+        """How raw parameters are checked."""
+        ...
+
+    @property
+    def annotations(self) -> Annotations:
+        """What is known of it, by typed keys."""
+        ...
+
+    @property
+    def needs_approval(self) -> NeedsApproval:
+        """Whether a call must be approved first."""
+        ...
+
+    @property
+    def input_examples(self) -> tuple[Example, ...]:
+        """Examples of calls."""
+        ...
+
+    @property
+    def to_model_output(self) -> Callable[[Any], Any] | None:
+        """Changes what the model is shown of a success."""
+        ...
+
+    @property
+    def provider_options(self) -> Mapping[str, Any]:
+        """By provider name, what only that provider understands."""
+        ...
+
+    @property
+    def dependencies(self) -> tuple[Any, ...]:
+        """Keys of the services that its handler needs."""
+        ...
+
+    @property
+    def provider(self) -> ProviderTool | None:
+        """What the provider knows it by; None unless it is provider-defined."""
+        ...
+
+    @property
+    def requires_handler(self) -> bool:
+        """False for a tool that no handler of ours answers."""
+        ...
+
+    def json_schema(self) -> dict[str, Any]:
+        """The JSON Schema of the parameters, as a fresh plain copy."""
+        ...
+
+    def get(self, key: Annotation[_K], /) -> _K:
+        """The value of an annotation, or its default."""
+        ...
+
+
+def example_faults(tool: ToolInfo, parameters: Any) -> tuple[Fault, ...]:
+    """What is wrong with the parameters of an example, by the tool's schema; a function that checks them is not asked.
+
+    Nothing is found where the schema itself cannot be used, or not yet.
+    """
+    if not is_plain(parameters):
+        odd = Fault("", "plain JSON data", f"a Python {type(parameters).__name__}")
+        return plain_faults(parameters) or (odd,)
+    try:
+        if isinstance(tool.parameters, Schema):
+            decoded = tool.parameters.decode(parameters)
+            return decoded.failure().faults if isinstance(decoded, Failure) else ()
+        return tool.parameters.validate(parameters) if tool.validation == "schema" else ()
+    except (SchemaError, NameError):
+        return ()
+
+
+def hold_examples(tool: ToolInfo) -> None:
+    """Refuses examples that the parameters do not allow; those of a tool that the provider runs are its own matter.
+
+    Raises:
+        SchemaError: one does not fit; the message says which, where and how.
+    """
+    if tool.provider is not None and not tool.provider.requires_handler:
+        return
+    for number, example in enumerate(tool.input_examples, 1):
+        faults = example_faults(tool, example.parameters)
+        if faults:
+            said = "; ".join(map(str, faults))
+            remedy = "an example is the parameters of one call as plain JSON data"
+            raise SchemaError(f"the tool {tool.name!r}: input example {number} does not fit: {said}; {remedy}")

@@ -3,6 +3,10 @@
 A `BoundToolkit` is a toolkit with its layer. A `ToolSource` gives one, and may have to open something first: it is
 what every origin of tools gives, be it functions, the methods of an object, or a server.
 
+Tools of a server come and go in the middle of a run, and must not end it. What was made of such live tools stays as it
+was where it cannot be made of what they are now, and a newcomer does not take a name that another tool has. Both are
+logged.
+
 >>> from fxai.effects import fx
 >>> from fxai.tools.function import tool
 >>> @tool
@@ -21,23 +25,22 @@ what every origin of tools gives, be it functions, the methods of an object, or 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, Generic, Never, Protocol, Self, cast, final, overload
+from collections.abc import Callable, Generator
+from typing import Any, Generic, Never, Protocol, Self, TypeAlias, cast, final, overload
 
 import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, Succeed
+from fxai.effects.effect import EffectOf, Generate, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.memo import MemoMap
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.stream import StreamOf
-from fxai.tools.handler import Given
-from fxai.tools.renewal import Bounds, Make, merged_again, renewed
+from fxai.tools.handler import Given, Gives
 from fxai.tools.toolkit import HandlerError, OnConflict, Toolkit
 
-__all__ = ["BoundToolkit", "Gives", "Sourced", "ToolSource"]
+__all__ = ["BoundToolkit", "Bounds", "Make", "Sourced", "ToolSource", "merged_again", "renewed"]
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")
@@ -62,12 +65,13 @@ _R5 = TypeVar("_R5")
 _R6 = TypeVar("_R6")
 
 
-@final
-class Gives(Generic[_T_co, _E_co, _R_co]):
-    """What something gives: the handlers of tools `T`; it may fail with `E`, and needs `R`. A type only, never made."""
+_AnyBound: TypeAlias = "BoundToolkit[Any, Any, Any]"
 
-    def __init__(self) -> None:
-        raise TypeError("Gives is a type only: use BoundToolkit or ToolSource")
+Bounds: TypeAlias = "tuple[_AnyBound, ...]"
+"""Some bound toolkits, as they are at one time."""
+
+Make: TypeAlias = "Callable[[Bounds, Bounds, _AnyBound], _AnyBound]"
+"""Makes one of those that there are now, of those that there were, and of what it was then."""
 
 
 class Sourced(Protocol[_T_co, _E_co, _R_co]):
@@ -187,7 +191,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
         Raises:
             ToolConflictError: two different tools have one name.
         """
-        made: BoundToolkit[Any, Any, Any] = BoundToolkit(Toolkit.empty(), ())
+        made: _AnyBound = BoundToolkit(Toolkit.empty(), ())
         for each in tools:
             made = made.merge(each.__fx_bound__())
         return made
@@ -256,10 +260,10 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
         kept = [origin for origin, _ in self._parts]
         parts = (*self._parts, *(part for part in other._parts if part[0] not in kept))
         toolkit = self._toolkit.merge(other._toolkit, on_conflict=on_conflict)
-        made: BoundToolkit[Any, Any, Any] = BoundToolkit(toolkit, parts)
+        made: _AnyBound = BoundToolkit(toolkit, parts)
         return made._following((self, other), lambda now, was, made: _merged(now, was, made, on_conflict))
 
-    def without_handlers_of(self, other: BoundToolkit[Any, Any, Any]) -> Self:
+    def without_handlers_of(self, other: _AnyBound) -> Self:
         """The same tools, with those handlers whose origin is none of `other`'s; a live one is itself."""
         theirs = [origin for origin, _ in other._parts]
         parts = tuple(part for part in self._parts if part[0] not in theirs)
@@ -290,7 +294,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BoundToolkit):
             return NotImplemented
-        theirs: BoundToolkit[Any, Any, Any] = cast(Any, other)
+        theirs: _AnyBound = cast(Any, other)
         return self._toolkit == theirs._toolkit and [p[0] for p in self._parts] == [p[0] for p in theirs._parts]
 
     @override
@@ -302,7 +306,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
         return f"BoundToolkit({', '.join(self._toolkit.tools)})"
 
 
-def _merged(now: Bounds, before: Bounds, made: Any, on_conflict: OnConflict) -> BoundToolkit[Any, Any, Any]:
+def _merged(now: Bounds, before: Bounds, made: Any, on_conflict: OnConflict) -> _AnyBound:
     """A merge that is made anew: where the names of others clash in the middle of a run, nothing raises."""
     if on_conflict == "error":
         return merged_again(now, before, made)
@@ -343,7 +347,7 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
         Fails as opening does, and as the program does.
         """
 
-        def run(opened: BoundToolkit[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+        def run(opened: _AnyBound) -> EffectOf[Any, Any, Any]:
             return f(opened.toolkit).provide(opened.layer)
 
         return scoped(cast("EffectOf[Any, Any, Any]", self.open).flat_map(run))
@@ -356,7 +360,7 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
         It is closed when the stream ends or is left. Fails as opening does, and as the stream does.
         """
 
-        def run(opened: BoundToolkit[Any, Any, Any]) -> StreamOf[Any, Any, Any]:
+        def run(opened: _AnyBound) -> StreamOf[Any, Any, Any]:
             return f(opened.toolkit).provide(opened.layer)
 
         return StreamOf.unwrap(cast("EffectOf[Any, Any, Any]", self.open).map(run))
@@ -394,3 +398,84 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
     @override
     def __hash__(self) -> int:
         return id(self.open)
+
+
+# -- live tools: what they have become, made anew only where they changed
+
+
+def renewed(made: _AnyBound, of: Bounds, make: Make) -> EffectOf[Any]:
+    """The effect of what is made of some bound toolkits as they are when it runs: `made` is, of what they were.
+
+    It is the same value as long as none of them changes; else `make(now, before, made)` says what it is now.
+
+    >>> from fxai.effects import fx
+    >>> from fxai.tools.tool import Tool
+    >>> first, then = (BoundToolkit(Toolkit.make(Tool.make(name, success=int)), ()) for name in ("add", "double"))
+    >>> live = BoundToolkit(first.toolkit, (), fx.succeed(then)).prefix("sum_")
+    >>> live, fx.run_sync(live.now)
+    (BoundToolkit(sum_add), BoundToolkit(sum_double))
+    """
+    return Generate(_Renewal(made, of, make).steps, (), {})
+
+
+@final
+class _Renewal:
+    """What was last made, and of what."""
+
+    __slots__ = ("_last", "_make", "_of")
+
+    def __init__(self, made: _AnyBound, of: Bounds, make: Make) -> None:
+        self._of = of
+        self._make = make
+        self._last = (of, made)  # one value: runs in several threads see what belongs together
+
+    def steps(self) -> Generator[EffectOf[Any], Any, _AnyBound]:
+        """The steps of asking them all, and of making it."""
+        now: Bounds = ()
+        for bound in self._of:
+            now = (*now, (yield bound.now))
+        before, made = self._last
+        if any(one is not then for one, then in zip(now, before, strict=True)):
+            made = self._made(now, before, made)
+            self._last = (now, made)
+        return made
+
+    def _made(self, now: Bounds, before: Bounds, made: _AnyBound) -> _AnyBound:
+        try:
+            return self._make(now, before, made)
+        except Exception as error:  # of a function that was written for the tools that there were
+            _warn("the tools stay as they were, for nothing can be made of what they are now: %s", error)
+            return made
+
+
+def merged_again(now: Bounds, before: Bounds, made: _AnyBound) -> _AnyBound:
+    """Two bound toolkits as one, where two tools may have come to have one name: the one that was there stays.
+
+    Where both are new, it is the first one's.
+    """
+    first, second = now
+    theirs = second.toolkit.tools
+    taken = {tool.name for tool in first.toolkit if theirs.get(tool.name, tool) != tool}
+    if not taken:
+        return first.merge(second)
+    stays = {name for name in taken if _is_of_second(name, before, made)}
+    for name in sorted(taken):
+        if not all(name in bound.toolkit for bound in before):
+            _warn("a new tool %r is left out, because another one is called so: prefix those of one source", name)
+    return _omitting(first, stays).merge(_omitting(second, taken - stays))
+
+
+def _is_of_second(name: str, before: Bounds, made: _AnyBound) -> bool:
+    was = made.toolkit.tools.get(name)
+    first, second = (bound.toolkit.tools.get(name) for bound in before)
+    return was is not None and was == second and was != first
+
+
+def _omitting(bound: _AnyBound, names: set[str]) -> _AnyBound:
+    return bound.with_toolkit(lambda kit: kit.filter(lambda tool: tool.name not in names)) if names else bound
+
+
+def _warn(message: str, *about: object) -> None:
+    import logging  # few tools change
+
+    logging.getLogger("fxai.tools").warning(message, *about)

@@ -30,16 +30,14 @@ from fxai.schema.empty import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.annotations import Annotation, Annotations
-from fxai.tools.example import Example, hold_examples
 from fxai.tools.handler import CallContext, HandlerOf, HandlerReturn, handler_layer, typed_call
-from fxai.tools.identity import FailureMode, Identity, Kind
-from fxai.tools.options import NeedsApproval, ToolOptions, Validation, taken
-from fxai.tools.provider_tool import ProviderTool
-from fxai.tools.returned import data_meant
+from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
+from fxai.tools.options import Example, NeedsApproval, ToolOptions, Validation, hold_examples, taken
+from fxai.tools.return_types import data_meant
 
 if TYPE_CHECKING:
     from fxai.tools.function import ToolDecorator
-    from fxai.tools.source import Gives
+    from fxai.tools.handler import Gives
 
 __all__ = ["ExternalTool", "Tool"]
 

@@ -40,8 +40,9 @@ from fxai.tools.tool import Tool
 
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite
-    from fxai.tools.method import MethodsOf
-    from fxai.tools.source import BoundToolkit, Gives
+    from fxai.tools.function import MethodsOf
+    from fxai.tools.handler import Gives
+    from fxai.tools.source import BoundToolkit
 
 __all__ = ["HandlerError", "OnConflict", "ToolConflictError", "Toolkit"]
 
@@ -195,7 +196,7 @@ class Toolkit(Generic[_T_co]):
         What services such methods need is not seen by checkers. Raises `SchemaError` where no method is described, or
         one that is cannot be a tool.
         """
-        from fxai.tools.method import tools_of  # it imports this module
+        from fxai.tools.function import tools_of  # it imports this module
 
         return tools_of(obj, name=name, only=only, **options)
 

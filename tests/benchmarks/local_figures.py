@@ -23,7 +23,7 @@ from fxai.messages.response import Response
 from fxai.models.language_model import LanguageModel
 from fxai.models.request import ModelRequest
 from fxai.providers.local import layer
-from fxai.tools.example import Example
+from fxai.tools.options import Example
 from fxai.tools.tool import Tool
 
 PROMPTS = Path(__file__).with_name("local_prompts.json")

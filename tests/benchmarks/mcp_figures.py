@@ -24,7 +24,7 @@ from fxai.effects.effect import Gen
 from fxai.mcp.client import McpServer
 from fxai.models.language_model import LanguageModel
 from fxai.providers.local import layer
-from fxai.tools.example import Example
+from fxai.tools.options import Example
 from fxai.tools.source import ToolSource
 
 __all__ = ["SETS"]

@@ -35,8 +35,7 @@ from fxai.tools.annotations import (
     Strict,
     Title,
 )
-from fxai.tools.example import example_faults
-from fxai.tools.options import described
+from fxai.tools.options import described, example_faults
 
 __all__ = ["attribute_findings"]
 

@@ -22,9 +22,9 @@ import msgspec
 from fxai.schema.data import copied, is_array, is_object
 from fxai.schema.fault import pointer_tokens
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.relocate import relocated
 from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
 from fxai.tools.naming import NameConflictError, NameRule
-from fxai.tools.relocation import relocated
 from fxai.tools.tool import Tool
 
 __all__ = ["ServedTool", "served", "titled_by_hint"]

@@ -35,9 +35,9 @@ from fxai.effects.memo import MemoMap
 from fxai.effects.scope import Scope
 from fxai.schema.fault import SchemaError
 from fxai.tools.aspects.hook import HookReturn, Hooks, Invocation, Wrap
-from fxai.tools.call import Call
-from fxai.tools.handler import Answering, HandlerReturn, answer_effect, context_of, lifted
+from fxai.tools.handler import Answering, CallInfo, HandlerReturn, answer_effect, context_of, lifted
 from fxai.tools.identity import Identity
+from fxai.tools.options import ToolInfo
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import HandlerError
 
@@ -243,7 +243,7 @@ class Wrapped:
         return self._inner.missing(services)
 
     def answer(
-        self, params: Any, tool: Tool[Any, Any, Any], call: Call | None, services: ContextOf[Any]
+        self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
     ) -> EffectOf[Any, Any, Any]:
         """The effect of what the handler gives, and the aspects make of it."""
         inner = self._inner

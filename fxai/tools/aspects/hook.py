@@ -26,7 +26,7 @@ from fxai.effects.interop import lift_any
 from fxai.tools.handler import CallContext, lifted
 
 if TYPE_CHECKING:
-    from fxai.tools.tool import Tool
+    from fxai.tools.options import ToolInfo
 
 __all__ = ["HookReturn", "Hooks", "Invocation", "Return", "Wrap"]
 
@@ -59,7 +59,7 @@ class Invocation(msgspec.Struct, Generic[_P_co], eq=False, frozen=True):
         return self.context.call_id
 
     @property
-    def tool(self) -> Tool[Any, Any, Any]:
+    def tool(self) -> ToolInfo:
         """The tool that was called."""
         return self.context.tool
 
@@ -112,29 +112,29 @@ class Hooks(msgspec.Struct, frozen=True):
 def _before(
     hook: Callable[[Any], Any], call: Invocation[Any], proceed: EffectOf[Any, Any, Any]
 ) -> EffectOf[Any, Any, Any]:
-    asked = Suspend(lambda: _said(hook(call), call, "before"))
+    asked = Suspend(lambda: _answer(hook(call), call, "before"))
     return asked.flat_map(lambda said: proceed if said is None else Succeed(said.value))
 
 
 def _after(
     hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: EffectOf[Any, Any, Any]
 ) -> EffectOf[Any, Any, Any]:
-    def told(value: Any) -> EffectOf[Any, Any, Any]:
-        return _said(hook(call, value), call, "after").map(lambda said: value if said is None else said.value)
+    def after(value: Any) -> EffectOf[Any, Any, Any]:
+        return _answer(hook(call, value), call, "after").map(lambda said: value if said is None else said.value)
 
-    return proceed.flat_map(told)
+    return proceed.flat_map(after)
 
 
 def _recover(
     hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: EffectOf[Any, Any, Any]
 ) -> EffectOf[Any, Any, Any]:
-    def told(cause: Cause[Any]) -> EffectOf[Any, Any, Any] | None:
+    def recover(cause: Cause[Any]) -> EffectOf[Any, Any, Any] | None:
         if cause.defects or not cause.failures:
             return None
-        answered = _said(hook(call, cause.failures[0]), call, "recover")
+        answered = _answer(hook(call, cause.failures[0]), call, "recover")
         return answered.flat_map(lambda said: FailCause(cause) if said is None else Succeed(said.value))
 
-    return Fold(proceed, told, None)
+    return Fold(proceed, recover, None)
 
 
 def _format(
@@ -150,8 +150,8 @@ def _format(
     return Fold(proceed, failed, lambda value: formed(Success(value)))
 
 
-def _said(returned: Any, call: Invocation[Any], hook: str) -> EffectOf[Any, Any, Any]:
-    """The effect of what a hook has to say: a `Return`, or None."""
+def _answer(returned: Any, call: Invocation[Any], hook: str) -> EffectOf[Any, Any, Any]:
+    """The effect of what a hook gives: a `Return`, or None."""
     if returned is None or returned.__class__ is Return:
         return Succeed(returned)
     if isawaitable(returned):
@@ -166,7 +166,7 @@ async def _awaited(awaited: Awaitable[Any], call: Invocation[Any], hook: str, fi
     given = await awaited
     if given is None or given.__class__ is Return:
         return Succeeded(given)
-    return await run_fiber(_said(given, call, hook), fiber.env)
+    return await run_fiber(_answer(given, call, hook), fiber.env)
 
 
 def _checked(given: Any, call: Invocation[Any], hook: str) -> Any:

@@ -36,7 +36,7 @@ from fxai.providers.local import Bounds, Progress, assemble, grammar, layer
 from fxai.providers.local.engine import Completion, Engine, Setting
 from fxai.providers.local.model import LocalModel
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.example import Example
+from fxai.tools.options import Example
 from fxai.tools.tool import Tool
 
 pytestmark = [

@@ -12,8 +12,7 @@ from returns.result import Failure, Result, Success
 from fxai import Empty
 from fxai.effects import Effect, EffectOf, Gen, LayerOf, Scope, Stream, StreamOf, fx
 from fxai.tools import CallContext, HandlerOf, Outcome, Readonly, Tool, ToolError, Toolkit
-from fxai.tools.function import tool
-from fxai.tools.method import MethodsOf
+from fxai.tools.function import MethodsOf, tool
 from fxai.tools.source import BoundToolkit, ToolSource
 from tests.typing.world import DB, LOG, CfgFault, Db, DbFault, Log
 

@@ -21,7 +21,7 @@ from fxai.cli.slash import slash
 from fxai.cli.trouble import Trouble
 from fxai.cli.typed import Piped
 from fxai.messages.pending import Pending
-from fxai.tools.hint import needed_services
+from fxai.tools.type_hints import needed_services
 from tests.unit.cli import needy_targets
 from tests.unit.cli.running import Run
 

@@ -19,7 +19,7 @@ from fxai.models.answered import shown
 from fxai.schema import DecodeFailure, Fault
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit, UnknownTool
-from fxai.tools.approval import PREDICATE_SECONDS
+from fxai.tools.call import PREDICATE_SECONDS
 from tests.unit.models.approvals import HOW, How, Office, Wipe, answered
 
 WIPE_A, WIPE_B = call("wipe", {"disk": "a"}, id="c1"), call("wipe", {"disk": "b"}, id="c2")

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from fxai.tools.docstring import Docstring
+from fxai.tools.signature import Docstring
 
 GOOGLE = """Finds pages.
 

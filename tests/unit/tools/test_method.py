@@ -12,8 +12,7 @@ import pytest
 from returns.result import Failure, Result, Success
 
 from fxai import NameMap, NameRule, Outcome, Readonly, SchemaError, Tool, Toolkit, fx
-from fxai.tools.function import tool
-from fxai.tools.method import MethodsOf
+from fxai.tools.function import MethodsOf, tool
 from fxai.tools.source import BoundToolkit
 
 

@@ -17,8 +17,8 @@ from typing_extensions import Doc
 from fxai import Schema, SchemaError, Tool
 from fxai.tools import CallContext
 from fxai.tools.function import FunctionTool, tool
-from fxai.tools.hint import hints_of
 from fxai.tools.signature import Arguments, Signature
+from fxai.tools.type_hints import hints_of
 
 
 class Color(enum.Enum):

@@ -111,8 +111,8 @@ class Bucket:
 
     def _waited(self, seconds: float) -> EffectOf[None]:
         slept: EffectOf[None] = Await(lambda fiber: fiber.clock().sleep(seconds))
-        return slept.on_exit(lambda end: Ask(lambda _: self._kept(end)))
+        return slept.on_exit(lambda end: Ask(lambda _: self._release(end)))
 
-    def _kept(self, end: Exit[Any, Any]) -> None:
+    def _release(self, end: Exit[Any, Any]) -> None:
         if not isinstance(end, Succeeded):
-            self._tokens += 1  # it never began
+            self._tokens += 1  # of a run that never began

@@ -93,7 +93,7 @@ def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
 
     Where none can be read, those that a generator asks for by their names: `db = yield from Db`.
 
-    >>> from fxai.effects.context import Service
+    >>> from fxai.effects.service import Service
     >>> class Db(Service): ...
     >>> def find(name: str) -> "Gen[str, str, Db | None]": ...
     >>> needed_services(find) == (Db,)

@@ -17,8 +17,8 @@ from typing_extensions import TypeAliasType, TypeVar
 
 from fxai import EffectOf, Schema, SchemaError, StreamOf, Tool, fx
 from fxai.effects import Gen
-from fxai.tools.hint import hints_of
-from fxai.tools.returned import Returned, data_meant, returned
+from fxai.tools.return_types import Returned, data_meant, returned
+from fxai.tools.type_hints import hints_of
 
 _T = TypeVar("_T")
 Named = TypeAliasType("Named", Result[int, str])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fxai.schema import JsonSchema
-from fxai.tools.relocation import relocated
+from fxai.schema.relocate import relocated
 
 PLACE = "/properties/deep/items/anyOf/0/properties/args"
 

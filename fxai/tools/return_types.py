@@ -41,7 +41,7 @@ from fxai.effects.effect import EffectOf, Gen
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
 from fxai.schema.wire import Codec
-from fxai.tools.hint import meant
+from fxai.tools.type_hints import meant
 
 __all__ = ["Returned", "data_meant", "returned"]
 
