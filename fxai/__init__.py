@@ -107,7 +107,7 @@ if TYPE_CHECKING:
     from fxai.models.chat import Chat
     from fxai.models.chat_store import ChatStore
     from fxai.models.embedding import EmbeddingModel
-    from fxai.models.prepared import PreparedTools
+    from fxai.models.tool_encoding import PreparedTools
     from fxai.tools.aspects import Aspect, Invocation, Return
     from fxai.tools.composite import Composite
     from fxai.tools.function import FunctionTool, tool
@@ -246,7 +246,7 @@ _LATER = {
     "Invocation": "fxai.tools.aspects",
     "Memory": "fxai.agents.memory",
     "MemoryFailure": "fxai.agents.memory",
-    "PreparedTools": "fxai.models.prepared",
+    "PreparedTools": "fxai.models.tool_encoding",
     "Return": "fxai.tools.aspects",
     "RunError": "fxai.agents.failure",
     "Step": "fxai.agents.step",

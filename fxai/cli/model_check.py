@@ -44,7 +44,7 @@ def check_of(entry: Entry) -> Effect[Entry]:
 
 @fx.gen
 def _openai(model: str) -> Gen[object, AiError, Scope]:
-    from fxai.providers.openai.account import BASE_URL, address, open_account
+    from fxai.providers.openai.client import BASE_URL, address, open_account
 
     client: Client = yield from open_account(timeout=_PATIENCE, retry=None)
     own = address().startswith(BASE_URL)  # servers of others list their models, but have no page for each

@@ -170,7 +170,7 @@ def _has_key(variable: str) -> bool:
 
 
 def _own_server() -> bool:
-    from fxai.providers.openai.account import BASE_URL, address
+    from fxai.providers.openai.client import BASE_URL, address
 
     return address().startswith(BASE_URL)
 
@@ -200,10 +200,10 @@ def _said(known: bool) -> Ability:
 
 def _structured(provider: str, model: str) -> Ability:
     if provider == "openai":
-        from fxai.providers.openai.trait import supports_schema
+        from fxai.providers.openai.capabilities import supports_schema
 
         return "yes" if supports_schema(model) else "by a tool"
-    from fxai.providers.anthropic.capability import capability_of
+    from fxai.providers.anthropic.capabilities import capability_of
 
     return "yes" if capability_of(model).structured else "by a tool"
 
@@ -212,7 +212,7 @@ def _images(provider: str, model: str) -> Ability:
     if _BLIND[provider].match(model):
         return "no"
     if provider == "openai":
-        from fxai.providers.openai.trait import is_known
+        from fxai.providers.openai.capabilities import is_known
 
         return "yes" if is_known(model) else "unknown"
     return "yes" if "claude" in model else "unknown"

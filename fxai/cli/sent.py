@@ -19,7 +19,7 @@ from returns.result import Success
 from fxai.cli.concealment import concealed
 from fxai.cli.lint.subject import PROVIDERS
 from fxai.cli.trouble import WRONG_USE, Trouble
-from fxai.models.prepared import PreparationError
+from fxai.models.tool_encoding import PreparationError
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import SchemaError
@@ -29,7 +29,7 @@ from fxai.tools.naming import NameConflictError
 from fxai.tools.tool import Tool
 
 if TYPE_CHECKING:
-    from fxai.models.prepared import PreparedTools
+    from fxai.models.tool_encoding import PreparedTools
 
 __all__ = ["RECENT", "Request", "SentTool", "Wish", "sent"]
 

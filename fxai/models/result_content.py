@@ -1,4 +1,4 @@
-"""What a tool's result holds for the model: texts and files, where it is a list of them.
+"""What a tool's result holds for the model: texts and files, where it is a list of them; and notes of files left out.
 
 >>> contents_of(ToolResultPart("c", "look", [{"type": "text", "text": "a harbour"}]), "text")
 [TextPart(text='a harbour', metadata={})]
@@ -13,7 +13,20 @@ import msgspec
 from fxai.messages.content import FilePart, TextPart, ToolResultPart
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["contents_of"]
+__all__ = ["contents_of", "file_note"]
+
+
+def file_note(part: FilePart) -> str:
+    """What a model reads in place of a file that its API does not take: name, media type and size as far as known.
+
+    A file as JSON would be its base64: of no use to a model, and as long as the file.
+
+    >>> print(file_note(FilePart("audio/wav", b"RIFF", "horn.wav")))
+    (the file 'horn.wav', audio/wav, 4 bytes, is left out: this model is not shown such files)
+    """
+    name = f" {part.file_name!r}" if part.file_name else ""
+    size = f" {len(part.data)} bytes," if isinstance(part.data, bytes) else ""
+    return f"(the file{name}, {part.media_type},{size} is left out: this model is not shown such files)"
 
 
 def contents_of(part: ToolResultPart, *kinds: Literal["text", "file"]) -> list[TextPart | FilePart] | None:

@@ -17,8 +17,8 @@ from fxai.models.language_model import LanguageModel
 from fxai.models.request import ModelRequest
 from fxai.providers import openai
 from fxai.providers.http import open_client
-from fxai.providers.openai.continuation import Continuation
-from fxai.providers.openai.ending import finish_of
+from fxai.providers.openai.finish import finish_of
+from fxai.providers.openai.model import Continuation
 from tests.conformance.harness import Case, case
 
 # -- failures and finish reasons

@@ -13,7 +13,7 @@ from returns.result import Result, Success
 
 from fxai.effects import fx
 from fxai.models.choice import ToolChoice
-from fxai.models.prepared import PreparationError, PreparedTools
+from fxai.models.tool_encoding import PreparationError, PreparedTools
 from fxai.providers import anthropic, openai
 from fxai.schema import Schema, SchemaError
 from fxai.schema.data import is_array, is_object

@@ -16,8 +16,8 @@ from returns.result import Failure
 from fxai.messages.part import AnyPart, Part
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
-from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
+from fxai.models.tool_encoding import PreparationError
 from fxai.providers.anthropic.event import Reader
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import prepare_request

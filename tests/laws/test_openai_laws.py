@@ -15,9 +15,9 @@ from fxai.messages.response import Response
 from fxai.models.request import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai.chat_stream import ChatReader
-from fxai.providers.openai.input import reply_items
-from fxai.providers.openai.stream import ResponsesReader
-from fxai.providers.openai.wire import Api
+from fxai.providers.openai.responses_input import reply_items
+from fxai.providers.openai.responses_stream import ResponsesReader
+from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.data import is_array
 from fxai.schema.json_schema import JsonSchema
 from fxai.testing.strategies import instances, json_values

@@ -25,8 +25,8 @@ from fxai.messages import (
 from fxai.messages.ground import Ground
 from fxai.messages.prompt import ToolApprovalResponsePart
 from fxai.models import ModelRequest, ToolChoice
-from fxai.models.prepared import PreparationError
 from fxai.models.request_cache import RequestCache
+from fxai.models.tool_encoding import PreparationError
 from fxai.providers import anthropic, openai
 from fxai.providers.anthropic.request import prepare_request as prepare_anthropic
 from fxai.providers.openai.request import prepare_request as prepare_openai

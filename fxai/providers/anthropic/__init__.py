@@ -42,7 +42,7 @@ from fxai.providers.anthropic.browser import (
     BrowserWait,
     BrowserZoom,
 )
-from fxai.providers.anthropic.capability import Capability, capability_of
+from fxai.providers.anthropic.capabilities import Capability, capability_of
 from fxai.providers.anthropic.computer import (
     ComputerAction,
     ComputerConfigs,
@@ -64,6 +64,7 @@ from fxai.providers.anthropic.computer import (
     ComputerWait,
     ComputerZoom,
 )
+from fxai.providers.anthropic.coordinates import Coordinate, CoordinateTarget, Direction, RefTarget, Region, Target
 from fxai.providers.anthropic.editing import (
     BashCommand,
     Create,
@@ -81,8 +82,6 @@ from fxai.providers.anthropic.editing import (
 from fxai.providers.anthropic.event import Reader
 from fxai.providers.anthropic.model import AnthropicModel, layer
 from fxai.providers.anthropic.option import RequestOptions
-from fxai.providers.anthropic.place import Coordinate, CoordinateTarget, Direction, RefTarget, Region, Target
-from fxai.providers.anthropic.prepare import prepare_tools, supports_strict_tools
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.providers.anthropic.setting import (
@@ -115,6 +114,7 @@ from fxai.providers.anthropic.tool import (
     web_fetch,
     web_search,
 )
+from fxai.providers.anthropic.tool_encoding import prepare_tools, supports_strict_tools
 
 __all__ = [
     "AllSources",

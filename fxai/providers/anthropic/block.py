@@ -28,9 +28,8 @@ from fxai.messages.content import (
 )
 from fxai.messages.metadata import Metadata
 from fxai.messages.reason import NetworkError
-from fxai.models.file_note import file_note
-from fxai.models.preparation import without_nulls
-from fxai.models.prepared import PreparationError, PreparedTools, WireCall
+from fxai.models.result_content import file_note
+from fxai.models.tool_encoding import PreparationError, PreparedTools, WireCall, without_nulls
 from fxai.providers.anthropic.file import file_block
 from fxai.providers.anthropic.option import said_in
 from fxai.schema.data import is_array, is_object

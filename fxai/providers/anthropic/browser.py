@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.providers.anthropic.place import CoordinateTarget, Direction, RefTarget, Region, Target
+from fxai.providers.anthropic.coordinates import CoordinateTarget, Direction, RefTarget, Region, Target
 from fxai.providers.anthropic.setting import Member, Setting
 
 __all__ = [

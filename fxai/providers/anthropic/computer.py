@@ -13,7 +13,7 @@ from typing import TypeAlias, final
 
 import msgspec
 
-from fxai.providers.anthropic.place import Coordinate, Direction, Region
+from fxai.providers.anthropic.coordinates import Coordinate, Direction, Region
 from fxai.providers.anthropic.setting import Member, Setting
 
 __all__ = [

@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 
 from fxai.messages.content import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
-from fxai.models.prepared import PreparationError
+from fxai.models.tool_encoding import PreparationError
 from fxai.providers.anthropic.option import said_in
 from fxai.schema.data import is_object
 

@@ -4,7 +4,7 @@ Its messages alternate: what users say and what tools give are one role, and mes
 Each call of ours is answered in the message after it, the results first.
 
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.models.prepared import PreparedTools
+>>> from fxai.models.tool_encoding import PreparedTools
 >>> from fxai.tools.naming import NameMap
 >>> said = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
 >>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})))
@@ -27,8 +27,7 @@ import msgspec
 from fxai.messages.content import AssistantContent, FilePart, ToolCallPart, ToolResultPart
 from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.metadata import Metadata
-from fxai.models.preparation import Notes
-from fxai.models.prepared import PreparedTools
+from fxai.models.tool_encoding import Notes, PreparedTools
 from fxai.providers.anthropic.block import (
     call_block,
     hosted_block,

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, final
 import msgspec
 
 from fxai.messages.metadata import Metadata
-from fxai.models.prepared import PreparationError
+from fxai.models.tool_encoding import PreparationError
 from fxai.schema.data import is_object
 
 __all__ = ["NAME", "RequestOptions", "options_of_request", "said_in"]

@@ -17,17 +17,15 @@ import msgspec
 from fxai.messages.part import WarningPart
 from fxai.messages.reason import UnsupportedSchemaError
 from fxai.models.answer_form import AnswerForm, answer_name
-from fxai.models.preparation import Notes
-from fxai.models.prepared import PreparationError, PreparedTools
-from fxai.models.request import ModelRequest
+from fxai.models.request import ModelRequest, ReasoningEffort
 from fxai.models.request_cache import RequestCache, size_as_json
+from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools
 from fxai.providers.anthropic.block import json_of
-from fxai.providers.anthropic.capability import Capability, capability_of
+from fxai.providers.anthropic.capabilities import Capability, capability_of
 from fxai.providers.anthropic.history import Document, HistoryWriter
-from fxai.providers.anthropic.limit import MARKS, MOST, cost_of, fewer_marks
 from fxai.providers.anthropic.option import RequestOptions, options_of_request
-from fxai.providers.anthropic.prepare import prepare_tools
-from fxai.providers.anthropic.reasoning import reasoning_fields
+from fxai.providers.anthropic.strict_limits import MARKS, MOST, cost_of, fewer_marks
+from fxai.providers.anthropic.tool_encoding import prepare_tools
 from fxai.schema.data import is_object
 from fxai.schema.strict import ANTHROPIC
 
@@ -39,6 +37,16 @@ VERSION: Final = "2026-10-21"
 _ANSWER: Final = "answer"
 _DESCRIBED: Final = "Gives the answer. Call this tool, once, when you know the answer, and write no text beside it."
 
+
+_BUDGETS: Final[Mapping[ReasoningEffort, int]] = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384}
+_LEAST: Final = 1024
+_EFFORTS: Final[Mapping[ReasoningEffort, str]] = {
+    "none": "low",
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+}
 
 Cache: TypeAlias = RequestCache[PreparedTools, HistoryWriter]
 """What earlier requests to a model leave for the next one."""
@@ -240,7 +248,7 @@ class _Writing:
         if request.stop:
             self.body["stop_sequences"] = list(request.stop)
         forced = _forces(self.body.get("tool_choice"))
-        fields = reasoning_fields(request.reasoning, self._can, most, self._notes, forced=forced)
+        fields = _reasoning_fields(request.reasoning, self._can, most, self._notes, forced=forced)
         config: Mapping[str, Any] = fields.pop("output_config", {})
         self.body.update(fields)
         if config:
@@ -276,3 +284,55 @@ def _forces(choice: Any) -> bool:
 
 def _one_at_a_time(choice: dict[str, Any]) -> dict[str, Any]:
     return {key: choice[key] for key in ("disable_parallel_tool_use",) if key in choice}
+
+
+def _reasoning_fields(
+    effort: ReasoningEffort | None, can: Capability, most_tokens: int, notes: Notes, *, forced: bool = False
+) -> dict[str, Any]:
+    """The fields of a request that say how much to think.
+
+    Args:
+        effort: how much; None: nothing is said, and the model's own default holds.
+        can: what the model can do.
+        most_tokens: the most tokens of the answer; a budget to think for takes half of them at most.
+        notes: where it is noted what is not done.
+        forced: whether the model must call a tool, which excludes that it is told to think.
+
+    >>> from fxai.providers.anthropic.capabilities import capability_of
+    >>> _reasoning_fields("high", capability_of("claude-opus-4-8"), 4096, Notes())
+    {'thinking': {'type': 'adaptive'}, 'output_config': {'effort': 'high'}}
+    >>> _reasoning_fields("low", capability_of("claude-haiku-4-5"), 64000, Notes())
+    {'thinking': {'type': 'enabled', 'budget_tokens': 2048}}
+    """
+    if effort is None:
+        return {}
+    if can.thinking == "none":
+        if effort != "none":
+            _warn(notes, "this model does not think before it answers")
+        return {}
+    if forced and effort != "none":
+        _warn(notes, "a model that must call a tool is not told to think")
+        return {} if can.thinking == "budget" else {"output_config": {"effort": _EFFORTS[effort]}}
+    return _budgeted(effort, most_tokens, notes) if can.thinking == "budget" else _adaptive(effort, can, notes)
+
+
+def _budgeted(effort: ReasoningEffort, most_tokens: int, notes: Notes) -> dict[str, Any]:
+    if effort == "none":
+        return {}
+    budget = min(_BUDGETS[effort], most_tokens // 2)
+    if budget < _LEAST:
+        _warn(notes, f"to think takes {_LEAST} tokens at least, beside the answer: allow {2 * _LEAST} tokens or more")
+        return {}
+    return {"thinking": {"type": "enabled", "budget_tokens": budget}}
+
+
+def _adaptive(effort: ReasoningEffort, can: Capability, notes: Notes) -> dict[str, Any]:
+    if effort == "none" and can.thinking == "adaptive":
+        return {"thinking": {"type": "disabled"}}
+    if effort in ("none", "minimal"):
+        _warn(notes, f"{effort!r} is sent as the effort 'low', the least that this model has")
+    return {"thinking": {"type": "adaptive"}, "output_config": {"effort": _EFFORTS[effort]}}
+
+
+def _warn(notes: Notes, why: str) -> None:
+    notes.warn("unsupported-option", "reasoning", f"reasoning: {why}")

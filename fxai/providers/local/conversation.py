@@ -17,8 +17,7 @@ import msgspec
 
 from fxai.messages.content import FilePart, ToolResultPart
 from fxai.messages.message import AssistantMessage, Message, ToolMessage, UserMessage
-from fxai.models.file_note import file_note
-from fxai.models.result_content import contents_of
+from fxai.models.result_content import contents_of, file_note
 
 __all__ = ["Call", "Conversation", "Exchange", "clauses", "conversation"]
 

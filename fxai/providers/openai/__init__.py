@@ -7,31 +7,6 @@
 
 from __future__ import annotations
 
-from fxai.providers.openai.action import (
-    Click,
-    ComputerAction,
-    ComputerActions,
-    CreateFile,
-    DeleteFile,
-    DoubleClick,
-    Drag,
-    Keypress,
-    LocalShellAction,
-    Move,
-    PatchOperation,
-    Point,
-    SafetyCheck,
-    Screen,
-    Screenshot,
-    Scroll,
-    ShellAction,
-    ShellExit,
-    ShellOutput,
-    ShellTimeout,
-    Type,
-    UpdateFile,
-    Wait,
-)
 from fxai.providers.openai.embedding import (
     OpenAIEmbeddingModel,
     embedding_layer,
@@ -39,32 +14,10 @@ from fxai.providers.openai.embedding import (
     read_embeddings,
 )
 from fxai.providers.openai.failure import ReplyError
-from fxai.providers.openai.handled import (
-    apply_patch,
-    computer,
-    computer_use_preview,
-    custom,
-    local_shell,
-    shell,
-    tool_search,
-)
-from fxai.providers.openai.hosted import (
-    ContextSize,
-    HostedTool,
-    ImageArgs,
-    code_interpreter,
-    file_search,
-    image_generation,
-    mcp,
-    programmatic_tool_calling,
-    web_search,
-    web_search_preview,
-)
-from fxai.providers.openai.input import SystemRole
 from fxai.providers.openai.model import BASE_URL, OpenAIModel, layer
-from fxai.providers.openai.prepare import prepare_tools, supports_strict_tools
 from fxai.providers.openai.reply import read_reply
 from fxai.providers.openai.request import Profile, WireRequest, prepare_prompt, prepare_request
+from fxai.providers.openai.responses_input import SystemRole
 from fxai.providers.openai.setting import (
     Approval,
     ApprovalRules,
@@ -95,7 +48,53 @@ from fxai.providers.openai.setting import (
     SvgReasoning,
     UserLocation,
 )
-from fxai.providers.openai.wire import Api
+from fxai.providers.openai.tool_encoding import Api, prepare_tools, supports_strict_tools
+from fxai.providers.openai.tools.hosted import (
+    ContextSize,
+    HostedTool,
+    ImageArgs,
+    code_interpreter,
+    file_search,
+    image_generation,
+    mcp,
+    programmatic_tool_calling,
+    web_search,
+    web_search_preview,
+)
+from fxai.providers.openai.tools.local import (
+    apply_patch,
+    computer,
+    computer_use_preview,
+    custom,
+    local_shell,
+    shell,
+    tool_search,
+)
+from fxai.providers.openai.tools.parameters import (
+    Click,
+    ComputerAction,
+    ComputerActions,
+    CreateFile,
+    DeleteFile,
+    DoubleClick,
+    Drag,
+    Keypress,
+    LocalShellAction,
+    Move,
+    PatchOperation,
+    Point,
+    SafetyCheck,
+    Screen,
+    Screenshot,
+    Scroll,
+    ShellAction,
+    ShellExit,
+    ShellOutput,
+    ShellTimeout,
+    Type,
+    UpdateFile,
+    Wait,
+)
 
 __all__ = [
     "BASE_URL",

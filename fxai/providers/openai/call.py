@@ -1,7 +1,7 @@
 """Calls that we answer, on Responses: from an item to a call, from a call to its item, from a result to its output.
 
->>> from fxai.providers.openai.prepare import prepare_tools
->>> offer = Offer(prepare_tools([], model="gpt-5.5"))
+>>> from fxai.providers.openai.tool_encoding import prepare_tools
+>>> offer = RequestTools(prepare_tools([], model="gpt-5.5"))
 >>> item = {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "add", "arguments": '{"a":1}'}
 >>> part = call_of(item, offer)
 >>> part.id, part.name, part.params
@@ -20,14 +20,35 @@ import msgspec
 
 from fxai.messages.content import ToolCallPart, ToolResultPart
 from fxai.messages.part import ToolCall
-from fxai.models.preparation import without_nulls
 from fxai.models.result_content import contents_of
-from fxai.providers.openai.mark import mark, marks
-from fxai.providers.openai.offer import Offer
-from fxai.providers.openai.output import result_text
+from fxai.models.tool_encoding import without_nulls
+from fxai.providers.openai.metadata import mark, marks
+from fxai.providers.openai.request_tools import RequestTools
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["OURS", "arguments_of", "call_of", "input_of", "item_of", "item_type", "output_of"]
+__all__ = ["OURS", "arguments_of", "call_of", "input_of", "item_of", "item_type", "output_of", "result_text"]
+
+
+_DENIED: Final = "Tool call execution denied."
+
+
+def result_text(part: ToolResultPart) -> str:
+    """A tool's result as a text for the model: a text as it is, anything else as JSON, a denial by its reason alone.
+
+    A failure has no mark of its own on these wires, so it is wrapped.
+
+    >>> result_text(ToolResultPart("c", "add", {"sum": 5}))
+    '{"sum":5}'
+    >>> result_text(ToolResultPart("c", "add", "no", is_failure=True))
+    '{"error":"no"}'
+    """
+    result = part.result
+    if is_object(result) and result.get("type") == "execution-denied":
+        reason = result.get("reason")
+        return reason if isinstance(reason, str) and reason else _DENIED
+    shown = {"error": result} if part.is_failure else result
+    return shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
+
 
 # Each type of item that we answer, with the field that holds the parameters.
 OURS: Final[Mapping[str, str]] = {
@@ -52,7 +73,7 @@ _NO_PICTURE: Final = (
 )
 
 
-def call_of(item: Mapping[str, Any], offer: Offer) -> ToolCall:
+def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
     """The call that an item asks for: its parameters as the tool's own schema has them."""
     kind = str(item["type"])
     id_ = str(item.get("call_id") or item.get("id") or "")
@@ -70,7 +91,7 @@ def call_of(item: Mapping[str, Any], offer: Offer) -> ToolCall:
             return _provided(offer, kind, id_, without_nulls(item.get(OURS[kind])), mark(type=kind, **said))
 
 
-def _provided(offer: Offer, kind: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
+def _provided(offer: RequestTools, kind: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
     name = offer.named(kind)
     return ToolCall(id_, name, params, dynamic=offer.dynamic(name), metadata=metadata)
 
@@ -83,7 +104,7 @@ def _actions(item: Mapping[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def item_type(part: ToolCallPart, offer: Offer) -> str:
+def item_type(part: ToolCallPart, offer: RequestTools) -> str:
     """The type of the item that a call is: as it came, or what its tool is."""
     kind = marks(part).get("type")
     return kind if isinstance(kind, str) and kind in OURS else offer.item(part.name)
@@ -95,7 +116,7 @@ def arguments_of(part: ToolCallPart, params: Any) -> str:
     return msgspec.json.encode(said).decode()
 
 
-def item_of(part: ToolCallPart, offer: Offer) -> dict[str, Any]:
+def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
     """The item of a call, for the history; the opposite of `call_of`."""
     kind, said = item_type(part, offer), marks(part)
     item: dict[str, Any] = {"type": kind, "call_id": part.id, **{key: said[key] for key in _KEPT if key in said}}
@@ -138,7 +159,7 @@ def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
     return {**checks, **({"action": actions[0]} if single and actions else {"actions": actions})}
 
 
-def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: Offer, shown: Any) -> list[dict[str, Any]]:
+def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: RequestTools, shown: Any) -> list[dict[str, Any]]:
     """The items that answer a call.
 
     Args:

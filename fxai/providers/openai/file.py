@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from fxai.messages.content import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
-from fxai.models.prepared import PreparationError
-from fxai.providers.openai.mark import marks
+from fxai.models.tool_encoding import PreparationError
+from fxai.providers.openai.metadata import marks
 
 __all__ = ["chat_file", "input_file", "is_taken"]
 

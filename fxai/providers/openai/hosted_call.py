@@ -1,7 +1,7 @@
 """Calls that OpenAI runs itself, on Responses: from their items to calls and results, and back for the history.
 
->>> from fxai.providers.openai.prepare import prepare_tools
->>> offer = Offer(prepare_tools([], model="gpt-5.5"))
+>>> from fxai.providers.openai.tool_encoding import prepare_tools
+>>> offer = RequestTools(prepare_tools([], model="gpt-5.5"))
 >>> item = {"type": "file_search_call", "id": "fs_1", "queries": ["tea"], "status": "completed"}
 >>> call, result = hosted_parts(item, offer)
 >>> call.name, call.params, result.result
@@ -20,9 +20,9 @@ from returns.result import Success
 
 from fxai.messages.content import FilePart, ToolCallPart, ToolResultPart
 from fxai.messages.part import ApprovalRequest, File, ToolCall, ToolResult
-from fxai.models.preparation import without_nulls
-from fxai.providers.openai.mark import mark, marks
-from fxai.providers.openai.offer import Offer
+from fxai.models.tool_encoding import without_nulls
+from fxai.providers.openai.metadata import mark, marks
+from fxai.providers.openai.request_tools import RequestTools
 from fxai.schema.data import is_object
 from fxai.schema.parsing import parse_json
 
@@ -60,7 +60,7 @@ Hosted: TypeAlias = ToolCall | ToolResult | File | ApprovalRequest
 """What an item of the provider's becomes."""
 
 
-def hosted_name(item: Mapping[str, Any], offer: Offer) -> str:
+def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:
     """The tool that an item of the provider's is about."""
     kind = ANSWERED.get(str(item["type"]), str(item["type"]))
     if kind in ("mcp_call", "mcp_approval_request"):
@@ -75,7 +75,7 @@ def media_type(form: object) -> str:
     return "image/svg+xml" if form == "svg" else f"image/{form or 'png'}"
 
 
-def hosted_parts(item: Mapping[str, Any], offer: Offer) -> list[Hosted]:
+def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
     """The parts that an item of the provider's is: its call, its files, its result; or one half of a pair."""
     kind, name = str(item["type"]), hosted_name(item, offer)
     if kind in ANSWERED:

@@ -6,7 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
@@ -21,26 +24,25 @@ from fxai.effects.stream import Emit, Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableError
 from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.models.language_model import LanguageModel
-from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
 from fxai.models.request_cache import RequestCache
+from fxai.models.tool_encoding import PreparationError
 from fxai.providers.http.client import RETRY, Client
 from fxai.providers.http.secret import Secret
 from fxai.providers.http.timeout import TIMEOUT, Timeout
-from fxai.providers.openai.account import BASE_URL, MODULE, Key, open_account
 from fxai.providers.openai.chat_stream import ChatReader
-from fxai.providers.openai.continuation import Continuation
+from fxai.providers.openai.client import BASE_URL, MODULE, Key, open_account
 from fxai.providers.openai.failure import ReplyError
-from fxai.providers.openai.input import SystemRole, reply_items
 from fxai.providers.openai.reply import read_reply
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
-from fxai.providers.openai.stream import ResponsesReader
-from fxai.providers.openai.wire import Api
+from fxai.providers.openai.responses_input import SystemRole, reply_items
+from fxai.providers.openai.responses_stream import ResponsesReader
+from fxai.providers.openai.tool_encoding import Api
 
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["BASE_URL", "OpenAIModel", "layer"]
+__all__ = ["BASE_URL", "Continuation", "OpenAIModel", "layer"]
 
 _PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/completions"}
 
@@ -192,6 +194,70 @@ class OpenAIModel(LanguageModel):
                 known.remember([*whole.fields["input"], *reply_items(parts, whole.offer)], ids[-1])
 
         return remember
+
+
+@final
+class Continuation:
+    """The answers that the provider keeps, so that a request need only say what is new; runs may share it.
+
+    An answer is known by all that was sent before it and all that it said. A prompt that begins so, item by item, goes
+    on from it; any other prompt, a changed one too, is sent whole.
+
+    Args:
+        most: How many answers are remembered, the latest ones.
+
+    >>> known = Continuation()
+    >>> said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day."}]
+    >>> known.remember(said, "resp_1")
+    >>> known.shortened([*said, {"role": "user", "content": "And now?"}])
+    ('resp_1', [{'role': 'user', 'content': 'And now?'}])
+    >>> known.shortened(said[:1]) is None
+    True
+    """
+
+    __slots__ = ("_known", "_lock", "_most")
+
+    def __init__(self, most: int = 1024) -> None:
+        self._known: OrderedDict[bytes, str] = OrderedDict()
+        self._most = most
+        self._lock = Lock()
+
+    def remember(self, items: Iterable[Mapping[str, Any]], response: str) -> None:
+        """The answer `response` ends what these items say: the request's and its own."""
+        *_, last = _digests(items)
+        with self._lock:
+            self._known[last] = response
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+
+    def shortened(self, items: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]] | None:
+        """The latest answer that these items go on from, and the items behind it; None if there is none."""
+        digests = list(_digests(items))
+        for place in range(len(items) - 1, 0, -1):
+            found = self._known.get(digests[place])
+            if found is not None:
+                return found, items[place:]
+        return None
+
+    def forget(self, response: str) -> None:
+        """The answer is not known any more, as where the provider has lost it."""
+        with self._lock:
+            for digest in [digest for digest, known in self._known.items() if known == response]:
+                del self._known[digest]
+
+    def clear(self) -> None:
+        """No answer is known any more: what is asked next is sent whole."""
+        with self._lock:
+            self._known.clear()
+
+
+def _digests(items: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
+    """The digests of the first 0, 1, 2 … items, in time by their size."""
+    running = sha256()
+    yield running.digest()
+    for item in items:
+        running.update(msgspec.json.encode(item, order="deterministic") + b"\n")  # no JSON text holds a line feed
+        yield running.digest()
 
 
 def layer(

@@ -4,7 +4,7 @@ What a wire or a model lacks is left out with a warning. What `provider_options[
 `extra_body` holds fields that only servers of others know.
 
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.models.preparation import Notes
+>>> from fxai.models.tool_encoding import Notes
 >>> notes = Notes()
 >>> option_fields(ModelRequest(Prompt.make("Hello"), max_tokens=9, stop=("END",)), "gpt-5.5", "responses", notes)
 {'max_output_tokens': 9}
@@ -17,12 +17,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fxai.models.preparation import Notes, without_nulls
-from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
-from fxai.providers.openai.mark import NAME
-from fxai.providers.openai.trait import is_known, reasons, samples
-from fxai.providers.openai.wire import Api
+from fxai.models.tool_encoding import Notes, PreparationError, without_nulls
+from fxai.providers.openai.capabilities import is_known, reasons, samples
+from fxai.providers.openai.metadata import NAME
+from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.data import is_array, is_object
 
 __all__ = ["merge_options", "option_fields"]

@@ -3,7 +3,7 @@
 >>> from fxai.messages.prompt import AssistantMessage
 >>> Calls().add([AssistantMessage((ToolCallPart("c1", "add", {}),))])
 Traceback (most recent call last):
-fxai.models.prepared.PreparationError: ...the call c1 of the tool 'add' has no result...
+fxai.models.tool_encoding.PreparationError: ...the call c1 of the tool 'add' has no result...
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import final
 from fxai.messages.content import ToolCallPart
 from fxai.messages.message import Message
 from fxai.messages.reason import InvalidUserInputError
-from fxai.models.prepared import PreparationError
-from fxai.providers.openai.mark import marks
+from fxai.models.tool_encoding import PreparationError
+from fxai.providers.openai.metadata import marks
 
 __all__ = ["Calls"]
 

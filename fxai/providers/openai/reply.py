@@ -18,12 +18,12 @@ from typing import Any
 import msgspec
 
 from fxai.messages.part import AnyPart, File, Finish, FinishReason, Part, Reasoning, Text
-from fxai.providers.openai.conversation import THOUGHTS
-from fxai.providers.openai.ending import chat_finish_of, finish_of, said_of, usage_of
+from fxai.providers.openai.chat_input import THOUGHTS
 from fxai.providers.openai.failure import ReplyError, broken, reason_of_error
-from fxai.providers.openai.item import Item, item_parts, listed, source_of
-from fxai.providers.openai.mark import mark, marks
+from fxai.providers.openai.finish import chat_finish_of, finish_of, said_of, usage_of
+from fxai.providers.openai.metadata import mark, marks
 from fxai.providers.openai.request import WireRequest
+from fxai.providers.openai.responses_output import Item, item_parts, listed, source_of
 from fxai.schema.data import is_object
 
 __all__ = ["ended", "parsed", "read_reply", "sound_data", "sound_of", "turn_end"]

@@ -17,17 +17,15 @@ from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import NetworkError, UnsupportedSchemaError
 from fxai.models.answer_form import AnswerForm, answer_name
-from fxai.models.preparation import Notes
-from fxai.models.prepared import PreparationError, PreparedTools
 from fxai.models.request import ModelRequest
 from fxai.models.request_cache import RequestCache, size_as_json
-from fxai.providers.openai.conversation import ChatWriter
-from fxai.providers.openai.input import InputWriter, SystemRole
-from fxai.providers.openai.offer import Offer
+from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools
+from fxai.providers.openai.capabilities import reasons, supports_schema
+from fxai.providers.openai.chat_input import ChatWriter
 from fxai.providers.openai.option import merge_options, option_fields
-from fxai.providers.openai.prepare import prepare_tools
-from fxai.providers.openai.trait import reasons, supports_schema
-from fxai.providers.openai.wire import Api
+from fxai.providers.openai.request_tools import RequestTools
+from fxai.providers.openai.responses_input import InputWriter, SystemRole
+from fxai.providers.openai.tool_encoding import Api, prepare_tools
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import OPENAI
 from fxai.tools.naming import NameConflictError
@@ -36,7 +34,7 @@ __all__ = ["Cache", "Profile", "WireRequest", "prepare_prompt", "prepare_request
 
 _ANSWER: Final = "final_answer"
 _SAID: Final = "Gives the final answer. Call it once, with the whole answer."
-_NO_TOOLS = Offer(PreparedTools(b"{}", prepare_tools((), model="").naming))
+_NO_TOOLS = RequestTools(PreparedTools(b"{}", prepare_tools((), model="").naming))
 
 
 @final
@@ -63,7 +61,7 @@ class WireRequest(msgspec.Struct, frozen=True):
 
     fields: dict[str, Any]
     """The body, as plain JSON data."""
-    offer: Offer
+    offer: RequestTools
     """The tools."""
     api: Api = "responses"
     """Which API it is for."""
@@ -92,7 +90,7 @@ class WireRequest(msgspec.Struct, frozen=True):
             raise PreparationError(NetworkError("EncodeError", str(error))) from None
 
 
-Cache: TypeAlias = RequestCache[Offer, "InputWriter | ChatWriter"]
+Cache: TypeAlias = RequestCache[RequestTools, "InputWriter | ChatWriter"]
 """What earlier requests to a model leave for the next one."""
 
 
@@ -135,7 +133,7 @@ def prepare_request(
 
 
 def prepare_prompt(
-    prompt: Prompt, *, api: Api = "responses", profile: Profile | None = None, tools: Offer | None = None
+    prompt: Prompt, *, api: Api = "responses", profile: Profile | None = None, tools: RequestTools | None = None
 ) -> Mapping[str, Any]:
     """What a request says of a prompt: `input` and `instructions` on Responses, `messages` on Chat Completions.
 
@@ -155,7 +153,7 @@ def prepare_prompt(
     return _history(prompt, tools or _NO_TOOLS, Notes(), known, None)
 
 
-def _offer(request: ModelRequest, model: str, known: Profile) -> Offer:
+def _offer(request: ModelRequest, model: str, known: Profile) -> RequestTools:
     choice = None if request.tool_choice == "auto" else request.tool_choice
     try:
         prepared = prepare_tools(
@@ -169,15 +167,15 @@ def _offer(request: ModelRequest, model: str, known: Profile) -> Offer:
         )
     except NameConflictError as conflict:
         raise PreparationError.of("tools", str(conflict)) from None
-    return Offer(prepared, request.tools)
+    return RequestTools(prepared, request.tools)
 
 
-def _known_offer(request: ModelRequest, model: str, known: Profile, cache: Cache) -> Offer:
+def _known_offer(request: ModelRequest, model: str, known: Profile, cache: Cache) -> RequestTools:
     options = (model, known, request.tool_choice, request.parallel_tool_calls)
     return cache.tools(request.tools, options, lambda: _offer(request, model, known))
 
 
-def _history(prompt: Prompt, offer: Offer, notes: Notes, known: Profile, cache: Cache | None) -> dict[str, Any]:
+def _history(prompt: Prompt, offer: RequestTools, notes: Notes, known: Profile, cache: Cache | None) -> dict[str, Any]:
     """The fields that a prompt is; with a cache, only what is new in it is written."""
     messages = prompt.messages
     writer, count, size = _writer(offer, known), 0, 0.0
@@ -197,7 +195,7 @@ def _history(prompt: Prompt, offer: Offer, notes: Notes, known: Profile, cache: 
     return {**instructions, "input": list(writer.items)}
 
 
-def _writer(offer: Offer, known: Profile) -> InputWriter | ChatWriter:
+def _writer(offer: RequestTools, known: Profile) -> InputWriter | ChatWriter:
     role = known.system_role
     if known.api == "chat":
         return ChatWriter(offer, system_role="developer" if role == "developer" else "system")
@@ -215,7 +213,7 @@ def _stored(model: str, known: Profile) -> dict[str, Any]:
     return {**store, **kept}
 
 
-def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, offer: Offer) -> AnswerForm | None:
+def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, offer: RequestTools) -> AnswerForm | None:
     if request.response_schema is None:
         return None
     form = AnswerForm.of(request.response_schema, OPENAI)

@@ -14,7 +14,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.request import ModelRequest
 from fxai.providers import openai
-from fxai.providers.openai.input import reply_items
+from fxai.providers.openai.responses_input import reply_items
 from tests.integration.sdk.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
 
 SENT = openai.prepare_request(ModelRequest(Prompt.make("Hi"), tuple(TOOLS)), model="gpt-5.5")

@@ -26,7 +26,7 @@ from fxai.messages.prompt import (
 )
 from fxai.models.request import ModelRequest
 from fxai.providers import openai
-from fxai.providers.openai.wire import Api
+from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.data import is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from tests.integration.sdk import samples

@@ -20,7 +20,7 @@ from fxai.models.request import ModelRequest
 from fxai.providers import openai
 from fxai.providers.http import read_events
 from fxai.providers.openai.chat_stream import ChatReader
-from fxai.providers.openai.stream import ResponsesReader
+from fxai.providers.openai.responses_stream import ResponsesReader
 from tests.integration.sdk.openai_answers import CHAT, ITEMS, TOOLS, chat_events, chat_reply, events, reply
 
 ASKED = ModelRequest(Prompt.make("Hi"), tuple(TOOLS))

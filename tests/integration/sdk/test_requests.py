@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fxai.models.choice import ToolChoice
-from fxai.models.prepared import PreparedTools
+from fxai.models.tool_encoding import PreparedTools
 from fxai.providers import anthropic, openai
 from fxai.schema.strict import ANTHROPIC, OPENAI, rule_faults
 from fxai.tools.annotations import (

@@ -8,7 +8,7 @@ import msgspec
 from returns.result import Result, Success
 
 from fxai.models.choice import ToolChoice
-from fxai.models.prepared import PreparedTools
+from fxai.models.tool_encoding import PreparedTools
 from fxai.providers import anthropic, openai
 from fxai.tools import ExternalTool, HandlerOf, Tool, Toolkit
 from fxai.tools.annotations import AllowedCallers, Caller, DeferLoading, Namespace, ToolNamespace

@@ -11,8 +11,18 @@ import pytest
 
 from fxai.messages.reason import InvalidRequestError, UnsupportedSchemaError
 from fxai.models.choice import ToolChoice
-from fxai.models.preparation import Notes, Settled, chosen, options_of, settle, without_nulls
-from fxai.models.prepared import PreparationError, PreparedTools, Toolset, WireCall
+from fxai.models.tool_encoding import (
+    Notes,
+    PreparationError,
+    PreparedTools,
+    Settled,
+    Toolset,
+    WireCall,
+    chosen,
+    options_of,
+    settle,
+    without_nulls,
+)
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI

@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from fxai.models.choice import ToolChoice
-from fxai.models.prepared import PreparationError, WireCall
+from fxai.models.tool_encoding import PreparationError, WireCall
 from fxai.providers import anthropic
-from fxai.providers.anthropic.limit import Cost, cost_of
-from fxai.providers.anthropic.wire import kind_of, programs_of, runs_in_programs
+from fxai.providers.anthropic.strict_limits import Cost, cost_of
+from fxai.providers.anthropic.tool_encoding import kind_of, programs_of, runs_in_programs
 from fxai.schema import JsonSchema, Schema
 from fxai.tools.annotations import (
     AllowedCallers,

@@ -27,8 +27,8 @@ from fxai.messages.prompt import (
 )
 from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, NetworkError, UnsupportedSchemaError
 from fxai.models.choice import ToolChoice
-from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
+from fxai.models.tool_encoding import PreparationError
 from fxai.providers.anthropic.block import hosted_block
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.schema import JsonSchema, Schema

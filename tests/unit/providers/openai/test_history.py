@@ -21,8 +21,8 @@ from fxai.messages.prompt import (
 )
 from fxai.models.request import ModelRequest
 from fxai.providers import openai
-from fxai.providers.openai.continuation import Continuation
-from fxai.providers.openai.wire import Api
+from fxai.providers.openai.model import Continuation
+from fxai.providers.openai.tool_encoding import Api
 from fxai.tools.tool import Tool
 
 HANDLED = (openai.shell(), openai.local_shell(), openai.apply_patch(), openai.computer())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fxai.models.choice import ToolChoice
-from fxai.models.prepared import PreparationError
+from fxai.models.tool_encoding import PreparationError
 from fxai.providers import openai
 from fxai.schema import JsonSchema
 from fxai.tools.annotations import (

@@ -25,7 +25,7 @@ from fxai.messages.response import Response
 from fxai.messages.usage import Usage
 from fxai.models.request import ModelRequest
 from fxai.providers import openai
-from fxai.providers.openai.wire import Api
+from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import Tool
 

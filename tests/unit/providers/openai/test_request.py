@@ -31,10 +31,10 @@ from fxai.messages.prompt import (
 from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, NetworkError, UnsupportedSchemaError
 from fxai.models import LanguageModel
 from fxai.models.choice import ToolChoice
-from fxai.models.prepared import PreparationError
 from fxai.models.request import ModelRequest
+from fxai.models.tool_encoding import PreparationError
 from fxai.providers import openai
-from fxai.providers.openai.wire import Api
+from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
 from fxai.testing import ScriptedModel

@@ -24,8 +24,8 @@ from fxai.models.request import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.failure import reason_of_error
-from fxai.providers.openai.stream import ResponsesReader
-from fxai.providers.openai.wire import Api
+from fxai.providers.openai.responses_stream import ResponsesReader
+from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import Tool
 

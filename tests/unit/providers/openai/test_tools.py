@@ -13,7 +13,7 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import fx
 from fxai.providers import openai
-from fxai.providers.openai.action import Screen, ShellOutput
+from fxai.providers.openai.tools.parameters import Screen, ShellOutput
 from fxai.schema import Empty, SchemaError
 from fxai.tools.annotations import DeferLoading
 from fxai.tools.tool import Tool

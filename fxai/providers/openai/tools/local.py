@@ -16,15 +16,6 @@ from typing import Annotated, Any, Literal, Never, cast, overload
 import msgspec
 from typing_extensions import TypeVar, Unpack
 
-from fxai.providers.openai.action import (
-    ComputerActions,
-    LocalShellAction,
-    PatchOperation,
-    Screen,
-    ShellAction,
-    ShellOutput,
-)
-from fxai.providers.openai.hosted import HostedTool, hosted
 from fxai.providers.openai.setting import (
     ContainerAuto,
     ContainerReference,
@@ -32,6 +23,15 @@ from fxai.providers.openai.setting import (
     HostedContainer,
     LocalEnvironment,
     Setting,
+)
+from fxai.providers.openai.tools.hosted import HostedTool, hosted
+from fxai.providers.openai.tools.parameters import (
+    ComputerActions,
+    LocalShellAction,
+    PatchOperation,
+    Screen,
+    ShellAction,
+    ShellOutput,
 )
 from fxai.schema.codec import Schema
 from fxai.tools.options import ToolOptions

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from fxai.messages.part import FinishReason, ResponseMetadata
 from fxai.messages.usage import Usage
-from fxai.providers.openai.mark import mark
+from fxai.providers.openai.metadata import mark
 from fxai.schema.data import is_object
 
 __all__ = ["chat_finish_of", "finish_of", "said_of", "usage_of"]

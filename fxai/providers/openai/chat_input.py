@@ -4,8 +4,8 @@ Results stand right behind the calls that they answer, wherever the prompt has t
 result have no place in a tool message: they follow in a message of the user.
 
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.providers.openai.prepare import prepare_tools
->>> writer = ChatWriter(Offer(prepare_tools([], model="m", api="chat")))
+>>> from fxai.providers.openai.tool_encoding import prepare_tools
+>>> writer = ChatWriter(RequestTools(prepare_tools([], model="m", api="chat")))
 >>> writer.write(Prompt.make("Hello").messages)
 >>> writer.messages
 [{'role': 'user', 'content': 'Hello'}]
@@ -19,15 +19,13 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.prompt import AssistantMessage, Message, UserMessage
-from fxai.models.file_note import file_note
-from fxai.models.preparation import Notes
-from fxai.models.result_content import contents_of
-from fxai.providers.openai.call import arguments_of, input_of, item_type
+from fxai.models.result_content import contents_of, file_note
+from fxai.models.tool_encoding import Notes
+from fxai.providers.openai.call import arguments_of, input_of, item_type, result_text
 from fxai.providers.openai.file import chat_file, is_taken
-from fxai.providers.openai.mark import marks
-from fxai.providers.openai.offer import Offer
-from fxai.providers.openai.output import result_text
+from fxai.providers.openai.metadata import marks
 from fxai.providers.openai.pairing import Calls
+from fxai.providers.openai.request_tools import RequestTools
 
 __all__ = ["THOUGHTS", "ChatRole", "ChatWriter"]
 
@@ -49,7 +47,7 @@ class ChatWriter:
         system_role: The role of system messages.
     """
 
-    def __init__(self, offer: Offer, *, system_role: ChatRole = "system") -> None:
+    def __init__(self, offer: RequestTools, *, system_role: ChatRole = "system") -> None:
         self.messages: list[_Message] = []
         """What was written."""
         self.notes = Notes()

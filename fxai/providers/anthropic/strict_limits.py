@@ -19,8 +19,7 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.messages.reason import UnsupportedSchemaError
-from fxai.models.preparation import Notes, Settled
-from fxai.models.prepared import PreparationError
+from fxai.models.tool_encoding import Notes, PreparationError, Settled
 from fxai.schema.data import is_array, is_object
 from fxai.tools.annotations import Strict
 

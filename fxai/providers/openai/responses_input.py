@@ -3,8 +3,8 @@
 What came from the provider goes back as it came: items that it made are made again from their parts, with their ids
 and encrypted content. What it has no place for is noted.
 
->>> from fxai.providers.openai.prepare import prepare_tools
->>> writer = InputWriter(Offer(prepare_tools([], model="m")))
+>>> from fxai.providers.openai.tool_encoding import prepare_tools
+>>> writer = InputWriter(RequestTools(prepare_tools([], model="m")))
 >>> writer.write(Prompt.make("Hello").set_system("Be brief.").messages)
 >>> writer.instructions, writer.items
 ('Be brief.', [{'type': 'message', 'role': 'user', 'content': [{'type': 'input_text', 'text': 'Hello'}]}])
@@ -19,14 +19,14 @@ from typing import Any, Literal, TypeAlias, final
 from fxai.messages.content import AssistantContent, FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage
-from fxai.models.file_note import file_note
-from fxai.models.preparation import Notes
+from fxai.models.result_content import file_note
+from fxai.models.tool_encoding import Notes
 from fxai.providers.openai.call import item_of, output_of
 from fxai.providers.openai.file import input_file, is_taken
 from fxai.providers.openai.hosted_call import ANSWERED, HOSTED, PAIRED, hosted_item
-from fxai.providers.openai.mark import marks
-from fxai.providers.openai.offer import Offer
+from fxai.providers.openai.metadata import marks
 from fxai.providers.openai.pairing import Calls
+from fxai.providers.openai.request_tools import RequestTools
 
 __all__ = ["InputWriter", "SystemRole", "reply_items"]
 
@@ -46,7 +46,7 @@ def _said(text: str, said: Any) -> _Item:
     return {"type": "input_text", "text": text, **mark}
 
 
-def reply_items(parts: Iterable[AnyPart], offer: Offer) -> list[_Item]:
+def reply_items(parts: Iterable[AnyPart], offer: RequestTools) -> list[_Item]:
     """The items that a response leaves in the history, as a request writes them when it is asked again."""
     writer = InputWriter(offer)
     for message in Prompt.from_parts(parts):
@@ -65,7 +65,7 @@ class InputWriter:
         stored: Whether the provider stored its answers: without, reasoning can go back in encrypted form alone.
     """
 
-    def __init__(self, offer: Offer, *, system_role: SystemRole = "instructions", stored: bool = True) -> None:
+    def __init__(self, offer: RequestTools, *, system_role: SystemRole = "instructions", stored: bool = True) -> None:
         self.items: list[_Item] = []
         """What was written."""
         self.notes = Notes()

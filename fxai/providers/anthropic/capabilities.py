@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.providers.anthropic.prepare import supports_strict_tools
+from fxai.providers.anthropic.tool_encoding import supports_strict_tools
 
 __all__ = ["Capability", "Thinking", "capability_of"]
 

@@ -1,9 +1,9 @@
 """Offers: the tools of one request, as its answer and its history speak of them.
 
->>> from fxai.providers.openai.prepare import prepare_tools
+>>> from fxai.providers.openai.tool_encoding import prepare_tools
 >>> from fxai.tools.tool import Tool
 >>> tools = (Tool.make("Calculator.add"),)
->>> offer = Offer(prepare_tools(tools, model="gpt-5.5"), tools)
+>>> offer = RequestTools(prepare_tools(tools, model="gpt-5.5"), tools)
 >>> offer.name("Calculator__add"), offer.item("Calculator.add"), offer.call("Calculator__add", "c1", "{}").params
 ('Calculator.add', 'function_call', {})
 """
@@ -18,12 +18,11 @@ import msgspec
 from returns.result import Success
 
 from fxai.messages.part import ToolCall
-from fxai.models.preparation import AnyTool
-from fxai.models.prepared import PreparedTools
-from fxai.providers.openai.wire import kind_of
+from fxai.models.tool_encoding import AnyTool, PreparedTools
+from fxai.providers.openai.tool_encoding import kind_of
 from fxai.schema.parsing import parse_json
 
-__all__ = ["Offer"]
+__all__ = ["RequestTools"]
 
 # What a call of each of the provider's own tools is, as an item of Responses; all others are of its own.
 _ITEMS: Final = {
@@ -46,7 +45,7 @@ _ITEMS: Final = {
 
 
 @final
-class Offer(msgspec.Struct, frozen=True, dict=True):
+class RequestTools(msgspec.Struct, frozen=True, dict=True):
     """The tools of one request: as they were prepared, and as they are."""
 
     prepared: PreparedTools

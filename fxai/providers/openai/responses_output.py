@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from fxai.messages.part import Part, Reasoning, Source, Text
-from fxai.models.preparation import without_nulls
+from fxai.models.tool_encoding import without_nulls
 from fxai.providers.openai.call import OURS, call_of
 from fxai.providers.openai.hosted_call import ANSWERED, HOSTED, PAIRED, hosted_parts
-from fxai.providers.openai.mark import mark
-from fxai.providers.openai.offer import Offer
+from fxai.providers.openai.metadata import mark
 from fxai.providers.openai.request import WireRequest
+from fxai.providers.openai.request_tools import RequestTools
 from fxai.schema.data import is_array, is_object
 
 __all__ = ["Item", "is_hosted", "item_parts", "kind_of_item", "listed", "source_of", "thoughts_of"]
@@ -54,7 +54,7 @@ def kind_of_item(item: Item) -> str:
     return kind if isinstance(kind, str) else ""
 
 
-def is_hosted(item: Item, offer: Offer) -> bool:
+def is_hosted(item: Item, offer: RequestTools) -> bool:
     """Whether an item is a call that the provider runs, or the result of one."""
     kind = kind_of_item(item)
     if kind == "tool_search_call":

@@ -1,0 +1,375 @@
+"""Tools for a provider: what each provider settles of a toolkit before it writes a request, and what comes of that.
+
+Settled are which tools a choice leaves, whether each is sent as strict, and what its options for one provider are. What
+comes of it, the prepared tools, says what a request has of the tools in one provider's form, and leads the provider's
+calls back to the tools. Each provider's `prepare_tools` makes one, from a toolkit and a model's name alone.
+
+>>> from fxai.schema.strict import OPENAI
+>>> from fxai.tools.tool import Tool
+>>> notes = Notes()
+>>> settled = settle(Tool.make("ping"), OPENAI, config=None, default=True, notes=notes)
+>>> settled.strict, settled.document["additionalProperties"], notes.warnings
+(True, False, [])
+>>> names = NameMap({"Calculator.add": "Calculator__add"})
+>>> prepared = PreparedTools.make({"tools": [{"name": "Calculator__add"}]}, names)
+>>> prepared.tools, prepared.call("Calculator__add", {"a": 1})
+([{'name': 'Calculator__add'}], ('Calculator.add', {'a': 1}))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Any, TypeAlias, cast, final
+
+import msgspec
+from returns.result import Success
+from typing_extensions import TypeVar
+
+from fxai.messages.part import WarningKind, WarningPart
+from fxai.messages.reason import InvalidRequestError, Reason, UnsupportedSchemaError
+from fxai.models.choice import ToolChoice, ToolChoices
+from fxai.schema.codec import Schema
+from fxai.schema.data import is_array, is_object
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict, strict_form
+from fxai.tools.annotations import ExplicitNull, Strict
+from fxai.tools.naming import NameMap
+from fxai.tools.tool import Tool
+
+__all__ = [
+    "AnyTool",
+    "Notes",
+    "PreparationError",
+    "PreparedTools",
+    "Settled",
+    "Toolset",
+    "WireCall",
+    "chosen",
+    "option_names",
+    "options_of",
+    "refuse_approval",
+    "settle",
+    "without_nulls",
+]
+
+
+class PreparationError(ValueError):
+    """The tools cannot be sent as they are: found before the request. `reason` says it as a value."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[PreparationError], tuple[Reason]]:
+        return (PreparationError, (self.reason,))
+
+    @staticmethod
+    def of(parameter: str, description: str) -> PreparationError:
+        """The error of a wrong argument of `prepare_tools`."""
+        return PreparationError(InvalidRequestError(parameter=parameter, description=description))
+
+
+@final
+class Toolset(msgspec.Struct, frozen=True):
+    """One tool of ours that a provider shows the model as several, each for one kind of action.
+
+    Attributes:
+        wire: what the provider calls the set.
+        tool: the tool's own name.
+        field: which field of the tool's parameters says the action; on the wire, it is the name of the call.
+    """
+
+    wire: str
+    tool: str
+    field: str = "action"
+
+
+@final
+class WireCall(msgspec.Struct, frozen=True):
+    """A call as the provider writes it: for the history of a conversation that goes on."""
+
+    name: str
+    params: Any
+    toolset: str | None = None
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.toolset))  # parameters are plain data
+
+
+@final
+class PreparedTools(msgspec.Struct, frozen=True, dict=True):
+    """What a request says of its tools, and the way back from calls. Frozen, hashable, comparable and picklable."""
+
+    # The dictionary of an instance holds what is found out once, such as strict forms; it is no part of the value.
+
+    encoded: bytes
+    """The fields of the request, as JSON."""
+    naming: NameMap
+    """The names, both ways."""
+    warnings: tuple[WarningPart, ...] = ()
+    """What was asked for and not done: for the response."""
+    betas: tuple[str, ...] = ()
+    """The beta features that the request must name; Anthropic alone has such."""
+    rules: StrictRules | None = None
+    """What the provider takes in strict mode; None where nothing is sent as strict."""
+    originals: tuple[tuple[str, JsonSchema], ...] = ()
+    """The tools that are sent as strict, by their own names, each with the document that it has itself."""
+    toolsets: tuple[Toolset, ...] = ()
+    """The tools that the model sees as several."""
+    explicit_null: frozenset[str] = frozenset()
+    """Those of the strict tools whose form tells a null from what is left out."""
+
+    @staticmethod
+    def make(
+        fields: Mapping[str, Any],
+        naming: NameMap,
+        *,
+        warnings: Iterable[WarningPart] = (),
+        betas: Iterable[str] = (),
+        rules: StrictRules | None = None,
+        originals: Mapping[str, JsonSchema] | None = None,
+        toolsets: Iterable[Toolset] = (),
+        explicit_null: Iterable[str] = (),
+    ) -> PreparedTools:
+        """The prepared tools of a request's fields; a field of None, and a list of no tools, is left out."""
+        sent = {key: value for key, value in fields.items() if value is not None and value != []}
+        encoded = msgspec.json.encode(sent)
+        held = tuple((originals or {}).items())
+        once, several = tuple(dict.fromkeys(betas)), tuple(toolsets)
+        return PreparedTools(encoded, naming, tuple(warnings), once, rules, held, several, frozenset(explicit_null))
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request that are about tools, as a fresh plain copy: `tools`, `tool_choice` and the like.
+
+        What is not to be sent is not in it.
+        """
+        fields: dict[str, Any] = msgspec.json.decode(self.encoded)
+        return fields
+
+    @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The tools as they are sent, as fresh plain copies; `[]`: the request has no such field."""
+        return cast("list[dict[str, Any]]", self.fields.get("tools", []))
+
+    @property
+    def tool_choice(self) -> Any:
+        """The tool choice as it is sent, a fresh plain copy; None: the request has no such field."""
+        return self.fields.get("tool_choice")
+
+    @property
+    def names(self) -> Mapping[str, str]:
+        """From the name on the wire to the tool's own."""
+        return self.naming.names
+
+    @property
+    def strict(self) -> Mapping[str, StrictForm]:
+        """The tools that are sent as strict, by their own names: what is sent, and what that weakens."""
+        forms = {name: self._form(name) for name, _ in self.originals}
+        return MappingProxyType({name: form for name, form in forms.items() if form is not None})
+
+    def call(self, wire: str, params: Any, *, toolset: str | None = None) -> tuple[str, Any]:
+        """The tool that a call means, and its parameters as the tool's own schema has them.
+
+        Args:
+            wire: the name in the call. A name that nobody sent stands for itself.
+            params: the parameters in the call, parsed. Those of a strict tool are mapped back; whatever does not look
+                like its strict form stays as it is, to be refused with its place when it is decoded.
+            toolset: the set that the call names, where a provider has such.
+        """
+        for held in self.toolsets:
+            if held.wire == toolset:
+                return held.tool, {held.field: wire, **(params if is_object(params) else {})}
+        name = self.naming.meant(wire)
+        form = self._form(name)
+        return name, (params if form is None else form.back(params))
+
+    def wire_call(self, name: str, params: Any) -> WireCall:
+        """The call of the tool `name` as the provider wrote it, for the history; the opposite of `call`.
+
+        Parameters that have no strict form stay as they are: providers do not check what is past.
+        """
+        for held in self.toolsets:
+            if held.tool == name and is_object(params) and held.field in params:
+                rest = {key: value for key, value in params.items() if key != held.field}
+                return WireCall(str(params[held.field]), rest, held.wire)
+        form = self._form(name)
+        given = params if form is None else form.forth(params).value_or(params)
+        return WireCall(self.naming.sent(name), given)
+
+    @cached_property
+    def plain_fields(self) -> Mapping[str, Any]:
+        """The fields of the request, decoded once for all requests: to be read and sent, never changed."""
+        return MappingProxyType(self.fields)
+
+    @cached_property
+    def _documents(self) -> dict[str, JsonSchema]:
+        return dict(self.originals)
+
+    @cached_property
+    def _forms(self) -> dict[str, StrictForm | None]:
+        """The strict forms that were asked for."""
+        return {}
+
+    def _form(self, name: str) -> StrictForm | None:
+        """The strict form of one tool; None where it is not sent as strict."""
+        if name not in self._documents or self.rules is None:
+            return None
+        if name not in self._forms:
+            made = strict_form(self._documents[name], self.rules, explicit_null=name in self.explicit_null)
+            self._forms[name] = made.unwrap()
+        return self._forms[name]
+
+
+_O = TypeVar("_O", bound=msgspec.Struct)
+
+AnyTool: TypeAlias = Tool[Any, Any, Any]
+"""A tool, whatever it takes and gives."""
+
+
+@final
+class Notes:
+    """What is collected while a request is prepared: warnings, and beta features that it must name."""
+
+    def __init__(self) -> None:
+        self.warnings: list[WarningPart] = []
+        self.betas: list[str] = []
+
+    def warn(self, kind: WarningKind, subject: str | None, message: str) -> None:
+        """Add a warning."""
+        self.warnings.append(WarningPart(message=message, kind=kind, subject=subject))
+
+    def lost(self, tool: AnyTool, what: str, where: str) -> None:
+        """Add the warning that a wire has no place for something."""
+        self.warn("unsupported-option", tool.name, f"the tool {tool.name!r}: {where} has no place for its {what}")
+
+
+@final
+class Settled(msgspec.Struct, frozen=True):
+    """How one tool is sent."""
+
+    tool: AnyTool
+    strict: bool | None
+    """The flag; None: it is left out."""
+    form: StrictForm | None = None
+    """Its strict form, when the flag is true."""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The parameters' schema as it is sent, a fresh plain copy: strict, or exactly as given."""
+        return self.tool.json_schema() if self.form is None else cast("dict[str, Any]", self.form.document.to_dict())
+
+    def loosened(self) -> Settled:
+        """The same tool, sent as it is."""
+        return Settled(self.tool, None if self.strict is None else False)
+
+
+def settle(tool: AnyTool, rules: StrictRules, *, config: bool | None, default: bool | None, notes: Notes) -> Settled:
+    """Whether a tool is sent as strict, and its strict form.
+
+    Args:
+        tool: the tool; its annotation `Strict` says what it wants.
+        rules: what the provider takes.
+        config: what the configuration wants of each tool that says nothing.
+        default: what the provider does by itself; None where the model has no strict mode.
+        notes: where a tool that cannot be strict is noted.
+
+    Raises:
+        PreparationError: the tool's annotation asks for strict, and its schema cannot be.
+    """
+    asked = tool.get(Strict)
+    strict = resolve_strict(asked, config, default)
+    if strict is None and (asked or config):
+        notes.warn(
+            "not-strict", tool.name, f"the tool {tool.name!r} is not sent as strict: the model has no strict mode"
+        )
+    if not strict:
+        return Settled(tool, strict)
+    document = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
+    found = strict_form(document, rules, explicit_null=tool.get(ExplicitNull))
+    if isinstance(found, Success):
+        return Settled(tool, True, found.unwrap())
+    obstacles = found.failure()
+    if asked:
+        raise _impossible(tool, rules, obstacles)
+    why = "; ".join(map(str, obstacles))
+    notes.warn(
+        "not-strict", tool.name, f"the tool {tool.name!r} is not sent as strict: {rules.name} has no form for {why}"
+    )
+    return Settled(tool, False)
+
+
+def _impossible(tool: AnyTool, rules: StrictRules, obstacles: tuple[Obstacle, ...]) -> PreparationError:
+    first = obstacles[0]
+    said = f"the tool {tool.name!r} is annotated as strict, and {rules.name} has no strict form for it: "
+    remedy = "; or annotate it with Strict, None to send it as it is"
+    description = said + "; ".join(map(str, obstacles)) + remedy
+    return PreparationError(
+        UnsupportedSchemaError(description=description, pointer=first.pointer, keyword=first.keyword)
+    )
+
+
+def chosen(tools: Iterable[AnyTool], choice: ToolChoices | None, field: str = "tool_choice") -> tuple[AnyTool, ...]:
+    """The tools that are sent: all, or with `ToolChoice.one_of` those alone that it names.
+
+    Raises:
+        PreparationError: a name that no tool has, or no choice at all; `field` says where it stands.
+    """
+    given = tuple(tools)
+    if not isinstance(choice, ToolChoice):
+        if choice not in (None, "auto", "none", "required"):
+            said = f"there is no choice {choice!r}: it is 'auto', 'none', 'required', or ToolChoice.tool({choice!r})"
+            raise PreparationError.of(field, said)
+        return given
+    names = [tool.name for tool in given]
+    unknown = [name for name in choice.names if name not in names]
+    if unknown:
+        there = ", ".join(names) or "none"
+        raise PreparationError.of(field, f"there is no tool {', '.join(map(repr, unknown))}; the tools are: {there}")
+    return given if choice.mode == "tool" else tuple(tool for tool in given if choice.allows(tool.name))
+
+
+def refuse_approval(tool: AnyTool) -> None:
+    """Refuses a tool that the provider runs and that asks for an approval: nobody is asked there.
+
+    Raises:
+        PreparationError: it is such a tool.
+    """
+    if tool.provider is None or tool.provider.requires_handler or tool.needs_approval is False:
+        return
+    said = f"the tool {tool.name!r} is run by the provider, where nobody is asked before: leave needs_approval out"
+    raise PreparationError.of("needs_approval", f"{said}, or use what the provider's own tool has for it")
+
+
+@cache
+def option_names(form: type[msgspec.Struct]) -> dict[str, str]:
+    """The options of one provider as they are written, each with its attribute: found out once, which takes long."""
+    return {field.encode_name: field.name for field in msgspec.structs.fields(form)}
+
+
+def options_of(tool: AnyTool, provider: str, form: type[_O]) -> _O:
+    """The tool's `provider_options` for one provider, checked.
+
+    Raises:
+        PreparationError: they are none, with the place, what belongs there and which options there are.
+    """
+    given: Any = tool.provider_options.get(provider, {})
+    where = f"provider_options[{provider!r}] of the tool {tool.name!r}"
+    fields = option_names(form)
+    unknown = [key for key in given if key not in fields] if is_object(given) else []
+    if unknown:
+        there = ", ".join(sorted(fields))
+        raise PreparationError.of(where, f"there is no option {', '.join(map(repr, unknown))}; there are: {there}")
+    try:
+        return msgspec.convert(given, form)
+    except msgspec.ValidationError as error:
+        raise PreparationError.of(where, str(error)) from None
+
+
+def without_nulls(value: Any) -> Any:
+    """Plain data without the members of objects that are null: a provider takes their absence for the same."""
+    if is_object(value):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [without_nulls(inner) for inner in value] if is_array(value) else value

@@ -1,0 +1,374 @@
+"""Tools on OpenAI's two APIs: how each is written, how one is chosen, and what a request says of all of them.
+
+>>> from fxai.tools.tool import Tool
+>>> prepared = prepare_tools([Tool.make("Calculator.add")], model="gpt-5.5", tool_choice="required")
+>>> prepared.tools[0]["name"], prepared.tools[0]["strict"], prepared.tool_choice
+('Calculator__add', True, 'required')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+
+from fxai.models.choice import ToolChoice, ToolChoices
+from fxai.models.tool_encoding import (
+    AnyTool,
+    Notes,
+    PreparationError,
+    PreparedTools,
+    Settled,
+    chosen,
+    option_names,
+    options_of,
+    refuse_approval,
+    settle,
+    without_nulls,
+)
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.strict import OPENAI
+from fxai.tools.annotations import (
+    AllowedCallers,
+    CacheControl,
+    Caller,
+    DeferLoading,
+    EagerInputStreaming,
+    ExplicitNull,
+    Namespace,
+    OutputSchema,
+    Strict,
+    ToolNamespace,
+)
+from fxai.tools.naming import NameMap, NameRule
+
+__all__ = [
+    "NAMES",
+    "Api",
+    "Writer",
+    "allow_list",
+    "choice_on_wire",
+    "entry",
+    "kind_of",
+    "prepare_tools",
+    "supports_strict_tools",
+]
+
+
+Api: TypeAlias = Literal["responses", "chat"]
+"""Which of the two: Responses, or Chat Completions, which servers of others speak as well."""
+
+_PLACES: Final[Mapping[str, str]] = {"responses": "OpenAI's Responses API", "chat": "OpenAI's Chat Completions API"}
+
+# What each type of tool has a place for on Responses, as the official SDK's parameter types have it.
+_CARRIED: Final[Mapping[str, frozenset[str]]] = {
+    "function": frozenset({"defer_loading", "allowed_callers", "output_schema", "async", "namespace"}),
+    "custom": frozenset({"defer_loading", "allowed_callers", "async", "namespace"}),
+    "mcp": frozenset({"defer_loading", "allowed_callers"}),
+    "code_interpreter": frozenset({"allowed_callers"}),
+    "shell": frozenset({"allowed_callers"}),
+    "apply_patch": frozenset({"allowed_callers"}),
+}
+_DESCRIBED: Final = frozenset({"custom", "tool_search"})
+
+
+class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What `provider_options["openai"]` of a tool may say; each wins over the annotation of the same meaning."""
+
+    defer_loading: bool | None = None
+    allowed_callers: tuple[Caller, ...] | None = None
+    output_schema: dict[str, Any] | None = None
+    namespace: ToolNamespace | None = None
+    asynchronous: bool | None = msgspec.field(default=None, name="async")
+
+
+def kind_of(tool: AnyTool) -> str:
+    """The type of a tool on the wire: `"function"`, or what the provider's own tool is."""
+    return "function" if tool.provider is None else tool.provider.id.partition(".")[2]
+
+
+@final
+class Writer:
+    """What writes tools for one of the two wires, and notes what the wire has no place for."""
+
+    def __init__(self, api: Api, notes: Notes) -> None:
+        self._api = api
+        self._notes = notes
+
+    def takes(self, tool: AnyTool) -> bool:
+        """Whether the wire has such tools; notes those that it has not.
+
+        Raises:
+            PreparationError: a tool that the provider runs asks for an approval.
+        """
+        if tool.provider is None:
+            return True
+        place = _PLACES[self._api]
+        ours = tool.provider.id.startswith("openai.")
+        if ours and (self._api == "responses" or kind_of(tool) == "custom"):
+            refuse_approval(tool)
+            return True
+        whose = "is another provider's" if not ours else "runs on the Responses API alone"
+        said = f"the tool {tool.name!r} ({tool.provider.id}) is not sent: it {whose}, and {place} does not know it"
+        self._notes.warn("unsupported-tool", tool.name, said)
+        return False
+
+    def extras(self, tool: AnyTool) -> dict[str, Any]:
+        """What the tool says beside name, description and schema, as far as the wire has a place for it."""
+        carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
+        said = _said(tool)
+        for name in [*(name for name in said if name not in carried), *_nowhere(tool)]:
+            self._notes.lost(tool, name, _PLACES[self._api])
+        return {name: value for name, value in said.items() if name in carried}
+
+    def function(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
+        """A tool of ours."""
+        tool = settled.tool
+        about = {} if tool.description is None else {"description": tool.description}
+        schema = {"name": wire, **about, "parameters": settled.document}
+        if self._api == "chat":
+            flag = {} if settled.strict is None else {"strict": settled.strict}
+            return {"type": "function", "function": {**schema, **flag}}
+        # Responses must be told: what is left out there means strict where it can be.
+        return {"type": "function", **schema, "strict": bool(settled.strict), **extras}
+
+    def provided(self, tool: AnyTool, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
+        """A tool of OpenAI's."""
+        kind = kind_of(tool)
+        args = without_nulls(msgspec.to_builtins(tool.provider.args if tool.provider else {}))
+        about = {"description": tool.description} if kind in _DESCRIBED and tool.description is not None else {}
+        if kind != "custom":
+            return {"type": kind, **about, **args, **extras}
+        if self._api == "responses":
+            return {"type": kind, "name": wire, **about, **args, **extras}
+        if "format" in args:
+            form = dict(args["format"])
+            args = {"format": {"type": form.pop("type"), "grammar": form}}
+        return {"type": kind, "custom": {"name": wire, **about, **args}}
+
+
+def _said(tool: AnyTool) -> dict[str, Any]:
+    given = options_of(tool, "openai", _Options)
+    schema = tool.get(OutputSchema)
+    annotated: dict[str, Any] = {
+        "defer_loading": tool.get(DeferLoading) or None,
+        "allowed_callers": tool.get(AllowedCallers) or None,
+        "output_schema": None if schema is None else schema.to_dict(),
+        "namespace": tool.get(Namespace),
+    }
+    said = {name: value for name, value in annotated.items() if value is not None}
+    plain = {name: getattr(given, attribute) for name, attribute in option_names(_Options).items()}
+    return {**said, **{name: value for name, value in plain.items() if value is not None}}
+
+
+def _nowhere(tool: AnyTool) -> list[str]:
+    provided = tool.provider is not None
+    missing = {
+        "input examples": bool(tool.input_examples),
+        "cache control": tool.get(CacheControl) is not None,
+        "eager input streaming": bool(tool.get(EagerInputStreaming)),
+        "description": provided and kind_of(tool) not in _DESCRIBED and tool.given_description is not None,
+        "strict mode": provided and bool(tool.get(Strict)),
+    }
+    return [what for what, lost in missing.items() if lost]
+
+
+# What Responses takes as the one tool to call, by its type alone; any other is the only one of an allow-list.
+_BY_TYPE: Final = frozenset(
+    (
+        *("apply_patch", "code_interpreter", "computer", "computer_use_preview", "file_search", "image_generation"),
+        *("programmatic_tool_calling", "shell", "web_search", "web_search_preview", "web_search_preview_2025_03_11"),
+    )
+)
+
+
+def entry(tool: AnyTool, wire: str, api: Api) -> dict[str, Any]:
+    """How a choice names a tool.
+
+    >>> from fxai.tools.tool import Tool
+    >>> entry(Tool.make("add"), "add", "chat")
+    {'type': 'function', 'function': {'name': 'add'}}
+    """
+    kind = kind_of(tool)
+    if kind in ("function", "custom"):
+        return {"type": kind, "name": wire} if api == "responses" else {"type": kind, kind: {"name": wire}}
+    label = {"server_label": getattr(tool.provider.args, "server_label", "")} if tool.provider and kind == "mcp" else {}
+    return {"type": kind, **label}
+
+
+def choice_on_wire(choice: ToolChoices | None, sent: Sequence[AnyTool], naming: NameMap, api: Api, notes: Notes) -> Any:
+    """The tool choice of a request; None where none is to be sent.
+
+    Raises:
+        PreparationError: the one tool that is chosen is not sent.
+    """
+    if isinstance(choice, ToolChoice) and choice.mode == "tool":
+        return _one(choice.names[0], sent, naming, api)
+    mode = choice.mode if isinstance(choice, ToolChoice) else choice
+    if not sent:
+        if mode == "required":
+            notes.warn("unsupported-option", "tool_choice", "a tool is required and there is none: nothing is chosen")
+        return None
+    return mode
+
+
+def _one(name: str, sent: Sequence[AnyTool], naming: NameMap, api: Api) -> dict[str, Any]:
+    for tool in sent:
+        if tool.name == name:
+            named = entry(tool, naming.sent(name), api)
+            direct = kind_of(tool) in ("function", "custom", "mcp") or kind_of(tool) in _BY_TYPE
+            return named if direct else _list("required", [named], api)
+    raise PreparationError.of("tool_choice", f"the tool {name!r} must be called, and it cannot be sent to this API")
+
+
+def allow_list(
+    allowed: ToolChoice, sent: Sequence[AnyTool], deferred: frozenset[str], naming: NameMap, api: Api, notes: Notes
+) -> dict[str, Any]:
+    """The choice that allows some of the tools while all are sent.
+
+    Raises:
+        PreparationError: none of them can be allowed: a deferred tool is not there until it was searched for.
+    """
+    entries: list[dict[str, Any]] = []
+    for tool in sent:
+        if allowed.allows(tool.name) and tool.name in deferred:
+            said = f"the tool {tool.name!r} is deferred, so it cannot be in the list of allowed tools"
+            notes.warn("unsupported-option", tool.name, said)
+        elif allowed.allows(tool.name):
+            entries.append(entry(tool, naming.sent(tool.name), api))
+    if not entries:
+        names = ", ".join(map(repr, allowed.names))
+        raise PreparationError.of("allowed_tools", f"none of {names} can be allowed: each is deferred, or not sent")
+    return _list("auto" if allowed.mode == "auto" else "required", entries, api)
+
+
+def _list(mode: str, entries: list[dict[str, Any]], api: Api) -> dict[str, Any]:
+    listed = {"mode": mode, "tools": entries}
+    return {"type": "allowed_tools", **(listed if api == "responses" else {"allowed_tools": listed})}
+
+
+NAMES: Final = NameRule(64)
+"""What OpenAI allows as a tool's name."""
+
+# Strict function calling came with the models of August 2024, back to these; older snapshots have no strict mode.
+_WITHOUT_STRICT: Final = re.compile(r"^(?:ft:)?(?:gpt-3\.5-turbo-(?:16k-)?(?:0301|instruct)|gpt-4-(?:32k-)?0314)")
+
+
+def supports_strict_tools(model: str) -> bool:
+    """Whether a model has strict mode for tools; those that nobody knows yet are taken to.
+
+    >>> supports_strict_tools("gpt-5.5"), supports_strict_tools("gpt-4-0314")
+    (True, False)
+    """
+    return _WITHOUT_STRICT.match(model) is None
+
+
+def prepare_tools(
+    toolkit: Iterable[AnyTool],
+    *,
+    model: str,
+    api: Api = "responses",
+    strict_json_schema: bool | None = None,
+    supports_strict: bool | None = None,
+    tool_choice: ToolChoices | None = None,
+    allowed_tools: ToolChoice | None = None,
+    parallel_tool_calls: bool | None = None,
+) -> PreparedTools:
+    """What a request says of a toolkit: a pure function, nothing is sent.
+
+    Args:
+        toolkit: the tools: a toolkit, or any tools.
+        model: the model's name, by which it is known whether it has strict mode.
+        api: Responses or Chat Completions.
+        strict_json_schema: whether tools that say nothing of `Strict` are strict. None: as OpenAI does, they are.
+        supports_strict: whether the model has strict mode at all; None: as its name says. False for servers of others
+            that lack it.
+        tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: nothing is said.
+        allowed_tools: which may be called while all are sent, which keeps what the provider has cached; it takes the
+            place of `tool_choice`.
+        parallel_tool_calls: whether several tools may be called in one turn. None: nothing is said.
+
+    Raises:
+        PreparationError: a tool that is annotated as strict cannot be; a choice names a tool that is not there; a
+            namespace has two descriptions; `provider_options["openai"]` of a tool are none;
+            a tool that the provider runs asks for an approval.
+        NameConflictError: two tools would have one name on the wire.
+    """
+    if api not in ("responses", "chat"):
+        raise PreparationError.of("api", f"there is no API {api!r}: it is 'responses' or 'chat'")
+    notes, tools = Notes(), tuple(toolkit)
+    chosen(tools, allowed_tools, "allowed_tools")
+    able = supports_strict_tools(model) if supports_strict is None else supports_strict
+    written = _Tools(Writer(api, notes), notes, strict_json_schema, True if able else None)
+    written.add(chosen(tools, tool_choice))
+    if allowed_tools is None:
+        choice = choice_on_wire(tool_choice, written.sent, written.naming, api, notes)
+    else:
+        deferred = frozenset(written.deferred)
+        choice = allow_list(allowed_tools, written.sent, deferred, written.naming, api, notes)
+    parallel = parallel_tool_calls if written.sent else None
+    fields = {"tools": written.wires, "tool_choice": choice, "parallel_tool_calls": parallel}
+    return PreparedTools.make(
+        fields,
+        written.naming,
+        warnings=notes.warnings,
+        rules=OPENAI,
+        originals=written.originals,
+        explicit_null=(tool.name for tool in written.sent if tool.get(ExplicitNull)),
+    )
+
+
+class _Tools:
+    """The tools of one request, as they are written."""
+
+    def __init__(self, writer: Writer, notes: Notes, config: bool | None, default: bool | None) -> None:
+        self._writer = writer
+        self._notes = notes
+        self._config = config
+        self._default = default
+        self._groups: dict[str, tuple[str, list[dict[str, Any]]]] = {}
+        self.wires: list[dict[str, Any]] = []
+        self.sent: tuple[AnyTool, ...] = ()
+        self.naming: NameMap
+        self.deferred: list[str] = []
+        self.originals: dict[str, JsonSchema] = {}
+
+    def add(self, tools: Iterable[AnyTool]) -> None:
+        """Write the tools that the wire takes."""
+        self.sent = tuple(tool for tool in tools if self._writer.takes(tool))
+        self.naming = NameMap.of(self.sent, NAMES)
+        for tool in self.sent:
+            extras = self._writer.extras(tool)
+            group: ToolNamespace | None = extras.pop("namespace", None)
+            if extras.get("defer_loading"):
+                self.deferred.append(tool.name)
+            self._place(group, self._written(tool, extras))
+        if self.deferred and not any(kind_of(tool) == "tool_search" for tool in self.sent):
+            said = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
+            self._notes.warn("other", None, said + ", ".join(map(repr, self.deferred)))
+
+    def _written(self, tool: AnyTool, extras: dict[str, Any]) -> dict[str, Any]:
+        wire = self.naming.sent(tool.name)
+        if tool.provider is not None:
+            return self._writer.provided(tool, wire, extras)
+        settled = settle(tool, OPENAI, config=self._config, default=self._default, notes=self._notes)
+        if settled.form is not None:
+            self.originals[tool.name] = settled.form.original
+        return self._writer.function(settled, wire, extras)
+
+    def _place(self, group: ToolNamespace | None, wire: dict[str, Any]) -> None:
+        if group is None:
+            self.wires.append(wire)
+            return
+        if group.name not in self._groups:
+            self._groups[group.name] = (group.description, [])
+            _, inside = self._groups[group.name]
+            about = {"name": group.name, "description": group.description, "tools": inside}
+            self.wires.append({"type": "namespace", **about})
+        description, inside = self._groups[group.name]
+        if description != group.description:
+            said = f"the namespace {group.name!r} has two descriptions: {description!r} and {group.description!r}"
+            raise PreparationError.of("tools", f"{said}; give its tools the same one")
+        inside.append(wire)
