@@ -27,6 +27,7 @@ from fxai.schema.diagnosis import Judge, faults_of, judge_of
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
 from fxai.schema.mending import retold, whole_integers
 from fxai.schema.parsing import Limits, parse_whole, read_text, too_deep
+from fxai.schema.pattern import shared_matcher
 from fxai.schema.plain import builtin, is_plain, plain_faults, written
 from fxai.schema.plan import plan_of
 
@@ -188,16 +189,17 @@ class Compiled:
     def _inward(self, wire: Any, refused: Refused) -> Any:
         step = self.plan.step
         assert step is not None
-        try:
+        with shared_matcher():
             try:
-                return step.inward(wire)
-            except Unfit as error:
-                faults = _told(lambda work: step.inward_faults(wire, "", work)) or (_unplaced(error, wire),)
-                if refused is raised:
-                    raise DecodeError(DecodeFailure(faults)) from error
-                return refused(faults)
-        except RecursionError:
-            return refused(_TOO_DEEP.faults)
+                try:
+                    return step.inward(wire)
+                except Unfit as error:
+                    faults = _told(lambda work: step.inward_faults(wire, "", work)) or (_unplaced(error, wire),)
+                    if refused is raised:
+                        raise DecodeError(DecodeFailure(faults)) from error
+                    return refused(faults)
+            except RecursionError:
+                return refused(_TOO_DEEP.faults)
 
     # ---- encoding
 
@@ -227,14 +229,15 @@ class Compiled:
     def _outward(self, value: Any) -> Any:
         step = self.plan.step
         assert step is not None
-        try:
+        with shared_matcher():
             try:
-                return step.outward(value)
-            except Unfit as error:
-                faults = _told(lambda work: step.outward_faults(value, "", work))
-                raise DecodeError(DecodeFailure(faults or (_unplaced(error, value),))) from error
-        except RecursionError:
-            raise DecodeError(_TOO_DEEP) from None
+                try:
+                    return step.outward(value)
+                except Unfit as error:
+                    faults = _told(lambda work: step.outward_faults(value, "", work))
+                    raise DecodeError(DecodeFailure(faults or (_unplaced(error, value),))) from error
+            except RecursionError:
+                raise DecodeError(_TOO_DEEP) from None
 
     def _written(self, wire: Any) -> bytes:
         """The text of a wire value, which reads back as an equal one: so it is of the type, NaN and all looked for."""
@@ -271,7 +274,7 @@ class Compiled:
 def _told(walk: Callable[[Work], Iterator[Fault]], most: int = MAX_FAULTS) -> tuple[Fault, ...]:
     """The faults that a walk finds: as many as are told, as far as the budget goes."""
     found: list[Fault] = []
-    with suppress(Exhausted):
+    with suppress(Exhausted), shared_matcher():
         found.extend(islice(walk(Work()), most))
     return tuple(found)
 

@@ -12,16 +12,26 @@ True
 from __future__ import annotations
 
 import re
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from time import thread_time
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from fxai.schema.budget import MAX_LEVELS, MAX_PATTERN, with_stack
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-__all__ = ["SECONDS", "Matcher", "PatternTimeout", "compiled_pattern", "expansion", "rewritten"]
+__all__ = [
+    "SECONDS",
+    "Matcher",
+    "PatternTimeout",
+    "compiled_pattern",
+    "expansion",
+    "in_time",
+    "python_pattern",
+    "rewritten",
+    "shared_matcher",
+]
 
 SECONDS: Final = 0.04
 """How long the patterns of one validation may compute, all together."""
@@ -73,6 +83,28 @@ def compiled_pattern(pattern: str) -> Any:
         return with_stack(lambda: regex.compile(rewritten(pattern)))
     except (regex.error, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(str(error) or "too complicated") from None
+
+
+@lru_cache(maxsize=1024)
+def python_pattern(pattern: str) -> Any:
+    """A pattern of Python's own language, ready to search with a timeout.
+
+    Raises:
+        ValueError: it cannot be searched with so, or it expands to more than `MAX_PATTERN`; says why.
+    """
+    if expansion(pattern) > MAX_PATTERN:
+        raise ValueError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
+    import regex
+
+    try:
+        return with_stack(lambda: regex.compile(pattern))
+    except (regex.error, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(str(error) or "too complicated") from None
+
+
+def in_time(pattern: str) -> str:
+    """What is expected where a pattern took too long."""
+    return f"patterns that are decided within {SECONDS} seconds ({pattern!r} took longer)"
 
 
 def expansion(pattern: str) -> int:
@@ -199,13 +231,46 @@ class Matcher:
         Raises:
             PatternTimeout: the time is used up.
         """
+        return self.searched(compiled_pattern(pattern), pattern, text)
+
+    def searched(self, compiled: Any, pattern: str, text: str) -> bool:
+        """The same by a pattern that is compiled already.
+
+        Raises:
+            PatternTimeout: the time is used up.
+        """
         if self.late is None and self._left > 0:
-            search, start = compiled_pattern(pattern).search, thread_time()
+            start = thread_time()
             try:
-                return search(text, timeout=self._left, concurrent=True) is not None
+                return compiled.search(text, timeout=self._left, concurrent=True) is not None
             except TimeoutError:
                 pass
             finally:
                 self._left -= thread_time() - start
         self.late = self.late or pattern
         raise PatternTimeout(pattern)
+
+
+class _Shared(threading.local):
+    matcher: Matcher | None = None
+
+
+_shared: Final = _Shared()
+
+
+@contextmanager
+def shared_matcher() -> Generator[Matcher]:
+    """What the patterns of one decoding are searched with, so that all of them have one time; also inside another one.
+
+    >>> with shared_matcher() as outer, shared_matcher() as inner:
+    ...     outer is inner
+    True
+    """
+    if _shared.matcher is not None:
+        yield _shared.matcher
+        return
+    _shared.matcher = made = Matcher(SECONDS)
+    try:
+        yield made
+    finally:
+        _shared.matcher = None

@@ -38,6 +38,9 @@ import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
 
 from fxai.schema.fault import SchemaError
+from fxai.schema.light_pattern import is_light
+from fxai.schema.matching import Matching, matching
+from fxai.schema.pattern import python_pattern
 from fxai.schema.wire import Codec
 
 __all__ = [
@@ -148,8 +151,33 @@ def codec_of(tp: Any) -> tuple[Any, Codec, tuple[Any, ...]] | None:
                 raise SchemaError(
                     f"{tp!r} has a Meta before its codec; bounds and descriptions are about the JSON form: put it after"
                 )
-            return tp.__origin__, note, tp.__metadata__[index + 1 :]
-    return None
+            return tp.__origin__, *_bounded(note, tp.__metadata__[index + 1 :])
+    codec, after = _bounded(None, tp.__metadata__, tp.__origin__)
+    return None if codec is None else (tp.__origin__, codec, after)
+
+
+def _bounded(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple[Any, tuple[Any, ...]]:
+    """A codec and what stands after it, with a pattern that `re` could try without end moved into a codec of its own.
+
+    Without a codec, that of the pattern is the one.
+    """
+    patterns = [note.pattern for note in after if isinstance(note, msgspec.Meta) and note.pattern is not None]
+    heavy = [pattern for pattern in patterns if not is_light(pattern)]
+    if not heavy:
+        return codec, after
+    after = tuple(_without_pattern(note) if isinstance(note, msgspec.Meta) else note for note in after)
+    if codec is None:
+        return matching(heavy[-1], tp), after
+    wire: Any = Annotated
+    return msgspec.structs.replace(codec, wire=wire[codec.wire, msgspec.Meta(pattern=heavy[-1])]), after
+
+
+def _without_pattern(meta: msgspec.Meta) -> msgspec.Meta:
+    said = {name: getattr(meta, name) for name in _META if name != "pattern"}
+    return msgspec.Meta(**{name: value for name, value in said.items() if value is not None})
+
+
+_META: Final = tuple(name for name in dir(msgspec.Meta) if not name.startswith("_"))
 
 
 def arms_of(tp: Any) -> tuple[Any, ...] | None:
@@ -300,6 +328,7 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
     tp = plain_type(tp)
     if (coded := codec_of(tp)) is not None:
         found.coded = True
+        _hold_searchable(coded[1], place)
         _visit(coded[1].wire, place, found, inside, done)
     elif get_origin(tp) is Annotated:
         _visit(tp.__origin__, place, found, inside, done)
@@ -313,6 +342,19 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
         for argument in get_args(tp):
             if argument is not Ellipsis:
                 _visit(argument, f"{place}[]", found, inside, done)
+
+
+def _hold_searchable(codec: Codec, place: str) -> None:
+    if isinstance(codec.decode, Matching):
+        try:
+            python_pattern(codec.decode.pattern)
+        except ValueError as error:
+            raise SchemaError(
+                f"the pattern {codec.decode.pattern!r} of {place} could take `re` a time without end, and cannot be"
+                f" searched with within a set time: {error}; write one that begins with ^ and leaves each character one"
+                " way to go on, or check the text in a codec (Annotated[str, Schema.codec(wire=str, decode=…,"
+                " encode=…)])"
+            ) from None
 
 
 def _visit_members(tp: Any, found: Survey, inside: tuple[Any, ...], done: set[Any]) -> None:

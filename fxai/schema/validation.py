@@ -25,7 +25,7 @@ from fxai.schema.dialect import METASCHEMAS, REF_ALONE, dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.fault import Fault, found_in, pointer_of
 from fxai.schema.parsing import too_deep
-from fxai.schema.pattern import SECONDS, PatternTimeout
+from fxai.schema.pattern import PatternTimeout, in_time
 from fxai.schema.plain import written
 
 __all__ = ["Validate", "compiled"]
@@ -234,7 +234,7 @@ class _Slow:
             return (_undecided(value),)
         if search.unsaid:
             return (Fault("", described(self._document), found_in(value)),)
-        late = () if search.late is None else (Fault("", _in_time(search.late), found_in(value)),)
+        late = () if search.late is None else (Fault("", in_time(search.late), found_in(value)),)
         return (*faults, *late)
 
 
@@ -250,10 +250,6 @@ def _size_of(value: object) -> int:
         return _SHORT + 1
 
 
-def _in_time(pattern: str) -> str:
-    return f"patterns that are decided within {SECONDS} seconds ({pattern!r} took longer)"
-
-
 def _breach(error: Any, root: Any) -> Breach:
     path = tuple(cast("list[str | int]", list(error.absolute_path)))
     schema = error.schema if is_object(error.schema) else {}
@@ -265,7 +261,7 @@ def _breach(error: Any, root: Any) -> Breach:
             if len(found) < MAX_FAULTS:
                 found.append(_breach(inner, root))
         branches = [tuple(found) for found in by_branch.values()]
-    said = _in_time(error.cause.args[0]) if error.validator == "late" else str(error.message)
+    said = in_time(error.cause.args[0]) if error.validator == "late" else str(error.message)
     names, scope = tuple(getattr(error, "names", ())), getattr(error, "scope", root)
     follow = partial(_followed, scope, schema)
     return Breach(error.validator or "false", schema, path, names, tuple(branches), said, follow)

@@ -426,7 +426,7 @@ def test_types_are_held_to_the_same_budget() -> None:
         deep = list[deep]
     pattern = "(?:" * 8 + "a" + "){1,99}" * 8
     for tp in (deep, Annotated[str, msgspec.Meta(pattern=pattern)]):
-        with pytest.raises(SchemaError, match="expected"):
+        with pytest.raises(SchemaError, match=r"expected at most|more than 30000 characters"):
             Schema.of(tp).json_schema()
 
 

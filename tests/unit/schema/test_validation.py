@@ -203,7 +203,7 @@ def test_what_json_cannot_carry_is_a_fault(engine: Engine) -> None:
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Less time for patterns than people have, so that the tests are soon done."""
-    monkeypatch.setattr("fxai.schema.validation.SECONDS", 0.02)
+    monkeypatch.setattr("fxai.schema.pattern.SECONDS", 0.02)
 
 
 ONE = "a" * 60 + "!"

@@ -1,0 +1,175 @@
+"""Patterns of Python types: which `re` decides at once, and how the others are decided within a set time."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
+import pytest
+from msgspec import Meta
+
+from fxai.schema import Schema, SchemaError
+from fxai.schema.light_pattern import is_light
+from fxai.schema.pattern import PatternTimeout, shared_matcher
+from fxai.schema.plan import plan_of
+
+LIGHT = [
+    "",
+    "^$",
+    "abc",
+    r"\S+",
+    "^[a-z]+$",
+    "^[a-z_][a-z0-9_]*$",
+    "^[a-z]+(-[a-z]+)*$",
+    r"^\d{4}-\d{2}-\d{2}$",
+    r"\d{3}-\d{4}",
+    "^#[0-9a-f]{6}$",
+    "^(GET|POST|PUT|PATCH)$",
+    "^(foo|bar|foz)$",
+    "^[A-Z]{2}[0-9]{2}[A-Z0-9]{1,30}$",
+    "^[^@]+@[^@]+$",
+    "^https?://",
+    "^.{1,5000}$",
+    r"^[+-]?\d+(\.\d+)?([eE][+-]?\d+)?$",
+    r"^v?(\d+)\.(\d+)\.(\d+)$",
+    "^((a|b)*c)*$",
+]
+HEAVY = [
+    "^(a+)+$",
+    "^(a*)*$",
+    "^(a|aa)+$",
+    "^(a?){30}a{30}$",
+    "a*a*a*b",
+    "[a-z]+[0-9]",
+    r"\s+$",
+    r"^[^@]+@[^@]+\.[^@]+$",
+    "^(.*),(.*),(.*)$",
+    r"^(a+)\1$",
+    "^(?=a+b)a",
+    "(?i)^a+$",
+    "(?m)^a+$",
+    "^a|b+c",
+    "^([a-z]{1,90}x){1,90}",
+]
+
+
+@pytest.mark.parametrize("pattern", LIGHT)
+def test_a_pattern_with_one_way_to_go_on_stays_with_msgspec(pattern: str) -> None:
+    """Ordinary patterns are decided at the decoder's own speed: there is no step after it."""
+    assert is_light(pattern)
+    assert plan_of(Annotated[str, Meta(pattern=pattern)]).step is None
+
+
+@pytest.mark.parametrize("pattern", HEAVY)
+def test_a_pattern_that_could_be_tried_again_and_again_does_not(pattern: str) -> None:
+    """What `re` could try without end is taken from it; JSON Schema says it all the same."""
+    tp = Annotated[str, Meta(pattern=pattern)]
+
+    assert not is_light(pattern)
+    assert plan_of(tp).step is not None
+    assert pattern not in str(plan_of(tp).wire.__origin__)
+    assert Schema.of(tp).json_schema() == {"type": "string", "pattern": pattern}
+
+
+EVIL = "^(a+)+$"
+Evil: TypeAlias = Annotated[str, Meta(pattern=EVIL)]
+EVIL_TYPE: Any = Evil
+Counted: TypeAlias = Annotated[int, Schema.codec(wire=str, decode=len, encode=lambda many: "a" * many)]
+
+
+class Holder(msgspec.Struct):
+    """A place with bounds of its own beside the pattern."""
+
+    name: Annotated[str, Meta(pattern=EVIL, min_length=2, description="Of a.")]
+
+
+PLACES: dict[str, tuple[Any, Any, Any, str]] = {
+    "a value": (Evil, "aa", "ab", ""),
+    "an item": (list[Evil], ["aa"], ["ab"], "/0"),
+    "an item of a tuple": (tuple[int, Evil], [1, "aa"], [1, "ab"], "/1"),
+    "a key": (dict[Evil, int], {"aa": 1}, {"ab": 1}, "/ab"),
+    "a member": (Holder, {"name": "aa"}, {"name": "ab"}, "/name"),
+    "a member inside": (dict[str, list[Holder]], {"k": [{"name": "aa"}]}, {"k": [{"name": "ab"}]}, "/k/0/name"),
+    "a union": (Annotated[str | None, Meta(pattern=EVIL)], "aa", "ab", ""),
+    "an arm": (EVIL_TYPE | int, "aa", "ab", ""),
+    "behind a codec": (Annotated[Counted, Meta(pattern=EVIL)], "aa", "ab", ""),
+    "inside of a codec": (
+        Annotated[int, Schema.codec(wire=EVIL_TYPE, decode=len, encode=lambda many: "a" * many)],
+        "aa",
+        "ab",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_it_holds_wherever_it_stands(place: str) -> None:
+    """What fits is taken and written back; what does not is told with its place, in the words of any pattern."""
+    tp, good, bad, pointer = PLACES[place]
+    schema: Schema[Any] = Schema.of(tp)
+
+    value = schema.decode(good).unwrap()
+    assert schema.decode_json(json.dumps(good)).unwrap() == value
+    assert schema.encode(value).unwrap() == json.loads(json.dumps(good))
+    for failure in (schema.decode(bad).failure(), schema.decode_json(json.dumps(bad)).failure()):
+        (fault,) = failure.faults
+        assert (fault.pointer, fault.expected) == (pointer, f"string matching {EVIL!r}")
+
+
+def test_a_value_is_held_to_it_on_its_way_out() -> None:
+    """What does not match is not written."""
+    assert "matching" in str(Schema.of(Evil).encode("ab").failure())
+
+
+def test_bounds_and_descriptions_beside_it_stay() -> None:
+    """Only the pattern is taken from msgspec."""
+    schema = Schema.of(Holder)
+
+    assert (
+        str(schema.decode({"name": "a"}).failure())
+        == "/name: expected string of at least 2 characters, found string 'a'"
+    )
+    assert schema.json_schema()["properties"]["name"] == {
+        "type": "string",
+        "pattern": EVIL,
+        "description": "Of a.",
+        "minLength": 2,
+    }
+
+
+@pytest.mark.parametrize("text", ["a" * 60 + "!", "a" * 100_000 + "!"])
+def test_a_text_that_would_take_forever_is_decided(text: str) -> None:
+    """By `re`, the first of these takes longer than the world exists."""
+    assert EVIL in str(Schema.of(Evil).decode(text).failure())
+
+
+def test_all_patterns_of_one_decoding_have_one_time() -> None:
+    """However many texts there are: once it is used up, no further one is searched."""
+    with shared_matcher() as outer:
+        with shared_matcher() as inner:
+            assert inner is outer
+        outer.late = EVIL
+        failure = Schema.of(list[Evil]).decode(["aa", "aa"]).failure()
+        with pytest.raises(PatternTimeout):
+            outer.found("a", "a")
+    assert [fault.expected.split(" (")[0] for fault in failure.faults] == [
+        "patterns that are decided within 0.04 seconds"
+    ] * 2
+    with shared_matcher() as another:
+        assert another is not outer
+
+
+def test_a_pattern_that_cannot_be_searched_with_in_time_is_refused_with_its_place() -> None:
+    """The message says which type, which field, which pattern, and what to write."""
+
+    class Wide(msgspec.Struct):
+        name: Annotated[str, Meta(pattern="((a{1,99}){1,99}){1,99}")]
+
+    with pytest.raises(SchemaError) as refused:
+        Schema.of(Wide).decode({"name": "a"})
+
+    said = str(refused.value)
+    assert "Wide.name" in said
+    assert "((a{1,99}){1,99}){1,99}" in said
+    assert "Schema.codec(" in said
