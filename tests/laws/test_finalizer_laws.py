@@ -119,7 +119,8 @@ LEAVES: dict[str, Node] = {
 
 def stepped(produce: Callable[[Any], Program]) -> Any:
     """A stream that runs the program from one emitted value to the next."""
-    return Stream.steps(produce)
+    steps: Any = Stream.steps
+    return steps(produce)
 
 
 def left(world: World, program: Program) -> Program:
