@@ -24,8 +24,8 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from typing_extensions import TypeVar
 
-from fxai.cli.program import given
-from fxai.cli.trouble import HUNG_UP, INTERRUPTED, TERMINATED, Trouble
+from fxai.cli.cli_error import HUNG_UP, INTERRUPTED, TERMINATED, CliError
+from fxai.cli.program import success_of
 from fxai.effects import fx
 from fxai.effects.effect import EffectOf
 from fxai.effects.exit import Exit
@@ -41,7 +41,7 @@ _GLANCE: Final = 0.2 if sys.platform == "win32" else None
 class Background:
     """Runs programs, one after another, while the thread that made it waits; Ctrl-C there ends the one that runs.
 
-    It is used as a context manager, in the main thread. `SIGTERM` and the end of the terminal leave it as `Trouble`.
+    It is used as a context manager, in the main thread. `SIGTERM` and the end of the terminal leave it as `CliError`.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Background:
             self._portal.call(self._leaving.set)
             for running in reversed(self._holding):
                 running.over.wait()
-        except (KeyboardInterrupt, Trouble):
+        except (KeyboardInterrupt, CliError):
             _leave_at_once()
         finally:
             self._stack.close()
@@ -71,7 +71,7 @@ class Background:
         """What the program gave; it is over when this returns, its finalizers have run.
 
         Raises:
-            Trouble: it failed or broke, or a signal ended it; its code says which.
+            CliError: it failed or broke, or a signal ended it; its code says which.
         """
         running = _Running(program, self._wake)
         self._follow(running, running.over)
@@ -92,7 +92,7 @@ class Background:
                 try:
                     answer.set_result(ask())
                 except Exception as raised:
-                    if isinstance(raised, Trouble):
+                    if isinstance(raised, CliError):
                         raise
                     answer.set_exception(raised)
                 self._portal.call(there.set)
@@ -110,7 +110,7 @@ class Background:
         """What is opened, which stays open until this is left: its scope closes then.
 
         Raises:
-            Trouble: as `value_of`.
+            CliError: as `value_of`.
         """
         opened, there = list[_A](), threading.Event()
 
@@ -135,11 +135,11 @@ class Background:
             try:
                 self._portal.start_task_soon(running.run)
                 self._answer(until)
-            except (KeyboardInterrupt, Trouble) as told:
-                running.told = told if isinstance(told, Trouble) else Trouble("interrupted", "", code=INTERRUPTED)
+            except (KeyboardInterrupt, CliError) as told:
+                running.told = told if isinstance(told, CliError) else CliError("interrupted", "", code=INTERRUPTED)
                 self._portal.call(running.cancel)
                 _await(running.over)  # and nothing more is asked
-        except (KeyboardInterrupt, Trouble):
+        except (KeyboardInterrupt, CliError):
             _leave_at_once()
         if running.told is not None:
             raise running.told
@@ -160,7 +160,7 @@ class _Running(Generic[_A]):
 
     def __init__(self, program: EffectOf[_A, Any, Any], ended: Callable[[], None]) -> None:
         self.over = threading.Event()
-        self.told: Trouble | None = None
+        self.told: CliError | None = None
         self._program = program
         self._ended = ended
         self._scope: anyio.CancelScope | None = None
@@ -186,10 +186,10 @@ class _Running(Generic[_A]):
     def value(self) -> _A:
         """What it gave, when it is over."""
         if self._exit is None:
-            raise self.told or Trouble("interrupted", "", code=INTERRUPTED)
+            raise self.told or CliError("interrupted", "", code=INTERRUPTED)
         if isinstance(self._exit, BaseException):
             raise self._exit
-        return given(self._exit)
+        return success_of(self._exit)
 
 
 def _await(event: threading.Event) -> None:
@@ -206,8 +206,8 @@ def _heed(stack: ExitStack) -> None:
 
     def heard(number: int, _: FrameType | None) -> None:
         if number == signal.SIGTERM:
-            raise Trouble("terminated", "", code=TERMINATED)
-        raise Trouble("the terminal is gone", "", code=HUNG_UP)
+            raise CliError("terminated", "", code=TERMINATED)
+        raise CliError("the terminal is gone", "", code=HUNG_UP)
 
     if threading.current_thread() is not threading.main_thread():
         return

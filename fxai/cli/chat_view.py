@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO, final
 
-from fxai.cli.lines import JsonLines
+from fxai.cli.json_lines import JsonLines
 from fxai.cli.screen import Screen, console
-from fxai.cli.slash import COMMANDS, HELP
+from fxai.cli.slash_command import COMMANDS, HELP
 from fxai.cli.summary import Summary
-from fxai.cli.text import indented, json_line, one_line, quoted, squeeze
 from fxai.messages.part import StreamPart
 from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
+from fxai.schema.display import indented, json_line, one_line, quoted, squeeze
 from fxai.tools.tool import Tool
 
 if TYPE_CHECKING:

@@ -1,8 +1,10 @@
-"""The command line: what there is to say, and what becomes of it.
+"""The command line: its commands with their options; `main` runs them.
 
 >>> from click.testing import CliRunner
 >>> CliRunner().invoke(cli, ["--version"]).output.startswith("fxai ")
 True
+>>> chat_command.name
+'chat'
 """
 
 from __future__ import annotations
@@ -16,13 +18,52 @@ from typing import Any, Final, TextIO
 import click
 
 from fxai.cli import option
-from fxai.cli.chat_command import chat_command
-from fxai.cli.ending import abandon, ended, trouble_from, writable
+from fxai.cli.cli_error import PIPE_CLOSED, WRONG_USE, CliError
+from fxai.cli.exit import abandon, error_from, run_command, writable
 from fxai.cli.mcp_command import mcp
-from fxai.cli.text import json_line
-from fxai.cli.trouble import PIPE_CLOSED, WRONG_USE, Trouble
+from fxai.schema.display import json_line
 
-__all__ = ["cli", "main"]
+__all__ = ["chat_command", "cli", "main"]
+
+_MORE_CHAT: Final = """\b
+Examples:
+  fxai chat
+  fxai chat --model openai:gpt-5.5 --memory notes.jsonl
+  fxai chat --agent app.py:agent --layer app.py:live
+  fxai chat --mcp "uvx mcp-server-git" --mcp "time=uvx mcp-server-time"
+  printf 'Hello\\nWho are you?\\n' | fxai chat --json
+
+In a terminal: /help shows what else can be typed. Ctrl-C stops an answer, and the conversation is as it was before;
+where nothing is being answered it leaves, as Ctrl-D and /exit do. A call that asks for approval is shown with what it
+would be run with, and runs only if you say so: an agent's own tools say themselves whether they ask, those of --mcp
+ask unless their server marks them read-only, or --yes is given.
+
+Piped in, each line is said in turn. Where a call asks for approval, the next line is /approve or /deny [REASON]; any
+other line denies it, and is said next.
+
+Exit codes: 0 it was left, 1 it could not begin, or an answer to a piped line failed, 2 wrong use, 130 stopped.
+"""
+
+
+@click.command("chat", cls=option.Command, epilog=_MORE_CHAT)
+@option.agent_options
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as fxai run --json, for each answer.")
+@option.color
+@option.debug
+def chat_command(as_json: bool, color: bool | None, debug: bool, **chosen: Any) -> None:
+    """Talk with an agent: its answers, calls and results as they come.
+
+    Without --agent it is the example agent; with --mcp or --system, an agent with nothing else.
+    """
+
+    def work(out: Any, err: Any) -> bool:
+        from fxai.cli.agent_args import AgentArgs
+        from fxai.cli.chat import chat
+
+        return chat(AgentArgs(**chosen), out, err, as_json=as_json, color=color)
+
+    run_command(work, as_json=as_json, debug=debug, closing={"type": "done"})
+
 
 _MORE: Final = """\b
 Completion for your shell (bash here; zsh and fish likewise):
@@ -117,7 +158,7 @@ def main() -> None:
     except click.ClickException as wrong:
         code = _refused(wrong, stdout, stderr)
     except (Exception, click.Abort) as raised:
-        trouble = trouble_from(raised)
+        trouble = error_from(raised)
         if trouble.of_output:
             abandon(sys.stdout)
         stderr.write(f"fxai: {trouble}\n" * (trouble.code != PIPE_CLOSED))
@@ -137,9 +178,9 @@ def _open_standard() -> None:
 def _refused(wrong: click.ClickException, stdout: TextIO, stderr: TextIO) -> int:
     context: click.Context | None = getattr(wrong, "ctx", None)
     where = "fxai" if context is None else context.command_path
-    trouble = Trouble(wrong.format_message(), f"{where} --help shows what there is")
+    trouble = CliError(wrong.format_message(), f"{where} --help shows what there is")
     if "--json" in sys.argv[1:]:
-        with suppress(Trouble):
+        with suppress(CliError):
             stdout.write(json_line({"ok": False, "error": trouble.to_data()}))
             stdout.flush()
     stderr.write(f"fxai: {trouble}\n")
@@ -167,13 +208,13 @@ def cli(context: click.Context) -> None:
 
 
 def _providers(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    from fxai.cli.lint.subject import PROVIDERS
+    from fxai.lint.subject import PROVIDERS
 
     return [name for name in PROVIDERS if name.startswith(typed)]
 
 
 def _codes(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    from fxai.cli.lint.rule import RULES
+    from fxai.lint.rule import RULES
 
     return [code for code in RULES if code.startswith(typed)]
 
@@ -196,29 +237,29 @@ def run(prompt: str | None, as_json: bool, quiet: bool, color: bool | None, debu
         _run(out, err, prompt, as_json=as_json, quiet=quiet, color=color, **chosen)
         return True
 
-    ended(work, as_json=as_json, debug=debug, closes=False)
+    run_command(work, as_json=as_json, debug=debug, closes=False)
 
 
 def _run(
     stdout: TextIO, stderr: TextIO, prompt: str | None, *, as_json: bool, quiet: bool, color: bool | None, **chosen: Any
 ) -> None:
-    from fxai.cli.asking import Chosen, asked
+    from fxai.cli.agent_args import AgentArgs, make_job
     from fxai.cli.job import run as run_job
-    from fxai.cli.lines import AnswerOnly, JsonLines
-    from fxai.cli.loading import Loading
+    from fxai.cli.json_lines import AnswerOnly, JsonLines
+    from fxai.cli.load_progress import LoadProgress
     from fxai.cli.screen import Screen
     from fxai.cli.summary import Record
 
     if as_json and quiet:
-        raise Trouble("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)
+        raise CliError("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)
     presenter = JsonLines(stdout) if as_json else AnswerOnly(stdout) if quiet else Screen(stdout, color=color)
     try:
-        job = asked(prompt, Chosen(**chosen))
+        job = make_job(prompt, AgentArgs(**chosen))
     except (Exception, KeyboardInterrupt) as raised:
-        trouble = trouble_from(raised)
+        trouble = error_from(raised)
         presenter.ended(Record().summary(0.0, trouble))
         raise trouble from raised
-    with Loading(stderr, color=color, quiet=quiet) as loading:
+    with LoadProgress(stderr, color=color, quiet=quiet) as loading:
         run_job(job, presenter, loading, loading.end)
 
 
@@ -229,9 +270,11 @@ def _run(
 @option.debug
 def tools(target: str, as_json: bool, color: bool | None, debug: bool) -> None:
     """Show the tools of TARGET: names, kinds, descriptions, parameters, annotations, and what else they say."""
-    from fxai.cli.inspecting import show_tools
+    from fxai.cli.inspect import show_tools
 
-    ended(lambda out, err: show_tools(target, out, err, as_json=as_json, color=color), as_json=as_json, debug=debug)
+    run_command(
+        lambda out, err: show_tools(target, out, err, as_json=as_json, color=color), as_json=as_json, debug=debug
+    )
 
 
 @cli.command(epilog=_MORE_SCHEMA)
@@ -251,9 +294,9 @@ def tools(target: str, as_json: bool, color: bool | None, debug: bool) -> None:
 @option.debug
 def schema(target: str, as_json: bool, debug: bool, **chosen: Any) -> None:
     """Show the JSON Schemas of the tools of TARGET; or what a provider is sent, strict or not, and why."""
-    from fxai.cli.inspecting import show_schema
+    from fxai.cli.inspect import show_schema
 
-    ended(lambda out, err: show_schema(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
+    run_command(lambda out, err: show_schema(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
 
 
 @cli.command(epilog=_MORE_CHECK)
@@ -272,14 +315,16 @@ def schema(target: str, as_json: bool, debug: bool, **chosen: Any) -> None:
 @option.debug
 def check(target: str | None, rules: bool, as_json: bool, debug: bool, **chosen: Any) -> None:
     """Lint the tools of TARGET: each fault with its place and its remedy, in a line."""
-    from fxai.cli.inspecting import check_tools, list_rules
+    from fxai.cli.inspect import check_tools, list_rules
 
     if rules:
-        ended(lambda out, _: list_rules(out, as_json=as_json), as_json=as_json, debug=debug)
+        run_command(lambda out, _: list_rules(out, as_json=as_json), as_json=as_json, debug=debug)
     elif target is None:
         raise click.UsageError("Missing argument 'TARGET'.")
     else:
-        ended(lambda out, err: check_tools(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug)
+        run_command(
+            lambda out, err: check_tools(target, out, err, as_json=as_json, **chosen), as_json=as_json, debug=debug
+        )
 
 
 @cli.command(epilog=_MORE_CALL)
@@ -292,12 +337,12 @@ def check(target: str | None, rules: bool, as_json: bool, debug: bool, **chosen:
 @option.debug
 def call(target: str, tool: str, as_json: bool, debug: bool, **chosen: Any) -> None:
     """Call one TOOL of TARGET: parameters in JSON ({} without any), the result in JSON."""
-    from fxai.cli.calling import call_tool
+    from fxai.cli.call import call_tool
 
     def work(out: TextIO, err: TextIO) -> bool:
         return call_tool(target, tool, out, err, as_json=as_json, **chosen)
 
-    ended(work, as_json=as_json, debug=debug, closing={"type": "result"})
+    run_command(work, as_json=as_json, debug=debug, closing={"type": "result"})
 
 
 @cli.command(epilog=_MORE_MODELS)
@@ -313,7 +358,7 @@ def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) ->
     """
     from fxai.cli.model_view import show_models
 
-    ended(lambda out, _: show_models(names, out, as_json=as_json, **chosen), as_json=as_json, debug=debug)
+    run_command(lambda out, _: show_models(names, out, as_json=as_json, **chosen), as_json=as_json, debug=debug)
 
 
 cli.add_command(chat_command)

@@ -5,11 +5,11 @@ where the lines end. A program that writes the lines says `/approve`, `/deny` or
 nothing, so that the call is not run, and is the next thing that is said.
 
 >>> import io
->>> from fxai.cli.typed import Piped
+>>> from fxai.cli.line_input import PipedInput
 >>> call = Pending("c1", "wipe", {"disk": "a"}, "a1")
->>> Consent(Piped(io.StringIO("/approve\n")), lambda waiting: None).answer(call).approved
+>>> Consent(PipedInput(io.StringIO("/approve\n")), lambda waiting: None).answer(call).approved
 True
->>> Consent(Piped(io.StringIO("yes\n")), lambda waiting: None).answer(call).unanswered
+>>> Consent(PipedInput(io.StringIO("yes\n")), lambda waiting: None).answer(call).unanswered
 'unavailable'
 """
 
@@ -18,11 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, final
 
-from fxai.cli.text import one_line, quoted
-from fxai.cli.typed import Typed
+from fxai.cli.line_input import LineInput
 from fxai.messages.content import ToolApprovalResponsePart, ToolResultPart
 from fxai.messages.pending import Pending
 from fxai.schema.data import is_array, is_object
+from fxai.schema.display import one_line, quoted
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import parse_json_unsafe
 
@@ -41,7 +41,7 @@ class Consent:
     """Asks, and remembers which tools may always run."""
 
     def __init__(
-        self, lines: Typed, show: Callable[[Pending], None], refuse: Callable[[str], None] = lambda _: None
+        self, lines: LineInput, show: Callable[[Pending], None], refuse: Callable[[str], None] = lambda _: None
     ) -> None:
         """Who answers, what shows a call to them, and what tells them that an answer was none."""
         self._lines = lines

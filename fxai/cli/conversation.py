@@ -1,50 +1,93 @@
-"""Conversations: what is said to an agent turn by turn, each kept when it has ended and not before.
+"""Conversations: messages to an agent, turn by turn; a turn enters the memory when it has ended, not before.
 
-A turn may take several runs: where calls wait to be approved, somebody is asked, and it goes on. One that fails or is
-stopped leaves the conversation as it was.
+A turn may take several runs: where calls need approval the user is asked, and the turn goes on. A turn that fails or
+is stopped leaves the conversation as it was before.
 
 >>> from fxai.agents.agent import Agent
 >>> from fxai.cli.chat_view import ChatLines
->>> from fxai.cli.typed import Piped
+>>> from fxai.cli.line_input import PipedInput
 >>> from fxai.effects.context import ContextOf
 >>> import io
 >>> from fxai.tools.source import BoundToolkit
 >>> with Background() as background:
-...     ready = Ready(Agent.make("nobody").builder, BoundToolkit.make(), ContextOf({}))
-...     conversation = Conversation(background, ready, Memory.in_process(), ChatLines(io.StringIO()), Piped(()))
+...     ready = OpenSetting(Agent.make("nobody").builder, BoundToolkit.make(), ContextOf({}))
+...     conversation = Conversation(background, ready, Memory.in_process(), ChatLines(io.StringIO()), PipedInput(()))
 ...     trouble = conversation.say("Hello")
 >>> print(trouble)
 the service LanguageModel is needed, and no layer gives it; give a layer that supplies it with --layer module:name
+
+Until then its messages are in a draft, a memory of its own:
+
+>>> from fxai.effects import fx
+>>> draft = Draft(Prompt.make("I am Ann."))
+>>> fx.run_sync(draft.commit(Prompt.make("Who am I?")))
+>>> [message.role for message in fx.run_sync(draft.load())], len(draft.said)
+(['user', 'user'], 1)
 """
 
 from __future__ import annotations
 
 from typing import Any, final
 
-from fxai.agents.memory import Memory
+from typing_extensions import override
+
+from fxai.agents.memory import Memory, MemoryFailure
 from fxai.cli.background import Background
 from fxai.cli.chat_view import ChatView
+from fxai.cli.cli_error import INTERRUPTED, CliError
 from fxai.cli.consent import Consent
-from fxai.cli.draft import Draft
-from fxai.cli.job import Telling
-from fxai.cli.remembering import closed
-from fxai.cli.setting import Ready
-from fxai.cli.trouble import INTERRUPTED, Trouble
-from fxai.cli.typed import Typed
+from fxai.cli.job import RunReport
+from fxai.cli.line_input import LineInput
+from fxai.cli.memory_option import close_calls
+from fxai.cli.setting import OpenSetting
 from fxai.effects import fx
-from fxai.effects.effect import EffectOf
+from fxai.effects.effect import Effect, EffectOf
 from fxai.messages.message import ToolMessage
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool import Tool
 
-__all__ = ["Conversation"]
+__all__ = ["Conversation", "Draft"]
+
+
+@final
+class Draft(Memory):
+    """What was said before, and behind it the messages of one turn, which may take several runs."""
+
+    def __init__(self, before: Prompt) -> None:
+        self._before = before
+        self.said = Prompt.empty
+        """The messages of the turn."""
+
+    @override
+    def load(self) -> Effect[Prompt, MemoryFailure]:
+        return fx.sync(lambda: self._before + self.said)
+
+    @override
+    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
+        def add() -> None:
+            self.said = self.said + messages.without_system()
+
+        return fx.sync(add)
+
+    @override
+    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
+        return fx.sync(lambda: tuple(part for part in (self._before, self.said) if len(part)))
+
+    @override
+    def clear(self) -> Effect[None, MemoryFailure]:
+        def forget() -> None:
+            self._before = self.said = Prompt.empty
+
+        return fx.sync(forget)
 
 
 @final
 class Conversation:
     """An agent that is talked to; its programs run in the background."""
 
-    def __init__(self, background: Background, ready: Ready, memory: Memory, view: ChatView, lines: Typed) -> None:
+    def __init__(
+        self, background: Background, ready: OpenSetting, memory: Memory, view: ChatView, lines: LineInput
+    ) -> None:
         self._background = background
         self._ready = ready
         self._memory = memory
@@ -55,15 +98,15 @@ class Conversation:
         """How many messages it goes on from; calls that were left open there are closed.
 
         Raises:
-            Trouble: the memory cannot be read or written.
+            CliError: the memory cannot be read or written.
         """
-        return len(self._background.value_of(closed(self._memory)))
+        return len(self._background.value_of(close_calls(self._memory)))
 
     def history(self) -> Prompt:
         """What was said, as far as the agent is given it.
 
         Raises:
-            Trouble: the memory cannot be read.
+            CliError: the memory cannot be read.
         """
         return self._background.value_of(self._memory.load())
 
@@ -71,7 +114,7 @@ class Conversation:
         """The tools that the agent has now.
 
         Raises:
-            Trouble: a signal ended it.
+            CliError: a signal ended it.
         """
         return self._background.value_of(self._ready.tools.now).toolkit.as_tuple
 
@@ -79,23 +122,23 @@ class Conversation:
         """Forgets what was said.
 
         Raises:
-            Trouble: the memory cannot be written.
+            CliError: the memory cannot be written.
         """
         self._background.value_of(self._memory.clear())
 
-    def say(self, text: str) -> Trouble | None:
+    def say(self, text: str) -> CliError | None:
         """Says something, and shows the answer; gives what it stopped at, if not at its end.
 
         Raises:
-            Trouble: nothing more can be said: the process is to end, or nobody reads the output.
+            CliError: nothing more can be said: the process is to end, or nobody reads the output.
         """
-        telling = Telling(self._view)
+        telling = RunReport(self._view)
         telling.began(self._ready.name, text)
         try:
             self._turn(text, telling)
         except KeyboardInterrupt:  # in place of an answer to a question
-            trouble = Trouble("interrupted", "", code=INTERRUPTED)
-        except Trouble as stopped:
+            trouble = CliError("interrupted", "", code=INTERRUPTED)
+        except CliError as stopped:
             if stopped.is_last:
                 raise
             trouble = stopped
@@ -105,7 +148,7 @@ class Conversation:
         telling.ended(trouble)
         return trouble
 
-    def _turn(self, text: str, telling: Telling) -> None:
+    def _turn(self, text: str, telling: RunReport) -> None:
         draft = Draft(self.history())
         said = Prompt.make(text)
         while True:
@@ -116,7 +159,7 @@ class Conversation:
             said = Prompt((ToolMessage.make(*map(self._consent.answer, waiting)),))
         self._background.value_of(self._memory.commit(draft.said).uninterruptible())
 
-    def _run(self, said: Prompt, draft: Draft, telling: Telling) -> EffectOf[None, Any, Any]:
+    def _run(self, said: Prompt, draft: Draft, telling: RunReport) -> EffectOf[None, Any, Any]:
         parts = self._ready.agent.with_memory(draft).stream(said)
         shown: EffectOf[None, Any, Any] = parts.for_each(lambda part: fx.sync(lambda: telling.part(part)))
         return shown.provide_context(self._ready.services)

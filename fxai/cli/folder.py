@@ -20,7 +20,7 @@ from typing import Annotated, BinaryIO, Final, Literal, TypeAlias, cast, final, 
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.cli.concealment import has_secret, is_secret_name
+from fxai.cli.redaction import has_secret, is_secret_name
 from fxai.effects import fx, thread
 from fxai.effects.effect import Effect
 from fxai.effects.layer import Layer

@@ -3,11 +3,11 @@ r"""Forms: what a server asks of the person in the middle of a call, filled in f
 Nothing is sent unless somebody typed it: an empty answer to what is required refuses, and so does a form that nothing
 was filled into.
 
->>> from fxai.cli.typed import Piped
+>>> from fxai.cli.line_input import PipedInput
 >>> asked = Elicitation("git", "Which branch?", {"properties": {"branch": {"type": "string"}}, "required": ["branch"]})
->>> filled(asked, Piped(["main\n"])).content
+>>> fill_form(asked, PipedInput(["main\n"])).content
 {'branch': 'main'}
->>> filled(asked, Piped(["\n"])).action
+>>> fill_form(asked, PipedInput(["\n"])).action
 'decline'
 """
 
@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fxai.cli.text import in_line, one_line
-from fxai.cli.typed import Typed
+from fxai.cli.line_input import LineInput
 from fxai.mcp.elicitation import ElicitAnswer, Elicitation
 from fxai.schema.data import is_listed, is_object
+from fxai.schema.display import in_line, one_line
 from fxai.schema.fault import DecodeError, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json_unsafe
 
-__all__ = ["filled"]
+__all__ = ["fill_form"]
 
 _AGREED: Final = "agreed? [y]es, [n]o: "
 _VISITED: Final = "opened and done there? [y]es, [n]o: "
@@ -32,7 +32,7 @@ _DECLINED: Final = ElicitAnswer("decline")
 _LONGEST: Final = 160
 
 
-def filled(asked: Elicitation, lines: Typed) -> ElicitAnswer:
+def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
     """What the person answers; `cancel` where nobody is there any more.
 
     Raises:
@@ -56,7 +56,7 @@ def filled(asked: Elicitation, lines: Typed) -> ElicitAnswer:
     return ElicitAnswer("accept", content) if content else _DECLINED
 
 
-def _value(prompt: str, field: Any, lines: Typed) -> Any:
+def _value(prompt: str, field: Any, lines: LineInput) -> Any:
     """What was typed, as the field has it; None where nothing was. It is asked for until it fits."""
     said = lines.answer(prompt)
     while said is not None and said.strip():

@@ -1,8 +1,17 @@
-"""Jobs: one run of an agent from the command line: its layers are built, its parts are shown, and it is summed up.
+"""Jobs: an agent run on prompts from the command line: layers built, parts shown as they come, a summary at the end.
 
 >>> from fxai.cli.example import agent, layer
 >>> Job(Setting(agent, layer, "local"), ("Hello",)).prompts
 ('Hello',)
+
+A tool of an MCP server needs approval unless the server marks it read-only. The mark is a hint, and
+a client may trust it no more than the server.
+
+>>> from fxai.tools.annotations import Readonly
+>>> from fxai.tools.tool import Tool
+>>> look, change = Tool.make("look", success=str).annotate(Readonly, True), Tool.make("change", success=str)
+>>> [asks_by_caution(tool) for tool in require_approval(Toolkit.make(look, change))]
+[False, True]
 """
 
 from __future__ import annotations
@@ -14,21 +23,36 @@ from typing import Any, Protocol, final
 import msgspec
 
 from fxai.agents.memory import Memory
-from fxai.cli.caution import is_asked
+from fxai.cli.cli_error import CliError
+from fxai.cli.memory_option import close_calls
 from fxai.cli.program import value_of
-from fxai.cli.remembering import closed
-from fxai.cli.setting import Setting, opened
+from fxai.cli.setting import Setting, open_setting
 from fxai.cli.summary import Record, Summary
-from fxai.cli.text import in_line
-from fxai.cli.trouble import Trouble
 from fxai.effects import fx
 from fxai.effects.effect import Gen
 from fxai.effects.scope import Scope
 from fxai.messages.part import StreamPart
 from fxai.messages.pending import Pending
+from fxai.schema.display import in_line
+from fxai.tools.annotations import Readonly
+from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["Job", "Presenter", "Telling", "run"]
+__all__ = ["Job", "Presenter", "RunReport", "asks_by_caution", "require_approval", "run"]
+
+
+def require_approval(kit: Toolkit[Any]) -> Toolkit[Any]:
+    """The tools, each of which needs approval that is not marked read-only."""
+    return kit.map(lambda tool: tool if tool.get(Readonly) is True else tool.with_options(needs_approval=_always))
+
+
+def asks_by_caution(tool: Tool[Any, Any, Any]) -> bool:
+    """Whether it is we who ask before it runs, and not its program."""
+    return tool.needs_approval is _always
+
+
+def _always(_: Any, __: Any) -> bool:
+    return True
 
 
 class Presenter(Protocol):
@@ -66,19 +90,19 @@ def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Cal
         ready: is called when it is there.
 
     Raises:
-        Trouble: it stopped before its end; the presenter has been told.
+        CliError: it stopped before its end; the presenter has been told.
     """
-    telling = Telling(presenter)
+    telling = RunReport(presenter)
     try:
         value_of(fx.scoped(_program(job, telling, heard, ready)))
-    except Trouble as trouble:
+    except CliError as trouble:
         if not trouble.of_output:
             telling.ended(trouble)
         raise
 
 
 @final
-class Telling:
+class RunReport:
     """Tells a presenter of one run after another."""
 
     def __init__(self, presenter: Presenter) -> None:
@@ -96,18 +120,18 @@ class Telling:
         """It gave a part."""
         self.presenter.part(part, self.record.part(part))
 
-    def ended(self, trouble: Trouble | None = None) -> None:
+    def ended(self, trouble: CliError | None = None) -> None:
         """It ended, well or not."""
         self.presenter.ended(self.record.summary(time.monotonic() - self.since, trouble))
 
 
 @fx.gen
 def _program(
-    job: Job, telling: Telling, heard: Callable[[Any], None], ready: Callable[[], None]
+    job: Job, telling: RunReport, heard: Callable[[Any], None], ready: Callable[[], None]
 ) -> Gen[None, Any, Scope]:
-    there = yield from opened(job.setting, heard)
+    there = yield from open_setting(job.setting, heard)
     if job.memory is not None:
-        yield from closed(job.memory)
+        yield from close_calls(job.memory)
     agent = there.agent if job.memory is None else there.agent.with_memory(job.memory)
     ready()
     for prompt in job.prompts:
@@ -120,11 +144,11 @@ def _program(
         telling.ended()
 
 
-def _left_open(waiting: tuple[Pending, ...], kit: Toolkit[Any]) -> Trouble:
+def _left_open(waiting: tuple[Pending, ...], kit: Toolkit[Any]) -> CliError:
     calls = ", ".join(f"{one.name} {in_line(one.params)}" for one in waiting)
     if all(one.approval_id is None for one in waiting):
-        return Trouble(f"somebody else is to run {calls}", "fxai chat asks for the result")
+        return CliError(f"somebody else is to run {calls}", "fxai chat asks for the result")
     remedy = "fxai chat asks before it runs"
-    if any(one.name in kit and is_asked(kit.tools[one.name]) for one in waiting):
+    if any(one.name in kit and asks_by_caution(kit.tools[one.name]) for one in waiting):
         remedy += ", and --yes runs the tools of --mcp unasked"
-    return Trouble(f"nobody is here to approve the call of {calls}", remedy)
+    return CliError(f"nobody is here to approve the call of {calls}", remedy)

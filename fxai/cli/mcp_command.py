@@ -13,7 +13,7 @@ import click
 from typing_extensions import TypeVar
 
 from fxai.cli import option
-from fxai.cli.ending import ended
+from fxai.cli.exit import run_command
 
 __all__ = ["mcp"]
 
@@ -93,14 +93,14 @@ def tools(server: str, as_json: bool, debug: bool, color: bool | None, **chosen:
         raise click.UsageError("--approve needs --pins FILE, where it is kept")
 
     def work(out: TextIO, err: TextIO) -> bool:
-        from fxai.cli.server_named import ServerWish, require_mcp
+        from fxai.cli.mcp_target import ServerOptions, require_mcp
 
         require_mcp()
-        from fxai.cli.mcp_view import show_server
+        from fxai.cli.mcp_client import show_server
 
-        return show_server(server, out, err, as_json=as_json, color=color, wish=ServerWish(**chosen), **approving)
+        return show_server(server, out, err, as_json=as_json, color=color, wish=ServerOptions(**chosen), **approving)
 
-    ended(work, as_json=as_json, debug=debug)
+    run_command(work, as_json=as_json, debug=debug)
 
 
 @mcp.command(epilog=_MORE_CALL)
@@ -118,14 +118,14 @@ def call(server: str, tool: str, as_json: bool, debug: bool, params: str | None,
     """
 
     def work(out: TextIO, err: TextIO) -> bool:
-        from fxai.cli.server_named import ServerWish, require_mcp
+        from fxai.cli.mcp_target import ServerOptions, require_mcp
 
         require_mcp()
-        from fxai.cli.server_call import call_server
+        from fxai.cli.mcp_client import call_server
 
-        return call_server(server, tool, out, err, params=params, as_json=as_json, wish=ServerWish(**chosen))
+        return call_server(server, tool, out, err, params=params, as_json=as_json, wish=ServerOptions(**chosen))
 
-    ended(work, as_json=as_json, debug=debug, closing={"type": "result"})
+    run_command(work, as_json=as_json, debug=debug, closing={"type": "result"})
 
 
 @mcp.command(epilog=_MORE_SERVE)
@@ -143,9 +143,9 @@ def serve(target: str, layer: str | None, name: str | None, place: str | None, d
         raise click.UsageError("--token-env, --allow-host and --allow-origin are for --http")
 
     def work(_: TextIO, err: TextIO) -> bool:
-        from fxai.cli.mcp_serving import HttpWish, serve
+        from fxai.cli.mcp_server import HttpOptions, serve
 
-        wish = None if place is None else HttpWish(place=place, **http)
+        wish = None if place is None else HttpOptions(place=place, **http)
         return serve(target, err, layer=layer, name=name, http=wish)
 
-    ended(work, as_json=False, debug=debug)
+    run_command(work, as_json=False, debug=debug)

@@ -1,8 +1,8 @@
 """Models: which there are, whether they can be asked from here, and what each can do. This is `fxai models`.
 
->>> [entry.name for entry in listed()]
+>>> [entry.name for entry in list_models()]
 ['anthropic:claude-sonnet-5', 'local', 'openai:gpt-5.5']
->>> listed(("openai:gpt-4-0314",))[0].can.strict
+>>> list_models(("openai:gpt-4-0314",))[0].can.strict
 'no'
 """
 
@@ -17,12 +17,12 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.cli.sent import RECENT
-from fxai.cli.text import one_line
-from fxai.cli.trouble import WRONG_USE, Trouble
+from fxai.cli.cli_error import WRONG_USE, CliError
+from fxai.cli.request_preview import RECENT
 from fxai.messages.errors import AiError
+from fxai.schema.display import one_line
 
-__all__ = ["Abilities", "Ability", "Entry", "State", "listed", "require_ready"]
+__all__ = ["Abilities", "Ability", "Entry", "State", "list_models", "require_ready"]
 
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
 """Whether a model can do something; "by a tool": it is made to call one; "unknown": nobody here knows the model."""
@@ -127,11 +127,11 @@ class Entry(msgspec.Struct, frozen=True):
         }
 
 
-def listed(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
+def list_models(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
     """The models of these names; without any, the default of each provider or a recent one of its models.
 
     Raises:
-        Trouble: a name is of no provider.
+        CliError: a name is of no provider.
     """
     from fxai.providers.by_name import known
 
@@ -144,20 +144,20 @@ def require_ready(name: str) -> None:
     """Nothing, where the model of this name can be asked from here, as far as is known without asking.
 
     Raises:
-        Trouble: there is no such provider, or its extra, its key or the file of the model is missing.
+        CliError: there is no such provider, or its extra, its key or the file of the model is missing.
     """
-    entry = listed((name,))[0]
+    entry = list_models((name,))[0]
     if not entry.ok:
-        raise Trouble(f"the model {name} cannot be asked: {entry.state.replace('-', ' ')}", entry.remedy)
+        raise CliError(f"the model {name} cannot be asked: {entry.state.replace('-', ' ')}", entry.remedy)
 
 
 def _entry(name: str, there: tuple[str, ...]) -> Entry:
     provider, _, model = name.partition(":")
     if provider not in there:
         said = f"there is no provider {provider!r}"
-        raise Trouble(said, f"there is: {', '.join(there)}; write provider:model", code=WRONG_USE)
+        raise CliError(said, f"there is: {', '.join(there)}; write provider:model", code=WRONG_USE)
     if not model and provider in RECENT:
-        raise Trouble(f"{name!r} names no model", f"say which, as in {provider}:{RECENT[provider]}", code=WRONG_USE)
+        raise CliError(f"{name!r} names no model", f"say which, as in {provider}:{RECENT[provider]}", code=WRONG_USE)
     key = _KEYS.get(provider)
     if provider == "openai" and not _own_server():
         key = key if key is not None and _has_key(key) else None  # a server of others need not have one

@@ -1,4 +1,4 @@
-"""Views of models: the list as a table for people, or as plain data.
+"""The command `fxai models`: the models as a table or as JSON.
 
 >>> import io
 >>> out = io.StringIO()
@@ -6,16 +6,33 @@
 True
 >>> '"name":"local"' in out.getvalue()
 True
+
+With `--check` each provider is asked for its page of the model, which shows whether it accepts the key and knows the
+model. Nothing is generated, so nothing is charged. A model that runs in this process is not checked:
+
+>>> from fxai.cli.model_list import list_models
+>>> [entry.checked for entry in check_models(list_models(("local",)))]
+[False]
 """
 
 from __future__ import annotations
 
 from typing import Final, TextIO
+from urllib.parse import quote
 
-from fxai.cli.model_list import Entry, listed
-from fxai.cli.text import json_line, one_line
+import msgspec
 
-__all__ = ["show_models"]
+from fxai.cli.model_list import Entry, list_models
+from fxai.cli.program import value_of
+from fxai.effects import fx
+from fxai.effects.effect import Effect, Gen
+from fxai.effects.scope import Scope
+from fxai.messages.errors import AiError
+from fxai.providers.http.client import Client, open_client
+from fxai.providers.http.secret import Secret
+from fxai.schema.display import json_line, one_line
+
+__all__ = ["check_model", "check_models", "show_models"]
 
 _HEADS: Final = ("MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS", "STATE")
 
@@ -26,13 +43,11 @@ def show_models(
     """Shows the models of these names; False where one that was named, or was asked, cannot be used.
 
     Raises:
-        Trouble: a name is of no provider.
+        CliError: a name is of no provider.
     """
-    entries = listed(names)
+    entries = list_models(names)
     if check:
-        from fxai.cli.model_check import checked
-
-        entries = checked(entries)
+        entries = check_models(entries)
     ok = all(entry.ok or not ((names and check) or entry.checked) for entry in entries)
     if as_json:
         data = {"ok": ok, "models": [entry.to_data() for entry in entries]}
@@ -59,3 +74,45 @@ def _row(entry: Entry) -> tuple[str, ...]:
     can = entry.can
     name = one_line(entry.name) + (" (default)" if entry.default else "")
     return (name, can.tools, can.strict, can.structured, can.images, can.embeddings or "no", entry.told)
+
+
+_PATIENCE: Final = 10.0
+
+
+def check_models(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    """The entries with what the providers said. Those that cannot be asked, and what runs here, are as they were."""
+    return value_of(fx.for_each(entries, check_model, concurrency=None).map(tuple))
+
+
+def check_model(entry: Entry) -> Effect[Entry]:
+    """The entry with what its provider said of it."""
+    if entry.state != "ready" or entry.provider not in ("openai", "anthropic"):
+        return fx.succeed(entry)
+    asked = _openai(entry.model) if entry.provider == "openai" else _anthropic(entry.model)
+    failed = fx.scoped(asked).as_(None).catch_all(fx.succeed)
+    return failed.map(lambda error: msgspec.structs.replace(entry, checked=True, failure=error))
+
+
+@fx.gen
+def _openai(model: str) -> Gen[object, AiError, Scope]:
+    from fxai.providers.openai.client import BASE_URL, address, open_account
+
+    client: Client = yield from open_account(timeout=_PATIENCE, retry=None)
+    own = address().startswith(BASE_URL)  # servers of others list their models, but have no page for each
+    return (yield from client.get(f"/models/{quote(model, safe='')}" if own else "/models", method="check"))
+
+
+@fx.gen
+def _anthropic(model: str) -> Gen[object, AiError, Scope]:
+    from fxai.providers.anthropic.model import BASE_URL, KEY
+    from fxai.providers.anthropic.request import VERSION
+
+    key = yield from Secret.from_env(KEY, module="anthropic")
+    client = yield from open_client(
+        base_url=BASE_URL,
+        headers={"x-api-key": key, "anthropic-version": VERSION},
+        timeout=_PATIENCE,
+        retry=None,
+        module="anthropic",
+    )
+    return (yield from client.get(f"/v1/models/{quote(model, safe='')}", method="check"))

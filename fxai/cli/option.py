@@ -63,9 +63,9 @@ class Group(_Whole, click.Group):
 
 def models_like(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
     """The names of models that begin so."""
-    from fxai.cli.model_list import listed
+    from fxai.cli.model_list import list_models
 
-    return [entry.name for entry in listed() if entry.name.startswith(typed)]
+    return [entry.name for entry in list_models() if entry.name.startswith(typed)]
 
 
 target: Final = click.argument("target", type=click.Path(), metavar="TARGET")

@@ -16,12 +16,12 @@ import anyio
 from anyio.abc import TaskStatus
 from typing_extensions import TypeVar
 
-from fxai.cli.trouble import INTERRUPTED, TERMINATED, Trouble, trouble_of
+from fxai.cli.cli_error import INTERRUPTED, TERMINATED, CliError, error_of
 from fxai.effects import fx
 from fxai.effects.effect import EffectOf
 from fxai.effects.exit import Exit, Succeeded
 
-__all__ = ["given", "value_of"]
+__all__ = ["success_of", "value_of"]
 
 _A = TypeVar("_A")
 
@@ -30,34 +30,34 @@ def value_of(program: EffectOf[_A, Any, Any]) -> _A:
     """What the program gave; it is over when this returns, its finalizers have run.
 
     Raises:
-        Trouble: it failed or broke, or a signal ended it.
+        CliError: it failed or broke, or a signal ended it.
     """
     try:
         ended = anyio.run(_until_told, program)
     except* KeyboardInterrupt:  # before we listen; on Windows always
         ended = _interrupted()
-    if isinstance(ended, Trouble):
+    if isinstance(ended, CliError):
         raise ended
-    return given(ended)
+    return success_of(ended)
 
 
-def given(ended: Exit[_A, Any]) -> _A:
+def success_of(ended: Exit[_A, Any]) -> _A:
     """What a program gave that ended so.
 
     Raises:
-        Trouble: it failed or broke.
+        CliError: it failed or broke.
     """
     if isinstance(ended, Succeeded):
         return ended.value
-    raise trouble_of(ended.cause)
+    raise error_of(ended.cause)
 
 
-async def _until_told(program: EffectOf[_A, Any, Any]) -> Exit[_A, Any] | Trouble:
+async def _until_told(program: EffectOf[_A, Any, Any]) -> Exit[_A, Any] | CliError:
     """How the program ended, which may be by a signal. Either way nothing of it is left.
 
     A signal cancels a scope, and not the task as asyncio alone would do it: so what must not be cut short is not.
     """
-    told: list[Trouble] = []
+    told: list[CliError] = []
     end: Exit[_A, Any] | None = None
     scope = anyio.CancelScope()
     async with anyio.create_task_group() as group:
@@ -70,7 +70,7 @@ async def _until_told(program: EffectOf[_A, Any, Any]) -> Exit[_A, Any] | Troubl
 
 
 async def _listen(
-    scope: anyio.CancelScope, told: list[Trouble], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    scope: anyio.CancelScope, told: list[CliError], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
     heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
     with anyio.open_signal_receiver(*heard) as signals:
@@ -78,9 +78,9 @@ async def _listen(
         async for number in signals:
             if told:  # told twice: at once, whatever is left behind
                 os._exit(told[0].code)
-            told.append(_interrupted() if number == signal.SIGINT else Trouble("terminated", "", code=TERMINATED))
+            told.append(_interrupted() if number == signal.SIGINT else CliError("terminated", "", code=TERMINATED))
             scope.cancel()
 
 
-def _interrupted() -> Trouble:
-    return Trouble("interrupted", "", code=INTERRUPTED)
+def _interrupted() -> CliError:
+    return CliError("interrupted", "", code=INTERRUPTED)

@@ -26,8 +26,8 @@ from typing import Any, BinaryIO, Final, NamedTuple, final
 import msgspec
 from typing_extensions import override
 
-from fxai.cli.concealment import has_secret
 from fxai.cli.folder import Folder, Refused, Stopped, in_thread, regular
+from fxai.cli.redaction import has_secret
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer

@@ -18,11 +18,11 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
 
-from fxai.cli.ending import Outlet
+from fxai.cli.cli_error import INTERRUPTED, is_server_failure
+from fxai.cli.exit import Outlet
 from fxai.cli.summary import Summary
-from fxai.cli.text import clean, in_line, one_line, quoted
-from fxai.cli.trouble import INTERRUPTED, is_of_server
 from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
+from fxai.schema.display import clean, in_line, one_line, quoted
 from fxai.tools.failure import Unanswered
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class Screen:
             self._line("…", f"{result.name} {text}", "dim")
         elif isinstance(result.result, Unanswered):
             self._line("✗", f"{result.name} not run: {result.result}", "yellow")
-        elif is_of_server(result.result):
+        elif is_server_failure(result.result):
             self._line("✗", str(result.result), "red")
         elif result.is_failure:
             self._line("✗", f"{result.name} failed: {_kind(result.result)}{text}", "red")

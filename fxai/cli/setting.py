@@ -14,8 +14,8 @@ import msgspec
 
 from fxai.agents.binding import Binding
 from fxai.agents.builder import AgentBuilder
+from fxai.cli.cli_error import CliError, require_services
 from fxai.cli.model_list import require_ready
-from fxai.cli.trouble import Trouble, require_services
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Gen
@@ -26,7 +26,7 @@ from fxai.models.language_model import LanguageModel
 from fxai.providers.by_name import from_name
 from fxai.tools.source import BoundToolkit, ToolSource
 
-__all__ = ["Builder", "Ready", "Setting", "built", "model_named", "opened"]
+__all__ = ["Builder", "OpenSetting", "Setting", "build_handlers", "model_layer", "open_setting"]
 
 Builder: TypeAlias = AgentBuilder[Any, Any, Any, Any]
 """An agent of somebody's program, of which no types are known."""
@@ -50,7 +50,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 @final
-class Ready(msgspec.Struct, frozen=True):
+class OpenSetting(msgspec.Struct, frozen=True):
     """An agent that can be asked, any number of times: what it opens for a run is open already.
 
     Attributes:
@@ -73,7 +73,7 @@ class Ready(msgspec.Struct, frozen=True):
 
 
 @fx.gen
-def opened(setting: Setting, heard: Callable[[Any], None]) -> Gen[Ready, Any, Scope]:
+def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSetting, Any, Scope]:
     """The agent with what it needs, until the scope ends.
 
     The handlers come first, then the servers, then the model: what is quick tells early what is wrong with it.
@@ -92,21 +92,23 @@ def opened(setting: Setting, heard: Callable[[Any], None]) -> Gen[Ready, Any, Sc
         require_ready("local")
     tools = yield from setting.agent.with_tools(setting.servers).binding.open().provide_context(services)
     if setting.model is not None or is_local:
-        services = services.merge((yield from model_named(setting.model or "local", heard).build()))
+        services = services.merge((yield from model_layer(setting.model or "local", heard).build()))
     elif own is not None:
         services = services.merge((yield from own.build().provide_context(services)))
-    tools = yield from built(tools, services)
+    tools = yield from build_handlers(tools, services)
     agent = msgspec.structs.replace(setting.agent.agent, model=None)
     bare = msgspec.structs.replace(setting.agent, agent=agent, without_own=True, extra=Binding())
-    return Ready(bare.with_tools(tools), tools, services)
+    return OpenSetting(bare.with_tools(tools), tools, services)
 
 
 @fx.gen
-def built(tools: BoundToolkit[Any, Any, Any], services: ContextOf[Any]) -> Gen[BoundToolkit[Any, Any, Any], Any, Scope]:
+def build_handlers(
+    tools: BoundToolkit[Any, Any, Any], services: ContextOf[Any]
+) -> Gen[BoundToolkit[Any, Any, Any], Any, Scope]:
     """The tools with their handlers built, until the scope ends; tools that come and go are as they were.
 
     Raises:
-        Trouble: a handler would not find what it says it needs, neither there nor among the services.
+        CliError: a handler would not find what it says it needs, neither there nor among the services.
     """
     if tools.is_live:
         return tools
@@ -115,13 +117,13 @@ def built(tools: BoundToolkit[Any, Any, Any], services: ContextOf[Any]) -> Gen[B
     return BoundToolkit.of(tools.toolkit, Layer.effect_context(fx.succeed(given)))
 
 
-def model_named(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
+def model_layer(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel, AiError]:
     """The layer of the model of this name; only one that is loaded into this process has progress to tell."""
     return from_name(name, progress=heard) if name.partition(":")[0] == "local" else from_name(name)
 
 
-def _unanswered(setting: Setting, missing: list[str]) -> Trouble:
+def _unanswered(setting: Setting, missing: list[str]) -> CliError:
     said = f"nothing answers the tools of the agent {setting.agent.agent.name!r}: {', '.join(missing)}"
     if setting.layer is None:
-        return Trouble(said, "name the layer of their handlers with --layer module:name")
-    return Trouble(said, "give a layer that has a handler for each")
+        return CliError(said, "name the layer of their handlers with --layer module:name")
+    return CliError(said, "give a layer that has a handler for each")

@@ -10,7 +10,7 @@ from typing import Any, final
 
 import msgspec
 
-from fxai.cli.trouble import Trouble
+from fxai.cli.cli_error import CliError
 from fxai.messages.part import AnyPart, StreamPart
 from fxai.messages.pending import Pending, pending_in
 from fxai.messages.usage import Usage
@@ -28,7 +28,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """The text of the last turn: the answer."""
     finish_reason: str | None = None
-    trouble: Trouble | None = None
+    trouble: CliError | None = None
 
     @property
     def line(self) -> str:
@@ -84,7 +84,7 @@ class Record:
         """The calls that the run left open, where it ended so."""
         return pending_in(self._calls) if self.finish_reason == "pending" else ()
 
-    def summary(self, seconds: float, trouble: Trouble | None = None) -> Summary:
+    def summary(self, seconds: float, trouble: CliError | None = None) -> Summary:
         """What it came to."""
         return Summary(
             turns=self.turns,

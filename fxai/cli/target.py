@@ -21,10 +21,10 @@ from typing import Any, Final, TypeAlias
 
 from typing_extensions import TypeVar
 
-from fxai.cli.text import one_line
-from fxai.cli.trouble import WRONG_USE, Trouble
+from fxai.cli.cli_error import WRONG_USE, CliError
+from fxai.schema.display import one_line
 
-__all__ = ["load", "load_fitting"]
+__all__ = ["load", "load_matching"]
 
 _T = TypeVar("_T")
 _Fits: TypeAlias = Callable[[object], bool]
@@ -36,29 +36,31 @@ def load(target: str, kind: type[_T], what: str) -> _T:
     """The value that `target` names, which is of `kind`; `what` says so in words. The name may go deeper: `a.b`.
 
     Raises:
-        Trouble: the target has no name, cannot be found or imported, or is something else.
+        CliError: the target has no name, cannot be found or imported, or is something else.
     """
-    value: _T = load_fitting(target, lambda value: isinstance(value, kind), what)
+    value: _T = load_matching(target, lambda value: isinstance(value, kind), what)
     return value
 
 
-def load_fitting(target: str, fits: _Fits, what: str) -> Any:
+def load_matching(target: str, fits: _Fits, what: str) -> Any:
     """The value that `target` names, for which `fits` is true; `what` says in words what that is.
 
     Raises:
-        Trouble: as `load`.
+        CliError: as `load`.
     """
     place, _, name = target.rpartition(":")
     if not place or not name or (place.endswith(".py") and "/" in name):
-        raise Trouble(f"{target!r} names no value", "write module:name or path.py:name", code=WRONG_USE)
+        raise CliError(f"{target!r} names no value", "write module:name or path.py:name", code=WRONG_USE)
     module = _module(place, target)
     value: Any = module
     try:
         for part in name.split("."):
             value = _attribute(value, part, target, fits)
         if not fits(value):
-            raise Trouble(f"{target} is {_described(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE)
-    except (KeyboardInterrupt, Trouble):
+            raise CliError(
+                f"{target} is {_described(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE
+            )
+    except (KeyboardInterrupt, CliError):
         raise
     except BaseException as raised:  # a value that breaks when it is looked at
         raise _broken(target, raised, "looked at") from raised
@@ -73,7 +75,7 @@ def _attribute(value: Any, part: str, target: str, fits: _Fits) -> Any:
         near = difflib.get_close_matches(part, there, n=1)
         fitting = [name for name in there if _holds(value, name, fits)]
         said = f"did you mean {near[0]!r}" if near else f"there is: {', '.join(fitting or there[:8]) or 'nothing'}"
-        raise Trouble(f"{target} does not exist: {part!r} is not there", said, code=WRONG_USE) from None
+        raise CliError(f"{target} does not exist: {part!r} is not there", said, code=WRONG_USE) from None
 
 
 def _holds(value: Any, name: str, fits: _Fits) -> bool:
@@ -97,12 +99,12 @@ def _instead(module: ModuleType, fits: _Fits, place: str) -> str:
 def _module(place: str, target: str) -> ModuleType:
     try:
         return _from_file(Path(place)) if place.endswith(".py") else _from_path(place)
-    except (KeyboardInterrupt, Trouble):
+    except (KeyboardInterrupt, CliError):
         raise
     except ModuleNotFoundError as missing:
         if missing.name is not None and (place == missing.name or place.startswith(f"{missing.name}.")):
             remedy = "give a module that can be imported from here, or path.py:name"
-            raise Trouble(f"{target}: there is no module {missing.name}", remedy, code=WRONG_USE) from None
+            raise CliError(f"{target}: there is no module {missing.name}", remedy, code=WRONG_USE) from None
         raise _broken(place, missing) from missing
     except BaseException as raised:  # whatever its code raises, sys.exit too
         raise _broken(place, raised) from raised
@@ -112,7 +114,7 @@ def _from_path(name: str) -> ModuleType:
     if not all(part.isidentifier() for part in name.split(".")):
         there = Path(name)
         what = "a folder" if there.is_dir() else "no Python file" if there.exists() else "no module's name"
-        raise Trouble(f"{name!r} is {what}", "write module:name or path.py:name", code=WRONG_USE)
+        raise CliError(f"{name!r} is {what}", "write module:name or path.py:name", code=WRONG_USE)
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -121,7 +123,7 @@ def _from_path(name: str) -> ModuleType:
 
 def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise Trouble(f"there is no file {path}", "give the path of a Python file", code=WRONG_USE)
+        raise CliError(f"there is no file {path}", "give the path of a Python file", code=WRONG_USE)
     folder = str(path.parent.resolve())
     if folder not in sys.path:  # so that it finds its neighbours, as when it is run itself
         sys.path.insert(0, folder)
@@ -130,7 +132,7 @@ def _from_file(path: Path) -> ModuleType:
         return sys.modules[path.stem]
     spec = spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise Trouble(f"{path} cannot be imported", "give the path of a Python file", code=WRONG_USE)
+        raise CliError(f"{path} cannot be imported", "give the path of a Python file", code=WRONG_USE)
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -146,7 +148,7 @@ def _same(module: ModuleType | None, path: Path) -> bool:
     return file is not None and Path(file).resolve() == path.resolve()
 
 
-def _broken(place: str, raised: BaseException, done: str = "imported") -> Trouble:
+def _broken(place: str, raised: BaseException, done: str = "imported") -> CliError:
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if "importlib" not in f.filename]
     outside = [f for f in frames if not f.filename.startswith(_PACKAGE)]
     own = [f for f in outside if not f.filename.startswith(_LIBRARIES)]
@@ -155,4 +157,4 @@ def _broken(place: str, raised: BaseException, done: str = "imported") -> Troubl
     file = getattr(raised, "filename", None) if isinstance(raised, SyntaxError) else where and where.filename
     why = (raised.strerror if isinstance(raised, OSError) else None) or str(raised)
     said = f"{one_line(place, 200)} cannot be {done}: {type(raised).__name__}: {why}"
-    return Trouble(said, f"look at {file}:{line}" if file and line else "correct it", cause=raised)
+    return CliError(said, f"look at {file}:{line}" if file and line else "correct it", cause=raised)

@@ -17,9 +17,8 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.cli.lint.finding import Finding
-from fxai.cli.lint.rule import RULES
-from fxai.cli.trouble import WRONG_USE, Trouble
+from fxai.cli.cli_error import WRONG_USE, CliError
+from fxai.lint.rule import RULES, Finding
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeError, SchemaError, found_in
 from fxai.schema.json_schema import JsonSchema
@@ -63,14 +62,14 @@ def read_tools(text: bytes | str, name: str = "the list") -> ToolList:
     """What the JSON text of a list says; `name` is what a message calls it.
 
     Raises:
-        Trouble: the text is no JSON, or no list of tools.
+        CliError: the text is no JSON, or no list of tools.
     """
     try:
         data = parse_json_unsafe(text)
     except DecodeError as error:
-        raise Trouble(f"{name} is no JSON: {error.failure}", "give a list of tools in JSON", code=WRONG_USE) from None
+        raise CliError(f"{name} is no JSON: {error.failure}", "give a list of tools in JSON", code=WRONG_USE) from None
     if not text.strip():
-        raise Trouble(f"{name} is empty", "give a list of tools in JSON", code=WRONG_USE)
+        raise CliError(f"{name} is empty", "give a list of tools in JSON", code=WRONG_USE)
     return _Reading().read(_entries(data, "", name))
 
 
@@ -84,7 +83,7 @@ def _entries(data: Any, pointer: str, name: str) -> list[tuple[str, Any]]:
         if "name" in data or "function" in data:
             return [(pointer, data)]
     remedy = 'give {"tools": […]}, as an MCP server answers tools/list, or an array of tools'
-    raise Trouble(f"{name} is no list of tools: there is {found_in(data)}", remedy, code=WRONG_USE)
+    raise CliError(f"{name} is no list of tools: there is {found_in(data)}", remedy, code=WRONG_USE)
 
 
 @final

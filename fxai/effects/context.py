@@ -38,9 +38,14 @@ class MissingServiceError(LookupError):
         super().__init__(key)
         self.key = key
 
+    @property
+    def service(self) -> str:
+        """The name of the service."""
+        return getattr(self.key, "__qualname__", None) or str(self.key)
+
     def __str__(self) -> str:
-        name = getattr(self.key, "__qualname__", None) or str(self.key)
-        return f"the service {name} is needed and no layer gave it: add `.provide(…)` with a layer that supplies it"
+        remedy = "add `.provide(…)` with a layer that supplies it"
+        return f"the service {self.service} is needed and no layer gave it: {remedy}"
 
 
 @final

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Protocol, TypeAl
 from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.channel import Channel
-from fxai.effects.context import ContextOf
+from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.effects.memo import MemoMap
@@ -33,7 +33,7 @@ from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.annotations import Annotation, Annotations
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.failure import ToolError
-from fxai.tools.handler import Given
+from fxai.tools.handler import Answering, Given
 from fxai.tools.identity import Identity
 from fxai.tools.options import ToolOptions
 from fxai.tools.tool import Tool
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from fxai.tools.handler import Gives
     from fxai.tools.source import BoundToolkit
 
-__all__ = ["HandlerError", "OnConflict", "ToolConflictError", "Toolkit"]
+__all__ = ["HandlerError", "OnConflict", "ToolConflictError", "Toolkit", "missing_services"]
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
@@ -387,6 +387,15 @@ class Toolkit(Generic[_T_co]):
             return call.effect.map(channel.offer)
 
         return StreamOf.from_channel(body)
+
+
+def missing_services(tools: Iterable[Tool[Any, Any, Any]], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
+    """The services that handlers of these tools say they need and that are missing here, as (tool, service) names."""
+    handlers: Iterable[tuple[str, Answering | None]] = ((tool.name, services.find(tool.identity)) for tool in tools)
+    found = ((name, handler) for name, handler in handlers if handler is not None)
+    return tuple(
+        (name, MissingServiceError(key).service) for name, handler in found for key in handler.missing(services)
+    )
 
 
 def _add(kept: dict[str, Tool[Any, Any, Any]], tool: Any, on_conflict: OnConflict) -> None:

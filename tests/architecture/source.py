@@ -36,6 +36,7 @@ FLOORS = {
     "agents": 5,
     "providers": 6,
     "mcp": 6,
+    "lint": 6,
     "ui": 6,
     "durable": 6,
     "distributed": 6,

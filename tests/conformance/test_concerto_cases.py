@@ -16,12 +16,12 @@ import pytest
 from returns.result import Success
 
 from fxai.agents.agent import Agent
-from fxai.cli.lint import Subject, linted
 from fxai.effects import fx
 from fxai.effects.context import MissingServiceError
 from fxai.effects.effect import Effect, EffectOf
 from fxai.effects.layer import Layer
 from fxai.effects.service import Service
+from fxai.lint import Subject, lint
 from fxai.messages.errors import (
     AiError,
     AuthenticationError,
@@ -600,7 +600,7 @@ def test_what_is_not_described_is_found_by_the_check(case: Case) -> None:
     half.__doc__ = "Adds.\n\nArgs:\n    a: the first\n"
 
     made = Tool.make("bare") if case.id == "CO083" else tool(half).__fx_tool__()
-    found = [(one.code, one.pointer) for one in linted(Subject.of([made]), "info")]
+    found = [(one.code, one.pointer) for one in lint(Subject.of([made]), "info")]
 
     if case.id == "CO083":
         assert "tool-undescribed" in {code for code, _ in found}

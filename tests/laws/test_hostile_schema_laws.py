@@ -13,8 +13,8 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fxai.cli.lint.linting import linted
-from fxai.cli.lint.subject import Subject
+from fxai.lint.linter import lint
+from fxai.lint.subject import Subject
 from fxai.providers.local.grammar import grammar
 from fxai.schema import Engine, JsonSchema
 from fxai.schema.fault import SchemaError
@@ -142,7 +142,7 @@ def _uses(document: JsonSchema, values: list[Any]) -> Iterator[Callable[[], obje
     for rules in (OPENAI, ANTHROPIC):
         yield partial(strict_form, document, rules)
     yield lambda: grammar(document.to_dict())
-    yield lambda: list(linted(Subject.of([tool])))
+    yield lambda: list(lint(Subject.of([tool])))
     yield lambda: _composite(tool)
 
 

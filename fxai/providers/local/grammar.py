@@ -26,11 +26,11 @@ import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai.providers.local.admission import admits, keeps
-from fxai.providers.local.expression import PatternError
 from fxai.providers.local.form import Form, FormError, Place, Reader, Site, prefix_length
 from fxai.providers.local.number import integers, multiples, numbers
 from fxai.providers.local.pattern import literal, pattern_grammar, string_grammar
 from fxai.schema.budget import MAX_PLACES, Exhausted, descend, with_stack
+from fxai.schema.expression import PatternError
 
 __all__ = ["Bounds", "Grammar", "GrammarFailure", "choice_grammar", "grammar"]
 

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from fxai.providers.local.expression import (
+from fxai.schema.budget import MAX_PATTERN
+from fxai.schema.expression import (
     Characters,
     Choice,
     Node,
@@ -26,7 +27,6 @@ from fxai.providers.local.expression import (
     parse,
     without,
 )
-from fxai.schema.budget import MAX_PATTERN
 from fxai.schema.pattern import expansion
 
 __all__ = ["literal", "pattern_grammar", "string_grammar"]

@@ -191,7 +191,7 @@ def test_pins_that_cannot_be_read_offer_nothing(fxai: Run, tmp_path: Path) -> No
     (tmp_path / "pins.json").write_text("{")
     ended = fxai("mcp", "tools", "--pins", "pins.json", PLAIN)
 
-    assert "the pins in 'pins.json' cannot be used" in ended.err
+    assert "pins.json' cannot be used" in ended.err
     assert (ended.code, ended.out, (tmp_path / "pins.json").read_text()) == (1, "", "{")
 
 
@@ -314,7 +314,7 @@ def test_the_missing_extra_is_named(fxai: Run, monkeypatch: pytest.MonkeyPatch) 
     def nothing(_: str) -> None:
         """No module is installed."""
 
-    monkeypatch.setattr("fxai.cli.server_named.find_spec", nothing)
+    monkeypatch.setattr("fxai.cli.mcp_target.find_spec", nothing)
     needing = [
         fxai("mcp", "tools", TIME),
         fxai("mcp", "call", TIME, "get_current_time"),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fxai.cli.lint import RULES, Subject, linted
-from fxai.cli.offer import named
+from fxai.cli.target_tools import find_tools
+from fxai.lint import RULES, Subject, lint
 from tests.unit.cli import faulty
 from tests.unit.cli.running import Run
 
@@ -184,8 +184,8 @@ def test_wrong_use_is_json_too(fxai: Run) -> None:
 
 def test_what_is_read_and_found_is_a_value(fxai: Run) -> None:
     """Offers, entries and findings compare and hash, so that they can be kept and looked up."""
-    offers = [named(f"{FAULTY}:ten") for _ in range(2)]
+    offers = [find_tools(f"{FAULTY}:ten") for _ in range(2)]
     subjects = [Subject.of(offer.tools, offer.broken) for offer in offers]
 
     assert (offers[0], subjects[0]) == (offers[1], subjects[1])
-    assert len({*offers}) == len({*subjects}) == len({linted(subject) for subject in subjects}) == 1
+    assert len({*offers}) == len({*subjects}) == len({lint(subject) for subject in subjects}) == 1

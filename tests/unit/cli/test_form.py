@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fxai.cli.form import filled
-from fxai.cli.typed import Piped
+from fxai.cli.form import fill_form
+from fxai.cli.line_input import PipedInput
 from fxai.mcp import ElicitAnswer, Elicitation
 
 FIELDS: dict[str, Any] = {
@@ -23,7 +23,7 @@ FIELDS: dict[str, Any] = {
 
 def answered(schema: Any, *typed: str, url: str | None = None) -> ElicitAnswer:
     """What is answered when these lines are typed."""
-    return filled(Elicitation("git", "Well?", schema, url), Piped(f"{line}\n" for line in typed))
+    return fill_form(Elicitation("git", "Well?", schema, url), PipedInput(f"{line}\n" for line in typed))
 
 
 def form(*names: str, required: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -19,10 +19,10 @@ import pytest
 
 from fxai.cli.chat_view import ChatScreen
 from fxai.cli.command import cli
-from fxai.cli.text import clean, in_line, json_line, one_line
 from fxai.mcp.elicitation import Elicitation
 from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
+from fxai.schema.display import clean, in_line, json_line, one_line
 from tests.unit.cli.hostile_targets import EVIL, NAME, SCHEMA
 from tests.unit.cli.running import Run
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fxai import Destructive, Meta, Readonly, Title, Tool
-from fxai.cli.overview import type_of
 from fxai.cli.tool_list import read_tools
+from fxai.cli.tool_view import type_of
 from tests.unit.cli.running import Run
 
 FAULTY = str(Path(__file__).with_name("faulty.py"))

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from fxai.cli import model_list, setting
-from fxai.cli.model_check import check_of
-from fxai.cli.model_list import Entry, listed
+from fxai.cli.model_list import Entry, list_models
+from fxai.cli.model_view import check_model
 from fxai.effects import LayerOf, fx
 from fxai.messages.errors import AuthenticationError, ModelUnavailableError
 from fxai.providers.by_name import known
@@ -41,7 +41,7 @@ def without_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _entry(name: str) -> Entry:
-    return listed((name,))[0]
+    return list_models((name,))[0]
 
 
 def _json(ended: Any) -> Any:
@@ -184,7 +184,7 @@ def _checked(name: str, status: int, body: dict[str, Any]) -> tuple[Entry, httpx
         asked.append(request)
         return httpx2.Response(status, json=body)
 
-    checked = fx.run(check_of(_entry(name)).provide(_asking(httpx2.MockTransport(respond))))
+    checked = fx.run(check_model(_entry(name)).provide(_asking(httpx2.MockTransport(respond))))
     return checked, asked[0]
 
 
@@ -278,7 +278,7 @@ def test_only_the_local_model_tells_progress(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(setting, "from_name", noted)
     for name in ("local", "local:/x.gguf", "openai:gpt-5.5"):
-        setting.model_named(name, print)
+        setting.model_layer(name, print)
 
     assert [list(options) for options in given] == [["progress"], ["progress"], []]
 

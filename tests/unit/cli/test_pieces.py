@@ -10,12 +10,11 @@ from returns.result import Failure
 from typing_extensions import override
 
 from fxai.cli.background import Background
-from fxai.cli.loading import Loading, Stage
-from fxai.cli.piped import piped
+from fxai.cli.cli_error import CliError
+from fxai.cli.load_progress import LoadProgress, Stage
 from fxai.cli.screen import Screen
-from fxai.cli.text import one_line
-from fxai.cli.trouble import Trouble
-from fxai.cli.waiting import Waiting
+from fxai.cli.spinner import Spinner
+from fxai.cli.stdin import read_stdin
 from fxai.effects import fx
 from fxai.messages import (
     AiError,
@@ -32,6 +31,7 @@ from fxai.messages import (
 )
 from fxai.models import LanguageModel
 from fxai.providers.by_name import from_name, known
+from fxai.schema.display import one_line
 
 
 class Terminal(io.StringIO):
@@ -45,7 +45,7 @@ class Terminal(io.StringIO):
 def test_progress_is_a_line_a_stage_where_it_is_piped() -> None:
     """Each stage is told once, without escape codes."""
     stderr = io.StringIO()
-    with Loading(stderr) as loading:
+    with LoadProgress(stderr) as loading:
         for done in range(0, 250_000_001, 50_000_000):
             loading(Stage("assembling", done, 250_000_000))
         loading(Stage("loading", 0, 250_000_000))
@@ -58,7 +58,7 @@ def test_progress_is_a_bar_in_a_terminal_and_goes_away(monkeypatch: pytest.Monke
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     stderr = Terminal()
-    with Loading(stderr) as loading:
+    with LoadProgress(stderr) as loading:
         loading(Stage("assembling", 100_000_000, 250_000_000))
         loading(Stage("loading", 0, 250_000_000))
 
@@ -69,7 +69,7 @@ def test_progress_is_a_bar_in_a_terminal_and_goes_away(monkeypatch: pytest.Monke
 def test_quiet_progress_is_silent() -> None:
     """With --quiet nothing is told, in a terminal neither."""
     for stderr in (io.StringIO(), Terminal()):
-        with Loading(stderr, quiet=True) as loading:
+        with LoadProgress(stderr, quiet=True) as loading:
             loading(Stage("loading", 0, 250_000_000))
 
         assert stderr.getvalue() == ""
@@ -79,11 +79,11 @@ def test_waiting_is_told_in_a_terminal_once_it_lasts(monkeypatch: pytest.MonkeyP
     """What is waited for is told in a terminal, and taken away; what is quick is not told, and no pipe hears of it."""
     monkeypatch.setenv("TERM", "xterm")
     slow, quick, pipe = Terminal(), Terminal(), io.StringIO()
-    with Waiting(slow, "calling add", patience=0):
+    with Spinner(slow, "calling add", patience=0):
         while "calling add" not in slow.getvalue():
             pass
     for stderr in (quick, pipe):
-        with Waiting(stderr, "calling add", patience=60):
+        with Spinner(stderr, "calling add", patience=60):
             stderr.write("x")
 
     assert slow.getvalue().endswith("\x1b[2K")
@@ -94,8 +94,8 @@ def test_what_is_piped_in_is_read_and_a_terminal_is_asked_only_when_wanted() -> 
     """Text and bytes are read, bytes that are no UTF-8 too; without stdin, or from a terminal, there is nothing."""
     odd = io.TextIOWrapper(io.BytesIO(b"a\xff"))
 
-    assert (piped(io.StringIO("a"), wait=True), piped(odd, wait=True)) == ("a", "a\ufffd")
-    assert (piped(None, wait=True), piped(Terminal("a"), wait=False)) == (None, None)
+    assert (read_stdin(io.StringIO("a"), wait=True), read_stdin(odd, wait=True)) == ("a", "a\ufffd")
+    assert (read_stdin(None, wait=True), read_stdin(Terminal("a"), wait=False)) == (None, None)
 
 
 def test_a_terminal_wraps_between_words(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,11 +152,11 @@ def test_a_question_that_nobody_waits_for_is_not_asked() -> None:
 
     def leave() -> None:
         asked.append(1)
-        raise Trouble("enough", "")
+        raise CliError("enough", "")
 
     with Background() as background:
         both = fx.for_each([leave, lambda: asked.append(2)], background.here, concurrency=None)
-        with pytest.raises(Trouble, match="enough"):
+        with pytest.raises(CliError, match="enough"):
             background.value_of(both)
         after = background.value_of(fx.succeed(3))
 

@@ -14,12 +14,12 @@ import click
 import pytest
 from typing_extensions import override
 
+from fxai.cli.cli_error import CliError
 from fxai.cli.command import cli
 from fxai.cli.consent import Consent
-from fxai.cli.ending import Outlet, writable
-from fxai.cli.slash import slash
-from fxai.cli.trouble import Trouble
-from fxai.cli.typed import Piped
+from fxai.cli.exit import Outlet, writable
+from fxai.cli.line_input import PipedInput
+from fxai.cli.slash_command import slash_command
 from fxai.messages.pending import Pending
 from fxai.tools.type_hints import needed_services
 from tests.unit.cli import needy_targets
@@ -311,7 +311,7 @@ def test_an_outlet_is_a_stream_like_any_other() -> None:
     assert writable(outlet) is outlet
     assert (outlet.isatty(), outlet.encoding, outlet.errors, outlet.closed) == (False, "utf-8", "replace", False)
     assert Outlet(Full(), forgiving=True).write("lost") == 4
-    with pytest.raises(Trouble, match="No space left"):
+    with pytest.raises(CliError, match="No space left"):
         Outlet(Full()).write("lost")
 
 
@@ -348,8 +348,8 @@ def test_each_summary_is_whole() -> None:
 )
 def test_what_is_no_command_is_not_for_the_model(fxai: Run, typed: str, said: str) -> None:
     """It is told in a line, and a model never sees it."""
-    with pytest.raises(Trouble, match=said):
-        slash(typed)
+    with pytest.raises(CliError, match=said):
+        slash_command(typed)
     ended = fxai(
         "chat", "--agent", f"{CHATS}:agent", "--layer", f"{CHATS}:talks", piped=f"{typed.splitlines()[0]}\n/history\n"
     )
@@ -362,7 +362,7 @@ def test_what_is_no_command_is_not_for_the_model(fxai: Run, typed: str, said: st
 @pytest.mark.parametrize("typed", ["/etc/hosts", "/usr is full", " /deny x", "deny x", "/ deny", "/deny/x"])
 def test_what_only_looks_like_one_is_for_the_model(typed: str) -> None:
     """Paths, and what stands behind a space."""
-    assert slash(typed) is None
+    assert slash_command(typed) is None
 
 
 class Person:
@@ -446,7 +446,7 @@ def test_always_holds_for_a_tool_whatever_it_is_called_with(params: Any) -> None
 def test_a_program_is_told_that_its_line_was_no_answer(fxai: Run, line: str) -> None:
     """It denies, and both forms of the output say so."""
     told: list[str] = []
-    answer = Consent(Piped([line]), lambda _: None, told.append).answer(WAITING)
+    answer = Consent(PipedInput([line]), lambda _: None, told.append).answer(WAITING)
     chat = ("chat", "--json", "--agent", f"{CHATS}:agent", "--layer", f"{CHATS}:asks")
     objects = [json.loads(each) for each in fxai(*chat, piped=f"Wipe\n{line}\n").out.splitlines()]
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from returns.result import Failure, Success
 
-from fxai.cli.concealment import has_secret
 from fxai.cli.folder import Problem, Refused, folder
+from fxai.cli.redaction import has_secret
 from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects import fx
 

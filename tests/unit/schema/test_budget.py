@@ -13,8 +13,8 @@ from hypothesis import find, settings
 from hypothesis.errors import NoSuchExample, Unsatisfiable
 from returns.result import Success
 
-from fxai.cli.lint.linting import linted
-from fxai.cli.lint.subject import Subject
+from fxai.lint.linter import lint
+from fxai.lint.subject import Subject
 from fxai.providers.local.grammar import grammar
 from fxai.schema import Engine, JsonSchema, Schema
 from fxai.schema.budget import (
@@ -442,7 +442,7 @@ def test_linting_goes_through_a_document_once() -> None:
     tool = Tool.dynamic("one", parameters={"type": "object", "properties": plain})
     begun = time.process_time()
 
-    assert [found.code for found in linted(Subject.of([tool]))].count("required-unknown") == 800
+    assert [found.code for found in lint(Subject.of([tool]))].count("required-unknown") == 800
     assert time.process_time() - begun < 20
 
 
@@ -452,7 +452,7 @@ def test_linting_a_document_that_is_none_ends() -> None:
     deep = nest(400, lambda inner: {"properties": {"a": inner}}, {})
     wide: dict[str, Any] = {"properties": {"x" * 50_000: {"properties": {f"a{n}": {} for n in range(2_000)}}}}
     for plain in (deep, wide, {"pattern": HOSTILE_PATTERNS["nested counts"]}):
-        findings = list(linted(Subject.of([tool], broken={"one": plain})))
+        findings = list(lint(Subject.of([tool], broken={"one": plain})))
         assert "schema-error" in [found.code for found in findings]
 
 
@@ -560,4 +560,4 @@ def test_numbers_beyond_every_float_are_linted() -> None:
     number = {"type": "integer", "multipleOf": 10**400, "minimum": 1, "maximum": 2}
     tool = Tool.dynamic("one", parameters={"type": "object", "properties": {"n": number}})
 
-    assert f"no multiple of {10**400} lies between" in " ".join(str(finding) for finding in linted(Subject.of([tool])))
+    assert f"no multiple of {10**400} lies between" in " ".join(str(finding) for finding in lint(Subject.of([tool])))

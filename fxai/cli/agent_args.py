@@ -1,0 +1,156 @@
+"""Agent arguments: the options of `fxai run` and `fxai chat`, read into an agent with its setting, and the prompts.
+
+>>> make_job("Hello", AgentArgs(model="local")).prompts
+('Hello',)
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, final
+
+import click
+import msgspec
+
+from fxai.agents.agent import Agent
+from fxai.agents.builder import Bindable
+from fxai.cli.cli_error import WRONG_USE, CliError
+from fxai.cli.job import Job, require_approval
+from fxai.cli.memory_option import memory_at
+from fxai.cli.setting import Builder, Setting
+from fxai.cli.stdin import read_stdin
+from fxai.cli.target import load, load_matching
+from fxai.effects.layer import LayerOf
+from fxai.tools.source import ToolSource
+
+if TYPE_CHECKING:
+    from fxai.mcp.elicitation import Elicit
+
+__all__ = ["AgentArgs", "make_job", "read_args"]
+
+
+@final
+class AgentArgs(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said on the command line of whom to ask.
+
+    Attributes:
+        agent: a target.
+        layer: a target.
+        model: a name.
+        rounds: how often the model is asked at most.
+        system: what it is told before everything else.
+        mcp: servers, see `find_server`.
+        env: the variables of the environment that programs among them are given.
+        pins: the file in which their tools are pinned.
+        timeout: the seconds that they have to open.
+        unasked: whether those of their tools run unasked, too, that are not marked read-only.
+        memory: the file in which it is kept what was said.
+        secrets: whether the example agent reads files, too, that may hold secrets.
+    """
+
+    agent: str | None = None
+    layer: str | None = None
+    model: str | None = None
+    rounds: int | None = None
+    system: str | None = None
+    mcp: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    pins: str | None = None
+    timeout: float | None = None
+    unasked: bool = False
+    memory: str | None = None
+    secrets: bool = False
+
+
+def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting, tuple[str, ...]]:
+    """The setting that was chosen, and the prompts that its agent has of its own.
+
+    Without an agent it is the example agent; where it is said what to tell it, or which servers to use, an agent with
+    nothing else. What servers ask of the person is answered by `elicit`, or refused.
+
+    Raises:
+        CliError: there is no such agent, layer, model or server, or the model cannot be asked from here.
+    """
+    own: tuple[str, ...] = ()
+    supplied: LayerOf[Any, Any, Any] | None = None
+    agent: Bindable[Any, Any, Any, Any]
+    if chosen.model is not None:
+        from fxai.cli.model_list import require_ready
+
+        require_ready(chosen.model)
+    if chosen.secrets and (chosen.agent is not None or chosen.mcp or chosen.system is not None):
+        raise CliError("--show-secrets is for the example agent", "leave it out", code=WRONG_USE)
+    if chosen.agent is not None:
+        agent = load_matching(chosen.agent, lambda value: isinstance(value, Bindable), "an agent")
+    elif chosen.mcp or chosen.system is not None:
+        agent = Agent.make("agent")
+    else:
+        from fxai.cli import example
+
+        agent, own = example.agent, example.PROMPTS
+        supplied = example.open_layer if chosen.secrets else example.layer
+    if chosen.layer is not None:
+        kind: type[LayerOf[Any, Any, Any]] = LayerOf
+        added = load(chosen.layer, kind, "a layer")
+        supplied = added if supplied is None else supplied | added
+    servers = _servers(chosen, elicit)
+    return Setting(_changed(agent.builder, chosen), supplied, chosen.model, servers), own
+
+
+def _changed(builder: Builder, chosen: AgentArgs) -> Builder:
+    agent = builder.agent
+    if chosen.rounds is not None:
+        agent = msgspec.structs.replace(agent, budget=msgspec.structs.replace(agent.budget, rounds=chosen.rounds))
+    if chosen.system is not None:
+        agent = msgspec.structs.replace(agent, instructions=chosen.system)
+    return msgspec.structs.replace(builder, agent=agent)
+
+
+def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, Any, Any], ...]:
+    if not chosen.mcp:
+        given = {"--yes": chosen.unasked, "--env": chosen.env, "--pins": chosen.pins, "--timeout": chosen.timeout}
+        for option in (option for option, value in given.items() if value):
+            raise CliError(f"{option} is for the servers of --mcp", "name one, or leave it out", code=WRONG_USE)
+        return ()
+    from fxai.cli.mcp_target import ServerOptions, find_server
+
+    wish = ServerOptions(pins=chosen.pins, env=chosen.env, timeout=chosen.timeout, elicit=elicit)
+    sources = [ToolSource.of(find_server(text, wish)) for text in chosen.mcp]
+    return tuple(sources if chosen.unasked else [source.with_toolkit(require_approval) for source in sources])
+
+
+def make_job(given: str | None, chosen: AgentArgs) -> Job:
+    """The job of what was said on the command line.
+
+    Raises:
+        CliError: as `read_args`; there is no prompt; or what was said cannot be kept.
+    """
+    setting, own = read_args(chosen)
+    memory = None if chosen.memory is None else memory_at(chosen.memory)
+    return Job(setting, _prompts(given, own), memory)
+
+
+def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
+    """What is asked: as given, else what is piped in, else `own`.
+
+    Raises:
+        CliError: there is no prompt, or an empty one.
+    """
+    if given in (None, "-"):
+        text = _read(wait=given == "-" or not own)
+        if not (text or "").strip() and given is None:
+            text = None
+        if text is None and own:
+            return own
+        if text is None:
+            raise CliError("there is no prompt", "say what is wanted: fxai run PROMPT, or pipe it in", code=WRONG_USE)
+        given = text
+    if not given.strip():
+        raise CliError("the prompt is empty", "say what is wanted: fxai run PROMPT", code=WRONG_USE)
+    return (given.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),)
+
+
+def _read(*, wait: bool) -> str | None:
+    if sys.stdin is not None and sys.stdin.isatty() and wait:
+        click.echo("What is wanted? (Ctrl-D ends it)", err=True)
+    return read_stdin(sys.stdin, wait=wait)

@@ -1,0 +1,268 @@
+"""The command `fxai call`: one tool called once, with parameters and a result in JSON.
+
+>>> parameters(None), parameters('{"a": 1}')
+({}, {'a': 1})
+
+The call itself, without the command line:
+
+>>> from fxai.cli.target_tools import TargetTools
+>>> from fxai.tools.tool import Tool
+>>> from returns.result import Success
+>>> six = Tool.make("six", success=int)
+>>> offer = TargetTools("kit", (six,), six.handler(lambda _: Success(6)))
+>>> [outcome.result for outcome in run_call(offer, SingleCall("six", {}), lambda _: None)]
+[6]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TextIO, cast, final
+
+import msgspec
+from returns.result import Failure
+
+from fxai.cli.cli_error import WRONG_USE, CliError, is_server_failure, require_services, server_error
+from fxai.cli.program import value_of
+from fxai.cli.spinner import Spinner
+from fxai.cli.stdin import read_at_most
+from fxai.cli.target_tools import TargetTools, find_tools, open_tools, with_layer
+from fxai.effects import fx
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import EffectOf, Gen
+from fxai.effects.scope import Scope
+from fxai.schema.display import clean, in_line, indented, json_line, one_line
+from fxai.schema.fault import DecodeError
+from fxai.schema.parsing import parse_json_unsafe
+from fxai.tools.call import Call, Outcome
+from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, encode_failure
+from fxai.tools.handler import CallContext
+from fxai.tools.tool import Tool
+
+__all__ = ["SingleCall", "call_one", "call_tool", "parameters", "run_call"]
+
+_REMEDY: Final = """give JSON such as '{"a": 1}', @file, or - for stdin"""
+
+
+def call_tool(
+    target: str,
+    tool: str,
+    out: TextIO,
+    err: TextIO,
+    *,
+    params: str | None = None,
+    layer: str | None = None,
+    approved: bool = False,
+    as_json: bool = False,
+) -> bool:
+    """Calls a tool of a target once, and shows what it gave.
+
+    Raises:
+        CliError: the target, the layer or the parameters cannot be had, or the call failed.
+    """
+    if target == "-" and params == "-":
+        raise CliError("stdin cannot be both the tools and the parameters", _REMEDY, code=WRONG_USE)
+
+    def find() -> TargetTools:
+        return with_layer(find_tools(target), layer)
+
+    return call_one(find, tool, out, err, params=params, approved=approved, as_json=as_json)
+
+
+def call_one(
+    find: Callable[[], TargetTools],
+    tool: str,
+    out: TextIO,
+    err: TextIO,
+    *,
+    params: str | None = None,
+    approved: bool = False,
+    as_json: bool = False,
+    plain: Callable[[Any], str | None] = lambda _: None,
+    waiting: Spinner | None = None,
+    run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
+) -> bool:
+    """Calls a tool of the offer that `find` gives once, and shows what it gave: JSON, or the text that it is.
+
+    `waiting` is what says that it lasts, and `run` what runs it, where they are not of its own.
+
+    Raises:
+        CliError: the offer or the parameters cannot be had, or the call failed.
+    """
+    given = parameters(params)
+
+    waiting = waiting or Spinner(err, f"calling {tool}")
+
+    def show(outcome: Outcome) -> None:
+        waiting.end()
+        if as_json:
+            _line(out, {"type": "preliminary", "result": outcome.encoded_result})
+        else:
+            err.write(f"… {in_line(outcome.encoded_result)}\n")
+            err.flush()
+
+    with waiting:
+        outcomes = run_call(find(), SingleCall(tool, given, approved), show, run)
+    for outcome in outcomes:
+        if as_json:
+            _line(out, {"type": "result", "ok": True, "tool": tool, "result": outcome.encoded_result})
+        else:
+            text = plain(outcome.encoded_result)
+            out.write((indented(outcome.encoded_result) if text is None else clean(text)) + "\n")
+    return True
+
+
+def parameters(given: str | None) -> Any:
+    """The parameters that are given as JSON, as `@` and a path, or as `-` on stdin; `{}` where nothing is.
+
+    Raises:
+        CliError: they are no JSON, or the file cannot be read.
+    """
+    text, where = _text(given)
+    try:
+        return parse_json_unsafe(text)
+    except DecodeError as error:
+        raise CliError(f"{where} is no JSON: {error.failure}", _REMEDY, code=WRONG_USE) from None
+
+
+def _text(given: str | None) -> tuple[bytes | str, str]:
+    if given is None:
+        return "{}", "nothing"
+    if given == "-":
+        stdin: Any = sys.stdin
+        if stdin is None or stdin.isatty():
+            raise CliError("nothing is piped in", _REMEDY, code=WRONG_USE)
+        return read_at_most(getattr(stdin, "buffer", stdin), "stdin"), "stdin"
+    if not given.startswith("@"):
+        return given.encode("utf-8", "surrogateescape"), f"{given[:60]!r}"
+    try:
+        with Path(given[1:]).open("rb") as file:
+            return read_at_most(file, given[1:]), given[1:]
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise CliError(f"{given[1:]} cannot be read: {said}", _REMEDY, code=WRONG_USE) from None
+
+
+def _line(out: TextIO, data: dict[str, Any]) -> None:
+    out.write(json_line(data))
+    out.flush()
+
+
+@final
+class SingleCall(msgspec.Struct, frozen=True):
+    """What is called, with what, and whether it is approved already."""
+
+    tool: str
+    params: Any
+    approved: bool = False
+
+    def __hash__(self) -> int:
+        return hash(self.tool)  # parameters are plain data
+
+
+def run_call(
+    offer: TargetTools,
+    call: SingleCall,
+    preliminary: Callable[[Outcome], None],
+    run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
+) -> list[Outcome]:
+    """The outcome of a call, which `run` runs, alone in its list; the ones before it are told as they come.
+
+    Raises:
+        CliError: there is no tool of that name, nobody answers it, it needs approval, the parameters do not fit, the
+            handler failed, its result does not fit, or something broke. Its `data` says more where a call failed.
+    """
+    last: list[Outcome] = []
+
+    def hear(outcome: Outcome) -> None:
+        if outcome.preliminary:
+            preliminary(outcome)
+        else:
+            last.append(outcome)
+
+    run(fx.scoped(_program(offer, call, hear)))
+    return last
+
+
+@fx.gen
+def _program(offer: TargetTools, call: SingleCall, hear: Callable[[Outcome], None]) -> Gen[None, Any, Scope]:
+    there = yield from open_tools(offer)
+    tool = there.toolkit.tools[there.known(call.tool)]
+    services = yield from _services(there, tool)
+    if not call.approved and (yield from _asks(tool, call.params, services)):
+        remedy = "say --yes if it may be called with these parameters"
+        yield from fx.fail(CliError(f"the tool {tool.name!r} needs approval", remedy))
+    outcomes = there.toolkit.handle(tool.name, call.params, on_invalid_call="error")
+    shown = outcomes.for_each(lambda outcome: _heard(tool, outcome, hear))
+    yield from shown.map_error(lambda failure: _failed(tool, failure)).provide_context(services)
+
+
+@fx.gen
+def _services(offer: TargetTools, tool: Tool[Any, Any, Any]) -> Gen[ContextOf[Any], Any, Scope]:
+    if not tool.requires_handler:
+        said = f"nothing here answers the tool {tool.name!r}: its provider or a client does"
+        yield from fx.fail(CliError(said, "call one that has a handler"))
+    services: ContextOf[Any] = ContextOf({})
+    if offer.layer is not None:
+        services = yield from offer.layer.build()
+    if services.find(tool.identity) is None:
+        given = "name the layer of its handler with --layer module:name"
+        remedy = given if offer.layer is None else "give a layer that has a handler for it"
+        yield from fx.fail(CliError(f"nothing answers the tool {tool.name!r}", remedy))
+    require_services((tool,), services)
+    return services
+
+
+def _asks(tool: Tool[Any, Any, Any], params: Any, services: ContextOf[Any]) -> EffectOf[bool]:
+    """Whether the call must be approved first; also where the function that says so breaks."""
+    asked = tool.needs_approval
+    if isinstance(asked, bool):
+        return fx.succeed(asked)
+    return fx.suspend(lambda: _answer(tool, asked, params, services)).catch_cause(lambda _: fx.succeed(True))
+
+
+def _answer(
+    tool: Tool[Any, Any, Any], asked: Callable[[Any, Any], Any], params: Any, services: ContextOf[Any]
+) -> EffectOf[bool, Any]:
+    given = Call({tool.name: tool}, tool.name, params).parameters(tool)
+    if given is None:
+        return fx.succeed(False)  # the call itself will say what is wrong
+    said = asked(given.unwrap(), CallContext(tool))
+    answer: EffectOf[Any, Any, Any] = cast(Any, said) if isinstance(said, EffectOf) else fx.succeed(said)
+    return answer.map(bool).provide_context(services)
+
+
+def _heard(tool: Tool[Any, Any, Any], outcome: Outcome, hear: Callable[[Outcome], None]) -> EffectOf[None, Any]:
+    if outcome.is_failure:
+        return fx.fail(_declared(tool, outcome.result, outcome.encoded_result))
+    return fx.sync(lambda: hear(outcome))
+
+
+def _failed(tool: Tool[Any, Any, Any], failure: Any) -> Any:
+    if isinstance(failure, HandlerFailed):
+        error: Any = cast(Any, failure).error
+        encoded = tool.failure.encode(error)
+        return _declared(tool, error, repr(error) if isinstance(encoded, Failure) else encoded.unwrap())
+    if isinstance(failure, InvalidParameters):
+        said = f"the parameters of {tool.name!r} do not fit: {'; '.join(map(str, failure.faults))}"
+        return CliError(said, "fxai schema shows what it takes", data=_without_message(encode_failure(failure)))
+    if isinstance(failure, InvalidResult):
+        remedy = "correct the handler, or the type that the tool declares"
+        return CliError(str(failure), remedy, data={"type": "invalid-result", "name": failure.name})
+    return failure
+
+
+def _declared(tool: Tool[Any, Any, Any], error: Any, encoded: Any) -> CliError:
+    """A failure that the tool declares; one of an MCP server says what it is in words."""
+    if is_server_failure(error):
+        return server_error(error, {"type": "handler-failed", "name": tool.name, "failure": encoded})
+    shown = encoded if isinstance(encoded, str) else msgspec.json.encode(encoded).decode()
+    kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
+    data = {"type": "handler-failed", "name": tool.name, "failure": encoded, "kind": type(error).__name__}
+    return CliError(f"{tool.name} failed: {kind}{one_line(shown)}", "the tool declares this failure", data=data)
+
+
+def _without_message(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if key != "message"}

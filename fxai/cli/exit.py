@@ -1,0 +1,262 @@
+r"""Endings: a command does its work; what stops it is a line on stderr and an exit code, with `--json` an object too.
+
+>>> import click
+>>> from click.testing import CliRunner
+>>> @click.command()
+... def hello():
+...     run_command(lambda out, err: bool(out.write("hello\x9b\n")), as_json=False, debug=False)
+>>> CliRunner().invoke(hello).output
+'hello�\n'
+"""
+
+from __future__ import annotations
+
+import codecs
+import errno
+import io
+import json
+import logging
+import os
+import sys
+import traceback
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from typing import Any, Final, NoReturn, TextIO, cast, final
+
+import click
+from typing_extensions import override
+
+from fxai.cli.cli_error import INTERRUPTED, PIPE_CLOSED, CliError
+from fxai.schema.display import clean, json_line, one_line
+
+__all__ = ["Outlet", "abandon", "error_from", "errors_only", "run_command", "stop", "warnings_on", "writable"]
+
+
+@final
+class Outlet:
+    """A stream to a terminal, a file or another program: what is written to it is clean, see `fxai.schema.display`.
+
+    Where it takes no more (a full disk, a reader that went away), that is a `CliError`, once; with `forgiving` it is
+    passed over, because there is nowhere left to say it.
+    """
+
+    def __init__(self, stream: TextIO, *, forgiving: bool = False, raw: bool = False) -> None:
+        self._stream = stream
+        self._raw = raw
+        self._ended = [forgiving]  # shared with `styled`
+        self.encoding: str = getattr(stream, "encoding", None) or "utf-8"
+        self.errors: str = getattr(stream, "errors", None) or "replace"
+        self.closed = False
+
+    @property
+    def styled(self) -> TextIO:
+        """The same for one who cleans each text and writes codes of its own around it."""
+        same = Outlet(self._stream, raw=True)
+        same._ended = self._ended
+        return cast(TextIO, same)
+
+    def write(self, text: str, /) -> int:
+        """Writes the text as far as it is clean; gives how much there was of it."""
+        if text != "":  # bytes, with which others try what it is, are a TypeError
+            self._done(lambda: self._stream.write(text if self._raw else clean(text)))
+        return len(text)
+
+    def flush(self) -> None:
+        """Writes what waits to be written."""
+        self._done(self._stream.flush)
+
+    def _done(self, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except (OSError, ValueError) as wrong:  # ValueError: it was closed
+            if not self._ended[0]:
+                self._ended[0] = True
+                raise _unwritable(wrong) from wrong
+
+    def writelines(self, lines: Iterable[str], /) -> None:
+        """Writes one after another."""
+        for line in lines:
+            self.write(line)
+
+    @property
+    def buffer(self) -> io.RawIOBase:
+        """The same for one who has bytes."""
+        return _Binary(self)
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self._stream.isatty()
+
+    def fileno(self) -> int:
+        """The number of its file."""
+        return self._stream.fileno()
+
+
+@final
+class _Binary(io.RawIOBase):
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+
+    @override
+    def writable(self) -> bool:
+        return True
+
+    @override
+    def write(self, data: Any, /) -> int:
+        self._outlet.write(bytes(data).decode("utf-8", "replace"))
+        return len(data)
+
+    @override
+    def flush(self) -> None:
+        self._outlet.flush()
+
+
+@final
+class _Closed(io.StringIO):
+    """What stands for an output that was closed before we began."""
+
+    @override
+    def write(self, text: str, /) -> int:
+        raise OSError(errno.EBADF, "it is closed")
+
+
+def _unwritable(wrong: Exception) -> CliError:
+    if isinstance(wrong, BrokenPipeError):
+        return CliError("nobody reads the output any more", "", code=PIPE_CLOSED, of_output=True)
+    said = getattr(wrong, "strerror", None) or str(wrong)
+    return CliError(f"the output cannot be written: {said}", "make room, or write it elsewhere", of_output=True)
+
+
+def _as_escapes(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+
+_ESCAPES: Final = "fxai.escapes"
+codecs.register_error(_ESCAPES, _as_escapes)
+
+
+def writable(stream: TextIO | None, *, forgiving: bool = False) -> TextIO:
+    """The stream as an `Outlet` that no text is too odd for.
+
+    Where there is none, as after `>&-`, what is written fails as on a full disk; with `forgiving` it goes nowhere. What
+    its encoding lacks is written as the escapes of JSON, so that no data changes and no two names look the same.
+    """
+    there = cast(object, stream)
+    if isinstance(there, Outlet):
+        return cast(TextIO, there)
+    if stream is None:
+        return cast(TextIO, Outlet(_Closed(), forgiving=forgiving))
+    reconfigure: Any = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors=_ESCAPES)
+    return cast(TextIO, Outlet(stream, forgiving=forgiving))
+
+
+def run_command(
+    work: Callable[[TextIO, TextIO], bool],
+    *,
+    as_json: bool,
+    debug: bool,
+    closing: dict[str, str] | None = None,
+    closes: bool = True,
+) -> None:
+    """Does the work, which says whether all was well. What others print meanwhile goes to stderr, not between ours.
+
+    Args:
+        work: is given where results go, and where everything else goes.
+        as_json: whether trouble is written as an object, too.
+        debug: whether it shows where something broke.
+        closing: what else such an object says.
+        closes: whether it is to be written here; else the work has done it.
+
+    Raises:
+        click.exceptions.Exit: something was not well.
+    """
+    stdout, stderr = writable(sys.stdout), writable(sys.stderr, forgiving=True)
+    try:
+        with redirect_stdout(stderr), redirect_stderr(stderr), warnings_on(stderr):
+            well = work(stdout, stderr)
+        stdout.flush()
+    except click.exceptions.Exit:
+        raise
+    except (Exception, KeyboardInterrupt) as raised:
+        trouble = error_from(raised)
+        if as_json and closes and not trouble.of_output:
+            error = {**(closing or {}), "ok": False, "error": trouble.to_data()}
+            with suppress(CliError):
+                stdout.write(json_line(error))
+                stdout.flush()
+        stop(trouble, stderr, debug=debug)
+    if not well:
+        click.get_current_context().exit(1)
+
+
+def error_from(raised: BaseException) -> CliError:
+    """What a command stopped at, whatever it was raised by."""
+    if isinstance(raised, CliError):
+        return raised
+    if isinstance(raised, KeyboardInterrupt | click.Abort):
+        return CliError("interrupted", "", code=INTERRUPTED)
+    if isinstance(raised, OSError) and raised.errno in (errno.ENOSPC, errno.EDQUOT, errno.EBADF):
+        return _unwritable(raised)
+    said = f"the program broke: {type(raised).__name__}: {raised}"
+    return CliError(said, "--debug shows where", cause=raised)
+
+
+@final
+class _Line(logging.Formatter):
+    @override
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """The message in one line, so that it can pretend to be no other."""
+        return one_line(super().formatMessage(record), 2000)
+
+
+@contextmanager
+def warnings_on(stderr: TextIO) -> Generator[None]:
+    """Has what fxai logs, from warnings on, written as lines of the command, while the block lasts."""
+    log, handler = logging.getLogger("fxai"), logging.StreamHandler(stderr)
+    handler.setFormatter(_Line("fxai: %(message)s"))
+    before = log.propagate
+    log.addHandler(handler)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.propagate = before
+
+
+@contextmanager
+def errors_only(logger: str) -> Generator[None]:
+    """Has a logger say nothing that is less than an error, while the block lasts."""
+    log = logging.getLogger(logger)
+    before = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+def stop(trouble: CliError, stderr: TextIO, *, debug: bool) -> NoReturn:
+    """Says what the command stopped at, and ends it.
+
+    Raises:
+        click.exceptions.Exit: always, with the code of the trouble.
+    """
+    if trouble.of_output:
+        abandon(sys.stdout)
+    if trouble.code != PIPE_CLOSED:
+        if debug and trouble.cause is not None:
+            traceback.print_exception(trouble.cause, file=stderr)
+        stderr.write(f"fxai: {trouble}\n")
+        stderr.flush()
+    click.get_current_context().exit(trouble.code)
+
+
+def abandon(stream: TextIO | None) -> None:
+    """Leads a stream nowhere: what is left in it is for nobody, and the end of the process does not stumble over it."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), cast(TextIO, stream).fileno())

@@ -1,0 +1,377 @@
+"""The commands that show tools without running them: `fxai tools`, `fxai schema` and `fxai check`.
+
+>>> import sys
+>>> show_schema("fxai.cli.example:count_lines", sys.stdout, sys.stderr, as_json=True, names=("count_lines",))
+{"target":"fxai.cli.example:count_lines","tools":[{"name":"count_lines","schema":{...}}],"left_out":[]}
+True
+
+`fxai schema` shows each tool as JSON, with warnings above it:
+
+>>> import sys
+>>> from fxai.cli.request_preview import RequestPreview, SentTool, PreviewOptions
+>>> seen = SentTool("add", {"name": "add", "strict": False}, warnings=("not strict: /any is open",))
+>>> show_request(RequestPreview(PreviewOptions("anthropic"), (seen,)), sys.stdout)
+add: not strict at anthropic (claude-sonnet-5)
+  ! not strict: /any is open
+{
+  "name": "add",
+  "strict": false
+}
+
+A verdict is the result of `fxai check`:
+
+>>> verdict = Verdict("kit.py:kit", 2, ())
+>>> verdict.ok, verdict.to_data()["faults"]
+(True, [])
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, TextIO, final
+
+import msgspec
+
+from fxai.cli.cli_error import WRONG_USE, CliError, error_of
+from fxai.cli.request_preview import RequestPreview, SentTool
+from fxai.cli.screen import console
+from fxai.cli.spinner import Spinner
+from fxai.cli.target_tools import TargetTools, find_tools, load_tools, open_tools, with_layer
+from fxai.cli.tool_view import overview_data, show_overview, tool_data
+from fxai.effects import fx
+from fxai.effects.cause import Cause
+from fxai.effects.effect import Gen
+from fxai.effects.scope import Scope
+from fxai.lint.rule import RULES, SEVERITIES, Finding, Severity, at_least
+from fxai.schema.display import indented, json_line, one_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "Verdict",
+    "check_tools",
+    "list_rules",
+    "show_request",
+    "show_rules",
+    "show_schema",
+    "show_schemas",
+    "show_tools",
+    "show_verdict",
+]
+
+
+def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: bool | None = None) -> bool:
+    """Shows the tools of a target; False where something of it is none.
+
+    Raises:
+        CliError: the target cannot be had.
+    """
+    offer = load_tools(find_tools(target))
+    if as_json:
+        _write(out, overview_data(offer))
+    else:
+        show_overview(offer, out, color=color)
+    return _all_taken(offer, err)
+
+
+def _addressed(provider: str | None, model: str | None) -> tuple[str | None, str | None]:
+    """The provider and its model, where the model's name says both."""
+    from fxai.cli.request_preview import RECENT
+
+    named_by, _, of_model = (model or "").partition(":")
+    if of_model and named_by in RECENT and provider in (None, named_by):
+        return named_by, of_model
+    if of_model and provider is None:
+        said = f"there are no requests to a provider {named_by!r}"
+        raise CliError(said, f"there is: {', '.join(RECENT)}; write provider:model", code=WRONG_USE)
+    return provider, model
+
+
+def show_schema(
+    target: str,
+    out: TextIO,
+    err: TextIO,
+    *,
+    names: tuple[str, ...] = (),
+    provider: str | None = None,
+    api: str | None = None,
+    model: str | None = None,
+    strict: bool | None = None,
+    as_json: bool = False,
+    color: bool | None = None,
+) -> bool:
+    """Shows the schemas of a target's tools, or what a provider would be sent; False where something cannot be.
+
+    Raises:
+        CliError: the target cannot be had, or there is no such tool, provider or interface.
+    """
+    provider, model = _addressed(provider, model)
+    if provider is None and (api, model, strict) != (None, None, None):
+        remedy = "say --provider as well, or --model provider:name"
+        raise CliError("--api, --model and --strict are about what a provider is sent", remedy, code=WRONG_USE)
+    offer = load_tools(find_tools(target)).picked(names)
+    if provider is None:
+        _own_schemas(offer, out, as_json=as_json, color=color)
+        return _all_taken(offer, err)
+    from fxai.cli.request_preview import PreviewOptions, preview_request
+
+    usable = tuple(tool for tool in offer.tools if tool.name not in offer.broken)
+    request = preview_request(usable, PreviewOptions(provider, api, model, strict))
+    if as_json:
+        left_out = [finding.to_data() for finding in _left_out(offer)]
+        _write(out, {"target": offer.target, **request.data(), "left_out": left_out})
+    else:
+        show_request(request, out, color=color)
+        if len(request.tools) > 1:
+            err.write(f"fxai: {one_line(request.counted)}\n")
+    if request.error is not None:
+        err.write(f"fxai: {CliError(f'no request can be made of {target}: {request.error}', '')}\n")
+    return _all_taken(offer, err) and request.ok
+
+
+def _own_schemas(offer: TargetTools, out: TextIO, *, as_json: bool, color: bool | None) -> None:
+    schemas = {tool.name: tool_data(tool, offer.broken.get(tool.name))["parameters"] for tool in offer.tools}
+    if as_json:
+        tools = [{"name": name, "schema": schema} for name, schema in schemas.items()]
+        _write(out, {"target": offer.target, "tools": tools, "left_out": [f.to_data() for f in _left_out(offer)]})
+        return
+
+    show_schemas(schemas, out, color=color)
+
+
+def check_tools(
+    target: str,
+    out: TextIO,
+    err: TextIO,
+    *,
+    layer: str | None = None,
+    providers: tuple[str, ...] = (),
+    level: Severity = "warning",
+    ignored: tuple[str, ...] = (),
+    as_json: bool = False,
+    color: bool | None = None,
+) -> bool:
+    """Shows what is wrong with the tools of a target; True where nothing is.
+
+    Raises:
+        CliError: the target or the layer cannot be had, or there is no such provider or rule.
+    """
+    _known_rules(ignored)
+    with Spinner(err, f"checking {target}"):
+        number, findings = _found(target, layer, providers)
+    verdict = Verdict.of(target, number, findings, level, ignored)
+    if as_json:
+        _write(out, verdict.to_data())
+    else:
+        show_verdict(verdict, out, err, color=color)
+    return verdict.ok
+
+
+def list_rules(out: TextIO, *, as_json: bool) -> bool:
+    """Shows what is looked for."""
+    from fxai.lint.rule import RULES
+
+    if as_json:
+        _write(out, {"rules": [msgspec.to_builtins(rule) for rule in RULES.values()]})
+    else:
+        show_rules(out)
+    return True
+
+
+def _found(target: str, layer: str | None, providers: tuple[str, ...]) -> tuple[int, tuple[Finding, ...]]:
+    """How many tools there are, and what is wrong with them."""
+    from fxai.cli.program import value_of
+    from fxai.lint.subject import PROVIDERS, Subject
+
+    unknown = [name for name in providers if name not in PROVIDERS]
+    if unknown:
+        remedy = f"there is: {', '.join(PROVIDERS)}"
+        raise CliError(f"there are no rules of a provider {unknown[0]!r}", remedy, code=WRONG_USE)
+    try:
+        offer = with_layer(find_tools(target), layer)
+    except CliError as trouble:
+        return 0, (_refused(trouble),)
+    chosen = [PROVIDERS[name] for name in providers or PROVIDERS]
+    from fxai.lint.linter import in_order, lint
+
+    there, answering = (offer, ()) if _is_plain(offer) else value_of(fx.scoped(_answered(offer)))
+    findings = lint(Subject.of(there.tools, there.broken, chosen), "info")
+    every = in_order(iter((*offer.findings, *findings, *answering)), [tool.name for tool in there.tools])
+    return len(there.tools), every
+
+
+def _is_plain(offer: TargetTools) -> bool:
+    return offer.source is None and offer.layer is None
+
+
+def _layer_error(cause: Cause[Any]) -> tuple[str, str]:
+    """Why a layer cannot be built, with what helps somebody at the command line."""
+    error = error_of(cause)
+    return error.message, _ELSEWHERE if error.remedy.startswith("--debug") else error.remedy
+
+
+@fx.gen
+def _answered(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding, ...]], Any, Scope]:
+    from fxai.lint.linter import handler_findings
+
+    there = yield from open_tools(offer)
+    findings: tuple[Finding, ...] = ()
+    if there.layer is not None:
+        findings = yield from handler_findings(there.tools, there.layer, _layer_error)
+    return there, findings
+
+
+def _refused(trouble: CliError) -> Finding:
+    """What a definition that fxai refuses amounts to; any other trouble stays trouble.
+
+    Raises:
+        CliError: it is another.
+    """
+    from fxai.lint.rule import RULES
+    from fxai.schema.fault import SchemaError
+    from fxai.tools.naming import NameConflictError
+    from fxai.tools.toolkit import HandlerError, ToolConflictError
+
+    if not isinstance(trouble.cause, SchemaError | ToolConflictError | NameConflictError | HandlerError):
+        raise trouble
+    return RULES["definition-refused"].finding(None, "", trouble.message, trouble.remedy)
+
+
+def _known_rules(codes: tuple[str, ...]) -> None:
+    from difflib import get_close_matches
+
+    from fxai.lint.rule import RULES
+
+    for code in codes:
+        if code not in RULES:
+            near = get_close_matches(code, RULES, n=1)
+            remedy = f"did you mean {near[0]!r}" if near else "fxai check --rules shows what there is"
+            raise CliError(f"there is no rule {code!r}", remedy, code=WRONG_USE)
+
+
+def _left_out(offer: TargetTools) -> tuple[Finding, ...]:
+    """What of a list is no tool, or a tool that no request can be made of."""
+    from fxai.lint.structure import document_findings
+
+    broken = (each for name, document in offer.broken.items() for each in document_findings(name, document))
+    return (*offer.findings, *broken)
+
+
+def _all_taken(offer: TargetTools, err: TextIO) -> bool:
+    findings = _left_out(offer)
+    err.writelines(f"fxai: {finding}\n" for finding in findings)
+    return not findings
+
+
+def _write(out: TextIO, data: Any) -> None:
+    out.write(json_line(data))
+
+
+_ELSEWHERE: Final = "make it work where you check, or leave --layer out"
+_FLAG_STYLES: Final = {"strict": "green", "not strict": "yellow", "not sent": "red"}
+
+
+def show_schemas(schemas: dict[str, Any], out: TextIO, *, color: bool | None = None) -> None:
+    """Writes JSON Schemas by tool; one alone without its name, so that it can be piped on."""
+    if len(schemas) == 1:
+        out.write(indented(next(iter(schemas.values()))) + "\n")
+        return
+    screen = console(out, color)
+    for number, (name, schema) in enumerate(schemas.items()):
+        screen.print(f"{chr(10) if number else ''}{one_line(name)}:", style="bold")
+        screen.print(indented(schema))
+
+
+def show_request(request: RequestPreview, out: TextIO, *, color: bool | None = None) -> None:
+    """Writes what a request says of each tool, and why it says so."""
+    screen = console(out, color)
+    for number, tool in enumerate(request.tools):
+        if number:
+            screen.print()
+        _show_tool(tool, request, screen)
+    for warning in request.warnings:
+        screen.print(f"! {one_line(warning)}", style="yellow")
+    if request.betas:
+        screen.print(f"beta features: {', '.join(request.betas)}")
+
+
+def _show_tool(tool: SentTool, request: RequestPreview, screen: Console) -> None:
+    wish = request.wish
+    to = " ".join(part for part in (wish.provider, wish.api) if part)
+    screen.print(one_line(tool.name), style="bold", end="")
+    screen.print(f": {tool.flag}", style=_FLAG_STYLES.get(tool.flag, "dim"), end="")
+    renamed = f", sent as {tool.sent_as}" if tool.sent_as not in (None, tool.name) else ""
+    screen.print(f" at {to} ({wish.of_model}){renamed}")
+    for warning in (*tool.warnings, *filter(None, [tool.error])):
+        screen.print(f"  ! {one_line(warning)}", style="yellow" if tool.error is None else "red")
+    for line in tool.weakened:
+        screen.print(f"  ~ weakened: {one_line(line)}", style="dim")
+    if tool.sent is not None:
+        screen.print(indented(tool.sent))
+
+
+_SEVERITY_STYLES: Final[dict[Severity, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}
+
+
+@final
+class Verdict(msgspec.Struct, frozen=True):
+    """What was found.
+
+    Attributes:
+        target: what was looked at.
+        tools: how many tools it has.
+        faults: what is wrong, of those that were asked for.
+    """
+
+    target: str
+    tools: int
+    faults: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is nothing."""
+        return not self.faults
+
+    @property
+    def counted(self) -> str:
+        """How many there are, in words."""
+        counts = Counter(fault.severity for fault in self.faults)
+        words = (f"{counts[s]} {s}{'s' * (counts[s] > 1 and s != 'info')}" for s in reversed(SEVERITIES) if counts[s])
+        return f"{len(self.faults)} fault{'s' * (len(self.faults) > 1)} ({', '.join(words)})"
+
+    def to_data(self) -> dict[str, Any]:
+        """The verdict as plain JSON data."""
+        return {
+            "target": self.target,
+            "ok": self.ok,
+            "tools": self.tools,
+            "faults": [fault.to_data() for fault in self.faults],
+        }
+
+    @staticmethod
+    def of(
+        target: str, tools: int, findings: tuple[Finding, ...], level: Severity, ignored: tuple[str, ...]
+    ) -> Verdict:
+        """The verdict of what is as bad as `level` or worse, without the rules that are ignored."""
+        kept = (each for each in findings if at_least(each.severity, level) and each.code not in ignored)
+        return Verdict(target, tools, tuple(kept))
+
+
+def show_verdict(verdict: Verdict, out: TextIO, err: TextIO, *, color: bool | None = None) -> None:
+    """Writes a line for each fault, and on `err` how many there are; of a clean target nothing."""
+    from fxai.cli.screen import console
+
+    screen = console(out, color)
+    for fault in verdict.faults:
+        screen.print(f"{fault.place}: ", end="")
+        screen.print(f"{fault.severity} {fault.code}", style=_SEVERITY_STYLES[fault.severity], end="")
+        screen.print(f": {one_line(fault.message)}; {one_line(fault.remedy)}")
+    if not verdict.ok:
+        err.write(f"fxai: {verdict.counted} in {verdict.target}\n")
+
+
+def show_rules(out: TextIO) -> None:
+    """Writes what is looked for: each rule with its severity."""
+    wide = max(map(len, RULES))
+    out.writelines(f"{rule.code:<{wide}}  {rule.severity:<7}  {rule.says}\n" for rule in RULES.values())

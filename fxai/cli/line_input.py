@@ -1,0 +1,239 @@
+r'''Line input: lines from a terminal or a pipe, and the entries that they make up.
+
+An entry is a line; one that ends with a backslash goes on in the next, and between two lines of `"""` there may be any
+number.
+
+>>> import io
+>>> lines = PipedInput(io.StringIO('Hello\none \\\ntwo\n"""\na\nb\n"""\n'))
+>>> [read_entry(lines), read_entry(lines), read_entry(lines), read_entry(lines)]
+['Hello', 'one \ntwo', 'a\nb', None]
+
+A line editor that waits is woken by a signal that arrived just before it began to wait:
+
+>>> with wake_on_signal():
+...     pass
+'''
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, redirect_stdout, suppress
+from importlib import import_module
+from typing import Any, Final, Protocol, TextIO, final
+
+from fxai.schema.display import clean
+
+__all__ = ["LineInput", "PipedInput", "TerminalInput", "open_input", "read_entry", "wake_on_signal"]
+
+_FIRST: Final = "> "
+_NEXT: Final = ". "
+_BLOCK: Final = '"""'
+
+
+class LineInput(Protocol):
+    """Where lines come from."""
+
+    @property
+    def by_person(self) -> bool:
+        """Whether somebody sits there and sees what is asked."""
+        ...
+
+    def line(self, prompt: str, /) -> str | None:
+        """The next line, without its end; None where there are no more.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C was typed in its place.
+        """
+        ...
+
+    def answer(self, prompt: str, /) -> str | None:
+        """The next line that is typed after this was asked; what was typed ahead is none."""
+        ...
+
+    def back(self, line: str) -> None:
+        """Makes this the next line."""
+        ...
+
+    def keep(self, text: str) -> None:
+        """Offers the text again when somebody goes back, as with an arrow key."""
+        ...
+
+
+def open_input(stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> LineInput:
+    """The lines on stdin, from a terminal where it is one; `words` are what a tab completes there."""
+    stdin: Any = sys.stdin
+    if stdin is None:
+        return PipedInput(())
+    if hasattr(stdin, "reconfigure"):
+        stdin.reconfigure(errors="replace")
+    return TerminalInput(stdin, stdout, stderr, words) if stdin.isatty() else PipedInput(stdin)
+
+
+def read_entry(lines: LineInput) -> str | None:
+    """The next entry; None where there are no more lines.
+
+    Raises:
+        KeyboardInterrupt: Ctrl-C was typed before it began; later, it drops what there is of it.
+    """
+    while (first := lines.line(_FIRST)) is not None:
+        try:
+            return _rest(first, lines)
+        except KeyboardInterrupt:
+            continue
+    return None
+
+
+def _rest(line: str, lines: LineInput) -> str:
+    read: list[str] = []
+    if line.strip() == _BLOCK:
+        while (following := lines.line(_NEXT)) is not None and following.strip() != _BLOCK:
+            read.append(following)
+        return "\n".join(read)
+    while line.endswith("\\"):
+        read.append(line[:-1])
+        line = lines.line(_NEXT) or ""
+    return "\n".join([*read, line])
+
+
+@final
+class PipedInput:
+    """Lines that a program writes."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.by_person = False
+        self._lines = iter(lines)
+        self._back: list[str] = []
+
+    def line(self, _prompt: str, /) -> str | None:
+        """The next line; nothing is asked."""
+        line = self._back.pop() if self._back else next(self._lines, None)
+        return None if line is None else line.rstrip("\r\n")
+
+    def answer(self, _prompt: str, /) -> str | None:
+        """The next line; nothing is asked."""
+        return self.line(_prompt)
+
+    def back(self, line: str) -> None:
+        """Makes this the next line."""
+        self._back.append(line)
+
+    def keep(self, text: str) -> None:
+        """Nothing."""
+
+
+@final
+class TerminalInput:
+    """Lines that a person types, edited with what the terminal has for that."""
+
+    def __init__(self, stdin: TextIO, stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> None:
+        self.by_person = True
+        self._in = stdin
+        self._out = stdout
+        self._err = stderr
+        self._back: list[str] = []
+        self._editor: Any = None
+        if stdout.isatty():
+            with suppress(ImportError):  # Windows has an editor of its own
+                self._editor = import_module("readline")
+                _set_up(self._editor, tuple(words))
+
+    def line(self, prompt: str, /) -> str | None:
+        """The next line; several where they were pasted at once."""
+        if self._back:
+            return self._back.pop()
+        if not self._out.isatty():
+            self._err.write(clean(prompt))
+            self._err.flush()
+            line = self._in.readline()
+            return line.rstrip("\n") if line else None
+        try:
+            with redirect_stdout(self._out), wake_on_signal():  # `input` edits lines only where this is the terminal
+                return input(clean(prompt))
+        except EOFError:
+            self._out.write("\n")
+            return None
+        except KeyboardInterrupt:
+            self._out.write("\n")
+            raise
+
+    def answer(self, prompt: str, /) -> str | None:
+        """The next line that is typed from now on."""
+        _drop_typed(self._in)
+        return self.line(prompt)
+
+    def back(self, line: str) -> None:
+        """Makes this the next line."""
+        self._back.append(line)
+
+    def keep(self, text: str) -> None:
+        """Offers the text again."""
+        if self._editor is not None and text:
+            self._editor.add_history(text)
+
+
+def _set_up(editor: Any, words: tuple[str, ...]) -> None:
+    def complete(begun: str, at: int) -> str | None:
+        return ([word for word in words if word.startswith(begun)] + [None])[at] if begun else None
+
+    editor.set_auto_history(False)  # answers to questions are not what somebody wants to say again
+    editor.set_completer_delims(" \t\n")
+    editor.set_completer(complete)
+    editor.parse_and_bind("set enable-bracketed-paste on")
+    editor.parse_and_bind("tab: complete")
+
+
+def _drop_typed(stdin: TextIO) -> None:
+    """Drops what was typed ahead: nobody answers a question before it is asked."""
+    if sys.platform == "win32":
+        keys: Any = import_module("msvcrt")
+        while keys.kbhit():
+            keys.getwch()
+        return
+    import termios
+
+    with suppress(termios.error, OSError, ValueError):
+        termios.tcflush(stdin.fileno(), termios.TCIFLUSH)
+
+
+_PAUSE: Final = 0.1
+_MOST: Final = 50
+
+
+@contextmanager
+def wake_on_signal() -> Generator[None]:
+    """While the block lasts, a signal that Python heard and has not acted on yet interrupts this thread again.
+
+    GNU readline shows its prompt before it waits. A signal between the two only sets a flag, and Python would look at
+    it after the next key. What interrupts is `SIGWINCH`, at which an editor looks at the size of the terminal.
+    """
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "pthread_kill"):
+        yield
+        return
+    main, over = threading.get_ident(), threading.Event()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+
+    watching = threading.Thread(target=_watch, args=(reading, main, over), daemon=True)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        signal.set_wakeup_fd(before)
+        os.write(writing, b"\0")
+        watching.join()
+        os.close(reading)
+        os.close(writing)
+
+
+def _watch(reading: int, main: int, over: threading.Event) -> None:
+    os.read(reading, 1)
+    for _ in range(_MOST):
+        if over.wait(_PAUSE):
+            return
+        signal.pthread_kill(main, signal.SIGWINCH)

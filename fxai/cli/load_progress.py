@@ -1,0 +1,94 @@
+r"""Loading: how far a model is on its way into memory, told on stderr: a bar in a terminal, else a line for each stage.
+
+>>> import io
+>>> stderr = io.StringIO()
+>>> with LoadProgress(stderr) as loading:
+...     loading(Stage("assembling", 0, 250_000_000))
+...     loading(Stage("assembling", 9_000, 250_000_000))
+>>> stderr.getvalue()
+'fxai: assembling the model, 250 MB\n'
+"""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol, Self, TextIO, final
+
+from fxai.cli.screen import console
+
+__all__ = ["LoadProgress", "Progress", "Stage"]
+
+
+class Progress(Protocol):
+    """How far it is: what is being done, and how many bytes of how many. As `providers.local` tells it."""
+
+    @property
+    def stage(self) -> str:
+        """What is being done."""
+        ...
+
+    @property
+    def done(self) -> int:
+        """Bytes that are done."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        ...
+
+
+class Stage(NamedTuple):
+    """A `Progress`."""
+
+    stage: str
+    done: int
+    total: int
+
+
+@final
+class LoadProgress:
+    """Hears progress, from any thread, and shows it while its block lasts."""
+
+    def __init__(self, stderr: TextIO, *, color: bool | None = None, quiet: bool = False) -> None:
+        self._stderr = stderr
+        self._quiet = quiet
+        self._color = color
+        self._stage: str | None = None
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> Self:
+        if self._stderr.isatty() and not self._quiet:
+            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+            columns = (TextColumn("[dim]{task.description}"), BarColumn(bar_width=30), DownloadColumn())
+            self._bar = Progress(*columns, console=console(self._stderr, self._color), transient=True)
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def __call__(self, progress: Progress) -> None:
+        """Shows `progress`."""
+        began = progress.stage != self._stage
+        self._stage = progress.stage
+        if self._bar is None:
+            if began and not self._quiet:
+                self._stderr.write(f"fxai: {progress.stage} the model, {progress.total / 1_000_000:.0f} MB\n")
+                self._stderr.flush()
+            return
+        if began:
+            if self._task is not None:
+                self._bar.remove_task(self._task)
+            self._task = self._bar.add_task(f"{progress.stage} the model", total=progress.total)
+        self._bar.update(self._task, completed=progress.done)
+
+    def end(self) -> None:
+        """Takes the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None

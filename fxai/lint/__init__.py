@@ -1,0 +1,9 @@
+"""Floor 6. Lint: what is wrong, or likely to go wrong, with tools, found before any model sees them."""
+
+from __future__ import annotations
+
+from fxai.lint.linter import lint
+from fxai.lint.rule import RULES, Finding, Rule, Severity
+from fxai.lint.subject import Provider, Subject
+
+__all__ = ["RULES", "Finding", "Provider", "Rule", "Severity", "Subject", "lint"]

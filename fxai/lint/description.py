@@ -1,0 +1,149 @@
+"""Checks of names and descriptions: names as authors wrote them and as each provider is sent them.
+
+>>> from fxai.lint.subject import Subject
+>>> from fxai.tools.tool import Tool
+>>> [found.code for found in name_findings(Subject.of([Tool.make("a.b"), Tool.make("a__b")]))]
+['name-renamed', 'name-collision']
+
+Tools and parameters need a description: it is what a model goes by.
+
+>>> from fxai.lint.subject import Subject
+>>> from fxai.tools.tool import Tool
+>>> print(*wording_findings(Subject.of([Tool.make("ping")])))
+ping /description: warning tool-undescribed: it has no description; say what it does, when to use it and what it gives
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from fxai.lint.rule import RULES, Finding
+from fxai.lint.subject import Entry, Provider, Subject
+from fxai.lint.walk import Place, places, target
+from fxai.schema.data import is_array, is_object
+from fxai.tools.tool import Tool
+
+__all__ = ["name_findings", "number_findings", "wording_findings"]
+
+_RENAME = "rename one: tool.rename(…), or toolkit.prefix(…)"
+
+
+def number_findings(subject: Subject) -> Iterator[Finding]:
+    """No tools, or too many for a provider."""
+    number = len(subject.entries)
+    if not number:
+        yield RULES["no-tools"].finding(
+            None, "", "there are no tools", "name a toolkit, a tool or an agent that has some"
+        )
+    for provider in subject.providers:
+        if provider.most_tools is not None and number > provider.most_tools:
+            said = f"{number} tools, and {provider.name} takes {provider.most_tools} in one request"
+            yield RULES["too-many-tools"].finding(None, "", said, "offer fewer at once: toolkit.pick(…) or .filter(…)")
+
+
+def name_findings(subject: Subject) -> Iterator[Finding]:
+    """What is wrong with the names."""
+    alike: dict[str, str] = {}
+    for entry in subject.entries:
+        name = entry.tool.name
+        yield from _odd(name)
+        yield from _renamed(entry.tool, subject.providers)
+        before = alike.setdefault(name.casefold().replace("-", "_"), name)
+        if before != name:
+            said = f"{name!r} and {before!r} differ in case, or in '-' and '_', alone"
+            yield RULES["name-alike"].finding(name, "/name", said, _RENAME)
+    yield from _collisions(subject)
+
+
+def _odd(name: str) -> Iterator[Finding]:
+    if name != name.strip() or not name.isprintable():
+        said = f"{name!r} has blanks at its ends, or characters that cannot be seen"
+        yield RULES["name-odd"].finding(name, "/name", said, "call it by letters, digits, '_' and '-'")
+
+
+def _renamed(tool: Tool[Any, Any, Any], providers: tuple[Provider, ...]) -> Iterator[Finding]:
+    if tool.provider is not None:
+        return
+    for provider in providers:
+        sent = provider.names.of(tool.name)
+        if len(tool.name) > provider.names.length:
+            most = provider.names.length
+            said = f"{len(tool.name)} characters, and {provider.name} takes {most}: it is sent as {sent!r}"
+            yield RULES["name-too-long"].finding(tool.name, "/name", said, f"take a name of at most {most} characters")
+    short = [provider for provider in providers if len(tool.name) <= provider.names.length]
+    for wire in dict.fromkeys(provider.names.of(tool.name) for provider in short):
+        if wire != tool.name:
+            where = " and ".join(provider.name for provider in short if provider.names.of(tool.name) == wire)
+            remedy = "nothing has to be done: calls come back under its own name"
+            yield RULES["name-renamed"].finding(tool.name, "/name", f"it is sent to {where} as {wire!r}", remedy)
+
+
+def _collisions(subject: Subject) -> Iterator[Finding]:
+    clashes: dict[tuple[str, str, str], list[str]] = {}
+    for provider in subject.providers:
+        meant: dict[str, str] = {}
+        for entry in subject.entries:
+            tool = entry.tool
+            given = None if tool.provider is None else tool.provider.name
+            wire = given or provider.names.of(tool.name)
+            before = meant.setdefault(wire, tool.name)
+            if before != tool.name:
+                clashes.setdefault((before, tool.name, wire), []).append(provider.name)
+    for (before, name, wire), providers in clashes.items():
+        said = f"{before!r} and {name!r} would both be sent to {' and '.join(providers)} as {wire!r}"
+        yield RULES["name-collision"].finding(name, "/name", said, _RENAME)
+
+
+def wording_findings(subject: Subject) -> Iterator[Finding]:
+    """What is wrong with the descriptions."""
+    first: dict[str, str] = {}
+    for entry in subject.entries:
+        name, said = entry.tool.name, entry.description.strip()
+        if not entry.asked:
+            continue
+        if not said:
+            remedy = "say what it does, when to use it and what it gives"
+            yield RULES["tool-undescribed"].finding(name, "/description", "it has no description", remedy)
+        elif first.setdefault(said, name) != name:
+            message = f"it is described as {first[said]!r} is"
+            yield RULES["description-doubled"].finding(name, "/description", message, "say what tells them apart")
+        yield from _long(entry, said, subject)
+        yield from _undescribed(entry)
+
+
+def _long(entry: Entry, said: str, subject: Subject) -> Iterator[Finding]:
+    for provider in subject.providers:
+        most = provider.longest_description
+        if most is not None and len(said) > most:
+            message = f"{len(said):,} characters, and {provider.name} refuses more than {most:,} with some models"
+            remedy = "shorten it, or say the rest in the agent's instructions"
+            yield RULES["description-too-long"].finding(entry.tool.name, "/description", message, remedy)
+
+
+def _undescribed(entry: Entry) -> Iterator[Finding]:
+    for place in places(entry.document):
+        if place.name is None or place.around or _is_told(place, entry.document):
+            continue
+        written = 'describe it: Annotated[…, msgspec.Meta(description="…")], or in the docstring of its function'
+        remedy = written if entry.derived else 'add "description": "…"'
+        at = f"/parameters{place.pointer}"
+        yield RULES["parameter-undescribed"].finding(entry.tool.name, at, f"{place.name!r} has no description", remedy)
+
+
+def _is_told(place: Place, document: Any) -> bool:
+    """Whether it is described, where it stands or where it refers to, or has but one value."""
+    schema = place.schema
+    values = schema.get("enum")
+    return "const" in schema or (is_array(values) and len(values) == 1) or _described(schema, document)
+
+
+def _described(schema: Any, document: Any) -> bool:
+    if not is_object(schema):
+        return True  # true and false speak for themselves
+    if str(schema.get("description") or "").strip():
+        return True
+    if "$ref" in schema and (there := target(schema, document)) is not schema:
+        return is_object(there) and bool(str(there.get("description") or "").strip())
+    unions = [schema[union] for union in ("anyOf", "oneOf", "allOf") if is_array(schema.get(union))]
+    return any(is_object(branch) and _described(branch, document) for union in unions for branch in union)

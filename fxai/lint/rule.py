@@ -1,0 +1,159 @@
+"""Rules and findings: all that `fxai check` looks for, in one table, and one fault that a rule found.
+
+>>> RULES["misspelt-keyword"].severity
+'error'
+>>> len(RULES) == len({rule.says for rule in RULES.values()})
+True
+
+A finding names its rule, the tool and the place, and says what is wrong and what to do.
+
+>>> found = Finding("tool-undescribed", "warning", "add", "/description", "it has no description", "say what it does")
+>>> print(found)
+add /description: warning tool-undescribed: it has no description; say what it does
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.schema.display import one_line
+
+__all__ = ["RULES", "SEVERITIES", "Finding", "Rule", "Severity", "at_least"]
+
+Severity: TypeAlias = Literal["info", "warning", "error"]
+"""How bad it is.
+
+`error`: a call or a request will fail, or a check that the author wrote is not made. `warning`: it works worse than it
+could, or not everywhere. `info`: good to know.
+"""
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "error")
+"""From the least to the worst."""
+
+
+@final
+class Finding(msgspec.Struct, frozen=True):
+    """One thing that is wrong.
+
+    Attributes:
+        code: the rule that says so.
+        severity: how bad it is.
+        tool: the tool's name; None where it is about no tool alone.
+        pointer: where, as a JSON pointer into what `fxai tools --json` shows of the tool; `""` is all of it.
+        message: what is wrong, in one line.
+        remedy: what to do, in one line.
+    """
+
+    code: str
+    severity: Severity
+    tool: str | None
+    pointer: str
+    message: str
+    remedy: str
+
+    @property
+    def place(self) -> str:
+        """The tool and the pointer, as a line begins with them."""
+        return one_line(" ".join(part for part in (self.tool, self.pointer) if part)) or "the toolkit"
+
+    def to_data(self) -> dict[str, Any]:
+        """The finding as plain JSON data."""
+        data: dict[str, Any] = msgspec.to_builtins(self)
+        return data
+
+    @override
+    def __str__(self) -> str:
+        """One line: where, how bad, by which rule, what, and what to do."""
+        return f"{self.place}: {self.severity} {self.code}: {one_line(self.message)}; {one_line(self.remedy)}"
+
+
+def at_least(severity: Severity, least: Severity) -> bool:
+    """Whether a severity is as bad as `least`, or worse.
+
+    >>> at_least("error", "warning"), at_least("info", "warning")
+    (True, False)
+    """
+    return SEVERITIES.index(severity) >= SEVERITIES.index(least)
+
+
+@final
+class Rule(msgspec.Struct, frozen=True):
+    """Something that `fxai check` looks for.
+
+    Attributes:
+        code: what it is called.
+        severity: how bad a finding is, unless the finding says otherwise.
+        says: what it finds, in a sentence.
+    """
+
+    code: str
+    severity: Severity
+    says: str
+
+    def finding(
+        self, tool: str | None, pointer: str, message: str, remedy: str, severity: Severity | None = None
+    ) -> Finding:
+        """Something that this rule found."""
+        return Finding(self.code, severity or self.severity, tool, pointer, message, remedy)
+
+
+_TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
+    # what a target says at all
+    (
+        "not-a-tool",
+        "error",
+        "An entry of a list of tools that is none, or a part of it that is not what it must be.",
+    ),
+    ("definition-refused", "error", "A definition that fxai refuses, so that the target cannot be imported."),
+    ("no-tools", "warning", "A target without tools."),
+    ("too-many-tools", "error", "More tools than a provider takes in one request."),
+    # names
+    ("name-collision", "error", "Two tools that a provider would be sent under one name."),
+    ("name-too-long", "warning", "A name that is cut, and ends in a digest, where a provider is sent it."),
+    ("name-renamed", "info", "A name that a provider refuses, and that is sent otherwise."),
+    ("name-odd", "warning", "A name with control characters, or blanks at its ends."),
+    ("name-alike", "warning", "Two names that differ in case, or in '-' and '_', alone: a model mixes them up."),
+    # descriptions
+    ("tool-undescribed", "warning", "A tool without a description: a model goes by it when it chooses."),
+    ("parameter-undescribed", "warning", "A parameter without a description."),
+    ("description-doubled", "warning", "Two tools with one description: a model cannot choose between them."),
+    ("description-too-long", "warning", "A description that is longer than a provider takes."),
+    # schemas
+    ("schema-error", "error", "A type without a JSON form, or a document that is no usable JSON Schema."),
+    ("root-not-object", "error", "Parameters that are no object: every provider wants one."),
+    ("root-union", "warning", "A union at the root of the parameters; an error where the tool is never strict."),
+    ("misspelt-keyword", "error", "A keyword of JSON Schema, misspelt: it is passed over, so it checks nothing."),
+    ("misplaced-property", "error", "A parameter that stands beside `properties` and not in it."),
+    ("unknown-keyword", "info", "A word that JSON Schema does not know, and passes over."),
+    ("keyword-of-other-draft", "warning", "A keyword of another draft than the document's: it is passed over."),
+    ("keyword-without-effect", "warning", "A keyword that says nothing of values of the type beside it."),
+    ("required-unknown", "error", "A required name that no property has."),
+    ("default-misfit", "warning", "A default that its own schema refuses."),
+    ("example-misfit", "warning", "An example in a schema that the schema refuses."),
+    ("enum-misfit", "warning", "A value of an enum, or a const, that the rest of its schema refuses."),
+    ("unsatisfiable", "error", "A schema that no value fits."),
+    ("untyped", "warning", "A parameter without a type: anything goes. Where the Python type is Any: info."),
+    ("property-name", "error", "A parameter's name that a provider refuses."),
+    # strict mode
+    ("strict-impossible", "warning", "A tool that cannot be strict at a provider; an error where Strict is True."),
+    ("strict-weakened", "info", "A keyword that strict mode cannot hold a model to; it is validated after."),
+    # what else a tool says
+    ("annotation-contradiction", "warning", "Annotations that cannot both be true."),
+    ("annotation-type", "error", "An annotation with a value of another type than its key's."),
+    ("input-example-misfit", "error", "An example of a call that does not fit the tool's parameters."),
+    ("cache-marks", "warning", "More tools marked for the cache than a provider takes marks in one request."),
+    ("tool-search-missing", "warning", "A deferred tool, and no tool search that would find it at a provider."),
+    ("provider-unknown", "warning", "Options for a provider that there is none of."),
+    # handlers
+    ("handler-missing", "error", "A tool that no handler of the layer answers."),
+    ("handler-doubled", "error", "A tool with two handlers."),
+    ("handler-extra", "warning", "A handler for a tool that is not there."),
+    ("service-missing", "error", "A handler that needs a service which no layer gives."),
+    ("layer-failed", "error", "A layer that cannot be built."),
+)
+
+RULES: Final = {code: Rule(code, severity, says) for code, severity, says in _TABLE}
+"""The rules by code, in the order of the house: targets, names, descriptions, schemas, strict mode, handlers."""

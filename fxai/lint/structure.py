@@ -1,0 +1,334 @@
+"""Checks of parameter schemas: an object with named, typed properties, which each provider can be sent.
+
+>>> from fxai.lint.subject import Subject
+>>> from fxai.tools.tool import Tool
+>>> print(*structure_findings(Subject.of([Tool.make("half", parameters=int)])))
+half /parameters/type: error root-not-object: the parameters are of type integer, and every provider wants an object; \
+wrap them in a Struct or in an object schema
+
+Defaults, examples, enums and constants must be valid for the schema that they stand in.
+
+>>> from fxai.lint.walk import places
+>>> document = {"type": "integer", "default": "ten"}
+>>> for place in places(document):
+...     print(*fitting_findings("tool", place, document))
+tool /parameters/default: warning default-misfit: the default expected integer, found string 'ten'; give one that \
+fits, or correct the schema
+
+Where a tool cannot be sent in strict mode, a finding says why.
+
+>>> from fxai.lint.subject import Subject
+>>> from fxai.tools.tool import Tool
+>>> counts = Tool.dynamic("count", parameters={"type": "object", "properties": {}, "additionalProperties": True})
+>>> [found.code for found in strict_findings(Subject.of([counts]))]
+['strict-impossible']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, TypeAlias
+
+from returns.result import Success
+
+from fxai.lint.contradiction import contradictions
+from fxai.lint.keyword import KINDS, keyword_findings
+from fxai.lint.rule import RULES, Finding, Severity
+from fxai.lint.subject import Entry, Provider, Subject
+from fxai.lint.walk import Place, places, target
+from fxai.schema.data import is_array, is_object
+from fxai.schema.dialect import Dialect
+from fxai.schema.document import document_faults
+from fxai.schema.fault import Fault, found_in, pointer_to
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.strict import NULL_LOST, strict_form
+from fxai.tools.annotations import ExplicitNull, Strict
+
+__all__ = [
+    "Declared",
+    "document_findings",
+    "fitting_findings",
+    "is_untyped",
+    "required_findings",
+    "strict_findings",
+    "structure_findings",
+]
+
+_SAYS_WHAT: Final = frozenset(
+    ("type", "enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "anyOf", "oneOf", "allOf", "not", "if")
+)
+_VALUES: Final = frozenset(("properties", "items", "prefixItems"))
+_UNIONS: Final = ("anyOf", "oneOf", "allOf")
+_IN_PLACE: Final = ("allOf", "anyOf", "oneOf")
+_MOST_LOOKED_FOR: Final = 200
+_LONGEST: Final = 100
+
+Declared: TypeAlias = dict[int, frozenset[str]]
+"""By the identity of a schema, the names of properties that it speaks of."""
+
+
+def structure_findings(subject: Subject) -> Iterator[Finding]:
+    """What is wrong with the parameters' schemas."""
+    for entry in subject.entries:
+        yield from entry.findings
+        if entry.document is None or not entry.asked:
+            continue
+        yield from _root(entry) if entry.sound else document_findings(entry.tool.name, entry.document)
+        yield from _properties_named(entry, subject.providers)
+        declared: Declared = {}
+        for place in places(entry.document):
+            yield from _place(entry, place, declared)
+
+
+def document_findings(tool: str, document: Any) -> Iterator[Finding]:
+    """Why a document is no usable JSON Schema, each place."""
+    for fault in document_faults(document):
+        said = f"expected {fault.expected}, found {fault.found}"
+        remedy = "correct the schema: nothing can be checked by it as it is"
+        yield RULES["schema-error"].finding(tool, f"/parameters{fault.pointer}", said, remedy)
+
+
+def _root(entry: Entry) -> Iterator[Finding]:
+    document, tool = entry.document, entry.tool
+    said = document.get("type") if is_object(document) else None
+    if is_object(document):
+        for union in _UNIONS:
+            if union in document:
+                message = f"{union} at the root of the parameters, which providers refuse where the tool is not strict"
+                remedy = "put the union into a property, or say it in the description"
+                severity: Severity | None = "error" if tool.get(Strict) is False else None
+                yield RULES["root-union"].finding(tool.name, f"/parameters/{union}", message, remedy, severity)
+                if said is None:
+                    return
+    if said != "object":
+        what = "say no type" if said is None else f"are of type {said}"
+        message = f"the parameters {what}, and every provider wants an object"
+        remedy = "wrap them in a Struct or in an object schema" if said else 'say "type": "object"'
+        yield RULES["root-not-object"].finding(tool.name, "/parameters/type", message, remedy)
+
+
+def _properties_named(entry: Entry, providers: tuple[Provider, ...]) -> Iterator[Finding]:
+    properties = entry.document.get("properties") if is_object(entry.document) else None
+    for provider in providers:
+        for name in properties if is_object(properties) and provider.property_name else ():
+            if not re.fullmatch(str(provider.property_name), name):
+                place = pointer_to("/properties", name)
+                message = f"{provider.name} refuses {name!r}, with the whole request: it takes {provider.property_name}"
+                remedy = "call the parameter by letters, digits, '_', '.' and '-', 64 at most"
+                yield RULES["property-name"].finding(entry.tool.name, f"/parameters{place}", message, remedy)
+
+
+def _place(entry: Entry, place: Place, declared: Declared) -> Iterator[Finding]:
+    name = entry.tool.name
+    if not entry.derived:
+        yield from keyword_findings(name, place)
+    yield from required_findings(name, place, entry.document, declared)
+    yield from _untyped(entry, place)
+    for keyword, message in contradictions(place.schema):
+        at = f"/parameters{place.pointer}/{keyword}"
+        kind = KINDS.get(keyword, "values").removesuffix("s")
+        yield RULES["unsatisfiable"].finding(name, at, f"no {kind} fits: {message}", "correct one of the two")
+    if entry.sound:
+        yield from fitting_findings(name, place, entry.document)
+
+
+def is_untyped(place: Place) -> bool:
+    """Whether a schema that says what a parameter is, or an item, says no type."""
+    return not place.around and place.keyword in _VALUES and not _SAYS_WHAT.intersection(place.schema)
+
+
+def _untyped(entry: Entry, place: Place) -> Iterator[Finding]:
+    if is_untyped(place):
+        what = repr(place.name) if place.name is not None else "an item"
+        message = f"{what} has no type, so anything goes"
+        remedy = "say a type that is narrower than Any" if entry.derived else 'say its "type"'
+        severity: Severity | None = "info" if entry.derived else None
+        yield RULES["untyped"].finding(entry.tool.name, f"/parameters{place.pointer}", message, remedy, severity)
+
+
+def required_findings(tool: str, place: Place, document: Any, declared: Declared) -> Iterator[Finding]:
+    """Each required name of one schema that no property has; `declared` is what is known of the document's schemas."""
+    required = place.schema.get("required")
+    if not is_array(required) or not _speaks_of_properties(place):
+        return
+    known: set[str] = set()
+    for schema in (place.schema, *place.around):
+        if id(schema) not in declared:
+            declared[id(schema)] = frozenset(_declared(schema, document, set()))
+        known |= declared[id(schema)]
+    patterned = any(schema.get("patternProperties") for schema in (place.schema, *place.around))
+    for index, name in enumerate(required):
+        if isinstance(name, str) and name not in known and not patterned:
+            near = _near(name, known) if index < _MOST_LOOKED_FOR else []
+            remedy = f"did you mean {near[0]!r}" if near else "declare it under properties, or take it away"
+            at = f"/parameters{place.pointer}/required/{index}"
+            message = f"{name!r} is required, and no property has this name"
+            yield RULES["required-unknown"].finding(tool, at, message, remedy)
+
+
+def _near(name: str, known: set[str]) -> list[str]:
+    """The property that may be meant, where there are not too many to look through."""
+    from difflib import get_close_matches
+
+    return get_close_matches(name[:_LONGEST], known, n=1) if len(known) <= _MOST_LOOKED_FOR else []
+
+
+def _speaks_of_properties(place: Place) -> bool:
+    """Whether the schema, or one around it, names properties; an object that names none may mean any."""
+    return any("properties" in schema for schema in (place.schema, *place.around))
+
+
+def _declared(schema: Any, document: Any, seen: set[int]) -> set[str]:
+    """The properties that a schema names, with those of the schemas in its place."""
+    schema = target(schema, document) if is_object(schema) and "properties" not in schema else schema
+    if not is_object(schema) or id(schema) in seen:
+        return set()
+    seen.add(id(schema))
+    properties = schema.get("properties")
+    names: set[str] = set(properties) if is_object(properties) else set()
+    for union in _IN_PLACE:
+        branches = schema.get(union)
+        for branch in branches if is_array(branches) else ():
+            names |= _declared(branch, document, seen)
+    for keyword in ("if", "then", "else"):
+        names |= _declared(schema.get(keyword), document, seen)
+    return names
+
+
+_VALUE_KEYWORDS: Final = ("default", "examples", "enum", "const")
+_SAYS_NOTHING: Final = frozenset(("title", "description", "$comment", "deprecated", "readOnly", "writeOnly"))
+_HERE: Final = "urn:fxai:document"
+_REFIT: Final = "give one that fits, or correct the schema"
+
+
+def fitting_findings(tool: str, place: Place, document: Any) -> Iterator[Finding]:
+    """Each value in one schema of a usable document that the schema refuses."""
+    if not any(keyword in place.schema for keyword in _VALUE_KEYWORDS):
+        return
+    at = f"/parameters{place.pointer}"
+    faults = _holding(place, document, ())
+    if "default" in place.schema:
+        for fault in faults(place.schema["default"])[:1]:
+            yield RULES["default-misfit"].finding(tool, f"{at}/default", f"the default {_said(fault)}", _REFIT)
+    examples = place.schema.get("examples")
+    for index, example in enumerate(examples if is_array(examples) else ()):
+        for fault in faults(example)[:1]:
+            message = f"the example {_said(fault)}"
+            yield RULES["example-misfit"].finding(tool, f"{at}/examples/{index}", message, _REFIT)
+    yield from _enum_findings(tool, at, place, document)
+
+
+def _enum_findings(tool: str, at: str, place: Place, document: Any) -> Iterator[Finding]:
+    enum = place.schema.get("enum")
+    values: list[Any] = enum if is_array(enum) else []
+    faults_of = _holding(place, document, ("enum",))
+    misfits = {i: faults[0] for i, value in enumerate(values) if (faults := faults_of(value))}
+    if values and len(misfits) == len(values):
+        message = f"no value of the enum fits the rest: {found_in(values[0])} {_said(misfits[0])}"
+        yield RULES["unsatisfiable"].finding(
+            tool, f"{at}/enum", message, "correct the values, or what stands beside them"
+        )
+        return
+    for index, fault in misfits.items():
+        message = f"{found_in(values[index])} can never be given: it {_said(fault)}"
+        yield RULES["enum-misfit"].finding(
+            tool, f"{at}/enum/{index}", message, "take it away, or allow it beside the enum"
+        )
+    if "const" in place.schema:
+        for fault in _holding(place, document, ("const",))(place.schema["const"])[:1]:
+            message = f"nothing fits: the const {_said(fault)}"
+            yield RULES["unsatisfiable"].finding(tool, f"{at}/const", message, "correct it, or what stands beside it")
+
+
+def _said(fault: Fault) -> str:
+    inside = f" at {fault.pointer}" if fault.pointer else ""
+    return f"expected {fault.expected}, found {fault.found}{inside}"
+
+
+def _holding(place: Place, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
+    """What tells what of a value the schema refuses, one of its keywords left out."""
+    schema = {keyword: inner for keyword, inner in place.schema.items() if keyword not in without}
+    if not set(schema) - _SAYS_NOTHING - set(_VALUE_KEYWORDS[:2]):
+        return _nothing
+    text = str({keyword: inner for keyword, inner in schema.items() if keyword not in _VALUE_KEYWORDS})
+    if place.pointer and ("$ref" in text or "Ref'" in text):
+        # without one of its keywords it is not the schema that stands in its document
+        return _nothing if without else _inside(document, place).validate
+    return JsonSchema.trusted({"$schema": place.dialect.uri, **schema}).validate
+
+
+def _nothing(_: Any) -> tuple[Fault, ...]:
+    return ()
+
+
+def _inside(document: Any, place: Place) -> JsonSchema:
+    """The schema as a document of its own, with the references of the one that it stands in."""
+    dialect: Dialect = place.dialect
+    name = str(document.get(dialect.id_keyword) or _HERE)
+    kept = "$defs" if "$defs" in dialect.keywords else "definitions"
+    whole = {**document, "$schema": dialect.uri, dialect.id_keyword: name}
+    return JsonSchema.trusted(
+        {"$schema": dialect.uri, "allOf": [{"$ref": f"{name}#{place.pointer}"}], kept: {"document": whole}}
+    )
+
+
+_MEANT: Final = "change the schema, or say that it is meant: tool.annotate(Strict, False)"
+_CHECKED: Final = "nothing has to be done: what the model gives is validated by the original"
+_APART: Final = "say that null is meant: tool.annotate(ExplicitNull, True); or make it the default"
+_ASKED: Final = "change the schema, or take Strict away from the tool"
+
+
+def strict_findings(subject: Subject) -> Iterator[Finding]:
+    """What keeps each tool from being strict; nothing of a tool that says it is not to be."""
+    for entry in subject.entries:
+        whole = is_object(entry.document) and entry.document.get("type") == "object"
+        if entry.sound and entry.asked and whole and entry.tool.get(Strict) is not False:
+            yield from _strict_findings(entry, subject)
+
+
+def _strict_findings(entry: Entry, subject: Subject) -> Iterator[Finding]:
+    asked = entry.tool.get(Strict) is True
+    severity: Severity | None = "error" if asked else None
+    document = JsonSchema.trusted(entry.document)
+    impossible: dict[tuple[str, str, str], list[str]] = {}
+    weakened: dict[tuple[str, str, str], list[str]] = {}
+    known = _known_keywords(entry, asked=asked)
+    for provider in subject.providers:
+        form = strict_form(document, provider.strict, explicit_null=entry.tool.get(ExplicitNull))
+        told, reasons = (
+            (weakened, form.unwrap().weakened) if isinstance(form, Success) else (impossible, form.failure())
+        )
+        for each in reasons:
+            if each.keyword in known.get(each.pointer, ()):
+                continue
+            told.setdefault((each.pointer, each.keyword, each.reason), []).append(provider.name)
+    for key, providers in impossible.items():
+        message = f"it cannot be strict at {' and '.join(providers)}: {_strict_reason(key)}"
+        remedy = _ASKED if asked else _MEANT
+        yield RULES["strict-impossible"].finding(entry.tool.name, _strict_place(key), message, remedy, severity)
+    for key, providers in weakened.items():
+        message = f"strict mode cannot hold {' and '.join(providers)} to it: {_strict_reason(key)}"
+        remedy = _APART if key[2] == NULL_LOST else _CHECKED
+        yield RULES["strict-weakened"].finding(entry.tool.name, _strict_place(key), message, remedy)
+
+
+def _known_keywords(entry: Entry, *, asked: bool) -> dict[str, set[str]]:
+    """By place, the keywords whose fault is said already, by another rule."""
+    known: dict[str, set[str]] = {}
+    declared: Declared = {}
+    for place in places(entry.document):
+        if any(required_findings("", place, entry.document, declared)):
+            known.setdefault(place.pointer, set()).add("required")
+        if is_untyped(place) and not (asked or entry.derived):
+            known.setdefault(place.pointer, set()).add("type")
+            known.setdefault(place.pointer.removesuffix("/items"), set()).add("items")
+    return known
+
+
+def _strict_place(key: tuple[str, str, str]) -> str:
+    return f"/parameters{key[0]}"
+
+
+def _strict_reason(key: tuple[str, Any, str]) -> str:
+    return f"{key[1]}: {key[2]}" if key[1] else key[2]
