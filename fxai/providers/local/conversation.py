@@ -21,9 +21,10 @@ from fxai.models.result_content import contents_of, file_note
 
 __all__ = ["Call", "Conversation", "Exchange", "clauses", "conversation"]
 
-_THREE_WORDS: Final = r"(?=\w+\s+\w+\s+\w+)"
+_THREE_WORDS: Final = r"(?=\w++\s++\w++\s++\w)"
 _END: Final = re.compile(
-    rf"(?:(?<=[.?!;])\s+(?:(?:and|then|also)\s+)*|,?\s+(?:and then|then|and also|and)\s+){_THREE_WORDS}", re.IGNORECASE
+    rf"(?:(?<=[.?!;])\s++(?:(?:and|then|also)\s++)*|(?:,|(?<!\s))\s++(?:and then|then|and also|and)\s++){_THREE_WORDS}",
+    re.IGNORECASE,
 )
 
 

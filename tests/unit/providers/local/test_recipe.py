@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 from typing import Any
 
 import pytest
@@ -258,3 +259,12 @@ def test_a_broken_gguf_header_is_refused(data: bytes) -> None:
     """An unknown version and a header that ends too early are errors."""
     with pytest.raises(ValueError, match=r"known|ends"):
         describe(data)
+
+
+def test_a_request_of_spaces_is_soon_taken_apart() -> None:
+    """Computing time, with far more room than it takes: each run of white space is gone through once."""
+    start = time.process_time()
+
+    assert clauses("a" + " " * 100_000 + "b") == ("a" + " " * 100_000 + "b",)
+
+    assert time.process_time() - start < 2
