@@ -11,7 +11,7 @@ from typing import Never
 import msgspec
 from returns.result import Result, Success
 
-from fxai import Agent, AgentBuilder, BoundToolkit, Gen, Scope, Tool, Toolkit, ToolSource, fx, tool
+from fxai import Agent, BoundToolkit, Gen, Scope, Tool, Toolkit, ToolSource, fx, tool
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools.function import MethodsOf
 
@@ -61,7 +61,7 @@ agent = Agent.make("clerk", instructions="You help.", toolkit=Toolkit.make(add))
 adds = add.handler(on_add)
 
 
-def show(title: str, bound: AgentBuilder[Never, str], model: ScriptedModel) -> None:
+def show(title: str, bound: Agent[Never, str], model: ScriptedModel) -> None:
     """Runs it once, and shows which tools the model had and what came of it."""
     print(f"{title}: {bound!r}")
     answer = fx.run(bound.execute("?").provide(model.layer))

@@ -94,10 +94,9 @@ from fxai.tools import (
 )
 
 if TYPE_CHECKING:
-    from fxai.agents.agent import Agent
+    from fxai.agents.agent import Agent, AgentBuilder
     from fxai.agents.answer import Answer
     from fxai.agents.budget import Budget, BudgetExceeded
-    from fxai.agents.builder import AgentBuilder
     from fxai.agents.failure import RunError
     from fxai.agents.memory import Memory, MemoryFailure
     from fxai.agents.step import Step
@@ -231,7 +230,7 @@ __all__ = [
 # What not every program needs is imported when it is first named.
 _LATER = {
     "Agent": "fxai.agents.agent",
-    "AgentBuilder": "fxai.agents.builder",
+    "AgentBuilder": "fxai.agents.agent",
     "Answer": "fxai.agents.answer",
     "ApprovalKey": "fxai.models.approval_key",
     "Aspect": "fxai.tools.aspects",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fxai.agents.agent import Agent
+from fxai.agents.agent import Agent, AgentBuilder, Hooks
 from fxai.agents.answer import Answer
 from fxai.agents.binding import Binding, Offer, Offered
 from fxai.agents.budget import Budget, BudgetExceeded
-from fxai.agents.builder import AgentBuilder, Bindable, Hooks
 from fxai.agents.failure import RunError, RunFailed
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.options import AgentOptions, Options
@@ -21,7 +20,6 @@ __all__ = [
     "AgentBuilder",
     "AgentOptions",
     "Answer",
-    "Bindable",
     "Binding",
     "Budget",
     "BudgetExceeded",

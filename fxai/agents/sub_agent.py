@@ -14,13 +14,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Literal, Never, TypeAlias, cast, final
+from typing import Annotated, Any, Generic, Literal, Never, Protocol, TypeAlias, cast, final
 
 import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.agents.answer import Answer
-from fxai.agents.budget import BudgetExceeded, counted
+from fxai.agents.budget import Budget, BudgetExceeded, counted
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.clock import Clock
 from fxai.effects.effect import EffectOf, FailCause, Fetch, Succeed
@@ -36,14 +36,12 @@ from fxai.tools.source import BoundToolkit, ToolSource
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 
-if TYPE_CHECKING:
-    from fxai.agents.builder import AgentBuilder
-
 __all__ = ["SubAgent", "SubAgentFailed", "SubAgentReason", "SubAgentReport", "SubAgentRequest", "sub_agent_of"]
 
 _P = TypeVar("_P")
 _O = TypeVar("_O")
 _R_co = TypeVar("_R_co", covariant=True)
+_O_co = TypeVar("_O_co", covariant=True)
 
 SubAgentReason: TypeAlias = Literal["budget", "model", "tool", "pending", "output", "other"]
 """Why an agent gave no answer.
@@ -52,6 +50,29 @@ SubAgentReason: TypeAlias = Literal["budget", "model", "tool", "pending", "outpu
 understood. `tool`: one of its tools failed. `pending`: calls of its tools wait for an approval or for somebody else.
 `output`: it ended before there was an output of its type. `other`: its memory or a source of its tools failed.
 """
+
+
+class Runnable(Protocol[_O_co]):
+    """What a sub-agent runs: an agent."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        ...
+
+    @property
+    def budget(self) -> Budget:
+        """How much one run may take."""
+        ...
+
+    @property
+    def output(self) -> Schema[Any] | None:
+        """What its answer is; None for text."""
+        ...
+
+    def execute(self, prompt: PromptInput, /) -> EffectOf[Answer[_O_co], Any, Any]:
+        """The answer to `prompt`."""
+        ...
 
 
 @final
@@ -114,7 +135,7 @@ class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
     does, it fails.
     """
 
-    runs: AgentBuilder[Any, _O, Any, Any]
+    runs: Runnable[_O]
     """What is run."""
     tool: Tool[_P, _O, SubAgentFailed]
     prompt: Callable[[Any], PromptInput]
@@ -146,10 +167,10 @@ class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
     # -- a call
 
     def _answer(self, params: Any, call: CallContext) -> EffectOf[_O, SubAgentFailed, Any]:
-        name, prompt = self.runs.agent.name, self.prompt(params)
+        name, prompt = self.runs.name, self.prompt(params)
         until = call.deadline
 
-        def run(runs: AgentBuilder[Any, _O, Any, Any]) -> EffectOf[_O, SubAgentFailed, Any]:
+        def run(runs: Runnable[_O]) -> EffectOf[_O, SubAgentFailed, Any]:
             answered = runs.execute(prompt).map_error(lambda error: _failure(name, error))
             return answered.flat_map(lambda answer: _output(name, answer))
 
@@ -160,12 +181,12 @@ class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
 
 
 def sub_agent_of(
-    runs: AgentBuilder[Any, Any, Any, Any], name: str | None, parameters: Any, prompt: Any, options: ToolOptions
+    runs: Runnable[Any], name: str | None, parameters: Any, prompt: Any, options: ToolOptions
 ) -> SubAgent[Any, Any, Any]:
     """`agent.as_tool(…)`."""
     if (parameters is None) != (prompt is None):
         raise SchemaError("an agent with parameters of its own needs `prompt` too, which says what it is asked of them")
-    agent = runs.agent
+    agent = runs
     given: Any = {"description": f"Asks the agent {agent.name!r}.", "failure_mode": "return", **options}
     tool: Tool[Any, Any, SubAgentFailed] = Tool.make(
         agent.name if name is None else name,
@@ -181,15 +202,15 @@ def _asked(request: SubAgentRequest) -> PromptInput:
     return request.prompt
 
 
-def _within(runs: AgentBuilder[Any, Any, Any, Any], seconds: float, run: Callable[[Any], Any]) -> Any:
+def _within(runs: Runnable[Any], seconds: float, run: Callable[[Any], Any]) -> Any:
     """The run of the agent, in the seconds that are left, or fewer where its own budget says so."""
-    agent = runs.agent
+    agent = runs
     if seconds <= 0:
         return _fail(SubAgentFailed(agent.name, "budget", f"there was no time left for the agent {agent.name!r}"))
     own = agent.budget.seconds
     left = seconds if own is None else min(own, seconds)
     budget = msgspec.structs.replace(agent.budget, seconds=left)
-    return run(msgspec.structs.replace(runs, agent=msgspec.structs.replace(agent, budget=budget)))
+    return run(msgspec.structs.replace(cast(Any, runs), budget=budget))
 
 
 def _output(name: str, answer: Answer[_O]) -> EffectOf[_O, SubAgentFailed]:

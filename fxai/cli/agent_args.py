@@ -13,11 +13,10 @@ import click
 import msgspec
 
 from fxai.agents.agent import Agent
-from fxai.agents.builder import Bindable
 from fxai.cli.cli_error import WRONG_USE, CliError
 from fxai.cli.job import Job, require_approval
 from fxai.cli.memory_option import memory_at
-from fxai.cli.setting import Builder, Setting
+from fxai.cli.setting import AnyAgent, Setting
 from fxai.cli.stdin import read_stdin
 from fxai.cli.target import load, load_matching
 from fxai.effects.layer import LayerOf
@@ -73,7 +72,7 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
     """
     own: tuple[str, ...] = ()
     supplied: LayerOf[Any, Any, Any] | None = None
-    agent: Bindable[Any, Any, Any, Any]
+    agent: Agent[Any, Any, Any, Any]
     if chosen.model is not None:
         from fxai.cli.model_list import require_ready
 
@@ -81,7 +80,7 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
     if chosen.secrets and (chosen.agent is not None or chosen.mcp or chosen.system is not None):
         raise CliError("--show-secrets is for the example agent", "leave it out", code=WRONG_USE)
     if chosen.agent is not None:
-        agent = load_matching(chosen.agent, lambda value: isinstance(value, Bindable), "an agent")
+        agent = load_matching(chosen.agent, lambda value: isinstance(value, Agent), "an agent")
     elif chosen.mcp or chosen.system is not None:
         agent = Agent.make("agent")
     else:
@@ -94,16 +93,15 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
         added = load(chosen.layer, kind, "a layer")
         supplied = added if supplied is None else supplied | added
     servers = _servers(chosen, elicit)
-    return Setting(_changed(agent.builder, chosen), supplied, chosen.model, servers), own
+    return Setting(_changed(agent, chosen), supplied, chosen.model, servers), own
 
 
-def _changed(builder: Builder, chosen: AgentArgs) -> Builder:
-    agent = builder.agent
+def _changed(agent: AnyAgent, chosen: AgentArgs) -> AnyAgent:
     if chosen.rounds is not None:
         agent = msgspec.structs.replace(agent, budget=msgspec.structs.replace(agent.budget, rounds=chosen.rounds))
     if chosen.system is not None:
         agent = msgspec.structs.replace(agent, instructions=chosen.system)
-    return msgspec.structs.replace(builder, agent=agent)
+    return agent
 
 
 def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, Any, Any], ...]:

@@ -10,7 +10,7 @@ is stopped leaves the conversation as it was before.
 >>> import io
 >>> from fxai.tools.source import BoundToolkit
 >>> with Background() as background:
-...     ready = OpenSetting(Agent.make("nobody").builder, BoundToolkit.make(), ContextOf({}))
+...     ready = OpenSetting(Agent.make("nobody"), BoundToolkit.make(), ContextOf({}))
 ...     conversation = Conversation(background, ready, Memory.in_process(), ChatLines(io.StringIO()), PipedInput(()))
 ...     trouble = conversation.say("Hello")
 >>> print(trouble)

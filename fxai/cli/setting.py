@@ -1,7 +1,7 @@
 """Settings: an agent with all that the command line names beside it, and the same with everything opened.
 
 >>> from fxai.cli.example import agent, layer
->>> Setting(agent.builder, layer).model is None
+>>> Setting(agent, layer).model is None
 True
 """
 
@@ -12,8 +12,8 @@ from typing import Any, TypeAlias, final
 
 import msgspec
 
+from fxai.agents.agent import Agent
 from fxai.agents.binding import Binding
-from fxai.agents.builder import AgentBuilder
 from fxai.cli.cli_error import CliError, require_services
 from fxai.cli.model_list import require_ready
 from fxai.effects import fx
@@ -26,9 +26,9 @@ from fxai.models.language_model import LanguageModel
 from fxai.providers.by_name import from_name
 from fxai.tools.source import BoundToolkit, ToolSource
 
-__all__ = ["Builder", "OpenSetting", "Setting", "build_handlers", "model_layer", "open_setting"]
+__all__ = ["AnyAgent", "OpenSetting", "Setting", "build_handlers", "model_layer", "open_setting"]
 
-Builder: TypeAlias = AgentBuilder[Any, Any, Any, Any]
+AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
 """An agent of somebody's program, of which no types are known."""
 
 
@@ -43,7 +43,7 @@ class Setting(msgspec.Struct, frozen=True):
         servers: where more tools come from.
     """
 
-    agent: Builder
+    agent: AnyAgent
     layer: LayerOf[Any, Any, Any] | None = None
     model: str | None = None
     servers: tuple[ToolSource[Any, Any, Any], ...] = ()
@@ -59,14 +59,14 @@ class OpenSetting(msgspec.Struct, frozen=True):
         services: what it needs: its model, and the handlers of its other tools.
     """
 
-    agent: Builder
+    agent: AnyAgent
     tools: BoundToolkit[Any, Any, Any]
     services: ContextOf[Any]
 
     @property
     def name(self) -> str:
         """What it is called."""
-        return self.agent.agent.name
+        return self.agent.name
 
     def __hash__(self) -> int:
         return hash(self.agent)
@@ -86,7 +86,7 @@ def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSett
         yield from fx.fail(_unanswered(setting, missing))
     model = LanguageModel.__fx_key__()
     require_services(setting.agent.binding.unanswered, services.put(model, services.find(model, default=True)))
-    own = setting.agent.agent.model
+    own = setting.agent.model
     is_local = setting.model is None and own is None and services.find(LanguageModel) is None
     if is_local:
         require_ready("local")
@@ -96,8 +96,7 @@ def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSett
     elif own is not None:
         services = services.merge((yield from own.build().provide_context(services)))
     tools = yield from build_handlers(tools, services)
-    agent = msgspec.structs.replace(setting.agent.agent, model=None)
-    bare = msgspec.structs.replace(setting.agent, agent=agent, without_own=True, extra=Binding())
+    bare = msgspec.structs.replace(setting.agent, model=None, without_own=True, extra=Binding())
     return OpenSetting(bare.with_tools(tools), tools, services)
 
 
@@ -123,7 +122,7 @@ def model_layer(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel,
 
 
 def _unanswered(setting: Setting, missing: list[str]) -> CliError:
-    said = f"nothing answers the tools of the agent {setting.agent.agent.name!r}: {', '.join(missing)}"
+    said = f"nothing answers the tools of the agent {setting.agent.name!r}: {', '.join(missing)}"
     if setting.layer is None:
         return CliError(said, "name the layer of their handlers with --layer module:name")
     return CliError(said, "give a layer that has a handler for each")

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, Final, cast, final
 
 import msgspec
 
+from fxai.agents.agent import Agent
 from fxai.agents.binding import Binding
-from fxai.agents.builder import Bindable
 from fxai.cli.cli_error import WRONG_USE, CliError
 from fxai.cli.program import value_of
 from fxai.cli.stdin import read_at_most
@@ -164,7 +164,7 @@ def _text(target: str) -> bytes | str:
 def _fits(value: object) -> bool:
     if is_listed(value):
         return bool(value) and all(isinstance(each, Tool) or _is_bound(each) for each in value)
-    return isinstance(value, Toolkit | Tool | Bindable) or _is_bound(value) or _has(value, "__fx_source__")
+    return isinstance(value, Toolkit | Tool | Agent) or _is_bound(value) or _has(value, "__fx_source__")
 
 
 def _is_bound(value: object) -> bool:
@@ -179,8 +179,8 @@ def _offered(target: str, value: Any) -> TargetTools:
     if is_listed(value):
         return _together(target, [_offered(target, each) for each in value])
     kind: Any = cast("type[object]", type(value))
-    if issubclass(kind, Bindable):
-        return _of_agent(target, value.builder.binding)
+    if issubclass(kind, Agent):
+        return _of_agent(target, value.binding)
     if kind is Toolkit:
         return TargetTools(target, value.as_tuple)
     if issubclass(kind, Tool):

@@ -11,18 +11,16 @@ of these is a failure with a place; none crashes, hangs or passes as something e
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from itertools import islice
 from typing import Any, Final, NoReturn, final
 
 import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar
 
-from fxai.schema.budget import MAX_VALUES, depth_fault
+from fxai.schema.budget import MAX_VALUES
 from fxai.schema.data import is_array
-from fxai.schema.fault import DecodeError, DecodeFailure, Fault, pointer_of, pointer_to
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault, pointer_to
 from fxai.schema.plain import plain_faults
 
 __all__ = ["CALL_LIMITS", "LIMITS", "Limits", "parse_json", "parse_json_unsafe", "parse_whole", "read_text", "too_deep"]
@@ -60,11 +58,6 @@ CALL_LIMITS: Final = Limits(max_values=MAX_VALUES)
 """The limits of the parameters of a call, where none are given: a handler's program waits for no more than these."""
 
 _ANY: Final = msgspec.json.Decoder()
-_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{},:]', re.DOTALL)
-_MOST_TOKENS: Final = 50_000  # some 20 ms, to say where it is
-_OPENED: Final = ("[", "{")
-_CLOSED: Final = ("]", "}")
-_BETWEEN: Final = (",", ":")
 _BRACKETS: Final = b'[]{}"'
 _NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in _BRACKETS)
 _SQUARE: Final = bytes.maketrans(b"{}", b"[]")
@@ -117,7 +110,7 @@ def read_text(decode: Callable[[bytes | str], _A], text: bytes | str, limits: Li
         parse_whole(text, limits)
         raise
     except RecursionError:
-        raise DecodeError(_too_deep_in(text, limits.max_depth)) from None
+        raise DecodeError(too_deep(limits.max_depth)) from None
     except (msgspec.DecodeError, UnicodeError):
         if not text.strip():
             return decode("{}")
@@ -133,7 +126,7 @@ def parse_whole(text: bytes | str, limits: Limits) -> object:
     try:
         return _ANY.decode(text if text.strip() else "{}")
     except RecursionError:
-        raise DecodeError(_too_deep_in(text, limits.max_depth)) from None
+        raise DecodeError(too_deep(limits.max_depth)) from None
     except (msgspec.MsgspecError, UnicodeError):
         _fail(text, limits)
 
@@ -141,37 +134,6 @@ def parse_whole(text: bytes | str, limits: Limits) -> object:
 def too_deep(levels: int) -> DecodeFailure:
     """The failure of a value that is nested too deeply, or that holds itself."""
     return DecodeFailure((Fault("", f"at most {levels} levels of nesting", "deeper nesting"),))
-
-
-def _too_deep_in(text: bytes | str, levels: int) -> DecodeFailure:
-    """The failure of text that nests too deeply, at the first place that does; of long text only the start is read."""
-    path: list[str | int] = []
-    name = ""
-    tokens = _TOKEN.finditer(text if isinstance(text, str) else text.decode(errors="replace"))
-    for token in islice(tokens, _MOST_TOKENS):
-        mark = token[0]
-        if mark in _OPENED:
-            if len(path) == levels:
-                return DecodeFailure((depth_fault(pointer_of(path), levels),))
-            path.append(0 if mark == "[" else "")
-        elif mark in _CLOSED:
-            del path[-1:]
-        elif mark in _BETWEEN:
-            last = path[-1] if path else None
-            if isinstance(last, int):
-                path[-1] = last + 1
-            elif last is not None and mark == ":":
-                path[-1] = _said_by(name)
-        else:
-            name = mark
-    return too_deep(levels)
-
-
-def _said_by(name: str) -> str:
-    try:
-        return msgspec.json.decode(name, type=str)
-    except (msgspec.MsgspecError, UnicodeError):  # as in text that is not JSON either
-        return name.strip('"')
 
 
 def _refuse(expected: str, found: str) -> NoReturn:
@@ -206,7 +168,7 @@ def _within_depth(text: bytes | str, limits: Limits, *, bounded: bool) -> None:
         return
     opened = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     if opened > limits.max_depth and _deeper_than(text, limits.max_depth):
-        raise DecodeError(_too_deep_in(text, limits.max_depth))
+        raise DecodeError(too_deep(limits.max_depth))
 
 
 def _deeper_than(text: bytes | str, levels: int) -> bool:
@@ -295,7 +257,7 @@ def _fail(text: bytes | str, limits: Limits) -> NoReturn:
     except UnicodeDecodeError as error:
         _refuse("JSON in UTF-8", f"a byte that is not UTF-8, at byte {error.start}")
     except RecursionError:
-        raise DecodeError(_too_deep_in(text, limits.max_depth)) from None
+        raise DecodeError(too_deep(limits.max_depth)) from None
     except ValueError:
         _refuse("JSON", "a number of too many digits")
     faults = plain_faults(value)

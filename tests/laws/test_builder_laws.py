@@ -136,7 +136,7 @@ def test_an_agent_stays_as_it_is(agent: Any, a: list[Any]) -> None:
 
     assert pickle.loads(before) == agent
     assert _names(agent) == names
-    assert bound.agent is agent
+    assert bound.own is agent.own
     assert bound.extra is extra
 
 

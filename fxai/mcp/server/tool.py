@@ -136,13 +136,13 @@ def _allows_object(schema: Any, root: Any) -> bool:
     declared = schema.get("type")
     if declared is not None:
         return "object" in declared  # one type, or an array of several
-    unions = [union for union in map(schema.get, ("anyOf", "oneOf")) if is_array(union)]
+    unions = (schema.get(keyword) for keyword in ("anyOf", "oneOf"))
+    if any(is_array(union) and not any(_allows_object(one, root) for one in union) for union in unions):
+        return False
     values = [schema["const"]] if "const" in schema else schema.get("enum")
-    return (
-        all(any(_allows_object(one, root) for one in union) for union in unions)
-        and (not is_array(values) or any(map(is_object, values)))
-        and _allows_object(_target(schema, root), root)
-    )
+    if is_array(values) and not any(is_object(value) for value in values):
+        return False
+    return _allows_object(_target(schema, root), root)
 
 
 def _is_object_always(schema: Any, root: Any) -> bool:

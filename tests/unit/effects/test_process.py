@@ -318,9 +318,9 @@ def test_the_systems_processes_are_those_that_run(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("fxai.effects.process._PROC", tmp_path)
     after = " ".join(str(number) for number in range(1, 40))
     said = {"7": f"7 (a) S (b) S {after}", "8": f"8 (z) Z {after}", "9": f"9 (x) X {after}", "10": "10 (cut) S 1 2 3"}
-    for pid, text in {**said, "self": said["7"]}.items():
-        (tmp_path / pid).mkdir()
-        (tmp_path / pid / "stat").write_text(text, encoding="utf-8")
+    for name, text in {**said, "self": said["7"]}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "stat").write_text(text, encoding="utf-8")
     (tmp_path / "11").mkdir()
 
     ((pid, entry),) = _table().items()

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
-
 import pytest
 from returns.result import Failure, Success
 
-from fxai.schema import DecodeError, DecodeFailure, Fault, Limits, parse_json, parse_json_unsafe
-from fxai.schema.budget import too_deep
+from fxai.schema import DecodeError, DecodeFailure, Limits, parse_json, parse_json_unsafe
 
 
 def failure_of(text: bytes | str, limits: Limits | None = None) -> DecodeFailure:
@@ -71,37 +67,6 @@ def test_a_raw_half_surrogate_is_a_fault() -> None:
 def test_nesting_beyond_the_limit_is_a_failure(levels: int, opened: str, closed: str) -> None:
     """However deep: no crash, no hang."""
     assert "nesting" in str(failure_of(opened * levels + "1" + closed * levels))
-
-
-@pytest.mark.parametrize(
-    ("text", "place"),
-    [
-        ('{"a": {"b": [7, [[]]]}}', "/a/b/1"),
-        ('{"x": ["{", "\\"["], "a/b": [7, "]", {"\\u00e9": {"c": 1}}]}', "/a~1b/2/é"),
-        ('[[[]], {"k": "v", "a": [{}, {"": []}]}]', "/1/a/0"),
-        ("[[[[", "/0/0/0"),
-        ('{"a": 1, "b": {"a": [[', "/b/a/0"),
-        (']]}}, : "x" [[[[', "/0/0/0"),
-    ],
-)
-def test_what_nests_too_deep_in_text_is_named_by_its_pointer(text: str, place: str) -> None:
-    """As it is in data: the first place that is too deep, in text and bytes, whether or not the rest is JSON."""
-    limits = Limits(max_depth=3)
-    expected = Fault(place, "at most 3 levels of nesting", "deeper nesting")
-
-    for form in (text, text.encode()):
-        assert failure_of(form, limits).faults == (expected,)
-    with contextlib.suppress(ValueError):
-        assert too_deep(json.loads(text), 3) == expected
-
-
-def test_a_deep_place_far_behind_is_told_without_it() -> None:
-    """Only so much of a text is read once more to say where: no failure holds the process for long."""
-    text = "[" + "1," * 200_000 + "[[[]]]]"
-    long = '{"' + "k" * 1_000_000 + '": [[[[]]]]}'
-
-    assert failure_of(text, Limits(max_depth=3)).faults == (Fault("", "at most 3 levels of nesting", "deeper nesting"),)
-    assert len(failure_of(long, Limits(max_depth=3)).faults[0].pointer) < 300
 
 
 def test_unclosed_nesting_is_a_failure() -> None:
