@@ -32,6 +32,8 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
+from fxai.effects.cancellation import cancelled_once, uninterrupted
+
 __all__ = ["GONE", "ChildProcess"]
 
 GONE: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
@@ -101,9 +103,8 @@ class ChildProcess:
         above = given.get(_MARK) or os.environ.get(_MARK)
         given[_MARK] = f"{above}:{mark}" if above else mark
         is_apart = sys.platform != "win32"
-        return ChildProcess(
-            await anyio.open_process(list(command), cwd=cwd, env=given, start_new_session=is_apart), mark, grace
-        )
+        started = anyio.open_process(list(command), cwd=cwd, env=given, start_new_session=is_apart)
+        return ChildProcess(await cancelled_once(started), mark, grace)
 
     @property
     def pid(self) -> int:
@@ -146,17 +147,19 @@ class ChildProcess:
         Args:
             patient: whether it gets its time to end when its input is closed.
         """
-        with anyio.CancelScope(shield=True):
-            known = await self._family(())  # now: a child whose parent has ended is not found by its parents
-            with anyio.move_on_after(_FLUSH):
-                await _quietly(self.stdin.aclose)
-            if patient:
-                await self.gone_within(self._grace)
-            known = await self._family(known)
-            if self.exit_code is None or known or self._group_is_there():
-                known = await self._terminated(known)
-            _tell((*known, *await _in_thread(self._holding)))
-            await self._close_pipes()
+        await uninterrupted(self._ended(patient))
+
+    async def _ended(self, patient: bool) -> None:
+        known = await self._family(())  # now: a child whose parent has ended is not found by its parents
+        with anyio.move_on_after(_FLUSH):
+            await _quietly(self.stdin.aclose)
+        if patient:
+            await self.gone_within(self._grace)
+        known = await self._family(known)
+        if self.exit_code is None or known or self._group_is_there():
+            known = await self._terminated(known)
+        _tell((*known, *await _in_thread(self._holding)))
+        await self._close_pipes()
 
     async def _terminated(self, known: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
         """Asks all to terminate, then kills them; those that are left."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -410,3 +411,20 @@ def test_where_the_system_tells_nothing_the_group_is_ended(monkeypatch: pytest.M
 
     assert [pid for pid in _run(program, "asyncio") if _runs(pid)] == []
     assert set(sent) == {0, signal.SIGTERM, signal.SIGKILL}
+
+
+def test_its_end_is_whole_however_often_asyncio_cancels() -> None:
+    """The task that ends it is cancelled twice: the program is gone when the cancellation goes on."""
+
+    async def main() -> int | None:
+        child = await ChildProcess.start([sys.executable, "-S", "-c", _SLEEP], grace=0.05)
+        task = asyncio.ensure_future(child.end())
+        for _ in range(2):
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return child.exit_code
+
+    assert asyncio.run(main()) is not None
