@@ -23,7 +23,7 @@ from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Interrupt, attach
-from fxai.effects.effect import AwaitExit, EffectOf, Generate, Suspend, nesting
+from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf, Generate, Suspend, nesting
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.fiber import FAIR, TURN_TAKEN, Children, Fiber, Inside, inside, report
 from fxai.effects.task_group import TaskGroup, task_group
@@ -87,7 +87,7 @@ def _one_by_one(
     return values
 
 
-def parallel(effects: Sequence[EffectOf[Any, Any, Any]]) -> EffectOf[list[Any], Any, Any]:
+def parallel(effects: Sequence[AnyEffect]) -> EffectOf[list[Any], Any, Any]:
     """The values of all `effects`, run at once."""
     return AwaitExit(
         lambda fiber: _Children(fiber, len(effects), stop=_on_failure).run(iter(effects), len(effects), list)
@@ -151,7 +151,7 @@ def _on_success(exit_: Exit[Any, Any]) -> bool:
 
 
 def begin(
-    effect: EffectOf[Any, Any, Any], parent: Fiber, env: Any = None, *, later: bool = False
+    effect: AnyEffect, parent: Fiber, env: Any = None, *, later: bool = False
 ) -> tuple[Fiber, Awaitable[Any] | None, Variables]:
     """A child that has run until its first wait, in a copy of the context variables; what it waits for, if anything.
 
@@ -203,7 +203,7 @@ class _Children:
         self._freed: anyio.Event | None = None
         self._budget = FAIR  # instructions of children before other tasks get a turn
 
-    def run(self, effects: Iterator[EffectOf[Any, Any, Any]], limit: int, give: Callable[[list[Any]], Any]) -> Any:
+    def run(self, effects: Iterator[AnyEffect], limit: int, give: Callable[[list[Any]], Any]) -> Any:
         """The exit, at once when no child waits for anything; else what is to be waited for."""
         if not self._fiber.fair:
             return Inside(self._in_turn(effects, give))
@@ -216,7 +216,7 @@ class _Children:
 
         return self._exit(give)
 
-    def _begin(self, index: int, effect: EffectOf[Any, Any, Any]) -> _Started | None:
+    def _begin(self, index: int, effect: AnyEffect) -> _Started | None:
         """The child, if it has to wait; else its end is known."""
         child, pending, variables = begin(effect, self._fiber, later=self._budget < 0)
         if pending is not None:

@@ -38,7 +38,7 @@ from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.context import ContextOf
 from fxai.effects.exit import Exit, Failed, Succeeded
 
-__all__ = ["Effect", "EffectOf", "Gen", "Policy", "Timeout"]
+__all__ = ["AnyEffect", "Effect", "EffectOf", "Gen", "Policy", "Timeout"]
 
 _A = TypeVar("_A", default=None)
 _E = TypeVar("_E", default=Never)
@@ -225,6 +225,9 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
             return cls  # subscripts are for checkers only; `Effect[int, E, R]` stays this class
 
 
+AnyEffect: TypeAlias = EffectOf[Any, Any, Any]
+"""An effect whose types are looked at nowhere: what an interpreter, or an operator of any effects, takes and gives."""
+
 if TYPE_CHECKING:
     Effect: TypeAlias = EffectOf[_A, _E, _R | None]
     Gen = TypeAliasType("Gen", Generator[EffectOf[Any, _E, _R | None], object, _A], type_params=(_A, _E, _R))
@@ -242,7 +245,7 @@ else:
 # that go on at once.
 
 
-class Instruction(EffectOf[Any, Any, Any], eq=False):
+class Instruction(AnyEffect, eq=False):
     """An effect that the interpreter knows by its `op`.
 
     Where one needs several closures, a class with the same `op` and its functions as methods costs less.

@@ -28,7 +28,18 @@ from typing_extensions import TypeVar
 from fxai.effects.cancellation import Guard, Request, handles, interrupted, is_reraised, requested
 from fxai.effects.cause import Cause, Die, Fail, Interrupt, attach, attached
 from fxai.effects.clock import LIVE, Clock
-from fxai.effects.effect import EffectOf, FailCause, Mark, Restore, Resume, Start, Timeout, nesting, not_an_effect
+from fxai.effects.effect import (
+    AnyEffect,
+    EffectOf,
+    FailCause,
+    Mark,
+    Restore,
+    Resume,
+    Start,
+    Timeout,
+    nesting,
+    not_an_effect,
+)
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.spawn import event_loop
 from fxai.effects.task_group import in_own_task
@@ -435,11 +446,11 @@ class Fiber(msgspec.Struct, eq=False):
         """Leaves a cancellation by asyncio that was held off to the fiber that reads this one."""
         reader._request = reader._request or self._request
 
-    def postpone(self, effect: EffectOf[Any, Any, Any]) -> None:
+    def postpone(self, effect: AnyEffect) -> None:
         """Makes `effect` what the next `step` begins with."""
         self._stack.append(Start(effect))
 
-    def run_sync(self, effect: EffectOf[Any, Any, Any]) -> Exit[Any, Any]:
+    def run_sync(self, effect: AnyEffect) -> Exit[Any, Any]:
         """The exit of an effect that awaits nothing; one that awaits is a defect."""
         fiber, run = self, _here
         pending: Any = self.step(effect, None, None)
@@ -474,7 +485,7 @@ class Fiber(msgspec.Struct, eq=False):
         """The clock of the environment: the live one unless a layer gave another."""
         return cast(Clock, self.env.find(Clock, LIVE))
 
-    async def timeout(self, effect: EffectOf[Any, Any, Any], seconds: float) -> Exit[Any, Any]:
+    async def timeout(self, effect: AnyEffect, seconds: float) -> Exit[Any, Any]:
         """The exit of `effect`, or `Timeout` when the clock has gone on by `seconds` first."""
         if self.nested >= NESTED:
             self.nested = 0  # a task has a stack of its own
@@ -500,7 +511,7 @@ class Inside(msgspec.Struct, eq=False):
     children: Children
 
 
-def inside(effect: EffectOf[Any, Any, Any], env: Any) -> Generator[tuple[Fiber, Variables], None, Fiber]:
+def inside(effect: AnyEffect, env: Any) -> Generator[tuple[Fiber, Variables], None, Fiber]:
     """A child that no event loop runs, when it has ended."""
     child = Fiber.without_loop(env)
     child.postpone(effect)

@@ -21,7 +21,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Die, Interrupt
 from fxai.effects.concurrency import begin
-from fxai.effects.effect import AwaitExit, EffectOf, FailCause, Suspend
+from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf, FailCause, Suspend
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.fiber import Children, Fiber, Inside, inside, report_cause
 from fxai.effects.scope import NOTHING, Scope
@@ -109,7 +109,7 @@ class FiberHandle(Generic[_A_co, _E_co]):
             return
         ended()
 
-    def in_turn(self, effect: EffectOf[Any, Any, Any], env: Any, ended: Callable[[], None], gives: object) -> Children:
+    def in_turn(self, effect: AnyEffect, env: Any, ended: Callable[[], None], gives: object) -> Children:
         """Where no event loop runs: the program first, then `gives`."""
         self._exit = (yield from inside(effect, env)).ended()
         ended()
@@ -153,7 +153,7 @@ def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _
     return AwaitExit(lambda fiber: fork_in(fiber, effect, fiber.env.fetch(Scope)))
 
 
-def fork_in(fiber: Fiber, effect: EffectOf[Any, Any, Any], scope: Scope, gives: object = None) -> Any:
+def fork_in(fiber: Fiber, effect: AnyEffect, scope: Scope, gives: object = None) -> Any:
     """The exit of what it `gives`, by default the handle of `effect`, which is started and held by `scope`.
 
     Where no event loop runs, the exit is waited for.

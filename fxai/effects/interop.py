@@ -24,7 +24,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.context import EMPTY, ContextOf, Key
-from fxai.effects.effect import EffectOf, FailCause, Fetch, FlatMap, Generate, Succeed, Suspend, Wait
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fetch, FlatMap, Generate, Succeed, Suspend, Wait
 from fxai.effects.exit import outcome
 from fxai.effects.fiber import run_fiber
 
@@ -74,12 +74,12 @@ def lift(x: Any) -> Any:
     return lifted
 
 
-def lift_any(x: Any) -> EffectOf[Any, Any, Any] | None:
+def lift_any(x: Any) -> AnyEffect | None:
     """What `lift` gives, or None for a bare value."""
     if isinstance(x, Success | Failure):
         return of_result(cast("Result[Any, Any]", x))
     if isinstance(x, EffectOf):
-        return cast("EffectOf[Any, Any, Any]", x)  # type: ignore[redundant-cast]
+        return cast("AnyEffect", x)  # type: ignore[redundant-cast]
     if isinstance(x, GeneratorType):
         return Generate(_unused, (cast("Any", x),), {})
     if isinstance(x, IOResult):
@@ -98,8 +98,8 @@ def _unused(generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, 
     return generator
 
 
-def _awaited(awaitable: Awaitable[Any]) -> EffectOf[Any, Any, Any]:
-    def go(given: Any) -> EffectOf[Any, Any, Any]:
+def _awaited(awaitable: Awaitable[Any]) -> AnyEffect:
+    def go(given: Any) -> AnyEffect:
         lifted = lift_any(given)
         if lifted is None:
             raise TypeError(f"what was awaited gave {given!r}: it must give a Result, an IOResult or an effect")
@@ -118,7 +118,7 @@ def of_result(result: Result[_A, _E]) -> EffectOf[_A, _E, None]:
 def from_reader(reader: RequiresContextFutureResult[_A, _E, _S], key: Key[_I, _S]) -> EffectOf[_A, _E, _I | None]:
     """The effect of a reader; the service of `key` is its environment."""
 
-    def call(service: Any) -> EffectOf[Any, Any, Any]:
+    def call(service: Any) -> AnyEffect:
         return Suspend(lambda: _awaited(cast("Awaitable[Any]", reader(service))))
 
     return FlatMap(Fetch(key.__fx_key__()), call)

@@ -23,14 +23,14 @@ from typing_extensions import TypeVar
 
 from fxai.effects.concurrency import parallel
 from fxai.effects.context import ContextOf, Key
-from fxai.effects.effect import EffectOf, Local, Succeed, Suspend, Within
+from fxai.effects.effect import AnyEffect, EffectOf, Local, Succeed, Suspend, Within
 from fxai.effects.exit import Succeeded
 from fxai.effects.memo import Build, MemoMap
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.stream import StreamOf
 
-__all__ = ["Layer", "LayerOf", "Merging"]
+__all__ = ["AnyLayer", "Layer", "LayerOf", "Merging"]
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -65,7 +65,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     __slots__ = ("_build", "_merged", "_shared")
 
-    def __init__(self, build: Build, *, shared: bool = True, merged: tuple[LayerOf[Any, Any, Any], ...] = ()) -> None:
+    def __init__(self, build: Build, *, shared: bool = True, merged: tuple[AnyLayer, ...] = ()) -> None:
         self._build = build
         self._shared = shared
         self._merged = merged or (self,)  # what `merge` put together
@@ -127,7 +127,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     @staticmethod
     def unwrap(effect: EffectOf[LayerOf[_Out2, _E, _R], _E2, _R2]) -> LayerOf[_Out2, _E | _E2, _R | _R2]: ...
     @staticmethod
-    def unwrap(effect: EffectOf[LayerOf[Any, Any, Any], Any, Any]) -> LayerOf[Any, Any, Any]:
+    def unwrap(effect: EffectOf[AnyLayer, Any, Any]) -> AnyLayer:
         """The layer that `effect` gives."""
         return LayerOf(lambda memo, scope: effect.flat_map(lambda layer: layer.build_in(memo, scope)))
 
@@ -151,7 +151,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     def merge(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
         """The layer of the services of both, built side by side; for a key in both, the other's service."""
-        layers: tuple[LayerOf[Any, Any, Any], ...] = (*self._merged, *other._merged)
+        layers: tuple[AnyLayer, ...] = (*self._merged, *other._merged)
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
             return parallel([layer.build_in(memo, scope) for layer in layers]).map(ContextOf.of_all)
@@ -177,7 +177,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def fresh(self) -> LayerOf[_Out_contra, _E_co, _In_co]:
         """The layer that is not shared: built anew, with inputs of its own, wherever it is used."""
 
-        def build(_: MemoMap, scope: Scope) -> EffectOf[Any, Any, Any]:
+        def build(_: MemoMap, scope: Scope) -> AnyEffect:
             return Suspend(lambda: self._build(MemoMap(), scope))
 
         return LayerOf(build, shared=False)
@@ -197,7 +197,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            built: EffectOf[Any, Any, Any] = _attempt(lambda own: self.build_in(memo, own), scope)
+            built: AnyEffect = _attempt(lambda own: self.build_in(memo, own), scope)
             return built.catch_all(lambda error: f(error).build_in(memo, scope))
 
         return LayerOf(build)
@@ -231,8 +231,8 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
             return self._to_layer(cast(Any, target).layer, keep=True)
         return self._to_layer(target, keep=False)
 
-    def _to_effect(self, target: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-        def begin(context: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+    def _to_effect(self, target: AnyEffect) -> AnyEffect:
+        def begin(context: ContextOf[Any]) -> AnyEffect:
             memo = MemoMap.of(context)
             scope = Scope()
             built = self.build_in(memo, scope).flat_map(
@@ -242,7 +242,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
         return Within(begin)
 
-    def _to_layer(self, target: LayerOf[Any, Any, Any], *, keep: bool) -> LayerOf[Any, Any, Any]:
+    def _to_layer(self, target: AnyLayer, *, keep: bool) -> AnyLayer:
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
             def feed(given: ContextOf[Any]) -> EffectOf[ContextOf[Any], Any, Any]:
                 made = Local(target.build_in(memo, scope), lambda c: c.merge(given))
@@ -253,10 +253,10 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         return LayerOf(build)
 
 
-def _attempt(build: Callable[[Scope], EffectOf[Any, Any, Any]], scope: Scope) -> EffectOf[Any, Any, Any]:
+def _attempt(build: Callable[[Scope], AnyEffect], scope: Scope) -> AnyEffect:
     """What `build` gives in a scope of its own, which closes with `scope`, or at once when the build fails."""
 
-    def begin() -> EffectOf[Any, Any, Any]:
+    def begin() -> AnyEffect:
         own = Scope()
         scope.add(own.close)
         return build(own).on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else own.close(end))
@@ -267,6 +267,9 @@ def _attempt(build: Callable[[Scope], EffectOf[Any, Any, Any]], scope: Scope) ->
 def _within(effect: EffectOf[_A, _E, Any], scope: Scope) -> EffectOf[_A, _E, Any]:
     return Local(effect, lambda context: context.put(Scope, scope))
 
+
+AnyLayer: TypeAlias = LayerOf[Any, Any, Any]
+"""A layer whose types are looked at nowhere."""
 
 if TYPE_CHECKING:
     Layer: TypeAlias = LayerOf[_Out, _X, _N | None]

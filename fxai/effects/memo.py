@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast, final
 import anyio
 
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Await, EffectOf, FailCause, Succeed, Suspend, Within
+from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Succeed, Suspend, Within
 from fxai.effects.exit import Exit, Succeeded
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import ReferenceMeta
@@ -45,10 +45,10 @@ class MemoMap:
         """The context in which nested provides share this map."""
         return context if context.find(MemoMap) is self else context.put(MemoMap, self)
 
-    def share(self, layer: object, build: Build, scope: Scope) -> EffectOf[Any, Any, Any]:
+    def share(self, layer: object, build: Build, scope: Scope) -> AnyEffect:
         """What `layer` builds: shared where it is built in such a context already; held until `scope` closes."""
 
-        def begin(context: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+        def begin(context: ContextOf[Any]) -> AnyEffect:
             for entry in self._entries.get(layer, ()):
                 if entry.serves(context):
                     entry.hold(scope)
@@ -120,7 +120,7 @@ class _Entry:
             self._ready.set()
         return NOTHING
 
-    def joined(self, again: Callable[[], EffectOf[Any, Any, Any]]) -> EffectOf[ContextOf[Any], Any, Any]:
+    def joined(self, again: Callable[[], AnyEffect]) -> EffectOf[ContextOf[Any], Any, Any]:
         """What another fiber builds; built by this one after all where that was interrupted."""
         if self._exit is not None:
             return self._outcome(self._exit, again)
@@ -130,9 +130,7 @@ class _Entry:
         return waited.flat_map(lambda _: self._outcome(cast("Exit[ContextOf[Any], Any]", self._exit), again))
 
     @staticmethod
-    def _outcome(
-        exit_: Exit[ContextOf[Any], Any], again: Callable[[], EffectOf[Any, Any, Any]]
-    ) -> EffectOf[Any, Any, Any]:
+    def _outcome(exit_: Exit[ContextOf[Any], Any], again: Callable[[], AnyEffect]) -> AnyEffect:
         if isinstance(exit_, Succeeded):
             return Succeed(exit_.value)
         return again() if exit_.cause.interrupted else FailCause(exit_.cause)

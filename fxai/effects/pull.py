@@ -18,6 +18,7 @@ from fxai.effects.cause import Cause, Fail
 from fxai.effects.channel import END, Channel
 from fxai.effects.concurrency import parallel
 from fxai.effects.effect import (
+    AnyEffect,
     Await,
     AwaitExit,
     EffectOf,
@@ -38,7 +39,7 @@ from fxai.effects.task_group import in_own_task
 
 __all__ = ["Open", "Pull", "Steps"]
 
-Pull: TypeAlias = EffectOf[Any, Any, Any]
+Pull: TypeAlias = AnyEffect
 Open: TypeAlias = EffectOf[Pull, Any, Any]
 Steps: TypeAlias = Generator[Pull, Any, Any]
 
@@ -64,7 +65,7 @@ def once(effect: Pull) -> Pull:
     return Suspend(lambda: left.pop() if left else _END)
 
 
-def unfolding(state: Any, f: Callable[[Any], EffectOf[Any, Any, Any]]) -> Pull:
+def unfolding(state: Any, f: Callable[[Any], AnyEffect]) -> Pull:
     """What `f` gives of the state, until it gives None."""
     held = [state]
 
@@ -201,7 +202,7 @@ def _flattened(outer: Open, inner: Callable[[Any], Open]) -> Steps:
     return Generate(following, (), {})
 
 
-def _in(scope: Scope, effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+def _in(scope: Scope, effect: AnyEffect) -> AnyEffect:
     return Local(effect, lambda context: context.put(Scope, scope))
 
 
@@ -370,7 +371,7 @@ def _besides(fiber: Fiber) -> Exit[Any, Any]:
 # -- streams with a program beside the reader
 
 
-def channelled(body: Callable[[Channel[Any]], EffectOf[Any, Any, Any]], capacity: int) -> Open:
+def channelled(body: Callable[[Channel[Any]], AnyEffect], capacity: int) -> Open:
     """Starts the program `body(channel)`; gives the pull of what comes through the channel."""
 
     def start(fiber: Fiber) -> Any:
@@ -386,7 +387,7 @@ def channelled(body: Callable[[Channel[Any]], EffectOf[Any, Any, Any]], capacity
     return AwaitExit(start)
 
 
-def pumped(source: Open, channel: Channel[Any]) -> EffectOf[Any, Any, Any]:
+def pumped(source: Open, channel: Channel[Any]) -> AnyEffect:
     """Puts all values of a stream into a channel."""
 
     def pump(pull: Pull) -> Steps:
@@ -401,23 +402,23 @@ def merged(sources: tuple[Open, ...]) -> Open:
     return channelled(lambda channel: parallel([pumped(source, channel) for source in sources]), 0)
 
 
-def concurrent(source: Open, f: Callable[[Any], EffectOf[Any, Any, Any]], number: int) -> Open:
+def concurrent(source: Open, f: Callable[[Any], AnyEffect], number: int) -> Open:
     """The values of `f`, in order, where `number` of them run at once."""
 
-    def feed(channel: Channel[FiberHandle[Any, Any]]) -> EffectOf[Any, Any, Any]:
+    def feed(channel: Channel[FiberHandle[Any, Any]]) -> AnyEffect:
         return source.flat_map(lambda pull: Generate(_fed, (pull, f, channel), {}))
 
     joined = channelled(feed, max(number - 2, 0))  # one more is being joined, and one waits to be put
     return joined.map(lambda pull: pull.flat_map(lambda handle: _END if handle is END else handle.join()))
 
 
-def _fed(pull: Pull, f: Callable[[Any], EffectOf[Any, Any, Any]], channel: Channel[Any]) -> Steps:
+def _fed(pull: Pull, f: Callable[[Any], AnyEffect], channel: Channel[Any]) -> Steps:
     while (item := (yield pull)) is not END:
         handle = yield fork(_applied(f, item))
         yield channel.put(handle)
 
 
-def _applied(f: Callable[[Any], EffectOf[Any, Any, Any]], item: Any) -> EffectOf[Any, Any, Any]:
+def _applied(f: Callable[[Any], AnyEffect], item: Any) -> AnyEffect:
     return Suspend(lambda: f(item))
 
 

@@ -23,13 +23,13 @@ from typing_extensions import TypeVar
 from fxai.effects import pull as _pull
 from fxai.effects.channel import END, Channel
 from fxai.effects.context import EMPTY, ContextOf
-from fxai.effects.effect import EffectOf, Generate, Local, Map, Succeed, Suspend, Sync
+from fxai.effects.effect import AnyEffect, EffectOf, Generate, Local, Map, Succeed, Suspend, Sync
 from fxai.effects.exit import Exit, Failed, ending
 from fxai.effects.fiber import attach_failure, run_fiber
 from fxai.effects.pull import Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
-__all__ = ["Emit", "Iteration", "Stream", "StreamOf"]
+__all__ = ["AnyStream", "Emit", "Iteration", "Stream", "StreamOf"]
 
 _A = TypeVar("_A", default=None)
 _X = TypeVar("_X", default=Never)
@@ -101,7 +101,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     @staticmethod
     def unwrap(effect: EffectOf[StreamOf[_B, _E, _R], _E2, Scope | _R2]) -> StreamOf[_B, _E | _E2, _R | _R2]: ...
     @staticmethod
-    def unwrap(effect: EffectOf[StreamOf[Any, Any, Any], Any, Any]) -> StreamOf[Any, Any, Any]:
+    def unwrap(effect: EffectOf[AnyStream, Any, Any]) -> AnyStream:
         """The stream that `effect` gives; what it acquires is released when the stream ends."""
         return StreamOf(effect.flat_map(lambda stream: stream._open))
 
@@ -249,7 +249,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """Runs `finalizer` when the stream ends or its reader stops."""
         return self.on_exit(lambda _: finalizer)
 
-    def _pulled(self, f: Callable[[EffectOf[Any, Any, Any]], EffectOf[Any, Any, Any]]) -> StreamOf[Any, Any, Any]:
+    def _pulled(self, f: Callable[[AnyEffect], AnyEffect]) -> AnyStream:
         return StreamOf(self._open.map(f))
 
     # -- services
@@ -258,11 +258,11 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """The stream with the services of `layer`, built when it is first read and released when it ends."""
         return layer(self)
 
-    def provide_built(self, build: EffectOf[ContextOf[Any], Any, Any]) -> StreamOf[Any, Any, Any]:
+    def provide_built(self, build: EffectOf[ContextOf[Any], Any, Any]) -> AnyStream:
         """The stream with the services that `build` gives in the stream's scope."""
 
-        def provided(given: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
-            def within(effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+        def provided(given: ContextOf[Any]) -> AnyEffect:
+            def within(effect: AnyEffect) -> AnyEffect:
                 return Local(effect, lambda context: context.merge(given))
 
             return within(self._open).map(within)
@@ -322,6 +322,9 @@ def _at_least_one(name: str, number: int) -> int:
     return number
 
 
+AnyStream: TypeAlias = StreamOf[Any, Any, Any]
+"""A stream whose types are looked at nowhere."""
+
 if TYPE_CHECKING:
     Stream: TypeAlias = StreamOf[_A, _X, _N | None]
 else:
@@ -334,11 +337,11 @@ class Iteration(Generic[_A]):
 
     __slots__ = ("_context", "_failed", "_open", "_pull", "_scope")
 
-    def __init__(self, open_: EffectOf[Any, Any, Any], context: ContextOf[Any] = EMPTY) -> None:
+    def __init__(self, open_: AnyEffect, context: ContextOf[Any] = EMPTY) -> None:
         self._open = open_
         self._scope = Scope()
         self._context = context.put(Scope, self._scope)
-        self._pull: EffectOf[Any, Any, Any] | None = None
+        self._pull: AnyEffect | None = None
         self._failed: Exit[Any, Any] | None = None
 
     async def __aenter__(self) -> AsyncIterator[_A]:

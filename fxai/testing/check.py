@@ -20,11 +20,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer
 from fxai.testing.handler_law import HANDLER_LAWS, LAYER_LAWS, Handled
 from fxai.testing.law import LawCase, Trial
 from fxai.testing.tool_law import TOOL_LAWS, TOOLKIT_LAWS, Subject
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ["check_handler", "check_layer", "check_tool", "check_toolkit", "laws_of"]
 
-Layer = LayerOf[Any, Any, Any]
+Layer = AnyLayer
 
 
 def check_tool(
-    tool: Tool[Any, Any, Any],
+    tool: AnyTool,
     *,
     parameters: SearchStrategy[Any] | None = None,
     max_examples: int = 100,
@@ -74,7 +74,7 @@ def check_toolkit(
 
 
 def check_handler(
-    tool: Tool[Any, Any, Any],
+    tool: AnyTool,
     layer: Layer,
     *,
     parameters: SearchStrategy[Any] | None = None,
@@ -120,7 +120,7 @@ def check_layer(
 
 
 def laws_of(
-    toolkit: Toolkit[Any] | Tool[Any, Any, Any],
+    toolkit: Toolkit[Any] | AnyTool,
     layer: Layer | None = None,
     *,
     parameters: Mapping[str, SearchStrategy[Any]] | None = None,
@@ -146,14 +146,12 @@ def _check(cases: Iterable[LawCase]) -> None:
         case.check()
 
 
-def _tool_cases(tool: Tool[Any, Any, Any], given: SearchStrategy[Any] | None, trial: Trial) -> list[LawCase]:
+def _tool_cases(tool: AnyTool, given: SearchStrategy[Any] | None, trial: Trial) -> list[LawCase]:
     subject = Subject(tool, given)
     return [LawCase(law, subject, tool.name, f"the tool {tool.name!r}", trial) for law in TOOL_LAWS]
 
 
-def _handler_cases(
-    tool: Tool[Any, Any, Any], layer: Layer, given: SearchStrategy[Any] | None, trial: Trial
-) -> list[LawCase]:
+def _handler_cases(tool: AnyTool, layer: Layer, given: SearchStrategy[Any] | None, trial: Trial) -> list[LawCase]:
     subject = Handled(tool, layer, given)
     return [LawCase(law, subject, tool.name, f"the tool {tool.name!r}", trial) for law in HANDLER_LAWS]
 

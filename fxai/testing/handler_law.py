@@ -17,16 +17,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
 from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.effect import EffectOf, Succeed
+from fxai.effects.effect import AnyEffect, EffectOf, Succeed
 from fxai.effects.exit import Exit, Succeeded
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer
 from fxai.effects.runtime import run_exit
 from fxai.effects.spawn import event_loop
 from fxai.testing.law import Break, Law, NoExamples, Trial
 from fxai.testing.tool_law import engines
 from fxai.tools.call import Outcome
 from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import HandlerError, Toolkit
 
 if TYPE_CHECKING:
@@ -43,16 +43,14 @@ class Handled:
 
     __slots__ = ("given", "layer", "tool")
 
-    def __init__(
-        self, tool: Tool[Any, Any, Any], layer: LayerOf[Any, Any, Any], given: SearchStrategy[Any] | None = None
-    ) -> None:
+    def __init__(self, tool: AnyTool, layer: AnyLayer, given: SearchStrategy[Any] | None = None) -> None:
         self.tool = tool
         self.layer = layer
         self.given = given
 
     def outcome(self, given: Any) -> Exit[Outcome, Any]:
         """How a call with plain JSON data ends; the layer is built for it anew."""
-        call: EffectOf[Any, Any, Any] = Toolkit.make(self.tool).call(self.tool.name, given)
+        call: AnyEffect = Toolkit.make(self.tool).call(self.tool.name, given)
         return run_exit(cast("EffectOf[Any, Any]", call.provide(self.layer)))
 
 
@@ -123,7 +121,7 @@ def _refused(subject: Handled, given: Any) -> Break | None:
     )
 
 
-def _complete(subject: tuple[Toolkit[Any], LayerOf[Any, Any, Any]], _: Trial) -> Break | None:
+def _complete(subject: tuple[Toolkit[Any], AnyLayer], _: Trial) -> Break | None:
     kit, layer = subject
     built: Any = kit.to_layer(layer)
     exit_ = apart(lambda: run_exit(Succeed(None).provide(built)))

@@ -20,7 +20,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.effect import Await, Effect, EffectOf, FailCause, Generate, Succeed
+from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, FailCause, Generate, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, Reason
@@ -156,7 +156,7 @@ class _Scripted(LanguageModel):
 
     @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
-        def whole() -> Generator[EffectOf[Any, Any, Any], Any, tuple[Part, ...]]:
+        def whole() -> Generator[AnyEffect, Any, tuple[Part, ...]]:
             turn = self._script.next_turn(request)
             if turn.content is not None:
                 return turn.content

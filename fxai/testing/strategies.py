@@ -45,7 +45,7 @@ from fxai.tools.annotations import (
     Title,
 )
 from fxai.tools.options import described
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import Toolkit
 
 __all__ = [
@@ -146,7 +146,7 @@ def _is_success(result: Result[Any, Any]) -> bool:
 # ---- tools
 
 
-def decoded(tool: Tool[Any, Any, Any], given: object) -> Result[Any, DecodeFailure]:
+def decoded(tool: AnyTool, given: object) -> Result[Any, DecodeFailure]:
     """What a tool's handler would be given for plain JSON parameters, or why it would not be called.
 
     >>> decoded(Tool.make("half", parameters=int), "x").failure().faults[0].expected
@@ -162,12 +162,12 @@ def decoded(tool: Tool[Any, Any, Any], given: object) -> Result[Any, DecodeFailu
     return tool.validation(given).alt(described)
 
 
-def parameters(tool: Tool[Any, Any, Any], *, formats: Formats | None = None) -> SearchStrategy[Any]:
+def parameters(tool: AnyTool, *, formats: Formats | None = None) -> SearchStrategy[Any]:
     """Parameters that a tool takes, as plain JSON data: what a model might rightly send."""
     return instances(tool.parameters, formats=formats).filter(lambda given: _is_success(decoded(tool, given)))
 
 
-def invalid_parameters(tool: Tool[Any, Any, Any], *, formats: Formats | None = None) -> SearchStrategy[Any]:
+def invalid_parameters(tool: AnyTool, *, formats: Formats | None = None) -> SearchStrategy[Any]:
     """Parameters that a tool refuses, as plain JSON data: near misses. None for a tool that takes everything."""
     if tool.validation == "none":
         return st.nothing()
@@ -207,7 +207,7 @@ _KINDS: tuple[_Kind, ...] = ("user-defined", "dynamic", "provider-defined")
 
 
 @st.composite
-def tools(draw: DrawFn, *, name: SearchStrategy[str] | None = None) -> Tool[Any, Any, Any]:
+def tools(draw: DrawFn, *, name: SearchStrategy[str] | None = None) -> AnyTool:
     """Tools of all three kinds, over types and over raw documents, with and without failures and annotations.
 
     Args:
@@ -232,7 +232,7 @@ def tools(draw: DrawFn, *, name: SearchStrategy[str] | None = None) -> Tool[Any,
     if kind == "dynamic" and draw(st.booleans()):
         return Tool.dynamic(called, parameters=draw(json_schemas(objects=True)), **outcome, **options)
     make: Any = Tool.make if kind == "user-defined" else Tool.dynamic
-    return cast("Tool[Any, Any, Any]", make(called, parameters=draw(struct_of(exact=False)), **outcome, **options))
+    return cast("AnyTool", make(called, parameters=draw(struct_of(exact=False)), **outcome, **options))
 
 
 _NAMES: Final = st.from_regex(r"[A-Za-z][A-Za-z0-9 ._/-]{0,12}[a-z0-9]", fullmatch=True)
@@ -244,5 +244,5 @@ def toolkits(*, least: int = 0, most: int = 4) -> SearchStrategy[Toolkit[Any]]:
     return several.map(lambda made: Toolkit.of(cast("Any", made)))
 
 
-def _sent_as(tool: Tool[Any, Any, Any]) -> str:
+def _sent_as(tool: AnyTool) -> str:
     return tool.name if tool.provider is None else tool.provider.name or tool.name

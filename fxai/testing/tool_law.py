@@ -31,7 +31,7 @@ from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_
 from fxai.testing.law import Break, Law, NoExamples, Trial
 from fxai.tools.annotations import Annotations, ExplicitNull, Strict
 from fxai.tools.naming import NameConflictError, NameMap, NameRule
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Subject:
 
     __slots__ = ("given", "tool")
 
-    def __init__(self, tool: Tool[Any, Any, Any], given: SearchStrategy[Any] | None = None) -> None:
+    def __init__(self, tool: AnyTool, given: SearchStrategy[Any] | None = None) -> None:
         self.tool = tool
         self.given = given
 
@@ -140,7 +140,7 @@ def _agreement(subject: Subject, trial: Trial) -> Break | None:
         return None  # it takes everything
 
 
-def _taken(tool: Tool[Any, Any, Any], document: JsonSchema, given: Any) -> Break | None:
+def _taken(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
     from fxai.testing.strategies import decoded
 
     for engine in engines():
@@ -154,7 +154,7 @@ def _taken(tool: Tool[Any, Any, Any], document: JsonSchema, given: Any) -> Break
     return None
 
 
-def _refused(tool: Tool[Any, Any, Any], document: JsonSchema, given: Any) -> Break | None:
+def _refused(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
     from fxai.testing.strategies import decoded
 
     for engine in engines():
@@ -267,7 +267,7 @@ def _kind(subject: Subject, trial: Trial) -> Break | None:
     return trial.broken(annotation_maps(), partial(_kind_of_changed, subject.tool))
 
 
-def _kind_of_changed(tool: Tool[Any, Any, Any], given: Annotations) -> Break | None:
+def _kind_of_changed(tool: AnyTool, given: Annotations) -> Break | None:
     changed = tool.annotate_all(given).prefix("x.").with_description("Changed.").annotate(Strict, False)
     told = {key.name: repr(given.get(key)) for key in given}
     for what, before, after in (

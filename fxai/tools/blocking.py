@@ -18,7 +18,7 @@ from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
 
 from fxai.effects.cancellation import uninterrupted
-from fxai.effects.effect import Await, EffectOf
+from fxai.effects.effect import AnyEffect, Await, EffectOf
 from fxai.effects.interop import of_result
 
 __all__ = ["Blocking"]
@@ -37,7 +37,7 @@ class Blocking(msgspec.Struct, frozen=True):
 
     grace: float = 5.0
 
-    def call(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> EffectOf[Any, Any, Any]:
+    def call(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> AnyEffect:
         """The effect of `f(*arguments)` in a worker thread."""
         ran: EffectOf[Any] = Await(lambda _: self._run(f, arguments, name))
         return ran.flat_map(lambda returned: of_result(_result(returned, name)))

@@ -25,7 +25,18 @@ from typing_extensions import override
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import begin
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AwaitExit, EffectOf, FailCause, Fold, Instruction, Succeed, Suspend, Timeout, Within
+from fxai.effects.effect import (
+    AnyEffect,
+    AwaitExit,
+    EffectOf,
+    FailCause,
+    Fold,
+    Instruction,
+    Succeed,
+    Suspend,
+    Timeout,
+    Within,
+)
 from fxai.effects.exit import Exit, Failed
 from fxai.effects.fiber import Children, Fiber, Inside, inside
 from fxai.schema.codec import Schema
@@ -244,7 +255,7 @@ class Call(msgspec.Struct, eq=False):
 class _Settling(Instruction, eq=False):
     """The outcome of what a handler's effect gives."""
 
-    source: EffectOf[Any, Any, Any]
+    source: AnyEffect
     tool: ToolInfo
     call: Call
     op = Fold.op
@@ -410,7 +421,7 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
     if isinstance(needs, bool):
         return Succeed(needs)
 
-    def asked() -> EffectOf[Any, Any, Any]:
+    def asked() -> AnyEffect:
         said: Any = needs(params, context)
         is_effect = isinstance(cast(object, said), EffectOf)
         return _in_time(said) if is_effect else Succeed(said)
@@ -426,7 +437,7 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
     return Fold(Suspend(asked), crashed, lambda said: Succeed(said is not False))
 
 
-def _in_time(effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+def _in_time(effect: AnyEffect) -> AnyEffect:
     """The effect, cut off in time. Unlike `Effect.timeout` it needs no event loop where it never waits."""
 
     def alone(env: Any) -> Children:

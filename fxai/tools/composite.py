@@ -28,7 +28,7 @@ from typing_extensions import TypeVar, override
 from fxai.effects.cause import Cause, Die
 from fxai.effects.concurrency import for_each
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, EffectOf, FailCause, Fold, Local, Succeed
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fold, Local, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, SchemaError
@@ -40,7 +40,7 @@ from fxai.tools.failure import HandlerFailed
 from fxai.tools.handler import CallContext, CallInfo, Given, Gives, HandlerOf, context_of
 from fxai.tools.options import NeedsApproval, ToolInfo, ToolOptions
 from fxai.tools.source import BoundToolkit, ToolSource
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import HandlerError, Toolkit
 
 __all__ = ["Composite", "SubCall", "SubCalls", "SubError", "SubResult", "SubResults", "composite_of"]
@@ -201,7 +201,7 @@ def _document(toolkit: Toolkit[Any]) -> JsonSchema:
     return JsonSchema.of({**document, "$defs": definitions} if definitions else document)
 
 
-def _arm(tool: Tool[Any, Any, Any], at: int, definitions: dict[str, Any]) -> dict[str, Any]:
+def _arm(tool: AnyTool, at: int, definitions: dict[str, Any]) -> dict[str, Any]:
     parameters = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
     place = f"/properties/calls/items/anyOf/{at}/properties/args"
     args = relocated(parameters, place, definitions, tool.name)
@@ -286,9 +286,7 @@ class _Serving:
         self._composite = composite
         self._handlers = handlers
 
-    def answer(
-        self, params: SubCalls, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
-    ) -> EffectOf[Any, Any, Any]:
+    def answer(self, params: SubCalls, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         """The effect of the results."""
         run = _Run(self._composite.toolkit, params.calls, tool, call)
         ran = for_each(range(len(params.calls)), run.one, concurrency=self._composite.concurrency)

@@ -47,7 +47,7 @@ from fxai.tools.handler import Gives, HandlerOf
 from fxai.tools.options import ToolOptions
 from fxai.tools.signature import Arguments, Signature
 from fxai.tools.source import BoundToolkit, ToolSource
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import Toolkit
 from fxai.tools.type_hints import names_around
 
@@ -230,10 +230,10 @@ class FunctionTool(Generic[_Q, _A_co, _S, _F, _R_co]):
         """The same, as if it had been made under `name`: another tool, whose handler does not answer this one."""
         tool = self.tool
         given: dict[str, Any] = {"parameters": tool.parameters, "success": tool.success, "failure": tool.failure}
-        fresh: Tool[Any, Any, Any] = Tool.make(name, failure_mode=tool.failure_mode, **given)
+        fresh: AnyTool = Tool.make(name, failure_mode=tool.failure_mode, **given)
         return self._changed(msgspec.structs.replace(tool, identity=fresh.identity, name=name))
 
-    def _changed(self, tool: Tool[Any, Any, Any]) -> Self:
+    def _changed(self, tool: AnyTool) -> Self:
         changed = self._with(self._function, Definition(tool, self._known.signature))
         changed._handler = self._handler
         return changed
@@ -389,7 +389,7 @@ class FunctionOptions(ToolOptions, total=False):
 class Definition(msgspec.Struct, frozen=True, eq=False):
     """What is known of a function once its annotations are resolved."""
 
-    tool: Tool[Any, Any, Any]
+    tool: AnyTool
     """The tool."""
     signature: Signature
     """How the function is called, and what it gives."""

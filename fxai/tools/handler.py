@@ -28,13 +28,13 @@ from typing_extensions import TypeAliasType, TypeVar, override
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.channel import END
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
+from fxai.effects.effect import AnyEffect, Ask, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
 from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.fiber import run_fiber
 from fxai.effects.interop import lift_any, of_result
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import scoped
-from fxai.effects.stream import StreamOf
+from fxai.effects.stream import AnyStream, StreamOf
 from fxai.tools.identity import Identity
 from fxai.tools.options import ToolInfo
 from fxai.tools.type_hints import needed_services
@@ -253,9 +253,7 @@ class Handler:
             return Failed(Cause((Fail(returned.failure()),)))
         return await run_fiber(self._lifted(returned, tool, call, services), services)
 
-    def _lifted(
-        self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
-    ) -> EffectOf[Any, Any, Any]:
+    def _lifted(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         context = self._context.merge(services)
         effect = lifted(returned, tool.name, context, lambda: context_of(tool, call))
         return Local(effect, lambda _: context)
@@ -276,9 +274,7 @@ class _Awaiting(Instruction, eq=False):
         return self.handler.awaited(self.coroutine, self.tool, self.call, self.services)
 
 
-def lifted(
-    returned: Any, name: str, services: ContextOf[Any], call: Callable[[], CallContext]
-) -> EffectOf[Any, Any, Any]:
+def lifted(returned: Any, name: str, services: ContextOf[Any], call: Callable[[], CallContext]) -> AnyEffect:
     """The effect of what a handler of the tool `name` returned; `call` gives what it may know of its call.
 
     Raises:
@@ -286,7 +282,7 @@ def lifted(
     """
     if isinstance(returned, StreamOf):
         return _last(cast(Any, returned), call())
-    effect: EffectOf[Any, Any, Any] | None
+    effect: AnyEffect | None
     if isinstance(returned, RequiresContextFutureResult):
         effect = lift_any(cast(Any, returned)(services))
     else:
@@ -296,7 +292,7 @@ def lifted(
     return effect
 
 
-def answer_effect(answer: Any) -> EffectOf[Any, Any, Any]:
+def answer_effect(answer: Any) -> AnyEffect:
     """What a handler answered, as an effect."""
     return of_result(cast(Any, answer)) if isinstance(answer, Success | Failure) else answer
 
@@ -306,10 +302,10 @@ def context_of(tool: ToolInfo, call: CallInfo | None) -> CallContext:
     return CallContext(tool) if call is None else call.context(tool)
 
 
-def _last(stream: StreamOf[Any, Any, Any], call: CallContext) -> EffectOf[Any, Any, Any]:
+def _last(stream: AnyStream, call: CallContext) -> AnyEffect:
     """The last item of a stream; those before it are preliminary."""
 
-    def read(pull: EffectOf[Any, Any, Any]) -> Generator[EffectOf[Any, Any, Any], Any, Any]:
+    def read(pull: AnyEffect) -> Generator[AnyEffect, Any, Any]:
         held = yield pull
         if held is END:
             raise TypeError(f"the handler of {call.tool.name!r} gave an empty stream: its last item is the result")
@@ -365,10 +361,10 @@ def missing_handler(tool: ToolInfo) -> LookupError:
     )
 
 
-def typed_call(tool: ToolInfo, params: Any) -> EffectOf[Any, Any, Any]:
+def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
     """The typed success or failure of a tool's handler for typed parameters; no JSON is involved."""
 
-    def start(services: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+    def start(services: ContextOf[Any]) -> AnyEffect:
         handler: Answering | None = services.find(tool.identity)
         if handler is None:
             raise missing_handler(tool)

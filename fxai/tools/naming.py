@@ -14,13 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import msgspec
 from typing_extensions import override
 
 if TYPE_CHECKING:
-    from fxai.tools.tool import Tool
+    from fxai.tools.tool import AnyTool
 
 __all__ = ["NameConflictError", "NameMap", "NameRule"]
 
@@ -57,7 +57,7 @@ class NameMap:
         self._meant = {wire: name for name, wire in sent.items()}
 
     @staticmethod
-    def of(tools: Iterable[Tool[Any, Any, Any]], rule: NameRule) -> NameMap:
+    def of(tools: Iterable[AnyTool], rule: NameRule) -> NameMap:
         """The map for `tools`: a provider's own tool has the provider's name, another one the name that the rule gives.
 
         Raises:

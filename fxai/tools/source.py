@@ -32,15 +32,15 @@ import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, Generate, Succeed
-from fxai.effects.layer import LayerOf
+from fxai.effects.effect import AnyEffect, EffectOf, Generate, Succeed
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.effects.memo import MemoMap
 from fxai.effects.scope import Scope, scoped
-from fxai.effects.stream import StreamOf
+from fxai.effects.stream import AnyStream, StreamOf
 from fxai.tools.handler import Given, Gives
 from fxai.tools.toolkit import HandlerError, OnConflict, Toolkit
 
-__all__ = ["BoundToolkit", "Bounds", "Make", "Sourced", "ToolSource", "merged_again", "renewed"]
+__all__ = ["AnyBound", "BoundToolkit", "Bounds", "Make", "Sourced", "ToolSource", "merged_again", "renewed"]
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")
@@ -65,12 +65,13 @@ _R5 = TypeVar("_R5")
 _R6 = TypeVar("_R6")
 
 
-_AnyBound: TypeAlias = "BoundToolkit[Any, Any, Any]"
+AnyBound: TypeAlias = "BoundToolkit[Any, Any, Any]"
+"""A bound toolkit whose types are looked at nowhere."""
 
-Bounds: TypeAlias = "tuple[_AnyBound, ...]"
+Bounds: TypeAlias = "tuple[AnyBound, ...]"
 """Some bound toolkits, as they are at one time."""
 
-Make: TypeAlias = "Callable[[Bounds, Bounds, _AnyBound], _AnyBound]"
+Make: TypeAlias = "Callable[[Bounds, Bounds, AnyBound], AnyBound]"
 """Makes one of those that there are now, of those that there were, and of what it was then."""
 
 
@@ -91,7 +92,7 @@ class _Bound(Protocol[_T_co, _R_co]):
 
     def __fx_gives__(self) -> Gives[_T_co, Never, _R_co]: ...
 
-    def __fx_bound__(self) -> BoundToolkit[Any, Any, Any]: ...
+    def __fx_bound__(self) -> AnyBound: ...
 
 
 @final
@@ -107,7 +108,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
     def __init__(
         self,
         toolkit: Toolkit[_T],
-        parts: tuple[tuple[object, LayerOf[Any, Any, Any]], ...],
+        parts: tuple[tuple[object, AnyLayer], ...],
         now: EffectOf[Any] | None = None,
     ) -> None:
         """Keep all; use `BoundToolkit.of` or `BoundToolkit.make`. A part is where a layer is from, and the layer."""
@@ -191,7 +192,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
         Raises:
             ToolConflictError: two different tools have one name.
         """
-        made: _AnyBound = BoundToolkit(Toolkit.empty(), ())
+        made: AnyBound = BoundToolkit(Toolkit.empty(), ())
         for each in tools:
             made = made.merge(each.__fx_bound__())
         return made
@@ -209,7 +210,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
 
         Building it raises `HandlerError` where one tool has two different handlers.
         """
-        merged: LayerOf[Any, Any, Any] = LayerOf.empty()
+        merged: AnyLayer = LayerOf.empty()
         for _, layer in self._parts:
             merged = merged | layer
 
@@ -260,10 +261,10 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
         kept = [origin for origin, _ in self._parts]
         parts = (*self._parts, *(part for part in other._parts if part[0] not in kept))
         toolkit = self._toolkit.merge(other._toolkit, on_conflict=on_conflict)
-        made: _AnyBound = BoundToolkit(toolkit, parts)
+        made: AnyBound = BoundToolkit(toolkit, parts)
         return made._following((self, other), lambda now, was, made: _merged(now, was, made, on_conflict))
 
-    def without_handlers_of(self, other: _AnyBound) -> Self:
+    def without_handlers_of(self, other: AnyBound) -> Self:
         """The same tools, with those handlers whose origin is none of `other`'s; a live one is itself."""
         theirs = [origin for origin, _ in other._parts]
         parts = tuple(part for part in self._parts if part[0] not in theirs)
@@ -294,7 +295,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, BoundToolkit):
             return NotImplemented
-        theirs: _AnyBound = cast(Any, other)
+        theirs: AnyBound = cast(Any, other)
         return self._toolkit == theirs._toolkit and [p[0] for p in self._parts] == [p[0] for p in theirs._parts]
 
     @override
@@ -306,7 +307,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
         return f"BoundToolkit({', '.join(self._toolkit.tools)})"
 
 
-def _merged(now: Bounds, before: Bounds, made: Any, on_conflict: OnConflict) -> _AnyBound:
+def _merged(now: Bounds, before: Bounds, made: Any, on_conflict: OnConflict) -> AnyBound:
     """A merge that is made anew: where the names of others clash in the middle of a run, nothing raises."""
     if on_conflict == "error":
         return merged_again(now, before, made)
@@ -347,10 +348,10 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
         Fails as opening does, and as the program does.
         """
 
-        def run(opened: _AnyBound) -> EffectOf[Any, Any, Any]:
+        def run(opened: AnyBound) -> AnyEffect:
             return f(opened.toolkit).provide(opened.layer)
 
-        return scoped(cast("EffectOf[Any, Any, Any]", self.open).flat_map(run))
+        return scoped(cast("AnyEffect", self.open).flat_map(run))
 
     def use_stream(
         self, f: Callable[[Toolkit[_T]], StreamOf[_A, _E2, _T | _R2]]
@@ -360,10 +361,10 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
         It is closed when the stream ends or is left. Fails as opening does, and as the stream does.
         """
 
-        def run(opened: _AnyBound) -> StreamOf[Any, Any, Any]:
+        def run(opened: AnyBound) -> AnyStream:
             return f(opened.toolkit).provide(opened.layer)
 
-        return StreamOf.unwrap(cast("EffectOf[Any, Any, Any]", self.open).map(run))
+        return StreamOf.unwrap(cast("AnyEffect", self.open).map(run))
 
     def merge(
         self, other: ToolSource[_T2, _E2, _R2], *, on_conflict: OnConflict = "error"
@@ -373,7 +374,7 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
         Opening it raises `ToolConflictError` as a defect where two different tools have one name, unless
         `on_conflict` says which to keep.
         """
-        both: EffectOf[Any, Any, Any] = cast("EffectOf[Any, Any, Any]", self.open).flat_map(
+        both: AnyEffect = cast("AnyEffect", self.open).flat_map(
             lambda first: other.open.map(lambda second: first.merge(second, on_conflict=on_conflict))
         )
         return ToolSource(both)
@@ -403,7 +404,7 @@ class ToolSource(msgspec.Struct, Generic[_T, _E_co, _R_co], frozen=True):
 # -- live tools: what they have become, made anew only where they changed
 
 
-def renewed(made: _AnyBound, of: Bounds, make: Make) -> EffectOf[Any]:
+def renewed(made: AnyBound, of: Bounds, make: Make) -> EffectOf[Any]:
     """The effect of what is made of some bound toolkits as they are when it runs: `made` is, of what they were.
 
     It is the same value as long as none of them changes; else `make(now, before, made)` says what it is now.
@@ -424,12 +425,12 @@ class _Renewal:
 
     __slots__ = ("_last", "_make", "_of")
 
-    def __init__(self, made: _AnyBound, of: Bounds, make: Make) -> None:
+    def __init__(self, made: AnyBound, of: Bounds, make: Make) -> None:
         self._of = of
         self._make = make
         self._last = (of, made)  # one value: runs in several threads see what belongs together
 
-    def steps(self) -> Generator[EffectOf[Any], Any, _AnyBound]:
+    def steps(self) -> Generator[EffectOf[Any], Any, AnyBound]:
         """The steps of asking them all, and of making it."""
         now: Bounds = ()
         for bound in self._of:
@@ -440,7 +441,7 @@ class _Renewal:
             self._last = (now, made)
         return made
 
-    def _made(self, now: Bounds, before: Bounds, made: _AnyBound) -> _AnyBound:
+    def _made(self, now: Bounds, before: Bounds, made: AnyBound) -> AnyBound:
         try:
             return self._make(now, before, made)
         except Exception as error:  # of a function that was written for the tools that there were
@@ -448,7 +449,7 @@ class _Renewal:
             return made
 
 
-def merged_again(now: Bounds, before: Bounds, made: _AnyBound) -> _AnyBound:
+def merged_again(now: Bounds, before: Bounds, made: AnyBound) -> AnyBound:
     """Two bound toolkits as one, where two tools may have come to have one name: the one that was there stays.
 
     Where both are new, it is the first one's.
@@ -465,13 +466,13 @@ def merged_again(now: Bounds, before: Bounds, made: _AnyBound) -> _AnyBound:
     return _omitting(first, stays).merge(_omitting(second, taken - stays))
 
 
-def _is_of_second(name: str, before: Bounds, made: _AnyBound) -> bool:
+def _is_of_second(name: str, before: Bounds, made: AnyBound) -> bool:
     was = made.toolkit.tools.get(name)
     first, second = (bound.toolkit.tools.get(name) for bound in before)
     return was is not None and was == second and was != first
 
 
-def _omitting(bound: _AnyBound, names: set[str]) -> _AnyBound:
+def _omitting(bound: AnyBound, names: set[str]) -> AnyBound:
     return bound.with_toolkit(lambda kit: kit.filter(lambda tool: tool.name not in names)) if names else bound
 
 

@@ -18,7 +18,7 @@ holds the code that runs: handlers join it later, through a layer.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, TypeGuard, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, TypeAlias, TypeGuard, cast, overload
 
 import msgspec
 from typing_extensions import TypeVar, Unpack, override
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from fxai.tools.function import ToolDecorator
     from fxai.tools.handler import Gives
 
-__all__ = ["ExternalTool", "Tool"]
+__all__ = ["AnyTool", "ExternalTool", "Tool"]
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")
@@ -273,17 +273,17 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         return self.identity.kind
 
     @staticmethod
-    def is_user_defined(x: object) -> TypeGuard[Tool[Any, Any, Any]]:
+    def is_user_defined(x: object) -> TypeGuard[AnyTool]:
         """True for what `Tool.make` made; false for anything else."""
         return _kind_of(x) == "user-defined"
 
     @staticmethod
-    def is_dynamic(x: object) -> TypeGuard[Tool[Any, Any, Any]]:
+    def is_dynamic(x: object) -> TypeGuard[AnyTool]:
         """True for what `Tool.dynamic` made; false for anything else."""
         return _kind_of(x) == "dynamic"
 
     @staticmethod
-    def is_provider_defined(x: object) -> TypeGuard[Tool[Any, Any, Any]]:
+    def is_provider_defined(x: object) -> TypeGuard[AnyTool]:
         """True for what a constructor of `Tool.provider_defined` made; false for anything else."""
         return _kind_of(x) == "provider-defined"
 
@@ -403,6 +403,10 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         return hash((self.identity, self.name))
 
 
+AnyTool: TypeAlias = Tool[Any, Any, Any]
+"""A tool whose types are looked at nowhere."""
+
+
 class ExternalTool(Tool[_P, _S, _F], frozen=True):
     """A tool that no handler of ours answers: a client's, or one that the provider runs."""
 
@@ -427,7 +431,7 @@ class ExternalTool(Tool[_P, _S, _F], frozen=True):
 
 def _kind_of(x: object) -> Kind | None:
     # Not by isinstance, which asks the value what it is: that may raise.
-    return cast("Tool[Any, Any, Any]", x).identity.kind if issubclass(type(x), Tool) else None
+    return cast("AnyTool", x).identity.kind if issubclass(type(x), Tool) else None
 
 
 def _remade(cls: Callable[..., Any], fields: dict[str, Any]) -> Any:
@@ -457,14 +461,12 @@ def _made(
     validation: Validation,
     options: ToolOptions,
     provider: ProviderTool | None = None,
-) -> Tool[Any, Any, Any]:
+) -> AnyTool:
     fields = taken(options, name)
     mode = options.get("failure_mode", "error")
     outcome = (_schema(success, name, "success"), _schema(failure, name, "failure"))
     identity = Identity(kind, _checked(name), parameters, *outcome, mode, validation, provider)
-    made: Tool[Any, Any, Any] = Tool(
-        identity, name, parameters, *outcome, mode, validation, **fields, provider=provider
-    )
+    made: AnyTool = Tool(identity, name, parameters, *outcome, mode, validation, **fields, provider=provider)
     if made.input_examples:
         hold_examples(made)
     return made

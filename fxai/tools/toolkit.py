@@ -36,7 +36,7 @@ from fxai.tools.failure import ToolError
 from fxai.tools.handler import Answering, Given
 from fxai.tools.identity import Identity
 from fxai.tools.options import ToolOptions
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite
@@ -85,12 +85,12 @@ class Toolkit(Generic[_T_co]):
 
     __slots__ = ("_listed", "_shown", "_tools")
 
-    def __init__(self, tools: Mapping[str, Tool[Any, Any, Any]]) -> None:
+    def __init__(self, tools: Mapping[str, AnyTool]) -> None:
         self._tools = dict(tools)
-        self._shown: Mapping[str, Tool[Any, Any, Any]] = MappingProxyType(self._tools)
+        self._shown: Mapping[str, AnyTool] = MappingProxyType(self._tools)
         self._listed = tuple(self._tools.values())
 
-    def __reduce__(self) -> tuple[type[Toolkit[Any]], tuple[dict[str, Tool[Any, Any, Any]]]]:
+    def __reduce__(self) -> tuple[type[Toolkit[Any]], tuple[dict[str, AnyTool]]]:
         return (Toolkit, (self._tools,))
 
     # -- constructors
@@ -171,8 +171,8 @@ class Toolkit(Generic[_T_co]):
         Raises:
             ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
         """
-        kept: dict[str, Tool[Any, Any, Any]] = {}
-        for tool in cast("Iterable[Tool[Any, Any, Any]]", tools):
+        kept: dict[str, AnyTool] = {}
+        for tool in cast("Iterable[AnyTool]", tools):
             _add(kept, tool, on_conflict)
         return Toolkit(kept)
 
@@ -203,16 +203,16 @@ class Toolkit(Generic[_T_co]):
     # -- what it holds
 
     @property
-    def tools(self) -> Mapping[str, Tool[Any, Any, Any]]:
+    def tools(self) -> Mapping[str, AnyTool]:
         """The tools by name, in order."""
         return self._shown
 
     @property
-    def as_tuple(self) -> tuple[Tool[Any, Any, Any], ...]:
+    def as_tuple(self) -> tuple[AnyTool, ...]:
         """The tools in order."""
         return self._listed
 
-    def __iter__(self) -> Iterator[Tool[Any, Any, Any]]:
+    def __iter__(self) -> Iterator[AnyTool]:
         return iter(self._listed)
 
     def __len__(self) -> int:
@@ -268,11 +268,11 @@ class Toolkit(Generic[_T_co]):
         self._require(names)
         return self.filter(lambda tool: tool.name not in names)
 
-    def filter(self, keep: Callable[[Tool[Any, Any, Any]], bool]) -> Toolkit[_T_co]:
+    def filter(self, keep: Callable[[AnyTool], bool]) -> Toolkit[_T_co]:
         """The tools for which `keep` is true."""
         return Toolkit({name: tool for name, tool in self._tools.items() if keep(tool)})
 
-    def map(self, f: Callable[[Tool[Any, Any, Any]], Tool[Any, Any, Any]]) -> Toolkit[_T_co]:
+    def map(self, f: Callable[[AnyTool], AnyTool]) -> Toolkit[_T_co]:
         """Each tool changed by `f`, which keeps its identity: `lambda tool: tool.annotate(…)`.
 
         Raises:
@@ -389,7 +389,7 @@ class Toolkit(Generic[_T_co]):
         return StreamOf.from_channel(body)
 
 
-def missing_services(tools: Iterable[Tool[Any, Any, Any]], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
+def missing_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
     """The services that handlers of these tools say they need and that are missing here, as (tool, service) names."""
     handlers: Iterable[tuple[str, Answering | None]] = ((tool.name, services.find(tool.identity)) for tool in tools)
     found = ((name, handler) for name, handler in handlers if handler is not None)
@@ -398,7 +398,7 @@ def missing_services(tools: Iterable[Tool[Any, Any, Any]], services: ContextOf[A
     )
 
 
-def _add(kept: dict[str, Tool[Any, Any, Any]], tool: Any, on_conflict: OnConflict) -> None:
+def _add(kept: dict[str, AnyTool], tool: Any, on_conflict: OnConflict) -> None:
     if hasattr(tool, "__fx_tool__"):  # a function tool
         tool = tool.__fx_tool__()
     if not hasattr(tool, "__fx_handler__"):
@@ -413,6 +413,6 @@ def _add(kept: dict[str, Tool[Any, Any, Any]], tool: Any, on_conflict: OnConflic
         )
 
 
-def _about(tool: Tool[Any, Any, Any]) -> str:
+def _about(tool: AnyTool) -> str:
     made = f", made as {tool.identity.name!r}" if tool.identity.name != tool.name else ""
     return f"a {tool.kind} one ({tool.description or 'no description'}{made})"

@@ -29,7 +29,7 @@ from returns.result import Result
 from typing_extensions import TypeVar
 
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, EffectOf, Local, Suspend, Within
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, Local, Suspend, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.memo import MemoMap
 from fxai.effects.scope import Scope
@@ -38,7 +38,7 @@ from fxai.tools.aspects.hook import HookReturn, Hooks, Invocation, Wrap
 from fxai.tools.handler import Answering, CallInfo, HandlerReturn, answer_effect, context_of, lifted
 from fxai.tools.identity import Identity
 from fxai.tools.options import ToolInfo
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import HandlerError
 
 __all__ = ["Aspect", "Ring"]
@@ -151,7 +151,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         return Aspect((Ring(_wrapped(tool), Around(f)),))
 
     @staticmethod
-    def of(start: Callable[[], Wrap], tool: Tool[Any, Any, Any] | None = None) -> Aspect:
+    def of(start: Callable[[], Wrap], tool: AnyTool | None = None) -> Aspect:
         """The aspect with a state: `start` is called when a layer is built, and gives what wraps its handlers.
 
         Raises:
@@ -200,7 +200,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         return ContextOf(services)
 
 
-def _wrapped(tool: Tool[Any, Any, Any] | None) -> Identity | None:
+def _wrapped(tool: AnyTool | None) -> Identity | None:
     if tool is None:
         return None
     if not tool.requires_handler:
@@ -220,8 +220,8 @@ class Around(msgspec.Struct, frozen=True):
         """What wraps a handler in the function."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-        def begin(services: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+        def begin(services: ContextOf[Any]) -> AnyEffect:
             return lifted(self.f(call, proceed), call.tool.name, services, lambda: call.context)
 
         return Within(begin)
@@ -242,14 +242,12 @@ class Wrapped:
         """As of the handler inside."""
         return self._inner.missing(services)
 
-    def answer(
-        self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
-    ) -> EffectOf[Any, Any, Any]:
+    def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         """The effect of what the handler gives, and the aspects make of it."""
         inner = self._inner
-        run: EffectOf[Any, Any, Any] = Suspend(lambda: answer_effect(inner.answer(params, tool, call, services)))
+        run: AnyEffect = Suspend(lambda: answer_effect(inner.answer(params, tool, call, services)))
         # What only the aspects were given is not for the handler, which has its own.
-        effect: EffectOf[Any, Any, Any] = Local(run, lambda _: services)
+        effect: AnyEffect = Local(run, lambda _: services)
         invocation: Invocation[Any] = Invocation(params, context_of(tool, call))
         for wrap in self._wraps:
             effect = wrap(invocation, effect)

@@ -20,7 +20,7 @@ import msgspec
 
 from fxai.effects.clock import Clock
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Succeed, Within
+from fxai.effects.effect import AnyEffect, Ask, Await, EffectOf, FailCause, Succeed, Within
 from fxai.effects.exit import Exit, Succeeded
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
@@ -88,10 +88,10 @@ class Kept:
         self._caching = caching
         self._runs: dict[Hashable, _Run] = {}  # the one unused for longest first
 
-    def wrap(self, call: Invocation[Any], proceed: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+    def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         """The result that is kept, or that of a run."""
 
-        def begin(context: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+        def begin(context: ContextOf[Any]) -> AnyEffect:
             key = (call.tool.identity, (self._caching.key or _encoded)(call))
             run = self._runs.pop(key, None)
             if run is None or (run.until is not None and run.until <= context.fetch(Clock).monotonic()):
@@ -122,11 +122,11 @@ class Kept:
             del self._runs[oldest]
 
 
-def _joined(run: _Run, again: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+def _joined(run: _Run, again: AnyEffect) -> AnyEffect:
     """What a run under way comes to; run again where it was interrupted."""
     ready = run.ready = run.ready or anyio.Event()
 
-    def ended(_: object) -> EffectOf[Any, Any, Any]:
+    def ended(_: object) -> AnyEffect:
         end = cast("Exit[Any, Any]", run.exit)
         if isinstance(end, Succeeded):
             return Succeed(end.value)

@@ -19,7 +19,7 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects.cause import Cause
-from fxai.effects.effect import AwaitExit, EffectOf, FailCause, Fold, Succeed, Suspend, Within
+from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf, FailCause, Fold, Succeed, Suspend, Within
 from fxai.effects.exit import Exit, Succeeded
 from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.interop import lift_any
@@ -81,7 +81,7 @@ HookReturn = TypeAliasType(
 )
 """What a hook may return: an answer of type `S`, None for nothing to say, or a failure `F`; it may need `R`."""
 
-Wrap = Callable[[Invocation[Any], EffectOf[Any, Any, Any]], EffectOf[Any, Any, Any]]
+Wrap = Callable[[Invocation[Any], AnyEffect], AnyEffect]
 """What an aspect makes of the effect of a handler, or of an aspect further in."""
 
 
@@ -98,7 +98,7 @@ class Hooks(msgspec.Struct, frozen=True):
         """What wraps a handler in the hooks."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         effect = proceed
         if self.after is not None:
             effect = _after(self.after, call, effect)
@@ -109,26 +109,20 @@ class Hooks(msgspec.Struct, frozen=True):
         return effect if self.format is None else _format(self.format, call, effect)
 
 
-def _before(
-    hook: Callable[[Any], Any], call: Invocation[Any], proceed: EffectOf[Any, Any, Any]
-) -> EffectOf[Any, Any, Any]:
+def _before(hook: Callable[[Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
     asked = Suspend(lambda: _answer(hook(call), call, "before"))
     return asked.flat_map(lambda said: proceed if said is None else Succeed(said.value))
 
 
-def _after(
-    hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: EffectOf[Any, Any, Any]
-) -> EffectOf[Any, Any, Any]:
-    def after(value: Any) -> EffectOf[Any, Any, Any]:
+def _after(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def after(value: Any) -> AnyEffect:
         return _answer(hook(call, value), call, "after").map(lambda said: value if said is None else said.value)
 
     return proceed.flat_map(after)
 
 
-def _recover(
-    hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: EffectOf[Any, Any, Any]
-) -> EffectOf[Any, Any, Any]:
-    def recover(cause: Cause[Any]) -> EffectOf[Any, Any, Any] | None:
+def _recover(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def recover(cause: Cause[Any]) -> AnyEffect | None:
         if cause.defects or not cause.failures:
             return None
         answered = _answer(hook(call, cause.failures[0]), call, "recover")
@@ -137,20 +131,18 @@ def _recover(
     return Fold(proceed, recover, None)
 
 
-def _format(
-    hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: EffectOf[Any, Any, Any]
-) -> EffectOf[Any, Any, Any]:
-    def formed(result: Result[Any, Any]) -> EffectOf[Any, Any, Any]:
+def _format(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def formed(result: Result[Any, Any]) -> AnyEffect:
         returned = hook(call, result)
         return Within(lambda services: lifted(returned, call.tool.name, services, lambda: call.context))
 
-    def failed(cause: Cause[Any]) -> EffectOf[Any, Any, Any] | None:
+    def failed(cause: Cause[Any]) -> AnyEffect | None:
         return None if cause.defects or not cause.failures else formed(Failure(cause.failures[0]))
 
     return Fold(proceed, failed, lambda value: formed(Success(value)))
 
 
-def _answer(returned: Any, call: Invocation[Any], hook: str) -> EffectOf[Any, Any, Any]:
+def _answer(returned: Any, call: Invocation[Any], hook: str) -> AnyEffect:
     """The effect of what a hook gives: a `Return`, or None."""
     if returned is None or returned.__class__ is Return:
         return Succeed(returned)

@@ -18,7 +18,7 @@ import msgspec
 from fxai.effects.cause import Cause
 from fxai.effects.clock import Clock
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, EffectOf, Within
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, Within
 from fxai.effects.exit import Exit, Succeeded
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.aspects.hook import Invocation, Wrap
@@ -56,8 +56,8 @@ class Logging(msgspec.Struct, frozen=True):
         """What wraps handlers in a log."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
-        def begin(context: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+        def begin(context: ContextOf[Any]) -> AnyEffect:
             clock: Clock = context.fetch(Clock)
             started = clock.monotonic()
 

@@ -21,11 +21,11 @@ from typing_extensions import TypeVar
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.clock import Clock
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Within
+from fxai.effects.effect import AnyEffect, Ask, Await, EffectOf, FailCause, Within
 from fxai.effects.exit import Exit, Succeeded
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.aspects.hook import Invocation, Wrap
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 
 __all__ = ["rate_limit"]
 
@@ -43,7 +43,7 @@ def rate_limit(
     calls: int,
     *,
     per: float,
-    tool: Tool[Any, Any, Any] | None = None,
+    tool: AnyTool | None = None,
     failure: Callable[[Invocation[Any], float], Any] | None = None,
 ) -> Aspect:
     """The aspect of a token bucket: `calls` runs at once, then one every `per / calls` seconds, by the `Clock`.
@@ -89,10 +89,10 @@ class Bucket:
         self._tokens = float(limit.calls)
         self._counted: float | None = None
 
-    def wrap(self, call: Invocation[Any], proceed: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+    def wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         """The run, when it has its token."""
 
-        def begin(context: ContextOf[Any]) -> EffectOf[Any, Any, Any]:
+        def begin(context: ContextOf[Any]) -> AnyEffect:
             wait = self._wait(context.fetch(Clock).monotonic())
             if wait > 0 and self._limit.failure is not None:
                 return FailCause(Cause((Fail(self._limit.failure(call, wait)),)))

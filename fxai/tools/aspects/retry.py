@@ -17,12 +17,12 @@ from typing import Any, final, overload
 import msgspec
 from typing_extensions import TypeVar
 
-from fxai.effects.effect import EffectOf
+from fxai.effects.effect import AnyEffect
 from fxai.effects.schedule import Schedule
 from fxai.tools.annotations import Idempotent, Readonly
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.aspects.hook import Invocation, Wrap
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 
 __all__ = ["retry"]
 
@@ -33,7 +33,7 @@ _F = TypeVar("_F")
 def retry(schedule: Schedule[object, Any]) -> Aspect: ...
 @overload
 def retry(schedule: Schedule[_F, Any], *, tool: Tool[Any, Any, _F]) -> Aspect: ...
-def retry(schedule: Schedule[Any, Any], *, tool: Tool[Any, Any, Any] | None = None) -> Aspect:
+def retry(schedule: Schedule[Any, Any], *, tool: AnyTool | None = None) -> Aspect:
     """The aspect that runs a handler again after a typed failure, for as long as `schedule` says.
 
     Then the last failure stands. Defects are not tried again, nor is a failure that has `is_retryable` and says
@@ -63,7 +63,7 @@ class Retrying(msgspec.Struct, frozen=True):
         """What wraps handlers in the schedule."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         if self.asking and not (call.tool.get(Idempotent) or call.tool.get(Readonly)):
             return proceed
         return proceed.retry(self.schedule)

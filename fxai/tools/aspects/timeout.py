@@ -17,11 +17,11 @@ import msgspec
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Timeout
+from fxai.effects.effect import AnyEffect, FailCause, Fold, Succeed, Timeout
 from fxai.effects.exit import Exit, Succeeded
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.aspects.hook import Invocation, Wrap
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 
 __all__ = ["timeout"]
 
@@ -34,7 +34,7 @@ def timeout(seconds: float) -> Aspect: ...
 @overload
 def timeout(seconds: float, *, tool: Tool[_P, Any, _F], failure: Callable[[Invocation[_P]], _F]) -> Aspect: ...
 def timeout(
-    seconds: float, *, tool: Tool[Any, Any, Any] | None = None, failure: Callable[[Invocation[Any]], Any] | None = None
+    seconds: float, *, tool: AnyTool | None = None, failure: Callable[[Invocation[Any]], Any] | None = None
 ) -> Aspect:
     """The aspect that stops a handler after some time; its finalizers run first.
 
@@ -66,12 +66,12 @@ class Limiting(msgspec.Struct, frozen=True):
         """What wraps handlers in the limit."""
         return self._wrap
 
-    def _wrap(self, call: Invocation[Any], proceed: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         # The exit is the value, so that a `Timeout` that the handler failed with is not taken for this one.
         limited = proceed.exit().timeout(self.seconds)
         return Fold(limited, lambda cause: self._late(call, cause), _outcome)
 
-    def _late(self, call: Invocation[Any], cause: Cause[Timeout]) -> EffectOf[Any, Any, Any]:
+    def _late(self, call: Invocation[Any], cause: Cause[Timeout]) -> AnyEffect:
         if not cause.failures:
             return FailCause(cause)
         return FailCause(Cause((self._reason(call), *cause.reasons[1:])))
@@ -83,5 +83,5 @@ class Limiting(msgspec.Struct, frozen=True):
         return Die(TimeoutError(f"{said}; to make that a failure of the tool, give timeout(…, tool=…, failure=…)"))
 
 
-def _outcome(end: Exit[Any, Any]) -> EffectOf[Any, Any, Any]:
+def _outcome(end: Exit[Any, Any]) -> AnyEffect:
     return Succeed(end.value) if isinstance(end, Succeeded) else FailCause(end.cause)

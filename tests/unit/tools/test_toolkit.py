@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pytest
+from returns.result import Success
 
 from fxai.effects import fx
 from fxai.effects.runtime import Backend
@@ -196,3 +198,15 @@ def test_no_tools_need_no_handlers() -> None:
 
     assert outcome.is_failure
     assert "there are no tools" in str(outcome.result)
+
+
+@pytest.mark.parametrize("from_the_left", [True, False], ids=["from the left", "from the right"])
+def test_any_number_of_handlers_is_joined(from_the_left: bool, backend: Backend) -> None:
+    """A thousand joined by `|`, one after the other, are no recursion as deep as they are many."""
+    tools = [Tool.make(f"tool-{number}", success=int) for number in range(1_000)]
+    layers: list[Any] = [made.handler(lambda _, call: Success(len(call.tool.name))) for made in tools]
+    joined = reduce(lambda a, b: a | b, layers) if from_the_left else reduce(lambda a, b: b | a, reversed(layers))
+    many = Toolkit.of(tools)
+
+    assert fx.run_sync(many.call("tool-999", {}).provide(many.to_layer(joined))).result == len("tool-999")
+    assert fx.run(many.call("tool-0", {}).provide(many.to_layer(joined)), backend=backend).result == len("tool-0")
