@@ -37,7 +37,7 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.effects.stream import StreamOf
 from fxai.messages.errors import AiError, InvalidUserInputError
-from fxai.messages.message import AssistantMessage, Message, ToolMessage
+from fxai.messages.pairing import unpaired
 from fxai.messages.part import Finish, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
@@ -51,7 +51,7 @@ from fxai.models.settlement import OnSettled, Settled, settled
 from fxai.tools.source import BoundToolkit
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["OnAnswer", "run_loop", "stream_loop", "unpaired"]
+__all__ = ["OnAnswer", "run_loop", "stream_loop"]
 
 OnAnswer: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
 """Is told the answer of a run that has ended well, before its last part is given; what it fails with fails the run."""
@@ -308,32 +308,6 @@ def _check_pairs(run: Run, shown: Prompt) -> Steps:
             "keep both or leave out both"
         )
         yield FailCause(Cause((Fail(AiError("Agent", "prepare_step", InvalidUserInputError(description))),)))
-
-
-def unpaired(messages: Iterable[Message]) -> list[str]:
-    """The ids of the calls without a result and of the results without a call, in their order.
-
-    Calls that a provider runs have theirs in the same message, and are not looked at.
-    """
-    alone: list[str] = []
-    called: list[str] = []
-    for message in messages:
-        if message.role == "tool":
-            answered = _results_of(message)
-            alone += [id_ for id_ in answered if id_ not in called]
-            called = [id_ for id_ in called if id_ not in answered]
-        else:
-            alone += called
-            called = _calls_of(message) if message.role == "assistant" else []
-    return alone + called
-
-
-def _results_of(message: ToolMessage) -> list[str]:
-    return [part.id for part in message.content if part.type == "tool-result"]
-
-
-def _calls_of(message: AssistantMessage) -> list[str]:
-    return [part.id for part in message.content if part.type == "tool-call" and not part.provider_executed]
 
 
 # -- the end of a step: whoever listens is told, and the run is over or goes on

@@ -18,15 +18,15 @@ Each call of ours is answered in the message after it, the results first.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, final
 
 import msgspec
 
-from fxai.messages.content import AssistantContent, FilePart, ToolCallPart, ToolResultPart
+from fxai.messages.content import AssistantContent, FilePart, ToolCallPart
 from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.metadata import Metadata
+from fxai.messages.pairing import Pairing
 from fxai.models.tool_encoding import Notes, PreparedTools
 from fxai.providers.anthropic.block import (
     call_block,
@@ -90,7 +90,7 @@ class HistoryWriter:
         self._messages: list[dict[str, Any]] = []
         self._documents: list[Document] = []
         self._container: str | None = None
-        self._results: dict[str, deque[ToolResultPart]] = {}
+        self._pairing = Pairing()
 
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Write the messages that come next; gives the blocks that they are.
@@ -99,8 +99,7 @@ class HistoryWriter:
             PreparationError: a file cannot be sent; a call has no result.
         """
         self._given = messages
-        for part in _results(messages):
-            self._results.setdefault(part.id, deque()).append(part)
+        self._pairing.add(messages)
         blocks: list[dict[str, Any]] = []
         for place, message in enumerate(messages):
             blocks += self._add(message, place)
@@ -127,9 +126,9 @@ class HistoryWriter:
         Raises:
             PreparationError: nothing is said; there is a result without a call.
         """
-        unasked = [one.id for left in self._results.values() for one in left]
-        if unasked:
-            raise refused(f"there are results of calls that nobody made: {', '.join(unasked)}; leave them out")
+        left = self._pairing.left
+        if left:
+            raise refused(f"there are results of calls that nobody made: {', '.join(left)}; leave them out")
         if not self._messages:
             raise refused("there is nothing to answer: the prompt has no message but system messages")
         *before, last = self._messages
@@ -203,16 +202,10 @@ class HistoryWriter:
         self.notes.warn("other", None, said)
 
     def _answer(self, part: ToolCallPart) -> dict[str, Any]:
-        left = self._results.get(part.id)
-        if not left:
+        result = self._pairing.take(part.id)
+        if result is None:
             raise refused(f"the call {part.id!r} of the tool {part.name!r} has no result: answer it, or leave it out")
-        return result_block(left.popleft(), self._tools.wire_call(part.name, part.params).toolset, self._left_out)
-
-
-def _results(messages: Sequence[Message]) -> Iterator[ToolResultPart]:
-    for message in messages:
-        if message.role == "tool":
-            yield from (part for part in message.content if part.type == "tool-result")
+        return result_block(result, self._tools.wire_call(part.name, part.params).toolset, self._left_out)
 
 
 def _documents(blocks: Sequence[dict[str, Any]]) -> Iterator[Document]:

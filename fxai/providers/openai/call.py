@@ -13,20 +13,31 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
 from fxai.messages.content import ToolCallPart, ToolResultPart
 from fxai.messages.part import ToolCall
+from fxai.messages.reason import InvalidUserInputError
 from fxai.models.result_content import contents_of
-from fxai.models.tool_encoding import without_nulls
+from fxai.models.tool_encoding import PreparationError, without_nulls
 from fxai.providers.openai.metadata import mark, marks
 from fxai.providers.openai.request_tools import RequestTools
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["OURS", "arguments_of", "call_of", "input_of", "item_of", "item_type", "output_of", "result_text"]
+__all__ = [
+    "OURS",
+    "arguments_of",
+    "call_of",
+    "input_of",
+    "item_of",
+    "item_type",
+    "output_of",
+    "refuse_unanswered",
+    "result_text",
+]
 
 
 _DENIED: Final = "Tool call execution denied."
@@ -132,6 +143,20 @@ def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
             return {**item, "execution": "client", "arguments": part.params}
         case _:
             return {**_whole(item, kind, part.id), OURS[kind]: part.params}
+
+
+def refuse_unanswered(calls: Iterable[ToolCallPart]) -> None:
+    """Refuses calls without a result, which neither API takes; those of asynchronous tools may wait.
+
+    Raises:
+        PreparationError: there is such a call.
+    """
+    for call in calls:
+        if not marks(call).get("async"):
+            said = (
+                f"the call {call.id} of the tool {call.name!r} has no result in the prompt, and the provider wants one"
+            )
+            raise PreparationError(InvalidUserInputError(f"{said}: answer it in a tool message, or take it out"))
 
 
 def input_of(part: ToolCallPart) -> str:

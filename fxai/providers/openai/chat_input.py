@@ -13,18 +13,17 @@ result have no place in a tool message: they follow in a message of the user.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPart
+from fxai.messages.pairing import Pairing
 from fxai.messages.prompt import AssistantMessage, Message, UserMessage
 from fxai.models.result_content import contents_of, file_note
 from fxai.models.tool_encoding import Notes
-from fxai.providers.openai.call import arguments_of, input_of, item_type, result_text
+from fxai.providers.openai.call import arguments_of, input_of, item_type, refuse_unanswered, result_text
 from fxai.providers.openai.file import chat_file, is_taken
 from fxai.providers.openai.metadata import marks
-from fxai.providers.openai.pairing import Calls
 from fxai.providers.openai.request_tools import RequestTools
 
 __all__ = ["THOUGHTS", "ChatRole", "ChatWriter"]
@@ -54,8 +53,7 @@ class ChatWriter:
         """What could not be written."""
         self.is_extensible = True
         """Whether messages can be written behind: not where a call waits for a result that would stand before them."""
-        self._calls = Calls()
-        self._results: defaultdict[str, deque[ToolResultPart]] = defaultdict(deque)
+        self._pairing = Pairing()
         self._offer = offer
         self._role = system_role
 
@@ -65,9 +63,7 @@ class ChatWriter:
         Raises:
             PreparationError: a call has no result; a file of a kind that the wire does not take.
         """
-        self._calls.add(messages)
-        for part in _results(messages):  # by the id of their call, in order: some servers give the same ids each turn
-            self._results[part.id].append(part)
+        refuse_unanswered(self._pairing.add(messages))
         for message in messages:
             match message.role:
                 case "system":
@@ -103,7 +99,7 @@ class ChatWriter:
             said["tool_calls"] = [self._call(part) for part in calls]
         if len(said) > 1:
             self.messages.append(said)
-        written = self.answers([self._results[call.id][0] for call in calls if self._results.get(call.id)])
+        written = self.answers([part for call in calls if (part := self._pairing.result(call.id)) is not None])
         self.is_extensible = self.is_extensible and written == len(calls)
 
     def _beside(self, message: AssistantMessage) -> _Message:
@@ -135,10 +131,9 @@ class ChatWriter:
         files: list[FilePart] = []
         count = 0
         for part in results:
-            waiting = self._results[part.id]
-            if not waiting or waiting[0] is not part:
+            if self._pairing.result(part.id) is not part:
                 continue
-            waiting.popleft()
+            self._pairing.take(part.id)
             count += 1
             contents = contents_of(part, "file")
             own = [] if contents is None else self._taken(contents)
@@ -162,12 +157,6 @@ class ChatWriter:
         said = f"{what} is not sent to OpenAI's Chat Completions API: {why}"
         if all(warning.message != said for warning in self.notes.warnings):
             self.notes.warn("other", None, said)
-
-
-def _results(messages: Iterable[Message]) -> Iterator[ToolResultPart]:
-    for message in messages:
-        if message.role == "tool":
-            yield from (part for part in message.content if part.type == "tool-result")
 
 
 def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str:

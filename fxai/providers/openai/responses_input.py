@@ -17,15 +17,15 @@ from itertools import groupby
 from typing import Any, Literal, TypeAlias, final
 
 from fxai.messages.content import AssistantContent, FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from fxai.messages.pairing import Pairing
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage
 from fxai.models.result_content import file_note
 from fxai.models.tool_encoding import Notes
-from fxai.providers.openai.call import item_of, output_of
+from fxai.providers.openai.call import item_of, output_of, refuse_unanswered
 from fxai.providers.openai.file import input_file, is_taken
 from fxai.providers.openai.hosted_call import ANSWERED, HOSTED, PAIRED, hosted_item
 from fxai.providers.openai.metadata import marks
-from fxai.providers.openai.pairing import Calls
 from fxai.providers.openai.request_tools import RequestTools
 
 __all__ = ["InputWriter", "SystemRole", "reply_items"]
@@ -72,7 +72,7 @@ class InputWriter:
         """What could not be written."""
         self.instructions: str | None = None
         """The system messages at the front, where they are sent as instructions."""
-        self._calls = Calls()
+        self._pairing = Pairing()
         self._offer = offer
         self._role = system_role
         self._stored = stored
@@ -85,7 +85,7 @@ class InputWriter:
 
     def is_extended_by(self, messages: Sequence[Message]) -> bool:
         """Whether what was written stays as it is with these messages behind it: none of them has a known call's id."""
-        return self._calls.are_new(messages)
+        return not self._pairing.has_other_calls(messages)
 
     def write(self, messages: Sequence[Message]) -> None:
         """Write the messages that come next.
@@ -93,7 +93,7 @@ class InputWriter:
         Raises:
             PreparationError: a call has no result; a file of a kind that the wire does not take.
         """
-        self._calls.add(messages)
+        refuse_unanswered(self._pairing.add(messages))
         for message in messages:
             if message.role == "system":
                 self._system(message)
@@ -183,9 +183,9 @@ class InputWriter:
         """What came back for a model's calls; approvals of ours are nothing to the provider."""
         for part in message.content:
             if part.type == "tool-result":
-                self.items.extend(output_of(part, self._calls.get(part.id), self._offer, self._shown))
+                self.items.extend(output_of(part, self._pairing.call(part.id), self._offer, self._shown))
                 continue
-            call = self._calls.get(part.approval_id)
+            call = self._pairing.call(part.approval_id)
             if call is not None and marks(call).get("type") == "mcp_approval_request":
                 why = {} if part.reason is None else {"reason": part.reason}
                 approves = part.approved and part.unanswered is None

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from fxai.agents.loop import unpaired
 from fxai.messages.content import ToolApprovalResponsePart, ToolCallPart, ToolResultPart
 from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from fxai.messages.pairing import unpaired
 
 
 def _calls(*ids: str) -> Message:
