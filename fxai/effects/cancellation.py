@@ -1,10 +1,10 @@
-"""Cancellation: what holds it off where a program must not be interrupted, and what it leaves in generators.
+"""Cancellation: how it is shielded off where a program must not be interrupted, and how it ends generators.
 
 A cancel scope of anyio is asked again at each wait, and its shield holds it off. asyncio itself (`Task.cancel`,
 `wait_for`, `timeout`, Ctrl-C) throws one exception into whatever the task waits for, past every shield. So a part
 that is not to be interrupted is awaited through a `Guard`: the task waits for an object of the guard's in place of
 the future, and it is that object which asyncio cancels. The guard notes what came from outside and lets through what
-was meant for the part itself: a timeout inside it, a task group inside it. Whoever guarded raises what was noted.
+was meant for the part itself: a timeout inside it, a task group inside it. The guard raises what was noted.
 
 Tasks, context variables and cancel scopes stay as they are, and nothing here costs anything where nothing is guarded.
 """
@@ -131,7 +131,7 @@ class Guard:
         try:
             return (yield from _relayed(self._awaitable, self._waiter))
         except GeneratorExit:
-            self._held.clear()  # nobody waits any more
+            self._held.clear()  # no task waits any more
             raise
         finally:
             _guard.reset(token)
@@ -307,7 +307,7 @@ def _outcome(guard: Guard, value: Any, raised: BaseException | None) -> Any:
     return value
 
 
-# -- what becomes of an exception in a generator
+# -- how an exception is raised inside a generator
 
 
 def handles(generator: GeneratorType[Any, Any, Any]) -> bool:

@@ -1,7 +1,7 @@
 """Causes: why a program did not succeed.
 
 A program ends in one of three ways that are never mixed: a typed failure (`Fail`), a defect, which is
-an exception nobody declared (`Die`), or an interruption (`Interrupt`). A `Cause` holds every reason in
+an exception that no type declares (`Die`), or an interruption (`Interrupt`). A `Cause` holds every reason in
 the order it arose, so that a failure and a finalizer that failed after it are both kept.
 
 >>> cause = Cause((Fail("lost"),)).combine(Cause((Interrupt(),)))
@@ -44,7 +44,7 @@ class Fail(msgspec.Struct, Generic[_E_co], frozen=True):
 
 @final
 class Die(msgspec.Struct, frozen=True):
-    """A defect: an exception that nobody declared, with its traceback."""
+    """A defect: an exception that no type declares, with its traceback."""
 
     defect: BaseException
 
@@ -182,7 +182,7 @@ _MANY = 64
 
 
 class _Joined(msgspec.Struct, eq=False):
-    """The reasons of two causes, which nobody asked for yet: a tuple each time would make many failures quadratic."""
+    """The reasons of two causes, joined when they are read: a tuple each time would make many failures quadratic."""
 
     first: Cause[Any]
     second: Cause[Any]

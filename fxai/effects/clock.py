@@ -1,4 +1,4 @@
-"""The clock: time as a service, so that a test can hold it still.
+"""The clock: time as a service, so that a test can control it.
 
 `Clock` is a reference: programs use the live clock unless a layer gives another, and `R` does not mention it.
 

@@ -1,4 +1,4 @@
-"""Concurrency: programs side by side, each with an end that somebody waits for.
+"""Concurrency: programs that run side by side, joined before the program around goes on.
 
 Children run until their first wait inside their parent's step; only those that wait get a task. The first failure
 interrupts the other children, whose finalizers run before the parent goes on.
@@ -287,7 +287,9 @@ class _Children:
             try:
                 self._end(at, await child.drive(pending))
             except anyio.get_cancelled_exc_class() as raised:
-                if self._stopped and self._stop is _on_success:  # the winner's value stands, and nobody sees the cause
+                if (
+                    self._stopped and self._stop is _on_success
+                ):  # the winner's value is the result, and the cause is dropped
                     report(raised)
                 self._interrupted(at, child.besides())
                 raise
@@ -302,7 +304,7 @@ class _Children:
                     self._tasks.cancel()
 
     def _interrupted(self, at: int, besides: Cause[Any]) -> None:
-        if not self._stopped:  # so by somebody else: its task, or ours, which then raises it
+        if not self._stopped:  # so by a cancellation from outside, which is raised
             self._end(at, Failed(Cause((Interrupt(),)).combine(besides)))
         elif besides.reasons:
             self._causes.append(besides)

@@ -537,7 +537,7 @@ def require_no_effect(value: object) -> None:
     """Does nothing for the value of a program that ran.
 
     Raises:
-        TypeError: it is an effect itself, which nobody has run.
+        TypeError: it is an effect itself, which was not run.
     """
     if isinstance(value, EffectOf):
         raise TypeError(

@@ -113,7 +113,7 @@ class Fiber(msgspec.Struct, eq=False):
 
     @staticmethod
     def without_loop(env: Any) -> Fiber:
-        """A fiber that no event loop runs: it lets nobody else run, and may not await."""
+        """A fiber that no event loop runs: no other task runs meanwhile, and it may not await."""
         return Fiber(env, fair=False, left=1 << 62)
 
     def step(self, cur: Any, value: Any, cause: Any) -> Awaitable[Any] | None:  # noqa: C901
@@ -418,7 +418,7 @@ class Fiber(msgspec.Struct, eq=False):
 
         Raises:
             BaseException: the cancellation that ended it, itself, with what failed besides attached; also one by
-                asyncio itself that was held off, or caught in a generator: nobody asks for it again.
+                asyncio itself that was held off, or caught in a generator: it is not delivered again.
         """
         end: Exit[Any, Any] = self.exit
         fatal: BaseException | None = None
@@ -555,12 +555,12 @@ def report(raised: BaseException) -> None:
 
 
 def report_cause(cause: Cause[Any]) -> None:
-    """Writes to the log `fxai.effects` what failed besides an interruption, where nobody else would be told."""
+    """Writes to the log `fxai.effects` what failed besides an interruption, which is reported nowhere else."""
     import logging  # few finalizers fail
 
     for reason in cause.besides_interruption().reasons:
         error = Cause((reason,)).squash()
-        level = logging.ERROR if isinstance(reason, Die) else logging.WARNING  # a failure is nobody's bug
+        level = logging.ERROR if isinstance(reason, Die) else logging.WARNING  # a typed failure is no bug
         logging.getLogger("fxai.effects").log(level, "while a program was stopped: %r", error, exc_info=error)
 
 

@@ -128,7 +128,7 @@ class FiberHandle(Generic[_A_co, _E_co]):
         except BaseException as raised:
             if stops_the_loop(raised):
                 raise
-            self._fatal = raised  # raised where somebody waits for the program, or its scope closes
+            self._fatal = raised  # raised where the program is awaited, or its scope closes
         finally:
             self._exit = fiber.exit or Failed(Cause((Interrupt(),)))
             if self._fatal is None:

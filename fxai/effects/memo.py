@@ -1,4 +1,4 @@
-"""Memo maps: in one program each layer is built once, and released when nobody uses it any more.
+"""Memo maps: in one program each layer is built once, and released by its last user.
 
 The outermost `provide` brings a memo map into the context, nested ones find it there. An entry is shared by whoever
 asks for the same layer in a context where no service is another than in the one it was built in, so a layer that is

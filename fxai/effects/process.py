@@ -47,7 +47,7 @@ _LAST: Final = 2.0  # seconds for what was killed to be gone
 _CHILDREN: Final = 0.5  # seconds for the children of a program that has ended to end by themselves
 _FLUSH: Final = 0.5  # seconds to close the input
 
-_UNREACHED: Final = (ProcessLookupError, PermissionError)  # what a signal raises that reaches nobody
+_UNREACHED: Final = (ProcessLookupError, PermissionError)  # what a signal raises where there is no such process
 
 _log = logging.getLogger("fxai.effects")
 
@@ -86,7 +86,7 @@ class ChildProcess:
         env: Mapping[str, str] | None = None,
         grace: float = 2.0,
     ) -> ChildProcess:
-        """Starts a program; whoever does ends it by `end`.
+        """Starts a program; the caller ends it by `end`.
 
         Args:
             command: the program, found along `PATH`, and its arguments.
@@ -301,7 +301,7 @@ def _running(known: Iterable[_Entry]) -> tuple[_Entry, ...]:
 def _bears(one: _Entry, mark: str) -> bool:
     """Whether it was started with the mark in its environment."""
     variables: list[bytes] = []
-    with suppress(OSError):  # it has ended, or belongs to somebody else
+    with suppress(OSError):  # it has ended, or belongs to another user
         variables = (_PROC / f"{one.pid}/environ").read_bytes().split(b"\0")
     known = f"{_MARK}=".encode()
     return any(variable.startswith(known) and mark.encode() in variable for variable in variables)
@@ -311,7 +311,7 @@ def _pipes(pid: int, names: Iterable[str] | None) -> frozenset[str]:
     """The pipes that a process can write to: by descriptors of these names, or by any."""
     folder = _PROC / f"{pid}/fd"
     found: set[str] = set()
-    with suppress(OSError):  # it has ended, or belongs to somebody else
+    with suppress(OSError):  # it has ended, or belongs to another user
         for path in folder.iterdir() if names is None else map(folder.joinpath, names):
             with suppress(OSError):
                 if path.lstat().st_mode & stat.S_IWUSR:  # who only reads, such as we, is no child of it

@@ -350,7 +350,7 @@ def _abandoned(
 
 
 def _unwound_in_turn(fiber: Fiber, variables: Variables) -> Children:
-    while fiber.exit is None:  # what finalizers emit is read by nobody
+    while fiber.exit is None:  # what finalizers emit is not read
         yield fiber, variables
     return _besides(fiber)
 

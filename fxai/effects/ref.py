@@ -38,7 +38,7 @@ class Ref(Generic[_A]):
 
     @staticmethod
     def of(value: _B) -> Ref[_B]:
-        """A cell that is there now, to be shared by whoever holds it."""
+        """A cell that is there now, shared by all who hold it."""
         return Ref(value)
 
     @staticmethod

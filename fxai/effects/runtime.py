@@ -1,4 +1,4 @@
-"""Running: the edge where a program as a value becomes something that happens.
+"""Runtimes: where a program, which is a value, is run.
 
 >>> from fxai.effects import fx
 >>> run_result(fx.fail("no"))

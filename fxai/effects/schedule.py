@@ -1,4 +1,4 @@
-"""Schedules: how often something is done again, and when.
+"""Schedules: how often an effect is run again, and when.
 
 >>> from fxai.effects import fx
 >>> tries: list[int] = []

@@ -1,4 +1,4 @@
-"""Scopes: what was acquired is released, last one first, exactly once.
+"""Scopes: resources that were acquired are released, the last one first, each exactly once.
 
 >>> from fxai.effects import fx
 >>> log: list[str] = []

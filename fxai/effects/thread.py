@@ -1,4 +1,4 @@
-"""Threads: what blocks, done beside the event loop.
+"""Threads: functions that block, run beside the event loop.
 
 >>> anyio.run(in_thread, lambda: 6 * 7)
 42
@@ -28,7 +28,7 @@ async def in_thread(work: Callable[[], _A], *, limiter: anyio.CapacityLimiter | 
     """The value of `work`, done in a worker thread: to its end once it has begun, also when the task is cancelled.
 
     A cancellation goes on when the thread has ended, whether a cancel scope or asyncio itself asked for it: nothing is
-    done afterwards that nobody waits for. `anyio.from_thread.check_cancelled` raises in the thread meanwhile.
+    done afterwards that no task waits for. `anyio.from_thread.check_cancelled` raises in the thread meanwhile.
 
     Args:
         work: what blocks.
@@ -55,7 +55,7 @@ async def in_thread(work: Callable[[], _A], *, limiter: anyio.CapacityLimiter | 
 
 
 class _Job(Generic[_A]):
-    """Work for a thread, or for nobody where it was cancelled before it began."""
+    """Work for a thread; not done at all where it was cancelled before it began."""
 
     def __init__(self, work: Callable[[], _A]) -> None:
         from asyncio import get_running_loop
@@ -67,12 +67,12 @@ class _Job(Generic[_A]):
         self.failed: list[Exception] = []
 
     def takes_its_turn(self) -> bool:
-        """Whether nobody took it before: the thread when it begins, or who comes to cancel."""
+        """Takes it; False where it was taken before: by the thread as it begins, or by a cancellation."""
         return self._turn.acquire(blocking=False)
 
     def __call__(self) -> _A:
         if not self.takes_its_turn():
-            raise RuntimeError("it was cancelled before it began")  # nobody is told
+            raise RuntimeError("it was cancelled before it began")  # is not shown: no task waits
         try:
             return self._work()
         except Exception as error:

@@ -1,6 +1,6 @@
-"""Relocation: a JSON Schema document, moved into another one, with every reference in it leading where it led.
+"""Relocation: a JSON Schema document is moved into another one, and each reference in it still finds its target.
 
-Its definitions go to the definitions of the new document, under names that nobody has there. What it says in an older
+Its definitions go to the definitions of the new document, under names that are free there. What it says in an older
 dialect is said in 2020-12. Its own names (`$id`, `$anchor`) are gone: references go by pointers.
 
 >>> city = JsonSchema.of({"$ref": "#/$defs/City", "$defs": {"City": {"type": "string"}}})

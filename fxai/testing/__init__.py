@@ -60,6 +60,6 @@ _RECORDING = frozenset({"CassetteError", "cassette", "record", "replay"})
 def __getattr__(name: str) -> object:
     if name not in _RECORDING:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from fxai.testing import recording  # HTTP and its kin: whoever tests tools alone needs none of it
+    from fxai.testing import recording  # it imports HTTP, which tests of tools alone do not need
 
     return getattr(recording, name)

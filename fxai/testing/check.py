@@ -1,4 +1,4 @@
-"""Checks of your own tools: each law that a tool, a toolkit or its handlers should hold, tried on data nobody chose.
+"""Checks of your own tools: each law that a tool, a toolkit or its handlers should hold, tried on drawn data.
 
 >>> import msgspec
 >>> from fxai.tools.tool import Tool

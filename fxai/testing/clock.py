@@ -1,4 +1,4 @@
-"""A test clock: time that passes when the test says so.
+"""A test clock: its time passes only when the test moves it.
 
 >>> from fxai.effects import fx
 >>> clock = TestClock(now=100)

@@ -1,4 +1,4 @@
-"""Laws: what holds for every tool, toolkit or handler, and how a law that is broken is told.
+"""Laws: what holds for every tool, toolkit or handler, and the message of one that is broken.
 
 A law is tried on data that Hypothesis draws. What breaks it is shrunk to the smallest that does, and raised as a
 `LawError` which says the law, the data as JSON, the place, what was found there and what to do.

@@ -1,4 +1,4 @@
-"""A scripted model: it says what a test has written down, and keeps what it was asked.
+"""A scripted model: it answers with what a test has written down, and records its requests.
 
 >>> from fxai.effects import fx
 >>> from fxai.models.language_model import LanguageModel

@@ -53,7 +53,7 @@ class Blocking(msgspec.Struct, frozen=True):
             try:
                 return f(*arguments)
             finally:
-                with contextlib.suppress(RuntimeError, anyio.RunFinishedError):  # nobody waits any more
+                with contextlib.suppress(RuntimeError, anyio.RunFinishedError):  # no task waits any more
                     anyio.from_thread.run_sync(ended.set, token=portal)
 
         cancelled = anyio.get_cancelled_exc_class()

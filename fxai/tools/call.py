@@ -283,7 +283,7 @@ def _own(given: Any) -> Any:
 
 
 def _same(given: Any) -> Any:
-    """Data that nobody else has."""
+    """The data itself, where no other code holds it."""
     return given
 
 
@@ -408,8 +408,8 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
     """Whether a call with these decoded parameters must be approved first.
 
     It fails closed: a predicate that fails, breaks, gives anything but False, or an effect that takes longer than
-    `PREDICATE_SECONDS`, asks. The log `fxai.tools` is told of all but the third. A plain function that blocks for ever
-    cannot be stopped: what has to wait belongs into an effect.
+    `PREDICATE_SECONDS`, asks. All but the third are written to the log `fxai.tools`. A plain function that blocks for
+    ever cannot be stopped: what has to wait belongs into an effect.
 
     >>> from fxai.effects import fx
     >>> from fxai.tools.tool import Tool

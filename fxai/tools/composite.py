@@ -111,7 +111,7 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
     """A toolkit as one tool: `.tool`, and `.layer`, its handler, which needs the handlers of the toolkit.
 
     Each call inside is decoded and run on its own. An unknown name, a bad argument or a typed failure, in either
-    failure mode, is `{"error": …}` for that call, and the rest go on. A defect ends them all: it is nobody's answer.
+    failure mode, is `{"error": …}` for that call, and the rest go on. A defect ends them all: it is no result.
     Preliminary values of a sub-tool are shown as the results that there are so far, with the value in their place.
     """
 

@@ -1,4 +1,4 @@
-"""What can go wrong with a call, all of it.
+"""Failures of a call, all of them.
 
 `UnknownTool` and `InvalidParameters` are the model's mistakes: it is told and may correct itself. `HandlerFailed`
 holds the typed failure of a handler. `InvalidResult` is a handler's mistake. `Denied`, `ApprovalExpired`,
@@ -131,12 +131,12 @@ class Denied(_NotRun, frozen=True, tag="execution-denied"):
 
 @final
 class ApprovalExpired(_NotRun, frozen=True, tag="approval-expired"):
-    """The call was not run, because nobody answered in time whether it may. Nobody denied it either."""
+    """The call was not run, because its approval was not answered in time. It was not denied either."""
 
 
 @final
 class ApprovalUnavailable(_NotRun, frozen=True, tag="approval-unavailable"):
-    """The call was not run, because there was nobody who could be asked whether it may. Nobody denied it either."""
+    """The call was not run, because there was no one to ask for its approval. It was not denied either."""
 
 
 @final

@@ -2,7 +2,7 @@
 
 A handler takes the decoded parameters, and the `CallContext` if it takes two arguments. It returns a `Result`, an
 awaitable of one, a `FutureResult`, an `IOResult`, a `RequiresContextFutureResult`, an `Effect`, a generator of
-effects, or a `Stream` whose last item is the result. A bare value is a defect: nobody could tell what it means.
+effects, or a `Stream` whose last item is the result. A bare value is a defect: it says neither success nor failure.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -137,14 +137,14 @@ class CallContext:
         return () if self._prompt is None else tuple(m for m in self._prompt if m.role != "system")
 
     def inside(self, tool: ToolInfo, call_id: str) -> CallContext:
-        """The context of a call of `tool` that is a part of this one; nobody reads its preliminary values."""
+        """The context of a call of `tool` that is a part of this one; its preliminary values are not read."""
         return CallContext(tool, call_id, self._prompt, self.deadline)
 
     def preliminary(self, value: object) -> EffectOf[None, Never, None]:
         """Shows `value`, of the tool's success type, before the result is there; waits until it was read.
 
-        Nobody may be reading, then nothing is shown. A value of another type stops the handler, and its call fails with
-        `InvalidResult`, as for such a result; in `tool.call`, which checks no result either, nothing happens.
+        Where no stream reads the call, nothing is shown. A value of another type stops the handler, and its call fails
+        with `InvalidResult`, as for such a result; in `tool.call`, which checks no result either, nothing happens.
         """
         return _NOTHING if self._emit is None else self._emit(value)
 
@@ -185,7 +185,7 @@ class CallInfo(Protocol):
 
     @property
     def emit(self) -> Callable[[Any], EffectOf[None]] | None:
-        """What is given the preliminary outcomes; None where nobody reads them."""
+        """What is given the preliminary outcomes; None where they are not read."""
         ...
 
     def context(self, tool: ToolInfo, /) -> CallContext:
@@ -234,7 +234,7 @@ class Handler:
         return self._lifted(returned, tool, call, services)
 
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
-        """The keys of the services that the function's return annotation names, and that nobody gives.
+        """The keys of the services that the function's return annotation names, and that are not given.
 
         An annotation that is not there, or that names what is only there for checkers, says nothing.
         """

@@ -1,4 +1,4 @@
-"""Identities: which tool a tool is, whatever it is called and annotated with since.
+"""Identities: what makes a tool this tool and no other, under any name and with any annotations.
 
 >>> from fxai.tools.tool import Tool
 >>> ping = Tool.make("ping")

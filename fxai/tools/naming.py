@@ -1,4 +1,4 @@
-"""Names on the wire: what a provider calls a tool, and which tool it means.
+"""Names on the wire: what a tool is called in a request to a provider, and which tool a name in its answer means.
 
 Tools may have any name; providers allow letters, digits, `_` and `-`, and not too many of them. A `NameMap` is made
 for each request, from its tools, and leads both ways.

@@ -308,7 +308,7 @@ class Docstring(msgspec.Struct, frozen=True):
     description: str | None = None
     """The text before and between the sections; None without one."""
     parameters: Mapping[str, str] = {}
-    """By parameter, what is said of it, in one line."""
+    """By parameter, its description, in one line."""
 
     @staticmethod
     def of(f: Callable[..., Any]) -> Docstring:

@@ -351,7 +351,7 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         return made
 
     def external(self) -> ExternalTool[_P, _S, _F]:
-        """The same tool, answered by somebody else: no handler is needed, and its calls stay pending."""
+        """The same tool, answered outside of this program: no handler is needed, and its calls stay pending."""
         return ExternalTool(*(getattr(self, field) for field in self.__struct_fields__))
 
     # -- handlers and calls

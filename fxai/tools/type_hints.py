@@ -1,4 +1,4 @@
-"""Hints: the annotations of a function, with each name in them resolved.
+"""Type hints: the annotations of a function, with each name in them resolved.
 
 >>> def twice(n: "int", context: "CallContext") -> "int":
 ...     return n * 2

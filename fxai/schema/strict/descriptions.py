@@ -1,4 +1,4 @@
-"""Words for what a schema says, where a provider has no keyword for it: the model reads them in the description.
+"""Descriptions: the rules of a schema in words, where a provider has no keyword for them; the model reads them.
 
 >>> described({"type": "integer"}, [], ["The page"], ["a value between 1 and 9"])
 {'type': 'integer', 'description': 'The page; a value between 1 and 9'}
@@ -20,7 +20,7 @@ _LONGEST: Final = 400
 def described(
     schema: dict[str, Any], first: Sequence[str], words: Sequence[str], checks: Sequence[str]
 ) -> dict[str, Any]:
-    """The schema with a description: what of the rewrite, what was said of it, what is checked."""
+    """The schema with a description: of the rewritten form, of the original, and of what is checked afterwards."""
     parts = [*first, *words, " and ".join(checks)]
     text = ""
     for part in filter(None, dict.fromkeys(parts)):

@@ -1,6 +1,6 @@
 """Nodes: a strict schema, and the ways between its values and those of the original.
 
-A way that changes nothing is None, so that what needs no mapping costs none.
+A way that changes nothing is None: values that need no mapping are not copied.
 
 >>> pairs = map_node(Node({"type": "string"}), Node({"type": "integer"}), {})
 >>> pairs.back([{"0": "a", "1": 1}]), pairs.forth({"a": 1})

@@ -1,4 +1,4 @@
-"""What of a document a provider would refuse in strict mode.
+"""The parts of a document that a provider would refuse in strict mode.
 
 >>> from fxai.schema.strict.rules import OPENAI
 >>> loose = {"type": "object", "properties": {"a": {"type": "string", "minLength": 1}}}

@@ -1,4 +1,4 @@
-"""What each provider takes of JSON Schema in strict mode.
+"""The keywords of JSON Schema that each provider takes in strict mode.
 
 The rules are written down here once, from each provider's documentation of structured outputs; the transformation
 (`strict_form`) follows them, and `rule_faults` checks any document against them, ours and those of others.

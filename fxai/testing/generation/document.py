@@ -54,7 +54,7 @@ def document_of(draft: Draft, *, objects: bool) -> SearchStrategy[dict[str, Any]
 
 @final
 class Writing:
-    """One document on its way: its dialect, and the definitions that it may refer to."""
+    """A document that is being drawn: its dialect, and the definitions that it may refer to."""
 
     def __init__(self, draw: DrawFn, dialect: Dialect) -> None:
         self.draw = draw

@@ -82,7 +82,7 @@ def instance_of(
 
 @final
 class Drawing:
-    """One value on its way: what draws its choices, and how much may still be tried."""
+    """A value that is being drawn: what draws its choices, and how much may still be tried."""
 
     def __init__(
         self, draw: DrawFn, formats: dict[str, SearchStrategy[str]], *, undeclared: bool, growth: Growth = NO_GROWTH

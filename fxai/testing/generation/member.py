@@ -1,4 +1,4 @@
-"""Objects that schemas take together: which properties, and what stands at each.
+"""Objects that several schemas take: which properties they have, and the value of each.
 
 >>> from fxai.schema.dialect import LATEST
 >>> from fxai.schema.keywords import validator_of
@@ -82,7 +82,7 @@ class Drawer(Protocol):
 
 @final
 class Members:
-    """One object on its way: the names chosen so far, and those that stay away."""
+    """An object that is being drawn: the names chosen so far, and those that are left out."""
 
     def __init__(self, drawing: Drawer, here: Conjunction, depth: int) -> None:
         self.drawing = drawing

@@ -74,7 +74,9 @@ _EXACT: Final[tuple[Any, ...]] = (
 )
 _INEXACT: Final[tuple[Any, ...]] = (
     date,
-    Annotated[time, msgspec.Meta(tz=True)],  # without a zone their schema has no format: nobody is told what they are
+    Annotated[
+        time, msgspec.Meta(tz=True)
+    ],  # without a zone their schema has no format: the schema does not say what they are
     Annotated[datetime, msgspec.Meta(tz=True)],
     timedelta,
     UUID,

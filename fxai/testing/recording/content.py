@@ -1,4 +1,4 @@
-"""What is kept of a request and of its answer: readable JSON, with nothing lost that a reader of it needs."""
+"""The form in which a cassette stores a request and its answer: readable JSON, without loss."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """An answer. `left` says that whoever read it stopped before its end, so that no more of it is known."""
+    """An answer. `left` says that its reader stopped before its end, so that no more of it is known."""
 
     status: int
     headers: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What must not be kept: keys in headers, addresses and bodies."""
+"""Redaction: keys in headers, addresses and bodies are not stored."""
 
 from __future__ import annotations
 

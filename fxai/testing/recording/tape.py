@@ -1,4 +1,4 @@
-"""The exchanges of one cassette: which one answers a request, what is added, and the file."""
+"""The exchanges of one cassette: which one answers a request, which are added, and their file."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def cache(
 
     Failures and defects are not kept. Calls that are the same and come at once share one run, whatever it comes to;
     one that is interrupted is run again for those who wait. Only the first caller sees preliminary values. The kept
-    value itself is given, so nobody should change it. It is kept for as long as the wrapped layer lives.
+    value itself is given, so it must not be changed. It is kept for as long as the wrapped layer lives.
 
     Args:
         ttl: seconds by the `Clock` that a result is kept; None, the default: without end.

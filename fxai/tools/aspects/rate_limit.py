@@ -1,4 +1,4 @@
-"""Rate limit: no more runs of handlers in a time than are allowed.
+"""Rate limit: how often handlers may run in a time.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool

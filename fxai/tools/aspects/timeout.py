@@ -1,4 +1,4 @@
-"""Timeout: the most time that a handler gets.
+"""Timeout: how long a handler may take.
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
@@ -42,7 +42,7 @@ def timeout(
         seconds: the most time that a run may take, by the `Clock`.
         tool: the tool whose handler it is for; by default the handlers of all tools.
         failure: gives the typed failure of a call that took too long. Without it that is a defect, a `TimeoutError`:
-            no tool has declared such a failure, so nobody could have expected it.
+            no tool has declared such a failure, so no caller could have expected it.
 
     A handler in a thread (`blocking=True`) cannot be stopped: it is waited for as its `grace` says.
 
