@@ -215,12 +215,12 @@ def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[s
     if is_object(result) and result.get("type") == "execution-denied":
         return str(result.get("reason") or _DENIED)
     said = [one for one in result if one != _EMPTY] if is_array(result) else []  # the wire refuses empty texts
-    blocks = [_shown(one, lost) for one in said]
+    blocks = [_content_block(one, lost) for one in said]
     found = [block for block in blocks if block is not None]
     return found if found and len(found) == len(blocks) else json_of(result).decode()
 
 
-def _shown(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
+def _content_block(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
     """A block of a result: in the wire's own form, or a picture or file as `ToolContent` and `FilePart` have them."""
     if not is_object(one):
         return None

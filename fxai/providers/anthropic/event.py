@@ -107,13 +107,13 @@ class Reader:
         try:
             event = msgspec.json.decode(data)
         except (msgspec.DecodeError, RecursionError) as error:
-            return Failure(Malformed("", f"an event is no JSON: {error}").told(self._method))
+            return Failure(Malformed("", f"an event is no JSON: {error}").to_error(self._method))
         if is_object(event) and event.get("type") == "error":
             return Failure(error_of(event, self._method))
         try:
             return Success(tuple(self._event(event)))
         except Malformed as wrong:
-            return Failure(wrong.told(self._method))
+            return Failure(wrong.to_error(self._method))
 
     def end(self) -> Result[None, AiError]:
         """How the stream ended, once there are no more events.
@@ -181,7 +181,7 @@ class Reader:
         if kind not in ("text", "thinking"):
             return started
         written = block.get("text" if kind == "text" else "thinking") or ""
-        return (*started, *self._told(opened, str(written))) if written else started
+        return (*started, *self._delta(opened, str(written))) if written else started
 
     def _is_answer(self, block: Mapping[str, Any]) -> bool:
         answer = self._sent.answer
@@ -216,7 +216,7 @@ class Reader:
         if kind in _TEXTS:
             member, grown = _TEXTS[kind]
             if grown == ("input" if opened.kind in _CALLS else opened.kind):
-                return self._told(opened, text_at(delta, member, "/delta"))
+                return self._delta(opened, text_at(delta, member, "/delta"))
         elif kind == "signature_delta":
             opened.block["signature"] = text_at(delta, "signature", "/delta")
         elif kind == "citations_delta":
@@ -225,7 +225,7 @@ class Reader:
             opened.block.update({key: value for key, value in delta.items() if key != "type"})
         return ()
 
-    def _told(self, opened: _Open, text: str) -> tuple[StreamPart, ...]:
+    def _delta(self, opened: _Open, text: str) -> tuple[StreamPart, ...]:
         opened.pieces.append(text)
         if opened.silent or not text:
             return ()

@@ -155,7 +155,7 @@ class HistoryWriter:
         return before in ("user", "system") and behind == "assistant"
 
     def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
-        blocks = [block for part in message.content if (block := self._said(part)) is not None]
+        blocks = [block for part in message.content if (block := self._block(part)) is not None]
         turn = self._say("assistant", blocks, message.metadata)
         named = (said_in(part.metadata).get("container") for part in message.content if part.type == "text")
         self._container = next((one for one in named if isinstance(one, str)), None)
@@ -175,7 +175,7 @@ class HistoryWriter:
         self._documents += _documents(blocks)
         return blocks
 
-    def _said(self, part: AssistantContent) -> dict[str, Any] | None:
+    def _block(self, part: AssistantContent) -> dict[str, Any] | None:
         match part.type:
             case "text":
                 block = text_block(part)

@@ -77,8 +77,8 @@ class Malformed(Exception):
         self.pointer = pointer
         self.description = description
 
-    def told(self, method: str) -> AiError:
-        """The same, as a value."""
+    def to_error(self, method: str) -> AiError:
+        """The failure, as the value that an effect fails with."""
         return AiError(NAME, method, InvalidOutputError(description=self.description, pointer=self.pointer))
 
 
@@ -96,13 +96,13 @@ def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> R
     try:
         message = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
-        return Failure(Malformed("", f"the reply is no JSON: {error}").told(method))
+        return Failure(Malformed("", f"the reply is no JSON: {error}").to_error(method))
     if is_object(message) and message.get("type") == "error":
         return Failure(error_of(message, method))
     try:
         return Success(_parts(message, sent))
     except Malformed as wrong:
-        return Failure(wrong.told(method))
+        return Failure(wrong.to_error(method))
 
 
 def _parts(message: Any, sent: PreparedRequest) -> tuple[Part, ...]:

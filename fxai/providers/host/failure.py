@@ -88,18 +88,18 @@ class HostFailure(msgspec.Struct, frozen=True):
         return _SAID[self.problem][1]
 
     @property
-    def told(self) -> str:
+    def full_message(self) -> str:
         """The message, with the end of what it wrote to stderr behind it."""
         end = self.stderr.strip()[-_SHOWN:]
         return f"{self.message}; its stderr ends: {end}" if end else self.message
 
     def __str__(self) -> str:
-        return f"{self.told}. {self.advice}"
+        return f"{self.full_message}. {self.advice}"
 
 
 def reason_of(failure: HostFailure) -> Reason:
     """The reason of an `AiError` that a failure is, where the host is a model."""
-    said = failure.told
+    said = failure.full_message
     match failure.problem:
         case "not-found":
             return ModelUnavailableError(model=failure.program, problem="missing", description=said)

@@ -113,7 +113,7 @@ class Host:
         own = Scope()
         token = self._scope.add(own.close)
 
-        def kept(exit_: Exit[Process, HostFailure]) -> EffectOf[None]:
+        def keep(exit_: Exit[Process, HostFailure]) -> EffectOf[None]:
             if isinstance(exit_, Succeeded):
                 self._held = (exit_.value, own, token)
                 return NOTHING
@@ -121,7 +121,7 @@ class Host:
             return own.close(exit_)
 
         started = Local(self._started(), lambda context: context.put(Scope, own))
-        process: Process = yield from started.on_exit(kept)
+        process: Process = yield from started.on_exit(keep)
         return process
 
     def _dropped(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
@@ -137,10 +137,10 @@ class Host:
     def _started(self) -> Gen[Process, HostFailure, Scope]:
         program = self._program
 
-        def told(error: Exception) -> HostFailure | None:
+        def to_failure(error: Exception) -> HostFailure | None:
             return HostFailure(program.name, "not-found", str(error)) if isinstance(error, OSError) else None
 
-        starting = fx.attempt_async(lambda: Process.start(program), told)
+        starting = fx.attempt_async(lambda: Process.start(program), to_failure)
         process = yield from fx.acquire_release(starting, lambda one: fx.wait(one.end))
         yield from fx.fork(fx.wait(process.listen))
         process.takes = program.takes
@@ -162,7 +162,7 @@ class Host:
             return (yield from self._fails(process, "refused", message.message))
         if not isinstance(message, Acknowledged):
             expected = 'it answers `init` by {"type": "init_ack"} or {"type": "error", "message": …}'
-            return (yield from self._fails(process, "invalid-output", f"{expected}, and said {_shown(line)}"))
+            return (yield from self._fails(process, "invalid-output", f"{expected}, and said {_quote(line)}"))
         process.takes |= frozenset(message.takes)
         process.finish()
         return process
@@ -174,7 +174,7 @@ class Host:
         self._number += 1
         number, process.busy = self._number, True
         if process.left_over:
-            said = f"it said more than its answer: {_shown(process.left_over)}"
+            said = f"it said more than its answer: {_quote(process.left_over)}"
             return (yield from self._fails(process, "invalid-output", said))
         process.begin()
         line, last = compose(number, process.takes), self._program.lifetime == "request"
@@ -257,21 +257,21 @@ class Host:
         whole = left is not None and (silence is None or left < silence)
         seconds = left if whole or silence is None else silence
 
-        def told(error: object) -> HostFailure:
+        def to_failure(error: object) -> HostFailure:
             if isinstance(error, HostFailure):
                 return error
             waited, by = (self._program.timeout, "timeout") if whole else (silence, "silence")
             return HostFailure(name, "timeout", f"by `{by}`", seconds=waited, stderr=process.stderr)
 
-        return (yield from reading.timeout(seconds or 0.0).map_error(told))
+        return (yield from reading.timeout(seconds or 0.0).map_error(to_failure))
 
     def _ended(self, process: Process, when: str) -> Effect[Never, HostFailure]:
-        def told(_: None) -> Effect[Never, HostFailure]:
+        def fail(_: None) -> Effect[Never, HostFailure]:
             return self._fails(
                 process, "ended", when if process.exit_code is not None else f"it closed its output {when}"
             )
 
-        return fx.wait(process.settle).flat_map(told)
+        return fx.wait(process.settle).flat_map(fail)
 
     def _fails(self, process: Process, problem: HostProblem, said: str) -> Effect[Never, HostFailure]:
         code = process.exit_code if problem == "ended" else None
@@ -290,5 +290,5 @@ class Host:
         return fx.fail(failure)
 
 
-def _shown(line: bytes) -> str:
+def _quote(line: bytes) -> str:
     return repr(line[:80].decode("utf-8", "replace"))

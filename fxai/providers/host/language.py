@@ -60,14 +60,14 @@ class HostModel(LanguageModel):
         return self._parts(request, "ask_stream")
 
     def _parts(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
-        def told(failure: HostFailure) -> AiError:
+        def to_error(failure: HostFailure) -> AiError:
             return AiError(_MODULE, method, reason_of(failure))
 
         def body(channel: Channel[StreamPart]) -> EffectOf[None, AiError]:
             question = _question(request, self._program)
             if isinstance(question, Failure):
                 return fx.fail(AiError(_MODULE, method, InvalidUserInputError(question.failure())))
-            return _turn(self._host, request, question.unwrap(), self._program, channel).map_error(told)
+            return _turn(self._host, request, question.unwrap(), self._program, channel).map_error(to_error)
 
         return StreamOf.from_channel(body)
 
@@ -165,7 +165,7 @@ def _question(request: ModelRequest, program: Program) -> Result[_Question, str]
         return Failure("the prompt holds nothing that a user said, and a program that reads text gets only that")
     if any(part.type == "file" for part in users[-1].content):
         return Failure('a program that reads text gets no files: use format="json"')
-    line = program.said(text)
+    line = program.input_line(text)
     if line is None:
         advice = 'use lifetime="request", or format="json"'
         return Failure(f"a program that reads a line for each request gets no text of several lines: {advice}")
@@ -194,7 +194,7 @@ def _record(request: ModelRequest, question: _Question, takes: frozenset[str]) -
         record["tool_choice"] = _choice(request.tool_choice)
     if "schema" in takes and request.response_schema is not None:
         record["schema"] = request.response_schema.to_dict()
-    options = _given(request)
+    options = _options(request)
     if "options" in takes and options:
         record["options"] = options
     own = request.provider_options.get(_MODULE)
@@ -209,7 +209,7 @@ def _offered(request: ModelRequest) -> list[Tool[Any, Any, Any]]:
     return [tool for tool in request.tools if not Tool.is_provider_defined(tool)]
 
 
-def _given(request: ModelRequest) -> dict[str, Any]:
+def _options(request: ModelRequest) -> dict[str, Any]:
     return {name: value for name in _OPTIONS if (value := getattr(request, name)) not in (None, ())}
 
 
@@ -225,7 +225,7 @@ def _left_out(request: ModelRequest, takes: frozenset[str]) -> list[WarningPart]
     if request.response_schema is not None and "schema" not in takes:
         found.append(_ignored("response_schema", "schema"))
     if "options" not in takes:
-        found.extend(_ignored(name, "options") for name in _given(request))
+        found.extend(_ignored(name, "options") for name in _options(request))
     return found
 
 

@@ -57,7 +57,7 @@ class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_after: float | None = None
 
 
-def _shown(failure: HostFailure) -> _Told:
+def _public_fields(failure: HostFailure) -> _Told:
     return _Told(**{name: getattr(failure, name) for name in _Told.__struct_fields__})
 
 
@@ -66,7 +66,7 @@ def _read(told: _Told) -> HostFailure:
 
 
 _FAILURE: Final[Schema[HostFailure]] = Schema.of(
-    Annotated[HostFailure, Schema.codec(wire=_Told, decode=_read, encode=_shown)]
+    Annotated[HostFailure, Schema.codec(wire=_Told, decode=_read, encode=_public_fields)]
 )
 
 
@@ -162,7 +162,7 @@ def _line(program: Program, data: object) -> Effect[bytes | None, HostFailure]:
     """What a program that reads plain text is told; None for one that reads JSON."""
     if program.format == "json":
         return fx.succeed(None)
-    line = program.said(data if isinstance(data, str) else msgspec.json.encode(data).decode())
+    line = program.input_line(data if isinstance(data, str) else msgspec.json.encode(data).decode())
     if line is None:
         said = 'a program that reads a line for each request gets no text of several: use lifetime="request"'
         return fx.fail(HostFailure(program.name, "invalid-input", said))

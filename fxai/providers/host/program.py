@@ -78,7 +78,7 @@ class Program(msgspec.Struct, frozen=True):
         """Whether all that it writes is one answer: plain text, of a process for one request."""
         return self.format == "text" and self.lifetime == "request"
 
-    def said(self, text: str) -> bytes | None:
+    def input_line(self, text: str) -> bytes | None:
         """What it is told where it reads plain text; None of several lines where it reads a line for each request."""
         said = text.rstrip("\r\n")
         several = "\n" in said or "\r" in said

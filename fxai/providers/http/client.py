@@ -150,7 +150,7 @@ class Client:
         return _now().flat_map(lambda now: self._within(following, call, max(deadline - now, 0.0)))
 
     def _tried(self, f: Callable[[], Awaitable[_A]], call: Call) -> Effect[_A, AiError]:
-        return fx.attempt_async(lambda: cancelled_once(f()), lambda error: self._line.told(error, call))
+        return fx.attempt_async(lambda: cancelled_once(f()), lambda error: self._line.to_error(error, call))
 
     def _within(self, effect: Effect[_A, AiError], call: Call, seconds: float | None) -> Effect[_A, AiError]:
         if seconds is None:

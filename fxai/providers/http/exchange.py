@@ -1,4 +1,4 @@
-"""One attempt: a request sent, its answer checked and read. What goes wrong is raised, and told by `Line.told`."""
+"""One attempt: a request sent, its answer checked and read. What fails is raised; `Line.to_error` makes it a value."""
 
 from __future__ import annotations
 
@@ -123,12 +123,12 @@ class Line:
         asked = b"&".join(part for part in (given, query.encode()) if part)
         return self._base.copy_with(raw_path=(joined or b"/") + (b"?" + asked if asked else b""))
 
-    def told(self, error: Exception, call: Call) -> AiError | None:
+    def to_error(self, error: Exception, call: Call) -> AiError | None:
         """The typed failure of an exception, with no secret in it; None for a defect."""
         reason = reason_of_fault(error, self._base, self.timeout)
-        return None if reason is None else AiError(self.module, call.method, self._shown(reason, call))
+        return None if reason is None else AiError(self.module, call.method, self._redacted(reason, call))
 
-    def _shown(self, reason: Reason, call: Call) -> Reason:
+    def _redacted(self, reason: Reason, call: Call) -> Reason:
         texts = {name: text for name in reason.__struct_fields__ if isinstance(text := getattr(reason, name), str)}
         secrets = self._secrets(call)
         return msgspec.structs.replace(reason, **{name: hidden(text, secrets) for name, text in texts.items()})

@@ -60,15 +60,15 @@ class Blocks:
             parts.append(TextDelta(id_, delta))
         return parts
 
-    def said(self, id_: str) -> str:
-        """What was written of a text."""
+    def text_of(self, id_: str) -> str:
+        """What came of a text so far."""
         return "".join(self._texts.get(id_, ()))
 
     def close_text(
         self, id_: str, whole: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> list[StreamPart]:
         """The end of a text, with what was missing of the whole of it, where that is known."""
-        parts = self.say(id_, _missing(self.said(id_), whole))
+        parts = self.say(id_, _missing(self.text_of(id_), whole))
         del self._texts[id_]
         return [*parts, TextEnd(id_, metadata=metadata or {})]
 

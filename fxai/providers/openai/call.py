@@ -94,7 +94,7 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
         case "function_call":
             return offer.call(str(item.get("name", "")), id_, str(item.get("arguments", "")), mark(**said))
         case "custom_tool_call":
-            return offer.given(str(item.get("name", "")), id_, item.get("input", ""), mark(type=kind, **said))
+            return offer.parsed_call(str(item.get("name", "")), id_, item.get("input", ""), mark(type=kind, **said))
         case "computer_call":
             one = {} if item.get("actions") else {"single": True}
             return _provided(offer, kind, id_, _actions(item), mark(type=kind, **said, **one))
@@ -184,14 +184,14 @@ def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
     return {**checks, **({"action": actions[0]} if single and actions else {"actions": actions})}
 
 
-def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: RequestTools, shown: Any) -> list[dict[str, Any]]:
+def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: RequestTools, write: Any) -> list[dict[str, Any]]:
     """The items that answer a call.
 
     Args:
         part: the result.
         call: the call, where the prompt holds it.
         offer: the tools of the request.
-        shown: what writes a text or a file of a content, where the result is one.
+        write: what writes a text or a file of a content, where the result is one.
     """
     kind = offer.item(part.name) if call is None else item_type(call, offer)
     caller = {} if call is None or "caller" not in marks(call) else {"caller": marks(call)["caller"]}
@@ -210,7 +210,7 @@ def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: RequestToo
             return [{**answer, "type": "tool_search_output", "execution": "client", "tools": found}]
         case _:
             contents = contents_of(part, "text", "file")
-            output = result_text(part) if contents is None else [shown(one) for one in contents]
+            output = result_text(part) if contents is None else [write(one) for one in contents]
             return [{**answer, "output": output}]
 
 

@@ -81,7 +81,7 @@ class ChatWriter:
         if len(content) == 1 and content[0].type == "text" and not content[0].metadata:
             self.messages.append({"role": "user", "content": content[0].text})
         else:
-            self.messages.append({"role": "user", "content": [_shown(part) for part in content]})
+            self.messages.append({"role": "user", "content": [_content_part(part) for part in content]})
 
     def assistant(self, message: AssistantMessage) -> None:
         """What a model said, and right behind it the results of its calls."""
@@ -166,7 +166,7 @@ def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str
     return "\n".join([*texts, f"({count} file{'s' if count > 1 else ''} in the next message)"] if files else texts)
 
 
-def _shown(part: TextPart | FilePart) -> _Message:
+def _content_part(part: TextPart | FilePart) -> _Message:
     if part.type == "file":
         return chat_file(part)
     said = marks(part)

@@ -209,7 +209,7 @@ class ChatReader:
             yield ToolParamsDelta(call.id, '"')
         yield ToolParamsEnd(call.id)
         said = mark(type="custom_tool_call")
-        yield offer.given(call.name, call.id, text, said) if call.custom else offer.call(call.name, call.id, text)
+        yield offer.parsed_call(call.name, call.id, text, said) if call.custom else offer.call(call.name, call.id, text)
 
     # -- the end
 
@@ -236,7 +236,7 @@ class ChatReader:
         said = mark(refusal=True) if id_ == _REFUSAL else {}
         if form is None or form.verbatim or id_ == _REFUSAL:
             return self._blocks.close_text(id_, metadata=said)
-        whole = form.text(self._blocks.said(id_))
+        whole = form.text(self._blocks.text_of(id_))
         self._blocks.close_text(id_)
         again = self._blocks.say(id_, whole)[1:]  # it was started when its first piece came
         return [*again, *self._blocks.close_text(id_)]

@@ -111,7 +111,7 @@ def _chat(data: Item, sent: WireRequest) -> Iterable[Part]:
     message = choices[0].get("message") if choices else None
     if not is_object(message):
         raise broken("the answer has no message", "/choices/0/message")
-    parts = [*_said(message, sent), *_calls(message, sent)]
+    parts = [*_texts(message, sent), *_calls(message, sent)]
     reason = choices[0].get("finish_reason")
     known = turn_end(parts, lambda calls: chat_finish_of(reason, calls=calls))
     if sent.format is not None and sent.format.tool is not None and known == "tool-calls" and not _has_calls(parts):
@@ -123,7 +123,7 @@ def _has_calls(parts: Iterable[Part]) -> bool:
     return any(part.type == "tool-call" for part in parts)
 
 
-def _said(message: Item, sent: WireRequest) -> Iterable[Part]:
+def _texts(message: Item, sent: WireRequest) -> Iterable[Part]:
     for field in THOUGHTS:
         if isinstance(message.get(field), str) and message[field]:
             yield Reasoning(message[field], metadata=mark(field=field))
@@ -168,7 +168,7 @@ def _calls(message: Item, sent: WireRequest) -> Iterable[Part]:
         custom, function = call.get("custom"), call.get("function")
         if is_object(custom):
             said = mark(type="custom_tool_call")
-            yield sent.offer.given(str(custom.get("name", "")), id_, custom.get("input", ""), said)
+            yield sent.offer.parsed_call(str(custom.get("name", "")), id_, custom.get("input", ""), said)
         elif is_object(function):
             text, name = function.get("arguments"), str(function.get("name", ""))
             written = text if isinstance(text, str) else msgspec.json.encode(text or {}).decode()

@@ -88,9 +88,9 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         if not isinstance(read, Success):
             name = self.name(wire)
             return ToolCall(id_, name, None, dynamic=self.dynamic(name), params_text=text, metadata=said)
-        return self.given(wire, id_, read.unwrap(), said)
+        return self.parsed_call(wire, id_, read.unwrap(), said)
 
-    def given(self, wire: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
+    def parsed_call(self, wire: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
         """The call of a tool with these parameters, which are mapped back where the tool was sent as strict."""
         name, mapped = self.prepared.call(wire, params)
         return ToolCall(id_, name, mapped, dynamic=self.dynamic(name), metadata=metadata)

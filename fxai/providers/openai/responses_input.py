@@ -36,12 +36,12 @@ SystemRole: TypeAlias = Literal["instructions", "system", "developer"]
 _Item: TypeAlias = dict[str, Any]
 
 
-def shown(part: TextPart | FilePart) -> _Item:
-    """A text or a file as what is said to the model."""
-    return _said(part.text, marks(part)) if part.type == "text" else input_file(part)
+def input_item(part: TextPart | FilePart) -> _Item:
+    """A text or a file of an input."""
+    return _text_item(part.text, marks(part)) if part.type == "text" else input_file(part)
 
 
-def _said(text: str, said: Any) -> _Item:
+def _text_item(text: str, said: Any) -> _Item:
     mark = {key: said[key] for key in ("prompt_cache_breakpoint",) if key in said}
     return {"type": "input_text", "text": text, **mark}
 
@@ -101,7 +101,7 @@ class InputWriter:
             self._leading = None
             match message.role:
                 case "user":
-                    content = [shown(part) for part in message.content]
+                    content = [input_item(part) for part in message.content]
                     self.items.append({"type": "message", "role": "user", "content": content})
                 case "assistant":
                     self.assistant(message)
@@ -114,7 +114,7 @@ class InputWriter:
             self.instructions = "\n\n".join(self._leading)
             return
         role = "developer" if self._role == "instructions" else self._role
-        content = [_said(message.content, marks(message))]
+        content = [_text_item(message.content, marks(message))]
         self.items.append({"type": "message", "role": role, "content": content})
 
     def assistant(self, message: AssistantMessage) -> None:
@@ -183,7 +183,7 @@ class InputWriter:
         """What came back for a model's calls; approvals of ours are nothing to the provider."""
         for part in message.content:
             if part.type == "tool-result":
-                self.items.extend(output_of(part, self._pairing.call(part.id), self._offer, self._shown))
+                self.items.extend(output_of(part, self._pairing.call(part.id), self._offer, self._result_item))
                 continue
             call = self._pairing.call(part.approval_id)
             if call is not None and marks(call).get("type") == "mcp_approval_request":
@@ -192,12 +192,12 @@ class InputWriter:
                 about = {"approval_request_id": part.approval_id, "approve": approves}
                 self.items.append({"type": "mcp_approval_response", **about, **why})
 
-    def _shown(self, part: TextPart | FilePart) -> _Item:
+    def _result_item(self, part: TextPart | FilePart) -> _Item:
         """A text or a file of a tool's result; a file that the wire does not take is a note."""
         if part.type == "text" or is_taken(part, input_file):
-            return shown(part)
+            return input_item(part)
         self._lost(f"a file ({part.media_type}) that a tool gave", "it takes images and documents")
-        return _said(file_note(part), {})
+        return _text_item(file_note(part), {})
 
     def _lost(self, what: str, why: str) -> None:
         said = f"{what} is not sent to OpenAI's Responses API: {why}"

@@ -84,7 +84,7 @@ class StreamItem:
         return kind_of_item(self._item) == "custom_tool_call"
 
     @property
-    def _held(self) -> bool:
+    def _is_buffered(self) -> bool:
         """Whether texts are shown only when they are whole: they are other ones once they are led back."""
         return self._sent.format is not None and not self._sent.format.verbatim
 
@@ -126,7 +126,7 @@ class StreamItem:
         id_, delta = self._text(event), str(event.get("delta", ""))
         parts = self._blocks.open_text(id_)
         more = self._blocks.say(id_, delta)
-        return parts if self._held and event.get("type") == "response.output_text.delta" else [*parts, *more]
+        return parts if self._is_buffered and event.get("type") == "response.output_text.delta" else [*parts, *more]
 
     def annotation_added(self, event: Item) -> Iterable[StreamPart]:
         """A source of a text."""
@@ -184,7 +184,7 @@ class StreamItem:
         return () if self._done else self.finished(self._so_far())
 
     def _so_far(self) -> Item:
-        texts = [self._blocks.said(id_) for id_ in self._blocks.texts if id_.startswith(f"{self._key}:")]
+        texts = [self._blocks.text_of(id_) for id_ in self._blocks.texts if id_.startswith(f"{self._key}:")]
         content: list[dict[str, Any]] = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
         kind = str(self._item.get("type") or ("message" if texts else "unknown"))
         if kind in ("function_call", "custom_tool_call"):
@@ -229,13 +229,13 @@ class StreamItem:
         place = 0
         for part in parts:
             if part.type == "text":
-                yield from self._said(f"{self._key}:{place}", part)
+                yield from self._close_text(f"{self._key}:{place}", part)
                 place += 1
             elif part.type == "source" and part.id not in self._sources:
                 yield part
 
-    def _said(self, id_: str, text: Text) -> Iterable[StreamPart]:
-        if not self._held or marks(text).get("refusal"):
+    def _close_text(self, id_: str, text: Text) -> Iterable[StreamPart]:
+        if not self._is_buffered or marks(text).get("refusal"):
             yield from self._blocks.close_text(id_, text.text, text.metadata)
             return
         yield from self._blocks.open_text(id_)

@@ -118,7 +118,7 @@ class Writer:
     def extras(self, tool: AnyTool) -> dict[str, Any]:
         """What the tool says beside name, description and schema, as far as the wire has a place for it."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
-        said = _said(tool)
+        said = _extras(tool)
         for name in [*(name for name in said if name not in carried), *_nowhere(tool)]:
             self._notes.lost(tool, name, _PLACES[self._api])
         return {name: value for name, value in said.items() if name in carried}
@@ -149,7 +149,7 @@ class Writer:
         return {"type": kind, "custom": {"name": wire, **about, **args}}
 
 
-def _said(tool: AnyTool) -> dict[str, Any]:
+def _extras(tool: AnyTool) -> dict[str, Any]:
     given = options_of(tool, "openai", _Options)
     schema = tool.get(OutputSchema)
     annotated: dict[str, Any] = {

@@ -56,6 +56,6 @@ def test_the_end_of_stderr_is_told_and_no_more_of_it() -> None:
     """What a program wrote to stderr stands behind the message, its last 500 characters; without any, no word of it."""
     failure = HostFailure("it", "ended", stderr=f"begin{'x' * 499}y\n")
 
-    assert failure.told == f"The program 'it' has ended; its stderr ends: {'x' * 499}y"
-    assert HostFailure("it", "ended", stderr=" \n").told == "The program 'it' has ended"
+    assert failure.full_message == f"The program 'it' has ended; its stderr ends: {'x' * 499}y"
+    assert HostFailure("it", "ended", stderr=" \n").full_message == "The program 'it' has ended"
     assert "stderr" not in failure.message

@@ -73,7 +73,7 @@ def test_several_lines_are_one_request_only_where_the_input_ends_behind_it(
     text: str, lifetime: Any, line: bytes | None
 ) -> None:
     """Where each line is a request, text of several lines cannot be said; line ends behind the text are left out."""
-    assert Program(("it",), format="text", lifetime=lifetime).said(text) == line
+    assert Program(("it",), format="text", lifetime=lifetime).input_line(text) == line
 
 
 @pytest.mark.parametrize(
