@@ -93,10 +93,10 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
         added = load(chosen.layer, kind, "a layer")
         supplied = added if supplied is None else supplied | added
     servers = _servers(chosen, elicit)
-    return Setting(_changed(agent, chosen), supplied, chosen.model, servers), own
+    return Setting(_with_args(agent, chosen), supplied, chosen.model, servers), own
 
 
-def _changed(agent: AnyAgent, chosen: AgentArgs) -> AnyAgent:
+def _with_args(agent: AnyAgent, chosen: AgentArgs) -> AnyAgent:
     if chosen.rounds is not None:
         agent = msgspec.structs.replace(agent, budget=msgspec.structs.replace(agent.budget, rounds=chosen.rounds))
     if chosen.system is not None:

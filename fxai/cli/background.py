@@ -2,7 +2,7 @@
 
 >>> from fxai.effects import fx
 >>> with Background() as background:
-...     held = background.held(fx.acquire_release(fx.succeed(3), lambda _: fx.succeed(None)))
+...     held = background.hold(fx.acquire_release(fx.succeed(3), lambda _: fx.succeed(None)))
 ...     background.value_of(background.here(lambda: held + 1))
 4
 """
@@ -50,7 +50,7 @@ class Background:
         self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
 
     def __enter__(self) -> Self:
-        _heed(self._stack)
+        _raise_on_signals(self._stack)
         self._portal: BlockingPortal = self._stack.enter_context(start_blocking_portal())
         self._leaving = self._portal.call(anyio.Event)
         return self
@@ -106,7 +106,7 @@ class Background:
 
         return fx.wait(asked)
 
-    def held(self, opening: EffectOf[_A, Any, Any]) -> _A:
+    def hold(self, opening: EffectOf[_A, Any, Any]) -> _A:
         """What is opened, which stays open until this is left: its scope closes then.
 
         Raises:
@@ -116,14 +116,14 @@ class Background:
 
         async def hold(value: _A) -> None:
             opened.append(value)
-            told()
+            announce()
             await self._leaving.wait()
 
-        def told() -> None:
+        def announce() -> None:
             there.set()
             self._wake()
 
-        running = _Running(fx.scoped(opening.flat_map(lambda value: fx.wait(lambda: hold(value)))), told)
+        running = _Running(fx.scoped(opening.flat_map(lambda value: fx.wait(lambda: hold(value)))), announce)
         self._follow(running, there)
         if not opened:
             running.value()
@@ -201,7 +201,7 @@ def _leave_at_once() -> Never:
     os._exit(INTERRUPTED)  # told twice: whatever is left behind
 
 
-def _heed(stack: ExitStack) -> None:
+def _raise_on_signals(stack: ExitStack) -> None:
     """Has the signals that end a process raise in this thread until the stack is closed."""
 
     def heard(number: int, _: FrameType | None) -> None:

@@ -189,14 +189,14 @@ def run_call(
 @fx.gen
 def _program(offer: TargetTools, call: SingleCall, hear: Callable[[Outcome], None]) -> Gen[None, Any, Scope]:
     there = yield from open_tools(offer)
-    tool = there.toolkit.tools[there.known(call.tool)]
+    tool = there.toolkit.tools[there.require(call.tool)]
     services = yield from _services(there, tool)
-    if not call.approved and (yield from _asks(tool, call.params, services)):
+    if not call.approved and (yield from _needs_approval(tool, call.params, services)):
         remedy = "say --yes if it may be called with these parameters"
         yield from fx.fail(CliError(f"the tool {tool.name!r} needs approval", remedy))
     outcomes = there.toolkit.handle(tool.name, call.params, on_invalid_call="error")
-    shown = outcomes.for_each(lambda outcome: _heard(tool, outcome, hear))
-    yield from shown.map_error(lambda failure: _failed(tool, failure)).provide_context(services)
+    shown = outcomes.for_each(lambda outcome: _pass_on(tool, outcome, hear))
+    yield from shown.map_error(lambda failure: _call_error(tool, failure)).provide_context(services)
 
 
 @fx.gen
@@ -215,15 +215,15 @@ def _services(offer: TargetTools, tool: Tool[Any, Any, Any]) -> Gen[ContextOf[An
     return services
 
 
-def _asks(tool: Tool[Any, Any, Any], params: Any, services: ContextOf[Any]) -> EffectOf[bool]:
+def _needs_approval(tool: Tool[Any, Any, Any], params: Any, services: ContextOf[Any]) -> EffectOf[bool]:
     """Whether the call must be approved first; also where the function that says so breaks."""
     asked = tool.needs_approval
     if isinstance(asked, bool):
         return fx.succeed(asked)
-    return fx.suspend(lambda: _answer(tool, asked, params, services)).catch_cause(lambda _: fx.succeed(True))
+    return fx.suspend(lambda: _ask_function(tool, asked, params, services)).catch_cause(lambda _: fx.succeed(True))
 
 
-def _answer(
+def _ask_function(
     tool: Tool[Any, Any, Any], asked: Callable[[Any, Any], Any], params: Any, services: ContextOf[Any]
 ) -> EffectOf[bool, Any]:
     given = Call({tool.name: tool}, tool.name, params).parameters(tool)
@@ -234,17 +234,17 @@ def _answer(
     return answer.map(bool).provide_context(services)
 
 
-def _heard(tool: Tool[Any, Any, Any], outcome: Outcome, hear: Callable[[Outcome], None]) -> EffectOf[None, Any]:
+def _pass_on(tool: Tool[Any, Any, Any], outcome: Outcome, hear: Callable[[Outcome], None]) -> EffectOf[None, Any]:
     if outcome.is_failure:
-        return fx.fail(_declared(tool, outcome.result, outcome.encoded_result))
+        return fx.fail(_declared_failure(tool, outcome.result, outcome.encoded_result))
     return fx.sync(lambda: hear(outcome))
 
 
-def _failed(tool: Tool[Any, Any, Any], failure: Any) -> Any:
+def _call_error(tool: Tool[Any, Any, Any], failure: Any) -> Any:
     if isinstance(failure, HandlerFailed):
         error: Any = cast(Any, failure).error
         encoded = tool.failure.encode(error)
-        return _declared(tool, error, repr(error) if isinstance(encoded, Failure) else encoded.unwrap())
+        return _declared_failure(tool, error, repr(error) if isinstance(encoded, Failure) else encoded.unwrap())
     if isinstance(failure, InvalidParameters):
         said = f"the parameters of {tool.name!r} do not fit: {'; '.join(map(str, failure.faults))}"
         return CliError(said, "fxai schema shows what it takes", data=_without_message(encode_failure(failure)))
@@ -254,7 +254,7 @@ def _failed(tool: Tool[Any, Any, Any], failure: Any) -> Any:
     return failure
 
 
-def _declared(tool: Tool[Any, Any, Any], error: Any, encoded: Any) -> CliError:
+def _declared_failure(tool: Tool[Any, Any, Any], error: Any, encoded: Any) -> CliError:
     """A failure that the tool declares; one of an MCP server says what it is in words."""
     if is_server_failure(error):
         return server_error(error, {"type": "handler-failed", "name": tool.name, "failure": encoded})

@@ -42,22 +42,22 @@ def chat(
     lines = open_input(stdout, stderr, WORDS)
     view = ChatLines(stdout) if as_json else ChatScreen(stdout, color=color, echo=not lines.by_person)
     with Background() as background:
-        setting, _ = read_args(chosen, _asking(background, view, lines) if lines.by_person else None)
+        setting, _ = read_args(chosen, _elicit_by(background, view, lines) if lines.by_person else None)
         with LoadProgress(stderr, color=color, quiet=not lines.by_person) as loading:
-            ready = background.held(open_setting(setting, loading))
+            ready = background.hold(open_setting(setting, loading))
         memory = _memory(kept, ready, background)
         conversation = Conversation(background, ready, memory, view, lines)
         known = conversation.resume()
         if lines.by_person:
             stderr.write(_greeting(ready, known, chosen.memory or "its memory"))
-        return _Talking(conversation, view, lines, stderr).until_left()
+        return _Chat(conversation, view, lines, stderr).until_left()
 
 
-def _asking(background: Background, view: ChatView, lines: LineInput) -> Elicit:
+def _elicit_by(background: Background, view: ChatView, lines: LineInput) -> Elicit:
     def ask(asked: Elicitation) -> ElicitAnswer:
         from fxai.cli.form import fill_form
 
-        view.elicits(asked)
+        view.show_question(asked)
         return fill_form(asked, lines)
 
     return lambda asked: background.here(lambda: ask(asked))
@@ -82,7 +82,7 @@ def _greeting(ready: OpenSetting, known: int, where: str) -> str:
 
 
 @final
-class _Talking:
+class _Chat:
     """One chat, from its first line to its last."""
 
     def __init__(self, conversation: Conversation, view: ChatView, lines: LineInput, stderr: TextIO) -> None:
@@ -105,36 +105,36 @@ class _Talking:
                 return well or self._lines.by_person
             if text.strip():
                 self._lines.keep(text)
-                command, trouble = self._taken(text)
+                command, trouble = self._handle(text)
                 if command == "exit":
                     return well or self._lines.by_person
                 well = well and trouble is None
 
-    def _taken(self, text: str) -> tuple[str | None, CliError | None]:
+    def _handle(self, text: str) -> tuple[str | None, CliError | None]:
         """The command that it was, if it was one, and what went wrong."""
         try:
             command = slash_command(text)
-            trouble = self._conversation.say(text.strip()) if command is None else self._commanded(command)
+            trouble = self._conversation.say(text.strip()) if command is None else self._run_slash_command(command)
         except CliError as wrong:
             if wrong.code != WRONG_USE:
                 raise
             command, trouble = None, wrong
         if trouble is not None:
-            self._told(trouble)
+            self._report(trouble)
         return command, trouble
 
-    def _commanded(self, command: str) -> CliError | None:
+    def _run_slash_command(self, command: str) -> CliError | None:
         try:
             match command:
                 case "help":
-                    self._view.helped()
+                    self._view.show_help()
                 case "tools":
-                    self._view.listed(self._conversation.tools())
+                    self._view.show_tools(self._conversation.tools())
                 case "history":
-                    self._view.recalled(self._conversation.history())
+                    self._view.show_history(self._conversation.history())
                 case "clear":
                     self._conversation.forget()
-                    self._view.cleared()
+                    self._view.show_cleared()
                 case _:
                     pass
         except CliError as trouble:
@@ -143,7 +143,7 @@ class _Talking:
             return trouble
         return None
 
-    def _told(self, trouble: CliError) -> None:
+    def _report(self, trouble: CliError) -> None:
         if trouble.code != INTERRUPTED:
             self._err.write(f"fxai: {trouble}\n")
         elif self._lines.by_person:

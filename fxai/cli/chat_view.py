@@ -3,7 +3,7 @@ r"""Views of a chat: for people as it happens, or for machines an object a line.
 >>> import io
 >>> out = io.StringIO()
 >>> view = ChatLines(out)
->>> view.waits(Pending("c1", "wipe", {"disk": "a"}, "a1"))
+>>> view.show_pending(Pending("c1", "wipe", {"disk": "a"}, "a1"))
 >>> print(out.getvalue(), end="")
 {"type":"question","about":"approval","id":"c1","name":"wipe","params":{"disk":"a"}}
 """
@@ -34,7 +34,7 @@ _MOST_CHARACTERS: Final = 1000
 class ChatView(Protocol):
     """Shows a chat: each answer as a run is shown, and what else there is."""
 
-    def began(self, agent: str, prompt: str) -> None:
+    def begin(self, agent: str, prompt: str) -> None:
         """The model is asked."""
         ...
 
@@ -42,35 +42,35 @@ class ChatView(Protocol):
         """A part came."""
         ...
 
-    def ended(self, summary: Summary) -> None:
+    def end(self, summary: Summary) -> None:
         """The answer ended, well or not."""
         ...
 
-    def waits(self, waiting: Pending) -> None:
+    def show_pending(self, waiting: Pending) -> None:
         """A call waits for an answer of somebody."""
         ...
 
-    def elicits(self, asked: Elicitation) -> None:
+    def show_question(self, asked: Elicitation) -> None:
         """A server asks the person for something."""
         ...
 
-    def refuses(self, reason: str) -> None:
+    def show_refusal(self, reason: str) -> None:
         """What was said to a question is no answer to it."""
         ...
 
-    def helped(self) -> None:
+    def show_help(self) -> None:
         """The commands were asked for."""
         ...
 
-    def listed(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
+    def show_tools(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
         """The tools were asked for."""
         ...
 
-    def recalled(self, history: Prompt) -> None:
+    def show_history(self, history: Prompt) -> None:
         """What was said was asked for."""
         ...
 
-    def cleared(self) -> None:
+    def show_cleared(self) -> None:
         """What was said is forgotten."""
         ...
 
@@ -87,21 +87,21 @@ class ChatScreen:
         self._out = console(stdout, color)
         self._screen = Screen(stdout, color=color, numbered=False)
 
-    def began(self, agent: str, prompt: str) -> None:
+    def begin(self, agent: str, prompt: str) -> None:
         """Shows who is told what, if at all."""
         if self._echo:
-            self._screen.began(agent, prompt)
+            self._screen.begin(agent, prompt)
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Shows a part of the answer; what waits is asked about when the turn has ended."""
         if part.type != "tool-approval-request":
             self._screen.part(part, turn)
 
-    def ended(self, summary: Summary) -> None:
+    def end(self, summary: Summary) -> None:
         """Shows what the answer took."""
-        self._screen.ended(summary)
+        self._screen.end(summary)
 
-    def waits(self, waiting: Pending) -> None:
+    def show_pending(self, waiting: Pending) -> None:
         """Shows the call with everything it would be run with."""
         said = "waits to be approved" if waiting.approval_id is not None else "is for you to run"
         self._out.print(f"  ? {quoted(waiting.name)} ", style="bold yellow", end="")
@@ -113,7 +113,7 @@ class ChatScreen:
             self._out.print(f"    this was {size}: see that you have seen the first of them", style="yellow")
         self._stdout.flush()
 
-    def elicits(self, asked: Elicitation) -> None:
+    def show_question(self, asked: Elicitation) -> None:
         """Shows which server asks for what, and the address that it names, if any."""
         self._screen.closed()
         self._out.print(f"  ? the server {quoted(asked.server)} asks: ", style="bold yellow", end="")
@@ -122,16 +122,16 @@ class ChatScreen:
             self._out.print(f"    {one_line(asked.url, 4000)}")
         self._stdout.flush()
 
-    def refuses(self, reason: str) -> None:
+    def show_refusal(self, reason: str) -> None:
         """Says so."""
         self._out.print(f"  ! {one_line(reason)}", style="yellow")
         self._stdout.flush()
 
-    def helped(self) -> None:
+    def show_help(self) -> None:
         """Shows the commands."""
         self._lines(HELP)
 
-    def listed(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
+    def show_tools(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
         """Shows each tool in a line."""
         wide = max((len(one_line(tool.name)) for tool in tools), default=0)
         for tool in tools:
@@ -140,14 +140,14 @@ class ChatScreen:
             self._out.print(one_line(tool.description or "", 160))
         self._lines(() if tools else ("there are no tools",))
 
-    def recalled(self, history: Prompt) -> None:
+    def show_history(self, history: Prompt) -> None:
         """Shows what was said: who said it stands before all that they said, which is further in."""
         for message in history:
             first, *rest = [one_line(line, 2000) for line in str(Prompt((message,))).splitlines()] or [""]
             self._lines([first, *(f"  {line}" for line in rest)])
         self._lines(() if len(history) else ("nothing was said yet",))
 
-    def cleared(self) -> None:
+    def show_cleared(self) -> None:
         """Says so."""
         self._lines(("what was said is forgotten",))
 
@@ -165,46 +165,46 @@ class ChatLines:
         self._out = stdout
         self._lines = JsonLines(stdout)
 
-    def began(self, agent: str, prompt: str) -> None:
+    def begin(self, agent: str, prompt: str) -> None:
         """Nothing."""
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Writes a part."""
         self._lines.part(part, turn)
 
-    def ended(self, summary: Summary) -> None:
+    def end(self, summary: Summary) -> None:
         """Writes the object that closes an answer."""
-        self._lines.ended(summary)
+        self._lines.end(summary)
 
-    def waits(self, waiting: Pending) -> None:
+    def show_pending(self, waiting: Pending) -> None:
         """Writes a question: the next line answers it."""
         about = "result" if waiting.approval_id is None else "approval"
         asked = {"about": about, "id": waiting.id, "name": waiting.name, "params": waiting.params}
         self._write("question", asked)
 
-    def elicits(self, asked: Elicitation) -> None:
+    def show_question(self, asked: Elicitation) -> None:
         """Writes a question: what is typed next answers it."""
         said = {"server": asked.server, "message": asked.message, "schema": dict(asked.schema), "url": asked.url}
         self._write("question", {"about": "form", **said})
 
-    def refuses(self, reason: str) -> None:
+    def show_refusal(self, reason: str) -> None:
         """Writes that it is so, and what would be one."""
         self._write("refused", {"message": reason})
 
-    def helped(self) -> None:
+    def show_help(self) -> None:
         """Writes the commands."""
         self._write("help", {"commands": COMMANDS})
 
-    def listed(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
+    def show_tools(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
         """Writes the tools."""
         said = [{"name": tool.name, "description": tool.description, "asks": _asks(tool)} for tool in tools]
         self._write("tools", {"tools": said})
 
-    def recalled(self, history: Prompt) -> None:
+    def show_history(self, history: Prompt) -> None:
         """Writes the messages."""
         self._write("history", {"messages": history.to_data()})
 
-    def cleared(self) -> None:
+    def show_cleared(self) -> None:
         """Writes that it is so."""
         self._write("cleared", {})
 

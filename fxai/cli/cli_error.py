@@ -99,20 +99,20 @@ def is_server_failure(failure: object) -> bool:
 def error_of(cause: Cause[Any]) -> CliError:
     """What a run that did not succeed stopped at: a failure, or else a defect."""
     for failure in cause.failures:
-        return _failed(failure)
+        return _failure_error(failure)
     for defect in cause.defects:
-        return _broken(defect)
+        return _defect_error(defect)
     return CliError("the program was interrupted from inside", "ask again", cause=cause.squash())
 
 
-def _failed(failure: object) -> CliError:
+def _failure_error(failure: object) -> CliError:
     if isinstance(failure, CliError):
         return failure
     if isinstance(failure, AiError):
         return CliError(failure.message, _lower(failure.advice))
     said = str(failure)
     if isinstance(failure, BudgetExceeded):
-        return _exceeded(failure)
+        return _budget_error(failure)
     if isinstance(failure, MemoryFailure):
         return CliError(said, "nothing of it was changed")
     if isinstance(failure, HandlerFailed):
@@ -140,7 +140,7 @@ def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliErro
     return CliError(said + heard, _ASKED if "elicit=" in remedy else remedy, data=data)
 
 
-def _exceeded(failure: BudgetExceeded) -> CliError:
+def _budget_error(failure: BudgetExceeded) -> CliError:
     if failure.what != "rounds":
         return CliError(
             f"the run was not done after {failure.limit:g} {failure.what}", "its agent's budget allows no more"
@@ -149,7 +149,7 @@ def _exceeded(failure: BudgetExceeded) -> CliError:
     return CliError(said, f"allow more with --rounds {failure.limit * 2:g}")
 
 
-def _broken(defect: BaseException) -> CliError:
+def _defect_error(defect: BaseException) -> CliError:
     if isinstance(defect, CliError):
         return defect
     if isinstance(defect, MissingServiceError):

@@ -156,7 +156,7 @@ def main() -> None:
             code: Any = cli.main(prog_name="fxai", standalone_mode=False)
         stdout.flush()
     except click.ClickException as wrong:
-        code = _refused(wrong, stdout, stderr)
+        code = _report_wrong_use(wrong, stdout, stderr)
     except (Exception, click.Abort) as raised:
         trouble = error_from(raised)
         if trouble.of_output:
@@ -175,7 +175,7 @@ def _open_standard() -> None:
             os.open(os.devnull, os.O_RDWR)
 
 
-def _refused(wrong: click.ClickException, stdout: TextIO, stderr: TextIO) -> int:
+def _report_wrong_use(wrong: click.ClickException, stdout: TextIO, stderr: TextIO) -> int:
     context: click.Context | None = getattr(wrong, "ctx", None)
     where = "fxai" if context is None else context.command_path
     trouble = CliError(wrong.format_message(), f"{where} --help shows what there is")
@@ -257,7 +257,7 @@ def _run(
         job = make_job(prompt, AgentArgs(**chosen))
     except (Exception, KeyboardInterrupt) as raised:
         trouble = error_from(raised)
-        presenter.ended(Record().summary(0.0, trouble))
+        presenter.end(Record().summary(0.0, trouble))
         raise trouble from raised
     with LoadProgress(stderr, color=color, quiet=quiet) as loading:
         run_job(job, presenter, loading, loading.end)

@@ -59,7 +59,7 @@ class Consent:
             return waiting.approve()
         self._show(waiting)
         if not self._lines.by_person:
-            return self._told(waiting)
+            return self._from_program(waiting)
         return self._result(waiting) if waiting.approval_id is None else self._approval(waiting)
 
     def _approval(self, waiting: Pending) -> ToolApprovalResponsePart:
@@ -79,26 +79,26 @@ class Consent:
                 case "n" | "no" | "n," | "no,":
                     return waiting.deny(reason.strip() or _NO)
                 case _:
-                    asked = f"    {_not_understood(said)}{_CHOICES}\n{question}"
+                    asked = f"    {_misunderstanding(said)}{_CHOICES}\n{question}"
 
     def _result(self, waiting: Pending) -> ToolResultPart:
-        return _given(waiting, (self._lines.answer(_WANTED) or "").strip())
+        return _result_part(waiting, (self._lines.answer(_WANTED) or "").strip())
 
-    def _told(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
+    def _from_program(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
         """What a program says of it."""
         line = self._lines.answer("")
         word, _, rest = (line or "").strip().partition(" ")
         if waiting.approval_id is None:
             if word == "/answer":
-                return _given(waiting, rest.strip())
+                return _result_part(waiting, rest.strip())
         elif word == "/deny" or (word == "/approve" and not rest.strip()):
             return waiting.approve() if word == "/approve" else waiting.deny(rest.strip() or _NO)
         if line is not None:
             wanted = "/answer JSON" if waiting.approval_id is None else "/approve or /deny [REASON]"
-            self._refuse(f"{_not_understood(line)}{quoted(waiting.name)} is not run; what is wanted there: {wanted}")
+            self._refuse(f"{_misunderstanding(line)}{quoted(waiting.name)} is not run; what is wanted there: {wanted}")
         if line is not None and word != "/approve":
             self._lines.back(line)
-        return _given(waiting, "") if waiting.approval_id is None else waiting.abandon(_NOBODY)
+        return _result_part(waiting, "") if waiting.approval_id is None else waiting.abandon(_NOBODY)
 
 
 def _runs(path: tuple[str, ...], name: str, params: Any) -> Iterator[tuple[str, ...]]:
@@ -120,11 +120,11 @@ def _runs(path: tuple[str, ...], name: str, params: Any) -> Iterator[tuple[str, 
         yield here
 
 
-def _not_understood(said: str) -> str:
+def _misunderstanding(said: str) -> str:
     return f"{one_line(repr(said.strip()), 60)} is no answer: " if said.strip() else ""
 
 
-def _given(waiting: Pending, text: str) -> ToolResultPart:
+def _result_part(waiting: Pending, text: str) -> ToolResultPart:
     if not text:
         return waiting.answer(_NO_RESULT, is_failure=True)
     try:

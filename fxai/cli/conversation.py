@@ -92,7 +92,7 @@ class Conversation:
         self._ready = ready
         self._memory = memory
         self._view = view
-        self._consent = Consent(lines, view.waits, view.refuses)
+        self._consent = Consent(lines, view.show_pending, view.show_refusal)
 
     def resume(self) -> int:
         """How many messages it goes on from; calls that were left open there are closed.
@@ -133,7 +133,7 @@ class Conversation:
             CliError: nothing more can be said: the process is to end, or nobody reads the output.
         """
         telling = RunReport(self._view)
-        telling.began(self._ready.name, text)
+        telling.begin(self._ready.name, text)
         try:
             self._turn(text, telling)
         except KeyboardInterrupt:  # in place of an answer to a question
@@ -143,9 +143,9 @@ class Conversation:
                 raise
             trouble = stopped
         else:
-            telling.ended()
+            telling.end()
             return None
-        telling.ended(trouble)
+        telling.end(trouble)
         return trouble
 
     def _turn(self, text: str, telling: RunReport) -> None:

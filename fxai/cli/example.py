@@ -58,7 +58,7 @@ class Counted(msgspec.Struct, frozen=True):
     words: int
 
 
-def _counted(counted: Counted) -> str:
+def _count_text(counted: Counted) -> str:
     return f"{counted.path} has {counted.lines} lines and {counted.words} words"
 
 
@@ -69,7 +69,7 @@ count_lines: Final = Tool.make(
     success=Counted,
     failure=REFUSED,
     failure_mode="return",  # the model reads what went wrong, and the run goes on
-    to_model_output=_counted,
+    to_model_output=_count_text,
     input_examples=[
         Example("How many lines are in main.py?", {"path": "main.py"}),
         Example("Count the words of data.csv", {"path": "data.csv"}),
@@ -89,7 +89,7 @@ def on_count(file: File) -> Gen[Counted, Refused, Folder]:
 
 
 @cache
-def _listed(server: str, name: str) -> dict[str, Any]:
+def _listed_tool(server: str, name: str) -> dict[str, Any]:
     """A tool as a server listed it."""
     document = json.loads(files("fxai.cli").joinpath("listed_tools.json").read_text(encoding="utf-8"))
     tools = next(each["tools"] for each in document["servers"] if each["server"] == server)
@@ -105,7 +105,7 @@ class Names(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
 
 
-def _named(found: Names) -> str:
+def _names_text(found: Names) -> str:
     """As the local model copies it best."""
     here = found.path in ("", ".", "./")
     if not found.names:
@@ -117,12 +117,12 @@ def _named(found: Names) -> str:
 
 list_directory: Final = Tool.dynamic(
     "list_directory",
-    description=_listed("filesystem", "list_directory")["description"],
-    parameters=_listed("filesystem", "list_directory")["inputSchema"],
+    description=_listed_tool("filesystem", "list_directory")["description"],
+    parameters=_listed_tool("filesystem", "list_directory")["inputSchema"],
     success=Names,
     failure=REFUSED,
     failure_mode="return",
-    to_model_output=_named,
+    to_model_output=_names_text,
     input_examples=[
         Example("Which files are here?", {"path": "."}),
         Example("Which files are in src?", {"path": "src"}),
@@ -147,7 +147,7 @@ class Text(msgspec.Struct, frozen=True):
     text: str
 
 
-def _told(read: Text) -> str:
+def _file_text(read: Text) -> str:
     text = read.text[:_MOST_CHARACTERS].strip()
     cut = f" … (the first {_MOST_CHARACTERS:,} of {len(read.text):,} characters)"
     return f"{read.path} says: {text}" + (cut if len(read.text) > _MOST_CHARACTERS else "")
@@ -155,12 +155,12 @@ def _told(read: Text) -> str:
 
 read_text_file: Final = Tool.dynamic(
     "read_text_file",
-    description=_listed("filesystem", "read_text_file")["description"],
-    parameters=_listed("filesystem", "read_text_file")["inputSchema"],
+    description=_listed_tool("filesystem", "read_text_file")["description"],
+    parameters=_listed_tool("filesystem", "read_text_file")["inputSchema"],
     success=Text,
     failure=REFUSED,
     failure_mode="return",
-    to_model_output=_told,
+    to_model_output=_file_text,
     input_examples=[
         Example("Show me the file setup.cfg", {"path": "setup.cfg"}),
         Example("What does todo.txt say?", {"path": "todo.txt"}),
@@ -193,7 +193,7 @@ def on_read(params: object) -> Gen[Text, Refused, Folder]:
     return Text(wanted.path, "".join(lines))
 
 
-def _dated(commits: tuple[Commit, ...]) -> str:
+def _log_text(commits: tuple[Commit, ...]) -> str:
     if not commits:
         return "there are no commits"
     last = "the last commit is" if len(commits) == 1 else f"the last {len(commits)} commits are"
@@ -202,12 +202,12 @@ def _dated(commits: tuple[Commit, ...]) -> str:
 
 git_log: Final = Tool.dynamic(
     "git_log",
-    description=_listed("git", "git_log")["description"],
-    parameters=_listed("git", "git_log")["inputSchema"],
+    description=_listed_tool("git", "git_log")["description"],
+    parameters=_listed_tool("git", "git_log")["inputSchema"],
     success=tuple[Commit, ...],
     failure=REFUSED,
     failure_mode="return",
-    to_model_output=_dated,
+    to_model_output=_log_text,
     input_examples=[
         Example("Show the last 2 commits", {"repo_path": ".", "max_count": 2}),
         Example("What changed in this repository lately?", {"repo_path": ".", "max_count": 5}),

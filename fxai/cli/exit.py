@@ -58,14 +58,14 @@ class Outlet:
     def write(self, text: str, /) -> int:
         """Writes the text as far as it is clean; gives how much there was of it."""
         if text != "":  # bytes, with which others try what it is, are a TypeError
-            self._done(lambda: self._stream.write(text if self._raw else clean(text)))
+            self._attempt(lambda: self._stream.write(text if self._raw else clean(text)))
         return len(text)
 
     def flush(self) -> None:
         """Writes what waits to be written."""
-        self._done(self._stream.flush)
+        self._attempt(self._stream.flush)
 
-    def _done(self, act: Callable[[], object]) -> None:
+    def _attempt(self, act: Callable[[], object]) -> None:
         try:
             act()
         except (OSError, ValueError) as wrong:  # ValueError: it was closed

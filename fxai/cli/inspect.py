@@ -72,10 +72,10 @@ def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: b
         _write(out, overview_data(offer))
     else:
         show_overview(offer, out, color=color)
-    return _all_taken(offer, err)
+    return _warn_left_out(offer, err)
 
 
-def _addressed(provider: str | None, model: str | None) -> tuple[str | None, str | None]:
+def _provider_and_model(provider: str | None, model: str | None) -> tuple[str | None, str | None]:
     """The provider and its model, where the model's name says both."""
     from fxai.cli.request_preview import RECENT
 
@@ -106,14 +106,14 @@ def show_schema(
     Raises:
         CliError: the target cannot be had, or there is no such tool, provider or interface.
     """
-    provider, model = _addressed(provider, model)
+    provider, model = _provider_and_model(provider, model)
     if provider is None and (api, model, strict) != (None, None, None):
         remedy = "say --provider as well, or --model provider:name"
         raise CliError("--api, --model and --strict are about what a provider is sent", remedy, code=WRONG_USE)
-    offer = load_tools(find_tools(target)).picked(names)
+    offer = load_tools(find_tools(target)).pick(names)
     if provider is None:
         _own_schemas(offer, out, as_json=as_json, color=color)
-        return _all_taken(offer, err)
+        return _warn_left_out(offer, err)
     from fxai.cli.request_preview import PreviewOptions, preview_request
 
     usable = tuple(tool for tool in offer.tools if tool.name not in offer.broken)
@@ -127,7 +127,7 @@ def show_schema(
             err.write(f"fxai: {one_line(request.counted)}\n")
     if request.error is not None:
         err.write(f"fxai: {CliError(f'no request can be made of {target}: {request.error}', '')}\n")
-    return _all_taken(offer, err) and request.ok
+    return _warn_left_out(offer, err) and request.ok
 
 
 def _own_schemas(offer: TargetTools, out: TextIO, *, as_json: bool, color: bool | None) -> None:
@@ -157,9 +157,9 @@ def check_tools(
     Raises:
         CliError: the target or the layer cannot be had, or there is no such provider or rule.
     """
-    _known_rules(ignored)
+    _require_rules(ignored)
     with Spinner(err, f"checking {target}"):
-        number, findings = _found(target, layer, providers)
+        number, findings = _find_faults(target, layer, providers)
     verdict = Verdict.of(target, number, findings, level, ignored)
     if as_json:
         _write(out, verdict.to_data())
@@ -179,7 +179,7 @@ def list_rules(out: TextIO, *, as_json: bool) -> bool:
     return True
 
 
-def _found(target: str, layer: str | None, providers: tuple[str, ...]) -> tuple[int, tuple[Finding, ...]]:
+def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> tuple[int, tuple[Finding, ...]]:
     """How many tools there are, and what is wrong with them."""
     from fxai.cli.program import value_of
     from fxai.lint.subject import PROVIDERS, Subject
@@ -191,11 +191,11 @@ def _found(target: str, layer: str | None, providers: tuple[str, ...]) -> tuple[
     try:
         offer = with_layer(find_tools(target), layer)
     except CliError as trouble:
-        return 0, (_refused(trouble),)
+        return 0, (_refusal(trouble),)
     chosen = [PROVIDERS[name] for name in providers or PROVIDERS]
     from fxai.lint.linter import in_order, lint
 
-    there, answering = (offer, ()) if _is_plain(offer) else value_of(fx.scoped(_answered(offer)))
+    there, answering = (offer, ()) if _is_plain(offer) else value_of(fx.scoped(_check_handlers(offer)))
     findings = lint(Subject.of(there.tools, there.broken, chosen), "info")
     every = in_order(iter((*offer.findings, *findings, *answering)), [tool.name for tool in there.tools])
     return len(there.tools), every
@@ -212,7 +212,7 @@ def _layer_error(cause: Cause[Any]) -> tuple[str, str]:
 
 
 @fx.gen
-def _answered(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding, ...]], Any, Scope]:
+def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding, ...]], Any, Scope]:
     from fxai.lint.linter import handler_findings
 
     there = yield from open_tools(offer)
@@ -222,7 +222,7 @@ def _answered(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding, ...]]
     return there, findings
 
 
-def _refused(trouble: CliError) -> Finding:
+def _refusal(trouble: CliError) -> Finding:
     """What a definition that fxai refuses amounts to; any other trouble stays trouble.
 
     Raises:
@@ -238,7 +238,7 @@ def _refused(trouble: CliError) -> Finding:
     return RULES["definition-refused"].finding(None, "", trouble.message, trouble.remedy)
 
 
-def _known_rules(codes: tuple[str, ...]) -> None:
+def _require_rules(codes: tuple[str, ...]) -> None:
     from difflib import get_close_matches
 
     from fxai.lint.rule import RULES
@@ -258,7 +258,7 @@ def _left_out(offer: TargetTools) -> tuple[Finding, ...]:
     return (*offer.findings, *broken)
 
 
-def _all_taken(offer: TargetTools, err: TextIO) -> bool:
+def _warn_left_out(offer: TargetTools, err: TextIO) -> bool:
     findings = _left_out(offer)
     err.writelines(f"fxai: {finding}\n" for finding in findings)
     return not findings

@@ -58,7 +58,7 @@ def _always(_: Any, __: Any) -> bool:
 class Presenter(Protocol):
     """Shows a run while it happens."""
 
-    def began(self, agent: str, prompt: str) -> None:
+    def begin(self, agent: str, prompt: str) -> None:
         """The model is there, and is asked now."""
         ...
 
@@ -66,7 +66,7 @@ class Presenter(Protocol):
         """A part came, in this turn."""
         ...
 
-    def ended(self, summary: Summary) -> None:
+    def end(self, summary: Summary) -> None:
         """The run ended, well or not."""
         ...
 
@@ -97,7 +97,7 @@ def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Cal
         value_of(fx.scoped(_program(job, telling, heard, ready)))
     except CliError as trouble:
         if not trouble.of_output:
-            telling.ended(trouble)
+            telling.end(trouble)
         raise
 
 
@@ -110,19 +110,19 @@ class RunReport:
         self.record = Record()
         self.since = time.monotonic()
 
-    def began(self, agent: str, prompt: str) -> None:
+    def begin(self, agent: str, prompt: str) -> None:
         """A run begins."""
         self.record = Record()
         self.since = time.monotonic()
-        self.presenter.began(agent, prompt)
+        self.presenter.begin(agent, prompt)
 
     def part(self, part: StreamPart) -> None:
         """It gave a part."""
         self.presenter.part(part, self.record.part(part))
 
-    def ended(self, trouble: CliError | None = None) -> None:
+    def end(self, trouble: CliError | None = None) -> None:
         """It ended, well or not."""
-        self.presenter.ended(self.record.summary(time.monotonic() - self.since, trouble))
+        self.presenter.end(self.record.summary(time.monotonic() - self.since, trouble))
 
 
 @fx.gen
@@ -135,16 +135,16 @@ def _program(
     agent = there.agent if job.memory is None else there.agent.with_memory(job.memory)
     ready()
     for prompt in job.prompts:
-        telling.began(there.name, prompt)
+        telling.begin(there.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: telling.part(part)))
         yield from shown.provide_context(there.services)
         if telling.record.waiting:
             now = yield from there.tools.now
-            yield from fx.fail(_left_open(telling.record.waiting, now.toolkit))
-        telling.ended()
+            yield from fx.fail(_open_calls_error(telling.record.waiting, now.toolkit))
+        telling.end()
 
 
-def _left_open(waiting: tuple[Pending, ...], kit: Toolkit[Any]) -> CliError:
+def _open_calls_error(waiting: tuple[Pending, ...], kit: Toolkit[Any]) -> CliError:
     calls = ", ".join(f"{one.name} {in_line(one.params)}" for one in waiting)
     if all(one.approval_id is None for one in waiting):
         return CliError(f"somebody else is to run {calls}", "fxai chat asks for the result")

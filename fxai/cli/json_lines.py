@@ -29,14 +29,14 @@ class JsonLines:
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
 
-    def began(self, agent: str, prompt: str) -> None:
+    def begin(self, agent: str, prompt: str) -> None:
         """Nothing."""
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Writes a part; a tool result as the model reads it."""
         self._write({"turn": turn, **_data(part)})
 
-    def ended(self, summary: Summary) -> None:
+    def end(self, summary: Summary) -> None:
         """Writes the closing object."""
         self._write(summary.to_data())
 
@@ -52,13 +52,13 @@ class AnswerOnly:
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
 
-    def began(self, agent: str, prompt: str) -> None:
+    def begin(self, agent: str, prompt: str) -> None:
         """Nothing."""
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Nothing."""
 
-    def ended(self, summary: Summary) -> None:
+    def end(self, summary: Summary) -> None:
         """Writes the answer, if there is one."""
         if summary.trouble is None:
             self._out.write(clean(summary.text.rstrip("\n")) + "\n")

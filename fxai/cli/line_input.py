@@ -162,7 +162,7 @@ class TerminalInput:
 
     def answer(self, prompt: str, /) -> str | None:
         """The next line that is typed from now on."""
-        _drop_typed(self._in)
+        _drop_typeahead(self._in)
         return self.line(prompt)
 
     def back(self, line: str) -> None:
@@ -186,7 +186,7 @@ def _set_up(editor: Any, words: tuple[str, ...]) -> None:
     editor.parse_and_bind("tab: complete")
 
 
-def _drop_typed(stdin: TextIO) -> None:
+def _drop_typeahead(stdin: TextIO) -> None:
     """Drops what was typed ahead: nobody answers a question before it is asked."""
     if sys.platform == "win32":
         keys: Any = import_module("msvcrt")

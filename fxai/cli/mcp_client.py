@@ -101,7 +101,7 @@ def show_server(
     """
     server = find_server(target, wish)
     with Spinner(err, f"opening {server.name}"), errors_only("fxai.mcp"):  # what is held back is said below, once
-        listing = value_of(fx.scoped(_listed(server, approve, approve_all)))
+        listing = value_of(fx.scoped(_list_tools(server, approve, approve_all)))
     if as_json:
         out.write(json_line(listing.to_data(target), enc_hook=str))
     else:
@@ -111,7 +111,7 @@ def show_server(
 
 
 @fx.gen
-def _listed(server: McpServer, approve: tuple[str, ...], approve_all: bool) -> Gen[Listing, McpError, Scope]:
+def _list_tools(server: McpServer, approve: tuple[str, ...], approve_all: bool) -> Gen[Listing, McpError, Scope]:
     connection = yield from server.open()
     if approve:
         yield from connection.approve(*approve)
@@ -163,7 +163,7 @@ def call_server(
 
     def answer(asked: Elicitation) -> ElicitAnswer:
         waiting.end()
-        ChatScreen(err).elicits(asked)
+        ChatScreen(err).show_question(asked)
         return fill_form(asked, lines)
 
     with Background() as background:

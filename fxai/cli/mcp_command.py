@@ -63,7 +63,7 @@ _token_env: Final = click.option("--token-env", metavar="NAME", help="The enviro
 _server: Final = click.argument("server", metavar="SERVER")
 
 
-def _wishing(command: _F) -> _F:
+def _server_options(command: _F) -> _F:
     """Gives a command the options that say how a server is used."""
     for option_of_server in (option.timeout, _token_env, option.env, option.pins):
         command = option_of_server(command)
@@ -80,7 +80,7 @@ def mcp(context: click.Context) -> None:
 
 @mcp.command(epilog=_MORE_TOOLS)
 @_server
-@_wishing
+@_server_options
 @click.option("--approve", metavar="TOOL", multiple=True, help="A tool that was held back, as it is now.")
 @click.option("--approve-all", is_flag=True, help="All that are held back.")
 @option.as_json
@@ -107,7 +107,7 @@ def tools(server: str, as_json: bool, debug: bool, color: bool | None, **chosen:
 @_server
 @click.argument("tool")
 @click.argument("params", required=False, metavar="[JSON | @file | -]")
-@_wishing
+@_server_options
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: progress, then the result.")
 @option.debug
 def call(server: str, tool: str, as_json: bool, debug: bool, params: str | None, **chosen: Any) -> None:

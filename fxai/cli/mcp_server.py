@@ -104,12 +104,12 @@ def serve(
             source, name=called, on_listening=lambda url: err.write(f"fxai: listening on {url}\n"), **options
         )
     except ValueError as error:
-        raise _refused(str(error), options) from None
+        raise _address_error(str(error), options) from None
     value_of(serving)
     return True
 
 
-def _refused(said: str, options: dict[str, Any]) -> CliError:
+def _address_error(said: str, options: dict[str, Any]) -> CliError:
     if "token" not in options:
         said = f"{options['host']} is reached from other machines, and whoever reaches it could call the tools"
         return CliError(said, "name the variable of a token with --token-env NAME", code=WRONG_USE)
@@ -130,11 +130,11 @@ def _source(offer: TargetTools) -> ToolSource[Any, Any, Any]:
     if offer.layer is None:
         said = f"nothing answers the tools of {offer.target}: {', '.join(tool.name for tool in offer.tools[:8])}"
         raise CliError(said, "name the layer of their handlers with --layer module:name")
-    return ToolSource(_opened(offer.toolkit, offer.layer))
+    return ToolSource(_open_toolkit(offer.toolkit, offer.layer))
 
 
 @fx.gen
-def _opened(kit: Toolkit[Any], layer: LayerOf[Any, Any, Any]) -> Gen[BoundToolkit[Any, Any, Any], Any, Scope]:
+def _open_toolkit(kit: Toolkit[Any], layer: LayerOf[Any, Any, Any]) -> Gen[BoundToolkit[Any, Any, Any], Any, Scope]:
     """The tools with their handlers, built once; it fails before anything is served where something is missing."""
     services = yield from layer.build()
     asked = [tool for tool in kit if tool.requires_handler]

@@ -50,13 +50,13 @@ def close_calls(memory: Memory) -> Gen[Prompt, MemoryFailure]:
     """What is remembered; calls that were left open there are closed, so that the conversation can go on."""
     before = yield from memory.load()
     if before.pending:
-        left = [_left(one) for one in before.pending]
+        left = [_closing_result(one) for one in before.pending]
         yield from memory.commit(Prompt((ToolMessage.make(*left),)))
         return (yield from memory.load())
     return before
 
 
-def _left(waiting: Pending) -> ToolResultPart:
+def _closing_result(waiting: Pending) -> ToolResultPart:
     if waiting.approval_id is None:
         failure: ApprovalUnavailable | Interrupted = Interrupted(waiting.name, _UNRUN)
     else:

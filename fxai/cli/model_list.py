@@ -99,7 +99,7 @@ class Entry(msgspec.Struct, frozen=True):
         return self.state == "ready" and self.failure is None
 
     @property
-    def told(self) -> str:
+    def state_text(self) -> str:
         """Whether it can be asked from here, in words."""
         if self.failure is not None:
             advice = self.failure.advice[:1].lower() + self.failure.advice[1:]
@@ -191,14 +191,16 @@ def _abilities(provider: str, model: str) -> Abilities:
     if provider == "local":
         return Abilities("yes", "yes", "yes", "no", embeds)
     strict = import_module(f"fxai.providers.{provider}").supports_strict_tools(model)
-    return Abilities("yes", _said(strict), _structured(provider, model), _images(provider, model), embeds)
+    return Abilities(
+        "yes", _yes_or_no(strict), _structured_output(provider, model), _image_input(provider, model), embeds
+    )
 
 
-def _said(known: bool) -> Ability:
+def _yes_or_no(known: bool) -> Ability:
     return "yes" if known else "no"
 
 
-def _structured(provider: str, model: str) -> Ability:
+def _structured_output(provider: str, model: str) -> Ability:
     if provider == "openai":
         from fxai.providers.openai.capabilities import supports_schema
 
@@ -208,7 +210,7 @@ def _structured(provider: str, model: str) -> Ability:
     return "yes" if capability_of(model).structured else "by a tool"
 
 
-def _images(provider: str, model: str) -> Ability:
+def _image_input(provider: str, model: str) -> Ability:
     if _BLIND[provider].match(model):
         return "no"
     if provider == "openai":

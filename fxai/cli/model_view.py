@@ -73,7 +73,7 @@ def _table(entries: tuple[Entry, ...], out: TextIO, color: bool | None) -> None:
 def _row(entry: Entry) -> tuple[str, ...]:
     can = entry.can
     name = one_line(entry.name) + (" (default)" if entry.default else "")
-    return (name, can.tools, can.strict, can.structured, can.images, can.embeddings or "no", entry.told)
+    return (name, can.tools, can.strict, can.structured, can.images, can.embeddings or "no", entry.state_text)
 
 
 _PATIENCE: Final = 10.0

@@ -33,9 +33,9 @@ def value_of(program: EffectOf[_A, Any, Any]) -> _A:
         CliError: it failed or broke, or a signal ended it.
     """
     try:
-        ended = anyio.run(_until_told, program)
+        ended = anyio.run(_run_until_signal, program)
     except* KeyboardInterrupt:  # before we listen; on Windows always
-        ended = _interrupted()
+        ended = _interruption()
     if isinstance(ended, CliError):
         raise ended
     return success_of(ended)
@@ -52,7 +52,7 @@ def success_of(ended: Exit[_A, Any]) -> _A:
     raise error_of(ended.cause)
 
 
-async def _until_told(program: EffectOf[_A, Any, Any]) -> Exit[_A, Any] | CliError:
+async def _run_until_signal(program: EffectOf[_A, Any, Any]) -> Exit[_A, Any] | CliError:
     """How the program ended, which may be by a signal. Either way nothing of it is left.
 
     A signal cancels a scope, and not the task as asyncio alone would do it: so what must not be cut short is not.
@@ -78,9 +78,9 @@ async def _listen(
         async for number in signals:
             if told:  # told twice: at once, whatever is left behind
                 os._exit(told[0].code)
-            told.append(_interrupted() if number == signal.SIGINT else CliError("terminated", "", code=TERMINATED))
+            told.append(_interruption() if number == signal.SIGINT else CliError("terminated", "", code=TERMINATED))
             scope.cancel()
 
 
-def _interrupted() -> CliError:
+def _interruption() -> CliError:
     return CliError("interrupted", "", code=INTERRUPTED)

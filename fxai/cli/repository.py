@@ -76,7 +76,7 @@ class _Git(Repository):
     def log(
         self, path: str, count: int, since: str | None = None, until: str | None = None
     ) -> Effect[tuple[Commit, ...], Refused]:
-        return _logged(self._where, path, _Wanted(max(1, min(count, _MOST_COMMITS)), since, until))
+        return _read_log(self._where, path, _Wanted(max(1, min(count, _MOST_COMMITS)), since, until))
 
 
 @final
@@ -87,7 +87,7 @@ class _Wanted(NamedTuple):
 
 
 @fx.gen
-def _logged(where: Folder, path: str, wanted: _Wanted) -> Gen[tuple[Commit, ...], Refused]:
+def _read_log(where: Folder, path: str, wanted: _Wanted) -> Gen[tuple[Commit, ...], Refused]:
     top = yield from where.place(".")
     place = yield from where.place(path)
     return (yield from in_thread(lambda: _log(top, place, path, wanted)))
@@ -179,7 +179,7 @@ class _Pack:
         if kind not in (_COMMIT, _FROM_ID, _FROM_OFFSET) or size > _LARGEST_OBJECT:
             raise ValueError
         self._pack.seek(offset + behind)
-        return kind, base, _inflated(self._pack, size)
+        return kind, base, _inflate(self._pack, size)
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
@@ -203,7 +203,7 @@ def _distance(data: bytes, at: int) -> tuple[int, int]:
     return value, at + 1
 
 
-def _inflated(file: BinaryIO, size: int) -> bytes:
+def _inflate(file: BinaryIO, size: int) -> bytes:
     """What is compressed there, if it has this size: no more is unpacked than that."""
     unpacking, data = zlib.decompressobj(), b""
     while len(data) <= size and not unpacking.eof and (piece := unpacking.unconsumed_tail or file.read(4096)):
@@ -213,7 +213,7 @@ def _inflated(file: BinaryIO, size: int) -> bytes:
     return data
 
 
-def _changed(base: bytes, change: bytes) -> bytes:
+def _apply_delta(base: bytes, change: bytes) -> bytes:
     """The object that a difference makes of its base."""
     expected, at = _number(change, 0)
     size, at = _number(change, at)
@@ -272,7 +272,7 @@ class _History:
                 break
             inside = folder / ".git"
             if inside.is_file():
-                return _linked(inside, top, stack)
+                return _open_linked(inside, top, stack)
             if inside.is_dir() or all((folder / name).exists() for name in ("HEAD", "objects", "refs")):
                 found = inside if inside.is_dir() else folder
                 return _History(found / "HEAD", found, (top,), stack)
@@ -309,7 +309,7 @@ class _History:
             raise Stopped("history not readable", "")
         place, name = self._head, "HEAD"
         for _ in range(5):
-            text = self._text(place, 4096) or self._packed(name)
+            text = self._text(place, 4096) or self._packed_reference(name)
             if text is None:
                 return None
             if _ID.fullmatch(text):
@@ -321,7 +321,7 @@ class _History:
             place = self._common / name
         raise Stopped("history not readable", "")
 
-    def _packed(self, name: str) -> str | None:
+    def _packed_reference(self, name: str) -> str | None:
         for line in (self._text(self._common / "packed-refs", _LARGEST_REFS) or "").splitlines():
             if line.endswith(f" {name}"):
                 return line.partition(" ")[0]
@@ -332,7 +332,7 @@ class _History:
     def _object(self, name: str) -> bytes:
         raw = bytes.fromhex(name)
         for store in self._stores:
-            loose = self._open(store / name[:2] / name[2:])
+            loose = self._open_file(store / name[:2] / name[2:])
             if loose is not None:
                 return self._spent(_loose(loose))
         if self._packs is None:
@@ -340,16 +340,16 @@ class _History:
         for pack in self._packs:
             offset = pack.offset(raw)
             if offset is not None:
-                return self._spent(self._unpacked(pack, offset))
+                return self._spent(self._unpack(pack, offset))
         raise ValueError
 
-    def _unpacked(self, pack: _Pack, offset: int) -> bytes:
+    def _unpack(self, pack: _Pack, offset: int) -> bytes:
         changes: list[bytes] = []
         for _ in range(_LONGEST_CHAIN):
             kind, base, data = pack.entry(offset)
             if kind == _COMMIT:
                 for change in reversed(changes):
-                    data = self._spent(_changed(data, change))
+                    data = self._spent(_apply_delta(data, change))
                 return data
             self._left -= _COSTLY * len(data)
             changes.append(self._spent(data))
@@ -369,7 +369,7 @@ class _History:
         packs: list[_Pack] = []
         for store in self._stores:
             for index in sorted((store / "pack").glob("*.idx"))[:_MOST_PACKS]:
-                files = self._open(index), self._open(index.with_suffix(".pack"))
+                files = self._open_file(index), self._open_file(index.with_suffix(".pack"))
                 if files[0] is not None and files[1] is not None:
                     packs.append(_Pack(files[0], files[1], width))
         return packs
@@ -387,13 +387,13 @@ class _History:
     # -- files
 
     def _text(self, place: Path, most: int) -> str | None:
-        file = self._open(place)
+        file = self._open_file(place)
         if file is None:
             return None
         with file:
             return file.read(most).decode("utf-8", "surrogateescape").strip()
 
-    def _open(self, place: Path) -> BinaryIO | None:
+    def _open_file(self, place: Path) -> BinaryIO | None:
         found = place.resolve()
         if not any(found.is_relative_to(bound) for bound in self._bounds):
             raise Stopped("outside of this folder", "")
@@ -403,7 +403,7 @@ class _History:
             return None
 
 
-def _linked(file: Path, top: Path, stack: ExitStack) -> _History:
+def _open_linked(file: Path, top: Path, stack: ExitStack) -> _History:
     """The history of a linked worktree: what is outside is read only where it names this worktree itself."""
     named = _first_line(file).removeprefix("gitdir:").strip()
     own = (file.parent / named).resolve()
@@ -441,21 +441,21 @@ def _commit(name: str, data: bytes) -> _Read:
     for line in head.split(b"\n"):
         keyword, _, value = line.partition(b" ")
         fields.setdefault(keyword, []).append(value)
-    author, day = _signed(fields[b"author"][0])
+    author, day = _signature(fields[b"author"][0])
     said = fields.get(b"encoding", [b""])[0].decode("ascii", "replace")
     encoding = said if _ENCODING.fullmatch(said) else "utf-8"
     subject = re.split(r"\n[^\S\n]*\n", message.decode(encoding, "replace").strip(), maxsplit=1)[0]
     shown = Commit(
         name[:_SHORT], _one_line(author.decode(encoding, "replace").strip()), day.date().isoformat(), _one_line(subject)
     )
-    committed = int(_signed(fields[b"committer"][0])[1].timestamp())
+    committed = int(_signature(fields[b"committer"][0])[1].timestamp())
     parents = tuple(value.decode("ascii") for value in fields.get(b"parent", []))
     if not all(_ID.fullmatch(parent) for parent in parents):
         raise ValueError
     return _Read(committed, parents, shown)
 
 
-def _signed(line: bytes) -> tuple[bytes, datetime]:
+def _signature(line: bytes) -> tuple[bytes, datetime]:
     """Who, and when: in the zone of whoever it was; the beginning of time where that cannot be read."""
     name, _, behind = line.partition(b"<")
     found = _DATED.fullmatch(behind.rpartition(b">")[2].strip())
@@ -497,7 +497,7 @@ def _moment(text: str, now: datetime, *, last: bool) -> float:
     if found := _AGO.fullmatch(words):
         number = int(found[1]) if found[1].isdigit() else 1
         return now.timestamp() - number * _SECONDS[found[2]]
-    day = {"today": now, "yesterday": now - timedelta(days=1)}.get(words) or _written(words, text, now)
+    day = {"today": now, "yesterday": now - timedelta(days=1)}.get(words) or _parse_date(words, text, now)
     alone = words in ("today", "yesterday") or not re.search(r"\d[t ]\d\d?:?\d\d", words)
     at = day.replace(tzinfo=day.tzinfo or now.tzinfo)
     if not alone:
@@ -505,7 +505,7 @@ def _moment(text: str, now: datetime, *, last: bool) -> float:
     return at.replace(hour=0, minute=0, second=0, microsecond=0).timestamp() + (86399 if last else 0)
 
 
-def _written(words: str, text: str, now: datetime) -> datetime:
+def _parse_date(words: str, text: str, now: datetime) -> datetime:
     zone = now.strftime("%z")
     with suppress(ValueError):
         return datetime.fromisoformat(text.strip())

@@ -165,24 +165,26 @@ def preview_request(tools: tuple[Tool[Any, Any, Any], ...], wish: PreviewOptions
     Raises:
         CliError: there is no such provider, or it has no such interface.
     """
-    prepare = _preparing(wish)
+    prepare = _preparer(wish)
     try:
         whole = prepare(tools)
     except (PreparationError, NameConflictError, SchemaError) as error:
-        return RequestPreview(wish, tuple(_alone(tool, wish, prepare) for tool in tools), error=str(error))
+        return RequestPreview(wish, tuple(_preview_alone(tool, wish, prepare) for tool in tools), error=str(error))
     names = {tool.name for tool in tools}
     general = tuple(warning.message for warning in whole.warnings if warning.subject not in names)
-    return RequestPreview(wish, tuple(_of(tool, whole, wish, prepare) for tool in tools), general, whole.betas)
+    return RequestPreview(wish, tuple(_preview(tool, whole, wish, prepare) for tool in tools), general, whole.betas)
 
 
-def _alone(tool: Tool[Any, Any, Any], wish: PreviewOptions, prepare: Callable[[Any], PreparedTools]) -> SentTool:
+def _preview_alone(
+    tool: Tool[Any, Any, Any], wish: PreviewOptions, prepare: Callable[[Any], PreparedTools]
+) -> SentTool:
     try:
-        return _of(tool, prepare((tool,)), wish, prepare)
+        return _preview(tool, prepare((tool,)), wish, prepare)
     except (PreparationError, NameConflictError, SchemaError) as error:
         return SentTool(tool.name, None, error=str(error))
 
 
-def _of(
+def _preview(
     tool: Tool[Any, Any, Any], prepared: PreparedTools, wish: PreviewOptions, prepare: Callable[[Any], PreparedTools]
 ) -> SentTool:
     wires = {_inner(wire).get("name"): wire for wire in _single(prepared.tools)}
@@ -214,7 +216,7 @@ def _inner(wire: dict[str, Any]) -> dict[str, Any]:
     return inner if is_object(inner) else wire
 
 
-def _preparing(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
+def _preparer(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
     """What prepares the tools of a request to the provider."""
     if wish.provider not in PROVIDERS:
         said = f"there are no requests to a provider {wish.provider!r}"

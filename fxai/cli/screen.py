@@ -80,7 +80,7 @@ class Screen:
         self._spaced = False
         self._names: dict[str, str] = {}
 
-    def began(self, agent: str, prompt: str) -> None:
+    def begin(self, agent: str, prompt: str) -> None:
         """Shows who is asked what."""
         if self._turn:
             self._print("", "")
@@ -95,11 +95,11 @@ class Screen:
             self._turn = turn
             if self._numbered:
                 self._print(f"Turn {turn}", "dim")
-        self._shown(part)
+        self._show_part(part)
         if part.type == "finish":
             self._names.clear()  # some models name the calls of each turn alike
 
-    def ended(self, summary: Summary) -> None:
+    def end(self, summary: Summary) -> None:
         """Shows what the run took."""
         stopped = summary.trouble is not None and summary.trouble.code == INTERRUPTED
         if stopped and self._width and self._open is None:
@@ -109,26 +109,26 @@ class Screen:
             return
         self._print(summary.line, "dim")
 
-    def _shown(self, part: StreamPart) -> None:
+    def _show_part(self, part: StreamPart) -> None:
         match part.type:
             case "text-delta":
                 self._flow(part.id, part.delta, "")
             case "reasoning-delta":
                 self._flow(part.id, part.delta, "dim italic")
             case "tool-params-start":
-                self._started(part)
+                self._start_call(part)
             case "tool-params-delta":
                 self._flow(part.id, part.delta, "cyan")
             case "text-end" | "reasoning-end" | "tool-params-end":
                 self.closed()
             case "tool-call":
-                self._called(part)
+                self._show_call(part)
             case "tool-result":
-                self._answered(part)
+                self._show_result(part)
             case _:
-                self._noted(part)
+                self._note(part)
 
-    def _noted(self, part: StreamPart) -> None:
+    def _note(self, part: StreamPart) -> None:
         match part.type:
             case "warning":
                 self._line("!", f"warning: {part.message}", "yellow")
@@ -154,9 +154,9 @@ class Screen:
             self._print("  ", "", end="")
             self._column = 2
             self._open = id_
-        self._print("".join(self._wrapped(piece) for piece in _PIECE.findall(clean(delta))), style, end="")
+        self._print("".join(self._wrap(piece) for piece in _PIECE.findall(clean(delta))), style, end="")
 
-    def _wrapped(self, piece: str) -> str:
+    def _wrap(self, piece: str) -> str:
         """A word with the space before it, on a new line where it would not fit into the terminal."""
         full = self._width is not None and self._column + len(piece) > self._width
         if piece == "\n" or (full and (self._spaced or piece[0].isspace())):
@@ -172,7 +172,7 @@ class Screen:
             self._open = None
             self._print("", "")
 
-    def _started(self, part: ToolParamsStart) -> None:
+    def _start_call(self, part: ToolParamsStart) -> None:
         self.closed()
         self._print("  → ", "cyan", end="")
         self._print(f"{quoted(part.name)} ", "bold cyan", end="")
@@ -182,7 +182,7 @@ class Screen:
 
     # -- what comes whole
 
-    def _called(self, call: ToolCall) -> None:
+    def _show_call(self, call: ToolCall) -> None:
         if call.id in self._names and not call.repaired:
             return
         self._names[call.id] = call.name
@@ -192,7 +192,7 @@ class Screen:
         self._print(clean(_compact(call.params if call.params_text is None else call.params_text)), "cyan", end="")
         self._print("  (mended)" if call.repaired else "", "dim")
 
-    def _answered(self, result: ToolResult) -> None:
+    def _show_result(self, result: ToolResult) -> None:
         text = _compact(result.encoded_result)
         if result.preliminary:
             self._line("…", f"{result.name} {text}", "dim")

@@ -83,7 +83,7 @@ def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSett
         services = yield from setting.layer.build()
     missing = [t.name for t in setting.agent.binding.unanswered if services.find(t.identity) is None]
     if missing:
-        yield from fx.fail(_unanswered(setting, missing))
+        yield from fx.fail(_handler_error(setting, missing))
     model = LanguageModel.__fx_key__()
     require_services(setting.agent.binding.unanswered, services.put(model, services.find(model, default=True)))
     own = setting.agent.model
@@ -121,7 +121,7 @@ def model_layer(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel,
     return from_name(name, progress=heard) if name.partition(":")[0] == "local" else from_name(name)
 
 
-def _unanswered(setting: Setting, missing: list[str]) -> CliError:
+def _handler_error(setting: Setting, missing: list[str]) -> CliError:
     said = f"nothing answers the tools of the agent {setting.agent.name!r}: {', '.join(missing)}"
     if setting.layer is None:
         return CliError(said, "name the layer of their handlers with --layer module:name")

@@ -57,13 +57,11 @@ def load_matching(target: str, fits: _Fits, what: str) -> Any:
         for part in name.split("."):
             value = _attribute(value, part, target, fits)
         if not fits(value):
-            raise CliError(
-                f"{target} is {_described(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE
-            )
+            raise CliError(f"{target} is {_kind_of(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE)
     except (KeyboardInterrupt, CliError):
         raise
     except BaseException as raised:  # a value that breaks when it is looked at
-        raise _broken(target, raised, "looked at") from raised
+        raise _import_error(target, raised, "looked at") from raised
     return value
 
 
@@ -85,7 +83,7 @@ def _holds(value: Any, name: str, fits: _Fits) -> bool:
         return False
 
 
-def _described(value: object) -> str:
+def _kind_of(value: object) -> str:
     return f"a class, {value.__name__}" if isinstance(value, type) else f"of type {type(value).__name__}"
 
 
@@ -105,9 +103,9 @@ def _module(place: str, target: str) -> ModuleType:
         if missing.name is not None and (place == missing.name or place.startswith(f"{missing.name}.")):
             remedy = "give a module that can be imported from here, or path.py:name"
             raise CliError(f"{target}: there is no module {missing.name}", remedy, code=WRONG_USE) from None
-        raise _broken(place, missing) from missing
+        raise _import_error(place, missing) from missing
     except BaseException as raised:  # whatever its code raises, sys.exit too
-        raise _broken(place, raised) from raised
+        raise _import_error(place, raised) from raised
 
 
 def _from_path(name: str) -> ModuleType:
@@ -148,7 +146,7 @@ def _same(module: ModuleType | None, path: Path) -> bool:
     return file is not None and Path(file).resolve() == path.resolve()
 
 
-def _broken(place: str, raised: BaseException, done: str = "imported") -> CliError:
+def _import_error(place: str, raised: BaseException, done: str = "imported") -> CliError:
     frames = [f for f in traceback.extract_tb(raised.__traceback__) if "importlib" not in f.filename]
     outside = [f for f in frames if not f.filename.startswith(_PACKAGE)]
     own = [f for f in outside if not f.filename.startswith(_LIBRARIES)]

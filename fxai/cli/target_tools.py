@@ -78,7 +78,7 @@ class TargetTools(msgspec.Struct, frozen=True):
         tools: Any = self.tools
         return Toolkit.of(tools)
 
-    def picked(self, names: tuple[str, ...]) -> TargetTools:
+    def pick(self, names: tuple[str, ...]) -> TargetTools:
         """The same, with the tools of these names alone, in this order; all of them where there are no names.
 
         Raises:
@@ -87,9 +87,9 @@ class TargetTools(msgspec.Struct, frozen=True):
         if not names:
             return self
         tools = {tool.name: tool for tool in self.tools}
-        return msgspec.structs.replace(self, tools=tuple(tools[self.known(name)] for name in dict.fromkeys(names)))
+        return msgspec.structs.replace(self, tools=tuple(tools[self.require(name)] for name in dict.fromkeys(names)))
 
-    def known(self, name: str) -> str:
+    def require(self, name: str) -> str:
         """The name, if there is a tool of that name.
 
         Raises:
@@ -117,7 +117,7 @@ def find_tools(target: str) -> TargetTools:
     if target == "-" or target.endswith(".json"):
         found = read_tools(_text(target), "stdin" if target == "-" else target)
         return TargetTools(target, found.tools, broken=found.broken, findings=found.findings)
-    return _offered(target, load_matching(target, _fits, _WHAT))
+    return _tools_of(target, load_matching(target, _fits, _WHAT))
 
 
 def server_tools(text: str, wish: ServerOptions | None = None) -> TargetTools:
@@ -175,9 +175,9 @@ def _has(value: object, name: str) -> bool:
     return not isinstance(value, type) and hasattr(value, name)
 
 
-def _offered(target: str, value: Any) -> TargetTools:
+def _tools_of(target: str, value: Any) -> TargetTools:
     if is_listed(value):
-        return _together(target, [_offered(target, each) for each in value])
+        return _together(target, [_tools_of(target, each) for each in value])
     kind: Any = cast("type[object]", type(value))
     if issubclass(kind, Agent):
         return _of_agent(target, value.binding)

@@ -99,14 +99,14 @@ class _Reading:
         for pointer, entry in entries:
             function = entry.get("function") if is_object(entry) else None
             inner = isinstance(function, dict)
-            self._one(f"{pointer}/function" if inner else pointer, function if inner else entry)
+            self._entry(f"{pointer}/function" if inner else pointer, function if inner else entry)
         return ToolList(tuple(self.tools.values()), self.broken, tuple(self.findings))
 
     def _not(self, tool: str | None, pointer: str, expected: str, found: Any, remedy: str = _LEFT_OUT) -> None:
         said = "nothing" if found is _MISSING else found_in(found)
         self.findings.append(RULES["not-a-tool"].finding(tool, pointer, f"expected {expected}, found {said}", remedy))
 
-    def _one(self, pointer: str, entry: Any) -> None:
+    def _entry(self, pointer: str, entry: Any) -> None:
         if not is_object(entry):
             return self._not(None, pointer, "a tool", entry)
         name = entry.get("name", _MISSING)

@@ -64,11 +64,11 @@ def tool_data(tool: Tool[Any, Any, Any], broken: Any = None) -> dict[str, Any]:
         "input_examples": [plain(example.parameters) for example in tool.input_examples],
         "provider_options": redact({name: plain(value) for name, value in tool.provider_options.items()}),
         "external": not tool.requires_handler,
-        "provider": _provided(tool),
+        "provider": _provider_data(tool),
     }
 
 
-def _provided(tool: Tool[Any, Any, Any]) -> dict[str, Any] | None:
+def _provider_data(tool: Tool[Any, Any, Any]) -> dict[str, Any] | None:
     given = tool.provider
     return None if given is None else {"id": given.id, "args": redact(plain(given.args))}
 
@@ -146,12 +146,12 @@ def _rows(schema: Any) -> list[tuple[str, str, str]]:
         return []
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []
     return [
-        (one_line(name) + ("" if name in required else "?"), one_line(type_of(inner)), _told(inner))
+        (one_line(name) + ("" if name in required else "?"), one_line(type_of(inner)), _parameter_text(inner))
         for name, inner in schema["properties"].items()
     ]
 
 
-def _told(schema: Any) -> str:
+def _parameter_text(schema: Any) -> str:
     if not is_object(schema):
         return ""
     said = one_line(str(schema.get("description") or ""), 160)

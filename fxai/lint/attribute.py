@@ -48,13 +48,13 @@ def attribute_findings(subject: Subject) -> Iterator[Finding]:
         yield from _examples(entry)
         yield from _options(entry)
     for provider in subject.providers:
-        yield from _marks(subject, provider)
-        yield from _deferred(subject, provider)
+        yield from _cache_marks(subject, provider)
+        yield from _deferred_tools(subject, provider)
 
 
-def _marks(subject: Subject, provider: Provider) -> Iterator[Finding]:
-    loaded = [entry for entry in subject.entries if not _said(entry, provider, DeferLoading)]
-    marked = [entry.tool.name for entry in loaded if _said(entry, provider, CacheControl) is not None]
+def _cache_marks(subject: Subject, provider: Provider) -> Iterator[Finding]:
+    loaded = [entry for entry in subject.entries if not _effective(entry, provider, DeferLoading)]
+    marked = [entry.tool.name for entry in loaded if _effective(entry, provider, CacheControl) is not None]
     most = provider.most_marks
     if most is None or len(marked) <= most:
         return
@@ -64,18 +64,18 @@ def _marks(subject: Subject, provider: Provider) -> Iterator[Finding]:
         yield RULES["cache-marks"].finding(name, "/annotations/cache_control", message, remedy)
 
 
-def _deferred(subject: Subject, provider: Provider) -> Iterator[Finding]:
+def _deferred_tools(subject: Subject, provider: Provider) -> Iterator[Finding]:
     tools = [entry.tool for entry in subject.entries]
     if any(tool.provider is not None and tool.provider.id.startswith(provider.tool_search) for tool in tools):
         return
     for entry in subject.entries:
-        if _said(entry, provider, DeferLoading):
+        if _effective(entry, provider, DeferLoading):
             message = f"it is deferred, and there is no tool search that finds it at {provider.name}"
             remedy = f"add {provider.name}.tool_search() to the tools, or do not defer it"
             yield RULES["tool-search-missing"].finding(entry.tool.name, "/annotations/defer_loading", message, remedy)
 
 
-def _said(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
+def _effective(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
     """What a tool says under a key that providers have in their own options too, which win."""
     options = entry.tool.provider_options.get(provider.name)
     own: Any = options.get(key.name) if is_object(options) else None
@@ -102,7 +102,7 @@ def _annotations(entry: Entry) -> Iterator[Finding]:
 
 def _examples(entry: Entry) -> Iterator[Finding]:
     for index, example in enumerate(entry.tool.input_examples):
-        for fault in _misfits(entry, example.parameters):
+        for fault in _example_faults(entry, example.parameters):
             at = f"/input_examples/{index}{fault.pointer}"
             message = f"expected {fault.expected}, found {fault.found}"
             remedy = (
@@ -111,7 +111,7 @@ def _examples(entry: Entry) -> Iterator[Finding]:
             yield RULES["input-example-misfit"].finding(entry.tool.name, at, message, remedy)
 
 
-def _misfits(entry: Entry, parameters: Any) -> tuple[Fault, ...]:
+def _example_faults(entry: Entry, parameters: Any) -> tuple[Fault, ...]:
     tool = entry.tool
     if not entry.sound:
         return ()

@@ -36,7 +36,15 @@ _COUNTS: Final = (
 
 def contradictions(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Each reason why no value fits: the keyword and the reason in words."""
-    for reason in (_counted, _bounded, _numbered, _named, _listed, _typed, _matched):
+    for reason in (
+        _count_bounds,
+        _number_bounds,
+        _number_steps,
+        _property_bounds,
+        _item_bounds,
+        _type_conflict,
+        _pattern_length,
+    ):
         yield from reason(schema)
 
 
@@ -45,7 +53,7 @@ def _number(schema: dict[str, Any], keyword: str) -> float | None:
     return value if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
-def _counted(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _count_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for least, most in _COUNTS:
         low, high = _number(schema, least), _number(schema, most)
         if low is not None and high is not None and low > high:
@@ -63,7 +71,7 @@ def _limits(schema: dict[str, Any]) -> Iterator[tuple[str, str, float, float, bo
                 yield least, most, low, high, no_low, no_high
 
 
-def _bounded(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _number_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for least, most, low, high, no_low, no_high in _limits(schema):
         if low > high:
             yield least, f"{least} {low} is above {most} {high}"
@@ -71,7 +79,7 @@ def _bounded(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield least, f"nothing lies between {least} {low} and {most} {high}"
 
 
-def _numbered(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _number_steps(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     step = _step(schema)
     if step is None:
         return
@@ -100,7 +108,7 @@ def _step(schema: dict[str, Any]) -> Fraction | None:
     return Fraction(1) if step is None else Fraction(step.numerator)  # the integers among the multiples
 
 
-def _named(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _property_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     properties: dict[str, Any] = schema["properties"] if is_object(schema.get("properties")) else {}
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []
     most = _number(schema, "maxProperties")
@@ -115,7 +123,7 @@ def _named(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "minProperties", f"there are {len(properties)} properties and no others, and minProperties is {least}"
 
 
-def _listed(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _item_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if schema.get("enum") == []:
         yield "enum", "the enum is empty"
     if schema.get("not") in (True, {}):
@@ -127,7 +135,7 @@ def _listed(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "minItems", f"the items differ, there are {len(values)} of them, and minItems is {least}"
 
 
-def _typed(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _type_conflict(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """No type is left of those that the schema and its allOf allow."""
     left: set[str] | None = None
     branches: list[Any] = schema["allOf"] if is_array(schema.get("allOf")) else []
@@ -144,7 +152,7 @@ def _typed(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
             return
 
 
-def _matched(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _pattern_length(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
     pattern, low, high = schema.get("pattern"), _number(schema, "minLength"), _number(schema, "maxLength")
     if not isinstance(pattern, str) or (low is None and high is None):
         return
@@ -162,10 +170,10 @@ def width(pattern: str) -> tuple[int, int | None]:
         least, most = _width_of(parse(pattern))
     except (PatternError, RecursionError):
         return 0, None
-    return least, most if _anchored(pattern) else None
+    return least, most if _is_anchored(pattern) else None
 
 
-def _anchored(pattern: str) -> bool:
+def _is_anchored(pattern: str) -> bool:
     return pattern.startswith("^") and pattern.endswith("$") and not pattern.endswith("\\$") and "|" not in pattern
 
 

@@ -47,8 +47,8 @@ def name_findings(subject: Subject) -> Iterator[Finding]:
     alike: dict[str, str] = {}
     for entry in subject.entries:
         name = entry.tool.name
-        yield from _odd(name)
-        yield from _renamed(entry.tool, subject.providers)
+        yield from _odd_name(name)
+        yield from _name_changes(entry.tool, subject.providers)
         before = alike.setdefault(name.casefold().replace("-", "_"), name)
         if before != name:
             said = f"{name!r} and {before!r} differ in case, or in '-' and '_', alone"
@@ -56,13 +56,13 @@ def name_findings(subject: Subject) -> Iterator[Finding]:
     yield from _collisions(subject)
 
 
-def _odd(name: str) -> Iterator[Finding]:
+def _odd_name(name: str) -> Iterator[Finding]:
     if name != name.strip() or not name.isprintable():
         said = f"{name!r} has blanks at its ends, or characters that cannot be seen"
         yield RULES["name-odd"].finding(name, "/name", said, "call it by letters, digits, '_' and '-'")
 
 
-def _renamed(tool: Tool[Any, Any, Any], providers: tuple[Provider, ...]) -> Iterator[Finding]:
+def _name_changes(tool: Tool[Any, Any, Any], providers: tuple[Provider, ...]) -> Iterator[Finding]:
     if tool.provider is not None:
         return
     for provider in providers:
@@ -108,11 +108,11 @@ def wording_findings(subject: Subject) -> Iterator[Finding]:
         elif first.setdefault(said, name) != name:
             message = f"it is described as {first[said]!r} is"
             yield RULES["description-doubled"].finding(name, "/description", message, "say what tells them apart")
-        yield from _long(entry, said, subject)
-        yield from _undescribed(entry)
+        yield from _long_description(entry, said, subject)
+        yield from _missing_descriptions(entry)
 
 
-def _long(entry: Entry, said: str, subject: Subject) -> Iterator[Finding]:
+def _long_description(entry: Entry, said: str, subject: Subject) -> Iterator[Finding]:
     for provider in subject.providers:
         most = provider.longest_description
         if most is not None and len(said) > most:
@@ -121,9 +121,9 @@ def _long(entry: Entry, said: str, subject: Subject) -> Iterator[Finding]:
             yield RULES["description-too-long"].finding(entry.tool.name, "/description", message, remedy)
 
 
-def _undescribed(entry: Entry) -> Iterator[Finding]:
+def _missing_descriptions(entry: Entry) -> Iterator[Finding]:
     for place in places(entry.document):
-        if place.name is None or place.around or _is_told(place, entry.document):
+        if place.name is None or place.around or _needs_no_description(place, entry.document):
             continue
         written = 'describe it: Annotated[…, msgspec.Meta(description="…")], or in the docstring of its function'
         remedy = written if entry.derived else 'add "description": "…"'
@@ -131,14 +131,14 @@ def _undescribed(entry: Entry) -> Iterator[Finding]:
         yield RULES["parameter-undescribed"].finding(entry.tool.name, at, f"{place.name!r} has no description", remedy)
 
 
-def _is_told(place: Place, document: Any) -> bool:
+def _needs_no_description(place: Place, document: Any) -> bool:
     """Whether it is described, where it stands or where it refers to, or has but one value."""
     schema = place.schema
     values = schema.get("enum")
-    return "const" in schema or (is_array(values) and len(values) == 1) or _described(schema, document)
+    return "const" in schema or (is_array(values) and len(values) == 1) or _has_description(schema, document)
 
 
-def _described(schema: Any, document: Any) -> bool:
+def _has_description(schema: Any, document: Any) -> bool:
     if not is_object(schema):
         return True  # true and false speak for themselves
     if str(schema.get("description") or "").strip():
@@ -146,4 +146,4 @@ def _described(schema: Any, document: Any) -> bool:
     if "$ref" in schema and (there := target(schema, document)) is not schema:
         return is_object(there) and bool(str(there.get("description") or "").strip())
     unions = [schema[union] for union in ("anyOf", "oneOf", "allOf") if is_array(schema.get(union))]
-    return any(is_object(branch) and _described(branch, document) for union in unions for branch in union)
+    return any(is_object(branch) and _has_description(branch, document) for union in unions for branch in union)

@@ -80,10 +80,10 @@ def keyword_findings(tool: str, place: Place) -> Iterator[Finding]:
     """What is wrong with the words of one schema."""
     for keyword, value in place.schema.items():
         at = pointer_to(f"/parameters{place.pointer}", keyword)
-        if keyword in _known(place.dialect):
+        if keyword in _keywords_of(place.dialect):
             yield from _without_effect(tool, at, keyword, place.schema)
         elif keyword not in _WORDS | _ANYWHERE and not keyword.startswith(("x-", "x_", "$")):
-            yield _unknown(tool, at, keyword, value, place)
+            yield _unknown_keyword(tool, at, keyword, value, place)
 
 
 def _without_effect(tool: str, at: str, keyword: str, schema: dict[str, Any]) -> Iterator[Finding]:
@@ -97,7 +97,7 @@ def _without_effect(tool: str, at: str, keyword: str, schema: dict[str, Any]) ->
     yield RULES["keyword-without-effect"].finding(tool, at, said, "take it away, or correct the type")
 
 
-def _unknown(tool: str, at: str, keyword: str, value: Any, place: Place) -> Finding:
+def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, place: Place) -> Finding:
     said = f"JSON Schema has no keyword {keyword!r} and passes over it"
     drafts = [dialect.name for dialect in DIALECTS.values() if keyword in dialect.keywords]
     if drafts:
@@ -115,13 +115,13 @@ def _unknown(tool: str, at: str, keyword: str, value: Any, place: Place) -> Find
     return RULES["unknown-keyword"].finding(tool, at, said, "take it away, or call it x-…")
 
 
-def _known(dialect: Dialect) -> Collection[str]:
+def _keywords_of(dialect: Dialect) -> Collection[str]:
     """The keywords of a draft, with the two that take anything."""
     return {*dialect.keywords, "default"} | ({"const"} if dialect.name != "draft-04" else set[str]())
 
 
 def _near(keyword: str, dialect: Dialect) -> str | None:
-    lower = {known.lower(): known for known in _known(dialect)}
+    lower = {known.lower(): known for known in _keywords_of(dialect)}
     plain = keyword.lower().replace("_", "").replace("-", "")
     near = (
         [plain] if plain in lower or len(plain) > _LONGEST else difflib.get_close_matches(plain, lower, n=1, cutoff=0.8)

@@ -75,7 +75,7 @@ def structure_findings(subject: Subject) -> Iterator[Finding]:
         if entry.document is None or not entry.asked:
             continue
         yield from _root(entry) if entry.sound else document_findings(entry.tool.name, entry.document)
-        yield from _properties_named(entry, subject.providers)
+        yield from _property_names(entry, subject.providers)
         declared: Declared = {}
         for place in places(entry.document):
             yield from _place(entry, place, declared)
@@ -108,7 +108,7 @@ def _root(entry: Entry) -> Iterator[Finding]:
         yield RULES["root-not-object"].finding(tool.name, "/parameters/type", message, remedy)
 
 
-def _properties_named(entry: Entry, providers: tuple[Provider, ...]) -> Iterator[Finding]:
+def _property_names(entry: Entry, providers: tuple[Provider, ...]) -> Iterator[Finding]:
     properties = entry.document.get("properties") if is_object(entry.document) else None
     for provider in providers:
         for name in properties if is_object(properties) and provider.property_name else ():
@@ -124,7 +124,7 @@ def _place(entry: Entry, place: Place, declared: Declared) -> Iterator[Finding]:
     if not entry.derived:
         yield from keyword_findings(name, place)
     yield from required_findings(name, place, entry.document, declared)
-    yield from _untyped(entry, place)
+    yield from _untyped_findings(entry, place)
     for keyword, message in contradictions(place.schema):
         at = f"/parameters{place.pointer}/{keyword}"
         kind = KINDS.get(keyword, "values").removesuffix("s")
@@ -138,7 +138,7 @@ def is_untyped(place: Place) -> bool:
     return not place.around and place.keyword in _VALUES and not _SAYS_WHAT.intersection(place.schema)
 
 
-def _untyped(entry: Entry, place: Place) -> Iterator[Finding]:
+def _untyped_findings(entry: Entry, place: Place) -> Iterator[Finding]:
     if is_untyped(place):
         what = repr(place.name) if place.name is not None else "an item"
         message = f"{what} has no type, so anything goes"
@@ -155,7 +155,7 @@ def required_findings(tool: str, place: Place, document: Any, declared: Declared
     known: set[str] = set()
     for schema in (place.schema, *place.around):
         if id(schema) not in declared:
-            declared[id(schema)] = frozenset(_declared(schema, document, set()))
+            declared[id(schema)] = frozenset(_declared_properties(schema, document, set()))
         known |= declared[id(schema)]
     patterned = any(schema.get("patternProperties") for schema in (place.schema, *place.around))
     for index, name in enumerate(required):
@@ -179,7 +179,7 @@ def _speaks_of_properties(place: Place) -> bool:
     return any("properties" in schema for schema in (place.schema, *place.around))
 
 
-def _declared(schema: Any, document: Any, seen: set[int]) -> set[str]:
+def _declared_properties(schema: Any, document: Any, seen: set[int]) -> set[str]:
     """The properties that a schema names, with those of the schemas in its place."""
     schema = target(schema, document) if is_object(schema) and "properties" not in schema else schema
     if not is_object(schema) or id(schema) in seen:
@@ -190,9 +190,9 @@ def _declared(schema: Any, document: Any, seen: set[int]) -> set[str]:
     for union in _IN_PLACE:
         branches = schema.get(union)
         for branch in branches if is_array(branches) else ():
-            names |= _declared(branch, document, seen)
+            names |= _declared_properties(branch, document, seen)
     for keyword in ("if", "then", "else"):
-        names |= _declared(schema.get(keyword), document, seen)
+        names |= _declared_properties(schema.get(keyword), document, seen)
     return names
 
 
@@ -207,14 +207,14 @@ def fitting_findings(tool: str, place: Place, document: Any) -> Iterator[Finding
     if not any(keyword in place.schema for keyword in _VALUE_KEYWORDS):
         return
     at = f"/parameters{place.pointer}"
-    faults = _holding(place, document, ())
+    faults = _validator(place, document, ())
     if "default" in place.schema:
         for fault in faults(place.schema["default"])[:1]:
-            yield RULES["default-misfit"].finding(tool, f"{at}/default", f"the default {_said(fault)}", _REFIT)
+            yield RULES["default-misfit"].finding(tool, f"{at}/default", f"the default {_fault_text(fault)}", _REFIT)
     examples = place.schema.get("examples")
     for index, example in enumerate(examples if is_array(examples) else ()):
         for fault in faults(example)[:1]:
-            message = f"the example {_said(fault)}"
+            message = f"the example {_fault_text(fault)}"
             yield RULES["example-misfit"].finding(tool, f"{at}/examples/{index}", message, _REFIT)
     yield from _enum_findings(tool, at, place, document)
 
@@ -222,43 +222,43 @@ def fitting_findings(tool: str, place: Place, document: Any) -> Iterator[Finding
 def _enum_findings(tool: str, at: str, place: Place, document: Any) -> Iterator[Finding]:
     enum = place.schema.get("enum")
     values: list[Any] = enum if is_array(enum) else []
-    faults_of = _holding(place, document, ("enum",))
+    faults_of = _validator(place, document, ("enum",))
     misfits = {i: faults[0] for i, value in enumerate(values) if (faults := faults_of(value))}
     if values and len(misfits) == len(values):
-        message = f"no value of the enum fits the rest: {found_in(values[0])} {_said(misfits[0])}"
+        message = f"no value of the enum fits the rest: {found_in(values[0])} {_fault_text(misfits[0])}"
         yield RULES["unsatisfiable"].finding(
             tool, f"{at}/enum", message, "correct the values, or what stands beside them"
         )
         return
     for index, fault in misfits.items():
-        message = f"{found_in(values[index])} can never be given: it {_said(fault)}"
+        message = f"{found_in(values[index])} can never be given: it {_fault_text(fault)}"
         yield RULES["enum-misfit"].finding(
             tool, f"{at}/enum/{index}", message, "take it away, or allow it beside the enum"
         )
     if "const" in place.schema:
-        for fault in _holding(place, document, ("const",))(place.schema["const"])[:1]:
-            message = f"nothing fits: the const {_said(fault)}"
+        for fault in _validator(place, document, ("const",))(place.schema["const"])[:1]:
+            message = f"nothing fits: the const {_fault_text(fault)}"
             yield RULES["unsatisfiable"].finding(tool, f"{at}/const", message, "correct it, or what stands beside it")
 
 
-def _said(fault: Fault) -> str:
+def _fault_text(fault: Fault) -> str:
     inside = f" at {fault.pointer}" if fault.pointer else ""
     return f"expected {fault.expected}, found {fault.found}{inside}"
 
 
-def _holding(place: Place, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
+def _validator(place: Place, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
     """What tells what of a value the schema refuses, one of its keywords left out."""
     schema = {keyword: inner for keyword, inner in place.schema.items() if keyword not in without}
     if not set(schema) - _SAYS_NOTHING - set(_VALUE_KEYWORDS[:2]):
-        return _nothing
+        return _no_faults
     text = str({keyword: inner for keyword, inner in schema.items() if keyword not in _VALUE_KEYWORDS})
     if place.pointer and ("$ref" in text or "Ref'" in text):
         # without one of its keywords it is not the schema that stands in its document
-        return _nothing if without else _inside(document, place).validate
+        return _no_faults if without else _inside(document, place).validate
     return JsonSchema.trusted({"$schema": place.dialect.uri, **schema}).validate
 
 
-def _nothing(_: Any) -> tuple[Fault, ...]:
+def _no_faults(_: Any) -> tuple[Fault, ...]:
     return ()
 
 

@@ -107,11 +107,11 @@ class Entry(msgspec.Struct, frozen=True):
     @staticmethod
     def of(tool: Tool[Any, Any, Any]) -> Entry:
         """The entry of a tool that there is."""
-        findings = [found for part in ("success", "failure") for found in _unsound(tool, part)]
+        findings = [found for part in ("success", "failure") for found in _schema_errors(tool, part)]
         try:
             return Entry(tool, tool.json_schema(), True, tuple(findings))
         except SchemaError as error:
-            return Entry(tool, None, False, (_refused(tool, "parameters", error), *findings))
+            return Entry(tool, None, False, (_schema_error(tool, "parameters", error), *findings))
 
 
 def description_of(tool: Tool[Any, Any, Any]) -> str | None:
@@ -122,15 +122,15 @@ def description_of(tool: Tool[Any, Any, Any]) -> str | None:
         return tool.given_description
 
 
-def _unsound(tool: Tool[Any, Any, Any], part: str) -> Iterator[Finding]:
+def _schema_errors(tool: Tool[Any, Any, Any], part: str) -> Iterator[Finding]:
     schema: Schema[Any] = getattr(tool, part)
     try:
         schema.json_schema()
     except SchemaError as error:
-        yield _refused(tool, part, error)
+        yield _schema_error(tool, part, error)
 
 
-def _refused(tool: Tool[Any, Any, Any], part: str, error: SchemaError) -> Finding:
+def _schema_error(tool: Tool[Any, Any, Any], part: str, error: SchemaError) -> Finding:
     remedy = "give a type with a JSON form, or a codec for it"
     return RULES["schema-error"].finding(tool.name, f"/{part}", str(error), remedy)
 

@@ -38,17 +38,17 @@ def _is_harmless(character: str) -> bool:
     return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def _replaced(text: str, sign: str) -> str:
+def _replace(text: str, sign: str) -> str:
     if text.isascii() and text.isprintable():
         return text
 
-    def shown(found: re.Match[str]) -> str:
+    def replacement(found: re.Match[str]) -> str:
         character = found[0]
         if character in _JOINERS and _joins(text, found.start()):
             return character
         return character if _is_harmless(character) else sign
 
-    return _SUSPECT.sub(shown, text)
+    return _SUSPECT.sub(replacement, text)
 
 
 def _joins(text: str, at: int) -> bool:
@@ -59,12 +59,12 @@ def _joins(text: str, at: int) -> bool:
 
 def clean(text: str) -> str:
     """The text without what could do anything to a terminal: it keeps line ends and tabs, a `�` stands for the rest."""
-    return _replaced(text.replace("\r\n", "\n"), "�")
+    return _replace(text.replace("\r\n", "\n"), "�")
 
 
 def one_line(text: str, longest: int = _LONGEST) -> str:
     """The text in one line, as `clean` has it, cut in the middle where it is longer than `longest`."""
-    line = " ".join(_replaced(text[: longest * 8], " ").split())
+    line = " ".join(_replace(text[: longest * 8], " ").split())
     if len(line) <= longest:
         return line
     return f"{line[: longest * 2 // 3]} … {line[-longest // 3 :]}"
@@ -89,12 +89,12 @@ def squeeze(text: str) -> str:
 
 def indented(data: Any) -> str:
     """Plain JSON data as text to be read, over several lines."""
-    return _escaped(json.dumps(data, indent=2, ensure_ascii=False))
+    return _escape_all(json.dumps(data, indent=2, ensure_ascii=False))
 
 
 def in_line(data: Any) -> str:
     """Plain JSON data as text in one line."""
-    return _escaped(json.dumps(data, ensure_ascii=False))
+    return _escape_all(json.dumps(data, ensure_ascii=False))
 
 
 def json_line(data: Any, enc_hook: Callable[[Any], Any] | None = None) -> str:
@@ -103,10 +103,10 @@ def json_line(data: Any, enc_hook: Callable[[Any], Any] | None = None) -> str:
         text = msgspec.json.encode(data, enc_hook=enc_hook).decode()
     except (UnicodeEncodeError, OverflowError):  # half of a character, or a number that is too large for it
         text = json.dumps(msgspec.to_builtins(data, enc_hook=enc_hook), separators=(",", ":"))
-    return _escaped(text) + "\n"
+    return _escape_all(text) + "\n"
 
 
-def _escaped(text: str) -> str:
+def _escape_all(text: str) -> str:
     if text.isascii() and "\x7f" not in text:
         return text
     return _SUSPECT.sub(_escape, text)

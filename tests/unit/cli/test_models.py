@@ -103,7 +103,7 @@ def test_a_key_is_never_shown(fxai: Run, monkeypatch: pytest.MonkeyPatch, option
 
     assert SECRET not in shown.out + shown.err
     assert (_entry("openai:gpt-5.5").state, _entry("anthropic:claude-sonnet-5").state) == ("ready", "no-key")
-    assert _entry("openai:gpt-5.5").told == "ready, the key is in OPENAI_API_KEY"
+    assert _entry("openai:gpt-5.5").state_text == "ready, the key is in OPENAI_API_KEY"
 
 
 def test_another_server_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,8 +120,8 @@ def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the extra that brings it, before the key."""
     monkeypatch.setattr(model_list, "find_spec", _installed("xllamacpp"))
 
-    assert _entry("openai:gpt-5.5").told == "not installed: pip install 'fxai[openai]'"
-    assert _entry("local").told == "not installed: pip install 'fxai[local]'"
+    assert _entry("openai:gpt-5.5").state_text == "not installed: pip install 'fxai[openai]'"
+    assert _entry("local").state_text == "not installed: pip install 'fxai[local]'"
 
 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
@@ -214,7 +214,7 @@ def test_a_provider_is_asked_of_the_model(
 
     assert (request.method, str(request.url)) == ("GET", url)
     assert request.headers[header].endswith(SECRET)
-    assert (checked.checked, checked.ok, checked.told) == (True, True, f"answers, the key is in {variable}")
+    assert (checked.checked, checked.ok, checked.state_text) == (True, True, f"answers, the key is in {variable}")
 
 
 @pytest.mark.parametrize(("status", "reason"), [(401, AuthenticationError), (404, ModelUnavailableError)])
@@ -226,8 +226,8 @@ def test_what_the_provider_refuses_is_told(monkeypatch: pytest.MonkeyPatch, stat
 
     assert checked.failure is not None
     assert isinstance(checked.failure.reason, reason)
-    assert checked.told.startswith("fails: openai.check: ")
-    assert SECRET not in json.dumps(checked.to_data()) + checked.told
+    assert checked.state_text.startswith("fails: openai.check: ")
+    assert SECRET not in json.dumps(checked.to_data()) + checked.state_text
 
 
 def test_another_server_is_asked_for_its_list(fxai: Run, monkeypatch: pytest.MonkeyPatch) -> None:
