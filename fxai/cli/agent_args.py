@@ -30,21 +30,21 @@ __all__ = ["AgentArgs", "make_job", "read_args"]
 
 @final
 class AgentArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said on the command line of whom to ask.
+    """The options that choose an agent and say how it runs.
 
     Attributes:
-        agent: a target.
-        layer: a target.
-        model: a name.
-        rounds: how often the model is asked at most.
-        system: what it is told before everything else.
-        mcp: servers, see `find_server`.
-        env: the variables of the environment that programs among them are given.
-        pins: the file in which their tools are pinned.
-        timeout: the seconds that they have to open.
-        unasked: whether those of their tools run unasked, too, that are not marked read-only.
-        memory: the file in which it is kept what was said.
-        secrets: whether the example agent reads files, too, that may hold secrets.
+        agent: the agent, as a target; None for the example agent.
+        layer: the layer of its handlers, as a target.
+        model: the model, as `provider:model`; None for the agent's own, else the local one.
+        rounds: the most rounds of a run; None for what the agent's budget allows.
+        system: instructions that replace the agent's own.
+        mcp: MCP servers whose tools it has, see `find_server`.
+        env: the environment variables that are passed to servers that are programs.
+        pins: the file in which the servers' tools are pinned.
+        timeout: the seconds that a server may take to open; None for 30.
+        unasked: whether servers' tools that are not marked read-only run without approval, too.
+        memory: the file that keeps the conversation.
+        secrets: whether the example agent may read files that may hold secrets.
     """
 
     agent: str | None = None
@@ -62,10 +62,10 @@ class AgentArgs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting, tuple[str, ...]]:
-    """The setting that was chosen, and the prompts that its agent has of its own.
+    """The setting of the chosen agent, and the agent's default prompts.
 
-    Without an agent it is the example agent; where it is said what to tell it, or which servers to use, an agent with
-    nothing else. What servers ask of the person is answered by `elicit`, or refused.
+    Without `agent` it is the example agent; with `system` or `mcp`, a new agent that has nothing else. `elicit` answers
+    questions of servers to the user; without it they are declined.
 
     Raises:
         CliError: there is no such agent, layer, model or server, or the model cannot be asked from here.
@@ -118,10 +118,10 @@ def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, 
 
 
 def make_job(given: str | None, chosen: AgentArgs) -> Job:
-    """The job of what was said on the command line.
+    """The job for a prompt and these options.
 
     Raises:
-        CliError: as `read_args`; there is no prompt; or what was said cannot be kept.
+        CliError: as `read_args`; there is no prompt; or the memory's file cannot be written.
     """
     setting, own = read_args(chosen)
     memory = None if chosen.memory is None else memory_at(chosen.memory)
@@ -129,7 +129,7 @@ def make_job(given: str | None, chosen: AgentArgs) -> Job:
 
 
 def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
-    """What is asked: as given, else what is piped in, else `own`.
+    """The prompts: the one given, else the text piped in, else `own`.
 
     Raises:
         CliError: there is no prompt, or an empty one.

@@ -1,4 +1,4 @@
-"""The background: an event loop in a thread of its own, so that this thread can talk with a person meanwhile.
+"""The background: an event loop in a thread of its own, so that the main thread can talk with the user meanwhile.
 
 >>> from fxai.effects import fx
 >>> with Background() as background:
@@ -68,19 +68,19 @@ class Background:
             self._stack.close()
 
     def value_of(self, program: EffectOf[_A, Any, Any]) -> _A:
-        """What the program gave; it is over when this returns, its finalizers have run.
+        """Runs a program to its end, finalizers included, and gives its value.
 
         Raises:
-            CliError: it failed or broke, or a signal ended it; its code says which.
+            CliError: it failed, broke or was ended by a signal; the error's code says which.
         """
         running = _Running(program, self._wake)
         self._follow(running, running.over)
         return running.value()
 
     def here(self, ask: Callable[[], _A]) -> EffectOf[_A]:
-        """What `ask` gives in the thread that waits for the program: there it can talk with the person.
+        """An effect that calls `ask` in the main thread, where it can talk with the user, and gives its answer.
 
-        Ctrl-C in it ends the program. Where the program goes on without the answer, it is not asked any more.
+        Ctrl-C during `ask` ends the program. A program that stops waiting withdraws the question.
         """
 
         async def asked() -> _A:
@@ -107,7 +107,7 @@ class Background:
         return fx.wait(asked)
 
     def hold(self, opening: EffectOf[_A, Any, Any]) -> _A:
-        """What is opened, which stays open until this is left: its scope closes then.
+        """Opens a resource and gives it; its scope closes when the background is left.
 
         Raises:
             CliError: as `value_of`.
@@ -145,7 +145,7 @@ class Background:
             raise running.told
 
     def _answer(self, until: threading.Event) -> None:
-        """Does what is wanted of this thread, until that is set."""
+        """Runs the requests to this thread until `until` is set."""
         while not until.is_set():
             with suppress(Empty):
                 self._wanted.get(timeout=_GLANCE)()
@@ -167,7 +167,7 @@ class _Running(Generic[_A]):
         self._exit: Exit[_A, Any] | BaseException | None = None
 
     def cancel(self) -> None:
-        """Ends it, on its event loop; also where it has not begun."""
+        """Cancels it, from its event loop; also before it has begun."""
         self._scope = self._scope or anyio.CancelScope()
         self._scope.cancel()
 
@@ -184,7 +184,7 @@ class _Running(Generic[_A]):
             self._ended()
 
     def value(self) -> _A:
-        """What it gave, when it is over."""
+        """Its value, once it is over."""
         if self._exit is None:
             raise self.told or CliError("interrupted", "", code=INTERRUPTED)
         if isinstance(self._exit, BaseException):
@@ -202,7 +202,7 @@ def _leave_at_once() -> Never:
 
 
 def _raise_on_signals(stack: ExitStack) -> None:
-    """Has the signals that end a process raise in this thread until the stack is closed."""
+    """Makes the signals that end a process raise in this thread until the stack is closed."""
 
     def heard(number: int, _: FrameType | None) -> None:
         if number == signal.SIGTERM:

@@ -57,10 +57,10 @@ def call_tool(
     approved: bool = False,
     as_json: bool = False,
 ) -> bool:
-    """Calls a tool of a target once, and shows what it gave.
+    """Calls a tool of a target once, and shows the result.
 
     Raises:
-        CliError: the target, the layer or the parameters cannot be had, or the call failed.
+        CliError: the target or layer cannot be loaded, the parameters cannot be read, or the call failed.
     """
     if target == "-" and params == "-":
         raise CliError("stdin cannot be both the tools and the parameters", _REMEDY, code=WRONG_USE)
@@ -84,12 +84,12 @@ def call_one(
     waiting: Spinner | None = None,
     run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
 ) -> bool:
-    """Calls a tool of the offer that `find` gives once, and shows what it gave: JSON, or the text that it is.
+    """Calls one of the tools that `find` gives, once, and shows the result: JSON, or text where `plain` gives one.
 
-    `waiting` is what says that it lasts, and `run` what runs it, where they are not of its own.
+    `waiting` is the spinner shown meanwhile, and `run` runs the call; by default both are made here.
 
     Raises:
-        CliError: the offer or the parameters cannot be had, or the call failed.
+        CliError: the tools cannot be found, the parameters cannot be read, or the call failed.
     """
     given = parameters(params)
 
@@ -115,7 +115,7 @@ def call_one(
 
 
 def parameters(given: str | None) -> Any:
-    """The parameters that are given as JSON, as `@` and a path, or as `-` on stdin; `{}` where nothing is.
+    """The parameters from a text of JSON, from `@` and the path of a file, or from stdin for `-`; `{}` for None.
 
     Raises:
         CliError: they are no JSON, or the file cannot be read.
@@ -152,7 +152,7 @@ def _line(out: TextIO, data: dict[str, Any]) -> None:
 
 @final
 class SingleCall(msgspec.Struct, frozen=True):
-    """What is called, with what, and whether it is approved already."""
+    """The tool to call, its parameters, and whether the call is approved already."""
 
     tool: str
     params: Any
@@ -168,7 +168,7 @@ def run_call(
     preliminary: Callable[[Outcome], None],
     run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
 ) -> list[Outcome]:
-    """The outcome of a call, which `run` runs, alone in its list; the ones before it are told as they come.
+    """Runs a call by `run`, and gives its final outcome in a list; `preliminary` is told of those before it.
 
     Raises:
         CliError: there is no tool of that name, nobody answers it, it needs approval, the parameters do not fit, the
@@ -216,7 +216,7 @@ def _services(offer: TargetTools, tool: Tool[Any, Any, Any]) -> Gen[ContextOf[An
 
 
 def _needs_approval(tool: Tool[Any, Any, Any], params: Any, services: ContextOf[Any]) -> EffectOf[bool]:
-    """Whether the call must be approved first; also where the function that says so breaks."""
+    """Whether the call must be approved first; it must where the tool's own function for that breaks."""
     asked = tool.needs_approval
     if isinstance(asked, bool):
         return fx.succeed(asked)
@@ -255,7 +255,7 @@ def _call_error(tool: Tool[Any, Any, Any], failure: Any) -> Any:
 
 
 def _declared_failure(tool: Tool[Any, Any, Any], error: Any, encoded: Any) -> CliError:
-    """A failure that the tool declares; one of an MCP server says what it is in words."""
+    """The error for a failure that the tool declares; that of an MCP server is its message."""
     if is_server_failure(error):
         return server_error(error, {"type": "handler-failed", "name": tool.name, "failure": encoded})
     shown = encoded if isinstance(encoded, str) else msgspec.json.encode(encoded).decode()

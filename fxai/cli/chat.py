@@ -1,4 +1,4 @@
-"""Chatting: `fxai chat`: what is typed goes to an agent, or is a command; until it is left.
+"""The command `fxai chat`: each line goes to the agent or is a slash command, until the user leaves.
 
 >>> import io
 >>> chat(AgentArgs(system="Be brief.", memory="notes.txt"), io.StringIO(), io.StringIO())  # doctest: +ELLIPSIS
@@ -31,9 +31,9 @@ __all__ = ["chat"]
 def chat(
     chosen: AgentArgs, stdout: TextIO, stderr: TextIO, *, as_json: bool = False, color: bool | None = None
 ) -> bool:
-    """Talks until it is left; False where nobody sat there and an answer failed.
+    """Talks until the user leaves; False where input was piped in and an answer failed.
 
-    What is said is kept in the memory that was chosen; else in the agent's own, if it has one.
+    The conversation is kept in the chosen memory; else in the agent's own, if it has one.
 
     Raises:
         CliError: it cannot begin, or nothing more can be said.
@@ -92,7 +92,7 @@ class _Chat:
         self._err = stderr
 
     def until_left(self) -> bool:
-        """Whether all was well, when it is left."""
+        """Reads and answers until the end; whether all was well."""
         well = True
         while True:
             try:
@@ -111,7 +111,7 @@ class _Chat:
                 well = well and trouble is None
 
     def _handle(self, text: str) -> tuple[str | None, CliError | None]:
-        """The command that it was, if it was one, and what went wrong."""
+        """Handles an entry; gives the slash command, if it was one, and the error, if there was one."""
         try:
             command = slash_command(text)
             trouble = self._conversation.say(text.strip()) if command is None else self._run_slash_command(command)

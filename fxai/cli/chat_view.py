@@ -1,4 +1,4 @@
-r"""Views of a chat: for people as it happens, or for machines an object a line.
+r"""Views of a chat: text for people, or JSON lines for programs.
 
 >>> import io
 >>> out = io.StringIO()
@@ -32,7 +32,7 @@ _MOST_CHARACTERS: Final = 1000
 
 
 class ChatView(Protocol):
-    """Shows a chat: each answer as a run is shown, and what else there is."""
+    """Shows a chat: answers as they come, questions, and the output of slash commands."""
 
     def begin(self, agent: str, prompt: str) -> None:
         """The model is asked."""
@@ -47,31 +47,31 @@ class ChatView(Protocol):
         ...
 
     def show_pending(self, waiting: Pending) -> None:
-        """A call waits for an answer of somebody."""
+        """A call waits for approval or for a result."""
         ...
 
     def show_question(self, asked: Elicitation) -> None:
-        """A server asks the person for something."""
+        """An MCP server asks the user a question."""
         ...
 
     def show_refusal(self, reason: str) -> None:
-        """What was said to a question is no answer to it."""
+        """The reply to a question was not valid."""
         ...
 
     def show_help(self) -> None:
-        """The commands were asked for."""
+        """Shows the slash commands."""
         ...
 
     def show_tools(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
-        """The tools were asked for."""
+        """Shows the tools."""
         ...
 
     def show_history(self, history: Prompt) -> None:
-        """What was said was asked for."""
+        """Shows the conversation so far."""
         ...
 
     def show_cleared(self) -> None:
-        """What was said is forgotten."""
+        """The conversation was cleared."""
         ...
 
 
@@ -80,7 +80,7 @@ class ChatScreen:
     """A chat for people."""
 
     def __init__(self, stdout: TextIO, *, color: bool | None = None, echo: bool = False) -> None:
-        """Where it goes, and whether what is said is shown too, because nobody types it there."""
+        """Writes to `stdout`; with `echo` it shows prompts too, for input that was not typed in the terminal."""
         self._stdout = stdout
         self._color = color
         self._echo = echo
@@ -88,21 +88,21 @@ class ChatScreen:
         self._screen = Screen(stdout, color=color, numbered=False)
 
     def begin(self, agent: str, prompt: str) -> None:
-        """Shows who is told what, if at all."""
+        """Shows the prompt, with `echo`."""
         if self._echo:
             self._screen.begin(agent, prompt)
 
     def part(self, part: StreamPart, turn: int) -> None:
-        """Shows a part of the answer; what waits is asked about when the turn has ended."""
+        """Shows a part of the answer; approvals are asked for when the turn has ended."""
         if part.type != "tool-approval-request":
             self._screen.part(part, turn)
 
     def end(self, summary: Summary) -> None:
-        """Shows what the answer took."""
+        """Shows the turns, tokens and time of the answer."""
         self._screen.end(summary)
 
     def show_pending(self, waiting: Pending) -> None:
-        """Shows the call with everything it would be run with."""
+        """Shows the call with all its parameters."""
         said = "waits to be approved" if waiting.approval_id is not None else "is for you to run"
         self._out.print(f"  ? {quoted(waiting.name)} ", style="bold yellow", end="")
         self._out.print(said, style="yellow")
@@ -114,7 +114,7 @@ class ChatScreen:
         self._stdout.flush()
 
     def show_question(self, asked: Elicitation) -> None:
-        """Shows which server asks for what, and the address that it names, if any."""
+        """Shows the server, its question, and its address, if it gives one."""
         self._screen.closed()
         self._out.print(f"  ? the server {quoted(asked.server)} asks: ", style="bold yellow", end="")
         self._out.print(one_line(asked.message))
@@ -123,7 +123,7 @@ class ChatScreen:
         self._stdout.flush()
 
     def show_refusal(self, reason: str) -> None:
-        """Says so."""
+        """Shows the reason."""
         self._out.print(f"  ! {one_line(reason)}", style="yellow")
         self._stdout.flush()
 
@@ -141,14 +141,14 @@ class ChatScreen:
         self._lines(() if tools else ("there are no tools",))
 
     def show_history(self, history: Prompt) -> None:
-        """Shows what was said: who said it stands before all that they said, which is further in."""
+        """Shows each message: its role, and its text, indented."""
         for message in history:
             first, *rest = [one_line(line, 2000) for line in str(Prompt((message,))).splitlines()] or [""]
             self._lines([first, *(f"  {line}" for line in rest)])
         self._lines(() if len(history) else ("nothing was said yet",))
 
     def show_cleared(self) -> None:
-        """Says so."""
+        """Says that the conversation was cleared."""
         self._lines(("what was said is forgotten",))
 
     def _lines(self, lines: Any) -> None:
@@ -159,7 +159,7 @@ class ChatScreen:
 
 @final
 class ChatLines:
-    """A chat for machines: what `fxai run --json` writes for each answer, and an object for everything else."""
+    """A chat for programs: what `fxai run --json` writes for each answer, and an object for everything else."""
 
     def __init__(self, stdout: TextIO) -> None:
         self._out = stdout
@@ -177,18 +177,18 @@ class ChatLines:
         self._lines.end(summary)
 
     def show_pending(self, waiting: Pending) -> None:
-        """Writes a question: the next line answers it."""
+        """Writes a question; the next line of input answers it."""
         about = "result" if waiting.approval_id is None else "approval"
         asked = {"about": about, "id": waiting.id, "name": waiting.name, "params": waiting.params}
         self._write("question", asked)
 
     def show_question(self, asked: Elicitation) -> None:
-        """Writes a question: what is typed next answers it."""
+        """Writes a question; the next lines of input answer it."""
         said = {"server": asked.server, "message": asked.message, "schema": dict(asked.schema), "url": asked.url}
         self._write("question", {"about": "form", **said})
 
     def show_refusal(self, reason: str) -> None:
-        """Writes that it is so, and what would be one."""
+        """Writes the reason, with the form of a valid reply."""
         self._write("refused", {"message": reason})
 
     def show_help(self) -> None:
@@ -205,7 +205,7 @@ class ChatLines:
         self._write("history", {"messages": history.to_data()})
 
     def show_cleared(self) -> None:
-        """Writes that it is so."""
+        """Writes that the conversation was cleared."""
         self._write("cleared", {})
 
     def _write(self, kind: str, data: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""CliError: what went wrong with a command, in one line with the remedy, and the exit code that says so.
+"""Errors of the command line: one line with what went wrong and what to do, and an exit code.
 
 >>> print(CliError("there is no file x.py", "check the path"))
 there is no file x.py; check the path
@@ -53,10 +53,10 @@ _ASKED: Final = "call it where you can be asked: with fxai mcp call or fxai chat
 
 @final
 class CliError(Exception):
-    """Something that a command stops at.
+    """An error that ends a command.
 
-    `cause` is what lies behind it, for `--debug`; `data` says more in JSON; `of_output` says that it is the output
-    which takes no more, so that nothing else can be written there.
+    `cause` is the exception behind it, shown by `--debug`; `data` is added to the error in JSON; `of_output` is whether
+    the output itself cannot be written.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class CliError(Exception):
 
     @property
     def is_last(self) -> bool:
-        """Whether the process is to end, or nobody is there any more, whatever else there was to do."""
+        """Whether the process must end: it was told to, its terminal is gone, or its output cannot be written."""
         return self.of_output or self.code in (HUNG_UP, TERMINATED)
 
     def to_data(self) -> dict[str, Any]:
@@ -92,12 +92,12 @@ class CliError(Exception):
 
 
 def is_server_failure(failure: object) -> bool:
-    """Whether it is a failure of an MCP server or of one of its tools, whose text says all."""
+    """Whether it is a failure of an MCP server or of one of its tools; its text is the whole message."""
     return type(failure).__name__ in ("McpError", "McpToolError")  # none without its module, which others do without
 
 
 def error_of(cause: Cause[Any]) -> CliError:
-    """What a run that did not succeed stopped at: a failure, or else a defect."""
+    """The error for a run that did not succeed: for its first failure, or else its first defect."""
     for failure in cause.failures:
         return _failure_error(failure)
     for defect in cause.defects:
@@ -125,9 +125,9 @@ def _failure_error(failure: object) -> CliError:
 
 
 def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliError:
-    """What is wrong with an MCP server or one of its tools, with the remedies that somebody at the command line has.
+    """The error for a failure of an MCP server or of one of its tools, with remedies for the command line.
 
-    What the server wrote to its standard error comes before them. `data` says more in JSON.
+    It quotes the end of the server's standard error. `data` is added to the error in JSON.
     """
     from fxai.mcp.failure import McpError
 
@@ -164,10 +164,10 @@ def _defect_error(defect: BaseException) -> CliError:
 
 
 def require_services(tools: Iterable[Tool[Any, Any, Any]], services: ContextOf[Any]) -> None:
-    """Nothing, where the handlers of these tools find what they say they need.
+    """Checks that the handlers of these tools find the services that they declare.
 
     Raises:
-        CliError: one of them would not.
+        CliError: a service is missing.
     """
     for tool, name in missing_services(tools, services):
         said = f"the service {name} is needed, and no layer gives it to the handler of {tool!r}"

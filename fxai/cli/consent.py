@@ -1,8 +1,8 @@
-r"""Consent: a call that waits is shown to a person, who says whether it may run, or what came of it.
+r"""Consent: a pending call is shown to the user, who approves or denies it, or gives its result.
 
-Nothing is approved unless somebody says so: not by an empty line, nor by one that was typed before the question, nor
-where the lines end. A program that writes the lines says `/approve`, `/deny` or `/answer`; any other line answers
-nothing, so that the call is not run, and is the next thing that is said.
+A call is approved only explicitly: not by an empty line, nor by one typed before the question, nor by the end of input.
+Piped input answers with `/approve`, `/deny` or `/answer`; any other line leaves the call unanswered, so that it is not
+run, and is taken as the next prompt.
 
 >>> import io
 >>> from fxai.cli.line_input import PipedInput
@@ -43,14 +43,14 @@ class Consent:
     def __init__(
         self, lines: LineInput, show: Callable[[Pending], None], refuse: Callable[[str], None] = lambda _: None
     ) -> None:
-        """Who answers, what shows a call to them, and what tells them that an answer was none."""
+        """Reads answers from `lines`; `show` shows a call, `refuse` reports an answer that is not valid."""
         self._lines = lines
         self._show = show
         self._refuse = refuse
         self._always: set[tuple[str, ...]] = set()
 
     def answer(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
-        """What was said of a call.
+        """The answer for a call: an approval, a denial, or a result.
 
         Raises:
             KeyboardInterrupt: Ctrl-C was typed in place of an answer.
@@ -85,7 +85,7 @@ class Consent:
         return _result_part(waiting, (self._lines.answer(_WANTED) or "").strip())
 
     def _from_program(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
-        """What a program says of it."""
+        """The answer from piped input."""
         line = self._lines.answer("")
         word, _, rest = (line or "").strip().partition(" ")
         if waiting.approval_id is None:

@@ -51,7 +51,7 @@ __all__ = ["Conversation", "Draft"]
 
 @final
 class Draft(Memory):
-    """What was said before, and behind it the messages of one turn, which may take several runs."""
+    """A memory that holds the conversation so far and the messages of one turn, which may take several runs."""
 
     def __init__(self, before: Prompt) -> None:
         self._before = before
@@ -83,7 +83,7 @@ class Draft(Memory):
 
 @final
 class Conversation:
-    """An agent that is talked to; its programs run in the background."""
+    """A conversation with an agent, whose programs run in the background."""
 
     def __init__(
         self, background: Background, ready: OpenSetting, memory: Memory, view: ChatView, lines: LineInput
@@ -95,7 +95,7 @@ class Conversation:
         self._consent = Consent(lines, view.show_pending, view.show_refusal)
 
     def resume(self) -> int:
-        """How many messages it goes on from; calls that were left open there are closed.
+        """The number of messages that the memory holds; calls that were left open there are closed.
 
         Raises:
             CliError: the memory cannot be read or written.
@@ -103,7 +103,7 @@ class Conversation:
         return len(self._background.value_of(close_calls(self._memory)))
 
     def history(self) -> Prompt:
-        """What was said, as far as the agent is given it.
+        """The messages so far, as the agent is given them.
 
         Raises:
             CliError: the memory cannot be read.
@@ -119,7 +119,7 @@ class Conversation:
         return self._background.value_of(self._ready.tools.now).toolkit.as_tuple
 
     def forget(self) -> None:
-        """Forgets what was said.
+        """Clears the memory.
 
         Raises:
             CliError: the memory cannot be written.
@@ -127,10 +127,10 @@ class Conversation:
         self._background.value_of(self._memory.clear())
 
     def say(self, text: str) -> CliError | None:
-        """Says something, and shows the answer; gives what it stopped at, if not at its end.
+        """Sends a prompt and shows the answer; gives the error that stopped it, or None.
 
         Raises:
-            CliError: nothing more can be said: the process is to end, or nobody reads the output.
+            CliError: the conversation cannot go on: the process is to end, or its output cannot be written.
         """
         telling = RunReport(self._view)
         telling.begin(self._ready.name, text)

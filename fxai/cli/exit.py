@@ -1,4 +1,4 @@
-r"""Endings: a command does its work; what stops it is a line on stderr and an exit code, with `--json` an object too.
+r"""The end of a command: an error is one line on stderr and an exit code, and with `--json` an object on stdout.
 
 >>> import click
 >>> from click.testing import CliRunner
@@ -50,19 +50,19 @@ class Outlet:
 
     @property
     def styled(self) -> TextIO:
-        """The same for one who cleans each text and writes codes of its own around it."""
+        """The same stream for a writer that cleans each text itself and adds escape codes of its own."""
         same = Outlet(self._stream, raw=True)
         same._ended = self._ended
         return cast(TextIO, same)
 
     def write(self, text: str, /) -> int:
-        """Writes the text as far as it is clean; gives how much there was of it."""
+        """Writes the text, cleaned; gives the length of what it was given."""
         if text != "":  # bytes, with which others try what it is, are a TypeError
             self._attempt(lambda: self._stream.write(text if self._raw else clean(text)))
         return len(text)
 
     def flush(self) -> None:
-        """Writes what waits to be written."""
+        """Flushes the stream."""
         self._attempt(self._stream.flush)
 
     def _attempt(self, act: Callable[[], object]) -> None:
@@ -80,7 +80,7 @@ class Outlet:
 
     @property
     def buffer(self) -> io.RawIOBase:
-        """The same for one who has bytes."""
+        """The same stream for bytes."""
         return _Binary(self)
 
     def isatty(self) -> bool:
@@ -88,7 +88,7 @@ class Outlet:
         return self._stream.isatty()
 
     def fileno(self) -> int:
-        """The number of its file."""
+        """The file descriptor."""
         return self._stream.fileno()
 
 
@@ -162,17 +162,17 @@ def run_command(
     closing: dict[str, str] | None = None,
     closes: bool = True,
 ) -> None:
-    """Does the work, which says whether all was well. What others print meanwhile goes to stderr, not between ours.
+    """Runs the work of a command and ends it with its exit code. What other code prints meanwhile goes to stderr.
 
     Args:
-        work: is given where results go, and where everything else goes.
-        as_json: whether trouble is written as an object, too.
-        debug: whether it shows where something broke.
-        closing: what else such an object says.
-        closes: whether it is to be written here; else the work has done it.
+        work: is given the stream for results and the stream for all else; it gives whether all was well.
+        as_json: whether an error is written as an object, too.
+        debug: whether the traceback of an error is shown.
+        closing: further members of that object.
+        closes: whether the object is written here; else the work has written it.
 
     Raises:
-        click.exceptions.Exit: something was not well.
+        click.exceptions.Exit: the work failed; its code is the exit code.
     """
     stdout, stderr = writable(sys.stdout), writable(sys.stderr, forgiving=True)
     try:
@@ -194,7 +194,7 @@ def run_command(
 
 
 def error_from(raised: BaseException) -> CliError:
-    """What a command stopped at, whatever it was raised by."""
+    """The error for any exception that ended a command."""
     if isinstance(raised, CliError):
         return raised
     if isinstance(raised, KeyboardInterrupt | click.Abort):
@@ -209,13 +209,13 @@ def error_from(raised: BaseException) -> CliError:
 class _Line(logging.Formatter):
     @override
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The message in one line, so that it can pretend to be no other."""
+        """The message in one line, so that it cannot imitate a second one."""
         return one_line(super().formatMessage(record), 2000)
 
 
 @contextmanager
 def warnings_on(stderr: TextIO) -> Generator[None]:
-    """Has what fxai logs, from warnings on, written as lines of the command, while the block lasts."""
+    """Writes warnings and errors that fxai logs as lines on `stderr` while the block lasts."""
     log, handler = logging.getLogger("fxai"), logging.StreamHandler(stderr)
     handler.setFormatter(_Line("fxai: %(message)s"))
     before = log.propagate
@@ -230,7 +230,7 @@ def warnings_on(stderr: TextIO) -> Generator[None]:
 
 @contextmanager
 def errors_only(logger: str) -> Generator[None]:
-    """Has a logger say nothing that is less than an error, while the block lasts."""
+    """Silences a logger below the level of errors while the block lasts."""
     log = logging.getLogger(logger)
     before = log.level
     log.setLevel(logging.ERROR)
@@ -241,10 +241,10 @@ def errors_only(logger: str) -> Generator[None]:
 
 
 def stop(trouble: CliError, stderr: TextIO, *, debug: bool) -> NoReturn:
-    """Says what the command stopped at, and ends it.
+    """Writes the error and ends the command.
 
     Raises:
-        click.exceptions.Exit: always, with the code of the trouble.
+        click.exceptions.Exit: always, with the error's code.
     """
     if trouble.of_output:
         abandon(sys.stdout)
@@ -257,6 +257,6 @@ def stop(trouble: CliError, stderr: TextIO, *, debug: bool) -> NoReturn:
 
 
 def abandon(stream: TextIO | None) -> None:
-    """Leads a stream nowhere: what is left in it is for nobody, and the end of the process does not stumble over it."""
+    """Points the stream's file at the null device, so that flushing it at the end of the process cannot fail."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), cast(TextIO, stream).fileno())

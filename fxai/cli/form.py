@@ -1,7 +1,6 @@
-r"""Forms: what a server asks of the person in the middle of a call, filled in field by field.
+r"""Forms: questions of an MCP server during a call, filled in field by field.
 
-Nothing is sent unless somebody typed it: an empty answer to what is required refuses, and so does a form that nothing
-was filled into.
+Only what the user typed is sent: an empty answer to a required field declines, and so does a form left empty.
 
 >>> from fxai.cli.line_input import PipedInput
 >>> asked = Elicitation("git", "Which branch?", {"properties": {"branch": {"type": "string"}}, "required": ["branch"]})
@@ -33,7 +32,7 @@ _LONGEST: Final = 160
 
 
 def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
-    """What the person answers; `cancel` where nobody is there any more.
+    """The user's answer; `cancel` where the input has ended.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was typed in place of an answer.
@@ -57,7 +56,7 @@ def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
 
 
 def _value(prompt: str, field: Any, lines: LineInput) -> Any:
-    """What was typed, as the field has it; None where nothing was. It is asked for until it fits."""
+    """The value of a field, asked for until it is valid; None for an empty answer."""
     said = lines.answer(prompt)
     while said is not None and said.strip():
         value = _read(said.strip(), field)

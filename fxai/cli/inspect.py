@@ -62,10 +62,10 @@ __all__ = [
 
 
 def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: bool | None = None) -> bool:
-    """Shows the tools of a target; False where something of it is none.
+    """Shows the tools of a target; False where an entry of it is no tool.
 
     Raises:
-        CliError: the target cannot be had.
+        CliError: the target cannot be loaded.
     """
     offer = load_tools(find_tools(target))
     if as_json:
@@ -101,10 +101,10 @@ def show_schema(
     as_json: bool = False,
     color: bool | None = None,
 ) -> bool:
-    """Shows the schemas of a target's tools, or what a provider would be sent; False where something cannot be.
+    """Shows the schemas of a target's tools, or what a provider would be sent; False where a tool cannot be sent.
 
     Raises:
-        CliError: the target cannot be had, or there is no such tool, provider or interface.
+        CliError: the target cannot be loaded, or there is no such tool, provider or interface.
     """
     provider, model = _provider_and_model(provider, model)
     if provider is None and (api, model, strict) != (None, None, None):
@@ -152,10 +152,10 @@ def check_tools(
     as_json: bool = False,
     color: bool | None = None,
 ) -> bool:
-    """Shows what is wrong with the tools of a target; True where nothing is.
+    """Shows the faults of a target's tools; True where there are none.
 
     Raises:
-        CliError: the target or the layer cannot be had, or there is no such provider or rule.
+        CliError: the target or the layer cannot be loaded, or there is no such provider or rule.
     """
     _require_rules(ignored)
     with Spinner(err, f"checking {target}"):
@@ -169,7 +169,7 @@ def check_tools(
 
 
 def list_rules(out: TextIO, *, as_json: bool) -> bool:
-    """Shows what is looked for."""
+    """Shows all rules."""
     from fxai.lint.rule import RULES
 
     if as_json:
@@ -180,7 +180,7 @@ def list_rules(out: TextIO, *, as_json: bool) -> bool:
 
 
 def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> tuple[int, tuple[Finding, ...]]:
-    """How many tools there are, and what is wrong with them."""
+    """The number of tools, and their faults."""
     from fxai.cli.program import value_of
     from fxai.lint.subject import PROVIDERS, Subject
 
@@ -223,10 +223,10 @@ def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding,
 
 
 def _refusal(trouble: CliError) -> Finding:
-    """What a definition that fxai refuses amounts to; any other trouble stays trouble.
+    """The finding for a definition that fxai refuses.
 
     Raises:
-        CliError: it is another.
+        CliError: the error has another cause.
     """
     from fxai.lint.rule import RULES
     from fxai.schema.fault import SchemaError
@@ -251,7 +251,7 @@ def _require_rules(codes: tuple[str, ...]) -> None:
 
 
 def _left_out(offer: TargetTools) -> tuple[Finding, ...]:
-    """What of a list is no tool, or a tool that no request can be made of."""
+    """Entries of a list that are no tools, and tools without a usable schema."""
     from fxai.lint.structure import document_findings
 
     broken = (each for name, document in offer.broken.items() for each in document_findings(name, document))
@@ -273,7 +273,7 @@ _FLAG_STYLES: Final = {"strict": "green", "not strict": "yellow", "not sent": "r
 
 
 def show_schemas(schemas: dict[str, Any], out: TextIO, *, color: bool | None = None) -> None:
-    """Writes JSON Schemas by tool; one alone without its name, so that it can be piped on."""
+    """Writes the JSON Schemas by tool; a single one without its name, so that it can be piped on."""
     if len(schemas) == 1:
         out.write(indented(next(iter(schemas.values()))) + "\n")
         return
@@ -316,12 +316,12 @@ _SEVERITY_STYLES: Final[dict[Severity, str]] = {"error": "bold red", "warning": 
 
 @final
 class Verdict(msgspec.Struct, frozen=True):
-    """What was found.
+    """The result of a check.
 
     Attributes:
-        target: what was looked at.
+        target: the target.
         tools: how many tools it has.
-        faults: what is wrong, of those that were asked for.
+        faults: its faults, of the level and the rules that were chosen.
     """
 
     target: str
@@ -330,12 +330,12 @@ class Verdict(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether there is nothing."""
+        """Whether there are no faults."""
         return not self.faults
 
     @property
     def counted(self) -> str:
-        """How many there are, in words."""
+        """The number of faults, in words."""
         counts = Counter(fault.severity for fault in self.faults)
         words = (f"{counts[s]} {s}{'s' * (counts[s] > 1 and s != 'info')}" for s in reversed(SEVERITIES) if counts[s])
         return f"{len(self.faults)} fault{'s' * (len(self.faults) > 1)} ({', '.join(words)})"
@@ -353,13 +353,13 @@ class Verdict(msgspec.Struct, frozen=True):
     def of(
         target: str, tools: int, findings: tuple[Finding, ...], level: Severity, ignored: tuple[str, ...]
     ) -> Verdict:
-        """The verdict of what is as bad as `level` or worse, without the rules that are ignored."""
+        """The verdict for the findings of `level` or worse, without those of ignored rules."""
         kept = (each for each in findings if at_least(each.severity, level) and each.code not in ignored)
         return Verdict(target, tools, tuple(kept))
 
 
 def show_verdict(verdict: Verdict, out: TextIO, err: TextIO, *, color: bool | None = None) -> None:
-    """Writes a line for each fault, and on `err` how many there are; of a clean target nothing."""
+    """Writes a line for each fault, and their number to `err`; nothing where there are none."""
     from fxai.cli.screen import console
 
     screen = console(out, color)
@@ -372,6 +372,6 @@ def show_verdict(verdict: Verdict, out: TextIO, err: TextIO, *, color: bool | No
 
 
 def show_rules(out: TextIO) -> None:
-    """Writes what is looked for: each rule with its severity."""
+    """Writes each rule with its severity."""
     wide = max(map(len, RULES))
     out.writelines(f"{rule.code:<{wide}}  {rule.severity:<7}  {rule.says}\n" for rule in RULES.values())

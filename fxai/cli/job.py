@@ -42,12 +42,12 @@ __all__ = ["Job", "Presenter", "RunReport", "asks_by_caution", "require_approval
 
 
 def require_approval(kit: Toolkit[Any]) -> Toolkit[Any]:
-    """The tools, each of which needs approval that is not marked read-only."""
+    """The tools; those that are not marked read-only need approval."""
     return kit.map(lambda tool: tool if tool.get(Readonly) is True else tool.with_options(needs_approval=_always))
 
 
 def asks_by_caution(tool: Tool[Any, Any, Any]) -> bool:
-    """Whether it is we who ask before it runs, and not its program."""
+    """Whether the tool needs approval because of `require_approval`, not by its own definition."""
     return tool.needs_approval is _always
 
 
@@ -59,7 +59,7 @@ class Presenter(Protocol):
     """Shows a run while it happens."""
 
     def begin(self, agent: str, prompt: str) -> None:
-        """The model is there, and is asked now."""
+        """A run begins."""
         ...
 
     def part(self, part: StreamPart, turn: int) -> None:
@@ -73,7 +73,7 @@ class Presenter(Protocol):
 
 @final
 class Job(msgspec.Struct, frozen=True):
-    """An agent in its setting and what it is asked, each prompt a run of its own; with a memory, one after another."""
+    """An agent with its setting and its prompts: a run for each; with a memory, they are one conversation."""
 
     setting: Setting
     prompts: tuple[str, ...]
@@ -81,16 +81,16 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Callable[[], None]) -> None:
-    """Runs the job; it is over when this returns, its finalizers have run.
+    """Runs the job to its end, finalizers included.
 
     Args:
         job: what is to be run.
-        presenter: is told of everything, of the end of each run too.
-        heard: is told how far the model is on its way into memory, from any thread.
-        ready: is called when it is there.
+        presenter: shows the runs.
+        heard: receives the progress of loading a local model, from any thread.
+        ready: is called when the model is ready.
 
     Raises:
-        CliError: it stopped before its end; the presenter has been told.
+        CliError: a run failed; the presenter has shown it.
     """
     telling = RunReport(presenter)
     try:
@@ -103,7 +103,7 @@ def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Cal
 
 @final
 class RunReport:
-    """Tells a presenter of one run after another."""
+    """Passes runs, one after another, to a presenter, and records their totals."""
 
     def __init__(self, presenter: Presenter) -> None:
         self.presenter = presenter

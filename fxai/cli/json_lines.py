@@ -1,4 +1,4 @@
-"""Lines: a run for machines: each part as a JSON object in a line, then a closing object; or the answer alone.
+"""JSON lines: each part of a run as an object in a line, then a closing object; or the answer alone.
 
 >>> import io
 >>> from fxai.messages.part import Finish

@@ -35,11 +35,11 @@ _BLOCK: Final = '"""'
 
 
 class LineInput(Protocol):
-    """Where lines come from."""
+    """A source of lines: a terminal or a pipe."""
 
     @property
     def by_person(self) -> bool:
-        """Whether somebody sits there and sees what is asked."""
+        """Whether a user types the lines and sees the questions."""
         ...
 
     def line(self, prompt: str, /) -> str | None:
@@ -51,20 +51,20 @@ class LineInput(Protocol):
         ...
 
     def answer(self, prompt: str, /) -> str | None:
-        """The next line that is typed after this was asked; what was typed ahead is none."""
+        """The next line typed after the prompt is shown; what was typed before is discarded."""
         ...
 
     def back(self, line: str) -> None:
-        """Makes this the next line."""
+        """Puts a line back: it is the next line."""
         ...
 
     def keep(self, text: str) -> None:
-        """Offers the text again when somebody goes back, as with an arrow key."""
+        """Adds the text to the history of the line editor."""
         ...
 
 
 def open_input(stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> LineInput:
-    """The lines on stdin, from a terminal where it is one; `words` are what a tab completes there."""
+    """The lines of stdin; in a terminal the tab key completes `words`."""
     stdin: Any = sys.stdin
     if stdin is None:
         return PipedInput(())
@@ -77,7 +77,7 @@ def read_entry(lines: LineInput) -> str | None:
     """The next entry; None where there are no more lines.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C was typed before it began; later, it drops what there is of it.
+        KeyboardInterrupt: Ctrl-C was typed before an entry began; within one it discards the entry.
     """
     while (first := lines.line(_FIRST)) is not None:
         try:
@@ -101,7 +101,7 @@ def _rest(line: str, lines: LineInput) -> str:
 
 @final
 class PipedInput:
-    """Lines that a program writes."""
+    """Lines from a pipe or a file."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self.by_person = False
@@ -127,7 +127,7 @@ class PipedInput:
 
 @final
 class TerminalInput:
-    """Lines that a person types, edited with what the terminal has for that."""
+    """Lines typed in a terminal, with its line editor where it has one."""
 
     def __init__(self, stdin: TextIO, stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> None:
         self.by_person = True
@@ -187,7 +187,7 @@ def _set_up(editor: Any, words: tuple[str, ...]) -> None:
 
 
 def _drop_typeahead(stdin: TextIO) -> None:
-    """Drops what was typed ahead: nobody answers a question before it is asked."""
+    """Discards what was typed before a question was shown."""
     if sys.platform == "win32":
         keys: Any = import_module("msvcrt")
         while keys.kbhit():
@@ -205,7 +205,7 @@ _MOST: Final = 50
 
 @contextmanager
 def wake_on_signal() -> Generator[None]:
-    """While the block lasts, a signal that Python heard and has not acted on yet interrupts this thread again.
+    """While the block lasts, a signal that Python has received but not handled yet interrupts this thread again.
 
     GNU readline shows its prompt before it waits. A signal between the two only sets a flag, and Python would look at
     it after the next key. What interrupts is `SIGWINCH`, at which an editor looks at the size of the terminal.

@@ -1,4 +1,4 @@
-r"""Loading: how far a model is on its way into memory, told on stderr: a bar in a terminal, else a line for each stage.
+r"""The progress of loading a local model, on stderr: a bar in a terminal, else a line for each stage.
 
 >>> import io
 >>> stderr = io.StringIO()
@@ -20,21 +20,21 @@ __all__ = ["LoadProgress", "Progress", "Stage"]
 
 
 class Progress(Protocol):
-    """How far it is: what is being done, and how many bytes of how many. As `providers.local` tells it."""
+    """Progress as `providers.local` reports it: the stage, and how many bytes of how many are done."""
 
     @property
     def stage(self) -> str:
-        """What is being done."""
+        """The stage, as a verb: `assembling`."""
         ...
 
     @property
     def done(self) -> int:
-        """Bytes that are done."""
+        """The bytes done."""
         ...
 
     @property
     def total(self) -> int:
-        """All bytes."""
+        """The bytes in all."""
         ...
 
 
@@ -48,7 +48,7 @@ class Stage(NamedTuple):
 
 @final
 class LoadProgress:
-    """Hears progress, from any thread, and shows it while its block lasts."""
+    """Shows progress, reported from any thread, while its block lasts."""
 
     def __init__(self, stderr: TextIO, *, color: bool | None = None, quiet: bool = False) -> None:
         self._stderr = stderr
@@ -88,7 +88,7 @@ class LoadProgress:
         self._bar.update(self._task, completed=progress.done)
 
     def end(self) -> None:
-        """Takes the bar away."""
+        """Removes the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

@@ -53,13 +53,13 @@ __all__ = ["Listing", "call_server", "plain_text", "show_server"]
 
 @final
 class Listing(msgspec.Struct, frozen=True):
-    """What a server says.
+    """A server with its tools.
 
     Attributes:
-        info: of itself.
-        tools: the tools that it offers.
-        held_back: those that are not as they were approved.
-        refused: what it lists that cannot be offered.
+        info: its name, version and capabilities.
+        tools: the tools that can be called.
+        held_back: tools that changed since they were approved.
+        refused: tools that cannot be used, each with the reason.
     """
 
     info: ServerInfo
@@ -69,11 +69,11 @@ class Listing(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether everything that it lists is offered."""
+        """Whether all its tools can be called."""
         return not self.held_back and not self.refused
 
     def to_data(self, target: str) -> dict[str, Any]:
-        """It as plain JSON data."""
+        """The listing as plain JSON data."""
         info = {name: getattr(self.info, name) for name in ("name", "version", "protocol_version", "instructions")}
         return {
             "server": {**info, "capabilities": dict(self.info.capabilities)},
@@ -143,7 +143,7 @@ def _left_out(listing: Listing, *, pinned: bool) -> list[str]:
 
 
 def plain_text(result: Any) -> str | None:
-    """The text that a call gave, where it gave texts and nothing else."""
+    """The text of a result that consists of text alone; else None."""
     shown = shown_content(result)
     if shown is result:
         return None
@@ -154,10 +154,10 @@ def plain_text(result: Any) -> str | None:
 def call_server(
     server: str, tool: str, out: TextIO, err: TextIO, *, params: str | None, as_json: bool, wish: ServerOptions
 ) -> bool:
-    """Calls a tool of a server once, and shows what it gave.
+    """Calls a tool of a server once, and shows the result.
 
     Raises:
-        CliError: the server cannot be opened, the parameters cannot be had, or the call failed.
+        CliError: the server cannot be opened, the parameters cannot be read, or the call failed.
     """
     lines, waiting = open_input(out, err), Spinner(err, f"calling {tool}")
 

@@ -1,4 +1,4 @@
-"""Serving: tools of a target as an MCP server, on stdin and stdout or over HTTP. This is `fxai mcp serve`.
+"""The command `fxai mcp serve`: the tools of a target as an MCP server, on stdin and stdout or over HTTP.
 
 >>> host_and_port("8000"), host_and_port("[::1]:80"), host_and_port("localhost:0")
 (('127.0.0.1', 8000), ('::1', 80), ('localhost', 0))
@@ -50,7 +50,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
         """As `serve_http` takes them.
 
         Raises:
-            CliError: the place is none, or the token is missing.
+            CliError: the address is not valid, or the token is missing.
         """
         host, port = host_and_port(self.place)
         given: dict[str, Any] = {"host": host, "port": port}
@@ -64,10 +64,10 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`, or of a port alone, which is one of loopback.
+    """Host and port of `HOST:PORT`; of a port alone the host is 127.0.0.1.
 
     Raises:
-        CliError: it is none.
+        CliError: the text is no such address.
     """
     found = _PLACE.fullmatch(text)
     if found is None or int(found[2]) > 65535:
@@ -86,7 +86,7 @@ def serve(
     """Serves the tools of a target until the client closes stdin, or, over HTTP, until a signal ends it.
 
     Raises:
-        CliError: the target or the layer cannot be had, a tool has no handler, or it cannot be served so.
+        CliError: the target or the layer cannot be loaded, a tool has no handler, or the options do not fit.
     """
     require_mcp()
     from fxai.mcp.server import serve_http, serve_stdio

@@ -33,14 +33,14 @@ _URL: Final = ("http://", "https://")
 
 @final
 class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server is used.
+    """Options for a server.
 
     Attributes:
         pins: the file in which its tools are pinned; None: they are held to what they are when it is opened.
         env: the variables of the environment that it is given, if it is a program.
         token_env: the environment variable with the bearer token for a URL; None: that of its name, if it is set.
         timeout: the seconds that it has to answer when it is opened; None: 30.
-        elicit: answers what it asks of the person; None: that is refused.
+        elicit: answers its questions to the user; None: they are declined.
     """
 
     pins: str | None = None
@@ -51,11 +51,11 @@ class ServerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_server(text: str, wish: ServerOptions = ServerOptions()) -> McpServer:  # noqa: B008  # a frozen value
-    """The server that is named so; nothing is started yet.
+    """The server that a text names; nothing is started yet.
 
     Args:
         text: a command line, which no shell sees, or a URL, perhaps with a name before it.
-        wish: how it is used.
+        wish: options for the server.
 
     Raises:
         CliError: nothing is named, the extra `mcp` or a variable is missing, or nothing can be pinned there.
@@ -79,7 +79,7 @@ def find_server(text: str, wish: ServerOptions = ServerOptions()) -> McpServer: 
 
 
 def require_mcp() -> None:
-    """Nothing, where MCP can be spoken.
+    """Checks that the extra `mcp` is installed.
 
     Raises:
         CliError: the extra `mcp` is not installed.

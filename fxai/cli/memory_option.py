@@ -1,4 +1,4 @@
-"""Remembering: the memory in a file that `--memory` names.
+"""The option `--memory`: a memory in the file that it names.
 
 >>> memory_at("notes.jsonl")  # doctest: +ELLIPSIS
 Memory.file('...notes.jsonl')
@@ -47,7 +47,7 @@ def memory_at(path: str) -> Memory:
 
 @fx.gen
 def close_calls(memory: Memory) -> Gen[Prompt, MemoryFailure]:
-    """What is remembered; calls that were left open there are closed, so that the conversation can go on."""
+    """The conversation in a memory; calls that were left open there are closed, so that it can go on."""
     before = yield from memory.load()
     if before.pending:
         left = [_closing_result(one) for one in before.pending]

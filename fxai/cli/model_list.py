@@ -1,4 +1,4 @@
-"""Models: which there are, whether they can be asked from here, and what each can do. This is `fxai models`.
+"""The list of models: their names, whether each can be used from here, and their abilities.
 
 >>> [entry.name for entry in list_models()]
 ['anthropic:claude-sonnet-5', 'local', 'openai:gpt-5.5']
@@ -64,11 +64,11 @@ class Entry(msgspec.Struct, frozen=True):
     """One model.
 
     Attributes:
-        name: what it is called for `--model`.
-        state: whether it can be asked from here.
-        remedy: what to do where it cannot.
+        name: its name for `--model`.
+        state: whether it can be used from here.
+        remedy: what to do where it cannot be used.
         can: what it can do.
-        default: whether it is asked where none is named.
+        default: whether it is used where no model is named.
         key: the variable that its key is read from; None where it needs none.
         failure: why its provider did not answer; None where it did, or was not asked.
         checked: whether its provider was asked.
@@ -90,17 +90,17 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def model(self) -> str:
-        """The part behind it; empty for a provider's default."""
+        """The part after the colon; empty for a provider's default."""
         return self.name.partition(":")[2]
 
     @property
     def ok(self) -> bool:
-        """Whether it can be asked, as far as is known."""
+        """Whether it can be used, as far as is known."""
         return self.state == "ready" and self.failure is None
 
     @property
     def state_text(self) -> str:
-        """Whether it can be asked from here, in words."""
+        """The state, in words."""
         if self.failure is not None:
             advice = self.failure.advice[:1].lower() + self.failure.advice[1:]
             return one_line(f"fails: {self.failure.message}; {advice}")
@@ -141,7 +141,7 @@ def list_models(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
 
 
 def require_ready(name: str) -> None:
-    """Nothing, where the model of this name can be asked from here, as far as is known without asking.
+    """Checks that a model can be used from here, as far as is known without a request.
 
     Raises:
         CliError: there is no such provider, or its extra, its key or the file of the model is missing.

@@ -80,12 +80,12 @@ _PATIENCE: Final = 10.0
 
 
 def check_models(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-    """The entries with what the providers said. Those that cannot be asked, and what runs here, are as they were."""
+    """The entries with the providers' answers; models that cannot be used or that run here are not checked."""
     return value_of(fx.for_each(entries, check_model, concurrency=None).map(tuple))
 
 
 def check_model(entry: Entry) -> Effect[Entry]:
-    """The entry with what its provider said of it."""
+    """The entry with its provider's answer."""
     if entry.state != "ready" or entry.provider not in ("openai", "anthropic"):
         return fx.succeed(entry)
     asked = _openai(entry.model) if entry.provider == "openai" else _anthropic(entry.model)

@@ -62,7 +62,7 @@ class Group(_Whole, click.Group):
 
 
 def models_like(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    """The names of models that begin so."""
+    """The names of models that begin with a text."""
     from fxai.cli.model_list import list_models
 
     return [entry.name for entry in list_models() if entry.name.startswith(typed)]
@@ -133,7 +133,7 @@ _AGENT: Final = (
 
 
 def agent_options(command: _F) -> _F:
-    """Gives a command the options that say which agent is asked, and how."""
+    """Adds the options that choose an agent and say how it runs."""
     for option in reversed(_AGENT):
         command = option(command)
     return command

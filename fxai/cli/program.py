@@ -1,4 +1,4 @@
-"""Programs: an effect that is what this process does: it ends well, with a failure, or by a signal.
+"""Programs: an effect run as the work of this process, which ends with a value, a failure or a signal.
 
 >>> from fxai.effects import fx
 >>> value_of(fx.succeed(3))
@@ -27,7 +27,7 @@ _A = TypeVar("_A")
 
 
 def value_of(program: EffectOf[_A, Any, Any]) -> _A:
-    """What the program gave; it is over when this returns, its finalizers have run.
+    """Runs a program to its end, finalizers included, and gives its value.
 
     Raises:
         CliError: it failed or broke, or a signal ended it.
@@ -42,7 +42,7 @@ def value_of(program: EffectOf[_A, Any, Any]) -> _A:
 
 
 def success_of(ended: Exit[_A, Any]) -> _A:
-    """What a program gave that ended so.
+    """The value of a program that succeeded.
 
     Raises:
         CliError: it failed or broke.
@@ -53,9 +53,9 @@ def success_of(ended: Exit[_A, Any]) -> _A:
 
 
 async def _run_until_signal(program: EffectOf[_A, Any, Any]) -> Exit[_A, Any] | CliError:
-    """How the program ended, which may be by a signal. Either way nothing of it is left.
+    """The exit of a program, or the error for the signal that ended it; its finalizers have run.
 
-    A signal cancels a scope, and not the task as asyncio alone would do it: so what must not be cut short is not.
+    A signal cancels a scope, not the task as asyncio alone would do: uninterruptible work is not cut short.
     """
     told: list[CliError] = []
     end: Exit[_A, Any] | None = None

@@ -1,4 +1,4 @@
-"""Concealment: keys, tokens and passwords are not shown: in the settings of a provider's tool, in files, in histories.
+"""Redaction: keys, tokens and passwords are hidden: in the settings of a provider's tool, in files, in histories.
 
 >>> redact({"server_url": "https://x.org", "authorization": "abc", "headers": {"X-Key": "abc"}, "max_tokens": 3})
 {'server_url': 'https://x.org', 'authorization': '(hidden)', 'headers': {'X-Key': '(hidden)'}, 'max_tokens': 3}

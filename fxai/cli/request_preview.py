@@ -1,4 +1,4 @@
-"""What is sent: the tools as a provider's request has them, strict or not, and why. This is `fxai schema`.
+"""Request previews: tools as a provider is sent them, strict or not, and why.
 
 >>> from fxai.tools.tool import Tool
 >>> [tool.data()["strict"] for tool in preview_request((Tool.make("ping"),), PreviewOptions("openai")).tools]
@@ -40,13 +40,13 @@ _FLAGS: Final = {True: "strict", False: "not strict", None: "strict is not said"
 
 @final
 class PreviewOptions(msgspec.Struct, frozen=True):
-    """How the tools are to be sent.
+    """Options for a preview.
 
     Attributes:
-        provider: to whom.
-        api: by which of its interfaces; None for its first.
-        model: to which model; None for a recent one.
-        strict: what the configuration says of strict mode; None for nothing.
+        provider: the provider.
+        api: its interface; None for its first.
+        model: the model; None for a recent one.
+        strict: strict mode in the configuration; None where it is not set.
     """
 
     provider: str
@@ -120,9 +120,9 @@ class RequestPreview(msgspec.Struct, frozen=True):
     """The tools of one request.
 
     Attributes:
-        wish: how they are sent.
-        tools: each of them.
-        warnings: what is about none of them alone.
+        wish: the options.
+        tools: each tool.
+        warnings: warnings about no tool in particular.
         betas: the beta features that the request must name.
         error: why the request cannot be made with all of them; None where it can.
     """
@@ -135,7 +135,7 @@ class RequestPreview(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Whether it can be made."""
+        """Whether the request can be made."""
         return self.error is None
 
     @property
@@ -211,13 +211,13 @@ def _single(wires: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _inner(wire: dict[str, Any]) -> dict[str, Any]:
-    """Where a wire says the name and the flag: some have them one level down."""
+    """The object that holds the name and the flag; some encodings nest it one level down."""
     inner = wire.get("function", wire.get("custom"))
     return inner if is_object(inner) else wire
 
 
 def _preparer(wish: PreviewOptions) -> Callable[[Any], PreparedTools]:
-    """What prepares the tools of a request to the provider."""
+    """The function that prepares tools for the provider."""
     if wish.provider not in PROVIDERS:
         said = f"there are no requests to a provider {wish.provider!r}"
         raise CliError(said, f"there is: {', '.join(PROVIDERS)}", code=WRONG_USE)

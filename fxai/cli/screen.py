@@ -1,4 +1,4 @@
-"""The screen: a run as it happens, for people; the same lines in a terminal and in a file, there without colour.
+"""The screen: a run shown to people as it happens, in a terminal or, without colour, in a file.
 
 >>> import io
 >>> from fxai.messages.part import Finish, TextDelta, TextEnd, TextStart
@@ -37,7 +37,7 @@ _REASONS: Final = {"length": "no more tokens were allowed", "content-filter": "t
 
 
 def console(file: TextIO, color: bool | None = None) -> Console:
-    """Where styled text goes, each clean.
+    """A console for styled text, which it cleans.
 
     Colour only where `file` is a terminal that has it, unless `color` says otherwise.
 
@@ -69,7 +69,7 @@ class Screen:
     """Shows each part as it comes."""
 
     def __init__(self, stdout: TextIO, *, color: bool | None = None, numbered: bool = True) -> None:
-        """Where it goes, whether in colour, and whether each turn begins with its number."""
+        """Writes to `stdout`; `numbered`: whether each turn begins with its number."""
         self._out = console(stdout, color)
         self._file = stdout
         self._numbered = numbered
@@ -81,7 +81,7 @@ class Screen:
         self._names: dict[str, str] = {}
 
     def begin(self, agent: str, prompt: str) -> None:
-        """Shows who is asked what."""
+        """Shows the agent and the prompt."""
         if self._turn:
             self._print("", "")
         self._turn = 0
@@ -100,7 +100,7 @@ class Screen:
             self._names.clear()  # some models name the calls of each turn alike
 
     def end(self, summary: Summary) -> None:
-        """Shows what the run took."""
+        """Shows the turns, tokens and time of the run."""
         stopped = summary.trouble is not None and summary.trouble.code == INTERRUPTED
         if stopped and self._width and self._open is None:
             self._print("", "")  # the terminal wrote ^C there
@@ -167,7 +167,7 @@ class Screen:
         return piece
 
     def closed(self) -> None:
-        """Ends the line that flows, if one does: something else is to be written."""
+        """Ends a line of text that is still open, before other output."""
         if self._open is not None:
             self._open = None
             self._print("", "")

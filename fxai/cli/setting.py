@@ -1,4 +1,4 @@
-"""Settings: an agent with all that the command line names beside it, and the same with everything opened.
+"""Settings: an agent with the layer, the model and the servers of the command line, closed and opened.
 
 >>> from fxai.cli.example import agent, layer
 >>> Setting(agent, layer).model is None
@@ -51,7 +51,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 @final
 class OpenSetting(msgspec.Struct, frozen=True):
-    """An agent that can be asked, any number of times: what it opens for a run is open already.
+    """An agent that can run any number of times: its servers, handlers and model are open already.
 
     Attributes:
         agent: the agent, with the tools of its servers and without a model of its own.
@@ -65,7 +65,7 @@ class OpenSetting(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The agent's name."""
         return self.agent.name
 
     def __hash__(self) -> int:
@@ -76,7 +76,7 @@ class OpenSetting(msgspec.Struct, frozen=True):
 def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSetting, Any, Scope]:
     """The agent with what it needs, until the scope ends.
 
-    The handlers come first, then the servers, then the model: what is quick tells early what is wrong with it.
+    The handlers come first, then the servers, then the model: what is quick to open shows its errors first.
     """
     services: ContextOf[Any] = ContextOf({})
     if setting.layer is not None:

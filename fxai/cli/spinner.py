@@ -1,4 +1,4 @@
-"""Waiting: says in a terminal what is being waited for, once that has lasted; elsewhere nothing.
+"""A spinner: names in a terminal what is being waited for, after 0.7 seconds; elsewhere it shows nothing.
 
 >>> import io
 >>> stderr = io.StringIO()
@@ -23,7 +23,7 @@ _PATIENCE: Final = 0.7
 
 @final
 class Spinner:
-    """Says what is being waited for while its block lasts; what is written meanwhile stays readable."""
+    """Shows a spinner while its block lasts; other output stays readable."""
 
     def __init__(self, stderr: TextIO, what: str, *, patience: float = _PATIENCE) -> None:
         self._stderr = stderr
@@ -55,7 +55,7 @@ class Spinner:
                 self._status.start()
 
     def end(self) -> None:
-        """Takes the word away."""
+        """Removes the spinner."""
         self._timer.cancel()
         with self._lock:
             self._over = True

@@ -1,4 +1,4 @@
-"""What is piped in: the text on stdin, told apart from a terminal and from a pipe that never ends.
+"""Standard input: the text that is piped in, where it is neither a terminal nor a pipe that never ends.
 
 >>> import io
 >>> read_stdin(io.StringIO("Hello"), wait=True)
@@ -22,10 +22,10 @@ _LARGEST: Final = 16 * 1024 * 1024
 def read_stdin(stdin: TextIO | None, *, wait: bool) -> str | None:
     """The text on `stdin` where it is no terminal. Without `wait`, only if it comes soon: it may be open and never end.
 
-    Bytes that are no UTF-8 become the sign for that.
+    Bytes that are not UTF-8 become U+FFFD.
 
     Raises:
-        CliError: it is far more than anybody says.
+        CliError: it is larger than 16 MiB.
     """
     if stdin is None or (stdin.isatty() and not wait) or (not wait and not _comes_soon(stdin)):
         return None

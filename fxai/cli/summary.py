@@ -1,4 +1,4 @@
-"""Summaries: what a run took, and what came of it.
+"""Summaries: turns, tokens, time and result of a run.
 
 >>> print(Summary(turns=2, usage=Usage(400, 12), seconds=3.04, text="42").line)
 2 turns · 400 tokens in, 12 out · 3.0 s
@@ -20,7 +20,7 @@ __all__ = ["Record", "Summary"]
 
 @final
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that has ended."""
+    """The result of a run, with its turns, tokens and time."""
 
     turns: int
     usage: Usage
@@ -32,7 +32,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """It in a line."""
+        """The summary in a line."""
         turns = "1 turn" if self.turns == 1 else f"{self.turns} turns"
         tokens = [
             f"{number:,}{unit}"
@@ -42,7 +42,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         return " · ".join(part for part in (turns, ", ".join(tokens), f"{self.seconds:.1f} s") if part)
 
     def to_data(self) -> dict[str, Any]:
-        """It as plain JSON data, the closing object of `--json`."""
+        """The summary as plain JSON data: the closing object of `--json`."""
         data: dict[str, Any] = {"type": "done", "ok": self.trouble is None, "answer": self.text}
         data |= {"finish_reason": self.finish_reason, "turns": self.turns}
         data |= {"usage": msgspec.to_builtins(self.usage), "seconds": round(self.seconds, 3)}
@@ -85,7 +85,7 @@ class Record:
         return pending_in(self._calls) if self.finish_reason == "pending" else ()
 
     def summary(self, seconds: float, trouble: CliError | None = None) -> Summary:
-        """What it came to."""
+        """The summary of the parts so far."""
         return Summary(
             turns=self.turns,
             usage=self.usage,

@@ -1,4 +1,4 @@
-"""Targets: values of other people's programs, named on the command line as `module:name` or `path.py:name`.
+"""Targets: values in Python modules, named on the command line as `module:name` or `path.py:name`.
 
 >>> from fxai.agents.agent import Agent
 >>> load("fxai.cli.example:agent", Agent, "an agent").name

@@ -54,12 +54,12 @@ class TargetTools(msgspec.Struct, frozen=True):
     """The tools of a target.
 
     Attributes:
-        target: how it was named.
+        target: the name of the target.
         tools: the tools.
         layer: the layer of their handlers, if the target has one.
-        source: what gives tools and layer when it is opened, if the target is a tool source; then there are none here.
+        source: opens the target, if it is a tool source; then there are no tools and no layer until it is opened.
         broken: by tool, the documents that are no usable JSON Schemas.
-        findings: what the target says that is no tool.
+        findings: its entries that are no tools.
     """
 
     target: str
@@ -107,7 +107,7 @@ class TargetTools(msgspec.Struct, frozen=True):
 
 
 def find_tools(target: str) -> TargetTools:
-    """What the target offers.
+    """The tools of a target.
 
     Raises:
         CliError: it cannot be found, read or imported, or is something else.
@@ -121,7 +121,7 @@ def find_tools(target: str) -> TargetTools:
 
 
 def server_tools(text: str, wish: ServerOptions | None = None) -> TargetTools:
-    """What an MCP server offers; see `find_server`.
+    """The tools of an MCP server; see `find_server`.
 
     Raises:
         CliError: as `find_server`.
@@ -212,14 +212,14 @@ def _together(target: str, parts: list[TargetTools]) -> TargetTools:
 
 
 def open_tools(offer: TargetTools) -> EffectOf[TargetTools, Any, Any]:
-    """The offer with its tools and its layer, until the scope ends."""
+    """The same with its tool source opened until the scope ends."""
     if offer.source is None:
         return fx.succeed(offer)
     return offer.source.map(lambda bound: _with_bound(offer, bound))
 
 
 def load_tools(offer: TargetTools) -> TargetTools:
-    """The offer with its tools; what had to be opened for it is closed again.
+    """The same with the tools of its source, which is opened and closed again.
 
     Raises:
         CliError: it cannot be opened.

@@ -42,12 +42,12 @@ _MISSING: Final = object()
 
 @final
 class ToolList(msgspec.Struct, frozen=True):
-    """What a list says.
+    """The tools of a list.
 
     Attributes:
         tools: its tools, each dynamic.
         broken: by name, the schemas that are no usable JSON Schemas; the tools in question take nothing instead.
-        findings: what in it is no tool.
+        findings: its entries that are no tools.
     """
 
     tools: tuple[Tool[Any, Any, Any], ...]
@@ -59,7 +59,7 @@ class ToolList(msgspec.Struct, frozen=True):
 
 
 def read_tools(text: bytes | str, name: str = "the list") -> ToolList:
-    """What the JSON text of a list says; `name` is what a message calls it.
+    """Reads a list of tools from JSON text; `name` is its name in messages.
 
     Raises:
         CliError: the text is no JSON, or no list of tools.
@@ -88,7 +88,7 @@ def _entries(data: Any, pointer: str, name: str) -> list[tuple[str, Any]]:
 
 @final
 class _Reading:
-    """One reading, with what was found on the way."""
+    """A list being read, with its findings so far."""
 
     def __init__(self) -> None:
         self.tools: dict[str, Tool[Any, Any, Any]] = {}

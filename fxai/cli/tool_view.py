@@ -1,4 +1,4 @@
-"""Overviews: what tools say of themselves, as a table for people or as plain data. This is `fxai tools`.
+"""Views of tools: names, kinds, parameters and annotations, as text for people or as plain data.
 
 >>> from fxai.tools.tool import Tool
 >>> tool_data(Tool.make("ping", description="Answers."))["parameters"]["additionalProperties"]
@@ -34,7 +34,7 @@ _LONGEST_FACT: Final = 80
 
 
 def overview_data(offer: TargetTools) -> dict[str, Any]:
-    """The tools of an offer as plain JSON data."""
+    """The tools of a target as plain JSON data."""
     return {
         "target": offer.target,
         "tools": [tool_data(tool, offer.broken.get(tool.name)) for tool in offer.tools],
@@ -96,7 +96,7 @@ def _schema(tool: Tool[Any, Any, Any]) -> Any:
 
 
 def _outcome(schema: Schema[Any]) -> Any:
-    """What comes out, as a JSON Schema; None for what never does."""
+    """The JSON Schema of a result; None for a type without values."""
     try:
         document = schema.json_schema()
     except SchemaError as error:

@@ -42,7 +42,7 @@ _FLAGS: Final = (Readonly, Destructive, Idempotent, OpenWorld, ExplicitNull, Jso
 
 
 def attribute_findings(subject: Subject) -> Iterator[Finding]:
-    """What is wrong with what tools say beside their names, descriptions and parameters."""
+    """Faults of annotations, examples of calls and options for providers."""
     for entry in subject.entries:
         yield from _annotations(entry)
         yield from _examples(entry)
@@ -76,7 +76,7 @@ def _deferred_tools(subject: Subject, provider: Provider) -> Iterator[Finding]:
 
 
 def _effective(entry: Entry, provider: Provider, key: Annotation[Any]) -> Any:
-    """What a tool says under a key that providers have in their own options too, which win."""
+    """The value of an annotation for a provider: the provider's own option, where it is set, comes first."""
     options = entry.tool.provider_options.get(provider.name)
     own: Any = options.get(key.name) if is_object(options) else None
     return entry.tool.get(key) if own is None else own

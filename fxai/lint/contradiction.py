@@ -100,7 +100,7 @@ def _exact(number: float) -> Fraction:
 
 
 def _step(schema: dict[str, Any]) -> Fraction | None:
-    """How far apart the numbers are that the schema takes, if they are apart."""
+    """The step between the numbers that are valid; None where any number is."""
     given = _number(schema, "multipleOf")
     step = _exact(given) if given is not None and given > 0 else None
     if schema.get("type") != "integer":
@@ -136,7 +136,7 @@ def _item_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _type_conflict(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """No type is left of those that the schema and its allOf allow."""
+    """The types of the schema and of its allOf have none in common."""
     left: set[str] | None = None
     branches: list[Any] = schema["allOf"] if is_array(schema.get("allOf")) else []
     parts: list[Any] = [schema, *branches]
@@ -165,7 +165,7 @@ def _pattern_length(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def width(pattern: str) -> tuple[int, int | None]:
-    """The fewest and the most; None for no end. Of a pattern that is beyond this, 0 and None: nothing is known."""
+    """The least and the greatest length of a match, None for no limit; (0, None) where it cannot be analysed."""
     try:
         least, most = _width_of(parse(pattern))
     except (PatternError, RecursionError):

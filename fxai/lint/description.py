@@ -30,7 +30,7 @@ _RENAME = "rename one: tool.rename(…), or toolkit.prefix(…)"
 
 
 def number_findings(subject: Subject) -> Iterator[Finding]:
-    """No tools, or too many for a provider."""
+    """Faults of the number of tools: none, or too many for a provider."""
     number = len(subject.entries)
     if not number:
         yield RULES["no-tools"].finding(
@@ -43,7 +43,7 @@ def number_findings(subject: Subject) -> Iterator[Finding]:
 
 
 def name_findings(subject: Subject) -> Iterator[Finding]:
-    """What is wrong with the names."""
+    """Faults of the tools' names."""
     alike: dict[str, str] = {}
     for entry in subject.entries:
         name = entry.tool.name
@@ -96,7 +96,7 @@ def _collisions(subject: Subject) -> Iterator[Finding]:
 
 
 def wording_findings(subject: Subject) -> Iterator[Finding]:
-    """What is wrong with the descriptions."""
+    """Faults of descriptions: missing, repeated or too long."""
     first: dict[str, str] = {}
     for entry in subject.entries:
         name, said = entry.tool.name, entry.description.strip()
@@ -132,7 +132,7 @@ def _missing_descriptions(entry: Entry) -> Iterator[Finding]:
 
 
 def _needs_no_description(place: Place, document: Any) -> bool:
-    """Whether it is described, where it stands or where it refers to, or has but one value."""
+    """Whether a parameter has a description, its own or that of its `$ref`, or only one possible value."""
     schema = place.schema
     values = schema.get("enum")
     return "const" in schema or (is_array(values) and len(values) == 1) or _has_description(schema, document)

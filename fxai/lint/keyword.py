@@ -77,7 +77,7 @@ _ANYWHERE: Final = frozenset(("$defs", "definitions", "$id", "id", "$comment", "
 
 
 def keyword_findings(tool: str, place: Place) -> Iterator[Finding]:
-    """What is wrong with the words of one schema."""
+    """Faults of the keywords of one schema."""
     for keyword, value in place.schema.items():
         at = pointer_to(f"/parameters{place.pointer}", keyword)
         if keyword in _keywords_of(place.dialect):
@@ -116,7 +116,7 @@ def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, place: Place)
 
 
 def _keywords_of(dialect: Dialect) -> Collection[str]:
-    """The keywords of a draft, with the two that take anything."""
+    """The keywords of a draft, `default` and `const` included."""
     return {*dialect.keywords, "default"} | ({"const"} if dialect.name != "draft-04" else set[str]())
 
 
@@ -130,5 +130,5 @@ def _near(keyword: str, dialect: Dialect) -> str | None:
 
 
 def _is_a_schema(value: Any, place: Place) -> bool:
-    """Whether a word that is no keyword says what a schema would, in an object that has few words of its own."""
+    """Whether the value of an unknown keyword is a schema, and so a misplaced property of an object."""
     return is_object(value) and ("type" in value or "$ref" in value) and "object" in str(place.schema.get("type"))

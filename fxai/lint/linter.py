@@ -54,18 +54,18 @@ _CHECKS: Final[tuple[Check, ...]] = (
 
 
 def lint(subject: Subject, level: Severity = "warning") -> tuple[Finding, ...]:
-    """What is wrong with the tools, in their order, what is about none of them first; each finding once.
+    """The faults of tools: those about no tool in particular first, then in the order of the tools; each once.
 
     Args:
         subject: the tools, and the providers that they are for.
-        level: how bad a finding is at least; as in the command, by default a warning.
+        level: the least severity; as in the command, by default a warning.
     """
     names = [entry.tool.name for entry in subject.entries]
     return in_order((f for check in _CHECKS for f in check(subject) if at_least(f.severity, level)), names)
 
 
 def in_order(findings: Iterator[Finding], names: list[str]) -> tuple[Finding, ...]:
-    """The findings, each once, by tool in the order of `names`, what is about none of them first."""
+    """The findings, each once: those about no tool first, then by tool in the order of `names`."""
     places = {name: place for place, name in enumerate(names)}
     return tuple(sorted(dict.fromkeys(findings), key=lambda found: places.get(found.tool or "", -1)))
 
@@ -88,7 +88,7 @@ _SAYS: Final = {
 def handler_findings(
     tools: tuple[Tool[Any, Any, Any], ...], layer: LayerOf[Any, Any, Any], explain: Explain | None = None
 ) -> EffectOf[tuple[Finding, ...], Any, Any]:
-    """What is wrong with a layer's handlers for these tools; the layer is built for it, and released.
+    """The faults of a layer's handlers for these tools; the layer is built for it, and released.
 
     Args:
         tools: the tools that the layer is to have handlers for.
@@ -139,7 +139,7 @@ def _missing_services(tools: tuple[Tool[Any, Any, Any], ...], context: ContextOf
 
 
 def _findings_in(message: str) -> Iterator[Finding]:
-    """The findings of a toolkit's own check, which tells of all in one message."""
+    """The findings in the message of a toolkit's own check, which names all faults at once."""
     for said, code in _CODES.items():
         for names in re.findall(rf"(?:^|: |; ){said}: ([^;]+)", message):
             for name in str(names).split(", "):

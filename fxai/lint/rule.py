@@ -36,12 +36,12 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("info", "warning", "error")
 
 @final
 class Finding(msgspec.Struct, frozen=True):
-    """One thing that is wrong.
+    """A fault that a rule found.
 
     Attributes:
-        code: the rule that says so.
-        severity: how bad it is.
-        tool: the tool's name; None where it is about no tool alone.
+        code: the rule.
+        severity: `error`, `warning` or `info`.
+        tool: the tool's name; None where the fault is of no tool in particular.
         pointer: where, as a JSON pointer into what `fxai tools --json` shows of the tool; `""` is all of it.
         message: what is wrong, in one line.
         remedy: what to do, in one line.
@@ -71,7 +71,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def at_least(severity: Severity, least: Severity) -> bool:
-    """Whether a severity is as bad as `least`, or worse.
+    """Whether a severity is `least` or worse.
 
     >>> at_least("error", "warning"), at_least("info", "warning")
     (True, False)
@@ -81,10 +81,10 @@ def at_least(severity: Severity, least: Severity) -> bool:
 
 @final
 class Rule(msgspec.Struct, frozen=True):
-    """Something that `fxai check` looks for.
+    """A rule of `fxai check`.
 
     Attributes:
-        code: what it is called.
+        code: its name.
         severity: how bad a finding is, unless the finding says otherwise.
         says: what it finds, in a sentence.
     """
@@ -96,7 +96,7 @@ class Rule(msgspec.Struct, frozen=True):
     def finding(
         self, tool: str | None, pointer: str, message: str, remedy: str, severity: Severity | None = None
     ) -> Finding:
-        """Something that this rule found."""
+        """A finding of this rule."""
         return Finding(self.code, severity or self.severity, tool, pointer, message, remedy)
 
 

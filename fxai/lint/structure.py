@@ -69,7 +69,7 @@ Declared: TypeAlias = dict[int, frozenset[str]]
 
 
 def structure_findings(subject: Subject) -> Iterator[Finding]:
-    """What is wrong with the parameters' schemas."""
+    """Faults of the schemas of parameters."""
     for entry in subject.entries:
         yield from entry.findings
         if entry.document is None or not entry.asked:
@@ -82,7 +82,7 @@ def structure_findings(subject: Subject) -> Iterator[Finding]:
 
 
 def document_findings(tool: str, document: Any) -> Iterator[Finding]:
-    """Why a document is no usable JSON Schema, each place."""
+    """Each place at which a document is not a usable JSON Schema."""
     for fault in document_faults(document):
         said = f"expected {fault.expected}, found {fault.found}"
         remedy = "correct the schema: nothing can be checked by it as it is"
@@ -134,7 +134,7 @@ def _place(entry: Entry, place: Place, declared: Declared) -> Iterator[Finding]:
 
 
 def is_untyped(place: Place) -> bool:
-    """Whether a schema that says what a parameter is, or an item, says no type."""
+    """Whether the schema of a parameter or an item has no type."""
     return not place.around and place.keyword in _VALUES and not _SAYS_WHAT.intersection(place.schema)
 
 
@@ -247,7 +247,7 @@ def _fault_text(fault: Fault) -> str:
 
 
 def _validator(place: Place, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
-    """What tells what of a value the schema refuses, one of its keywords left out."""
+    """A validator for the schema without the keywords `without`."""
     schema = {keyword: inner for keyword, inner in place.schema.items() if keyword not in without}
     if not set(schema) - _SAYS_NOTHING - set(_VALUE_KEYWORDS[:2]):
         return _no_faults
@@ -280,7 +280,7 @@ _ASKED: Final = "change the schema, or take Strict away from the tool"
 
 
 def strict_findings(subject: Subject) -> Iterator[Finding]:
-    """What keeps each tool from being strict; nothing of a tool that says it is not to be."""
+    """Why tools cannot be sent in strict mode; nothing for tools that turn it off."""
     for entry in subject.entries:
         whole = is_object(entry.document) and entry.document.get("type") == "object"
         if entry.sound and entry.asked and whole and entry.tool.get(Strict) is not False:
@@ -314,7 +314,7 @@ def _strict_findings(entry: Entry, subject: Subject) -> Iterator[Finding]:
 
 
 def _known_keywords(entry: Entry, *, asked: bool) -> dict[str, set[str]]:
-    """By place, the keywords whose fault is said already, by another rule."""
+    """By place, the keywords that another rule reports already."""
     known: dict[str, set[str]] = {}
     declared: Declared = {}
     for place in places(entry.document):

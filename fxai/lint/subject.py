@@ -27,17 +27,17 @@ _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @final
 class Provider(msgspec.Struct, frozen=True):
-    """What a provider takes, beside what strict mode asks for.
+    """The limits of a provider.
 
     Attributes:
-        name: what it is called.
-        names: what a tool may be called.
-        strict: what a schema may say in strict mode.
+        name: its name.
+        names: the rule for names of tools.
+        strict: the rules for schemas in strict mode.
         most_tools: how many tools a request may have; None for no limit that is known.
         longest_description: how many characters a tool's description may have; None for no limit that is known.
         property_name: the pattern of a parameter's name; None for any.
-        most_marks: how many marks for the cache a request may have; None where it has none of ours.
-        tool_search: how the ids of its own tools begin that find deferred ones.
+        most_marks: how many cache marks a request may have; None where marks are not sent.
+        tool_search: the prefix of the ids of its tools that find deferred tools.
     """
 
     name: str
@@ -72,13 +72,13 @@ OTHERS: Final = ("local",)
 
 @final
 class Entry(msgspec.Struct, frozen=True):
-    """A tool and what its parameters' JSON Schema says.
+    """A tool and the JSON Schema of its parameters.
 
     Attributes:
         tool: the tool.
-        document: the schema as plain JSON data; None where there is none to be had.
+        document: the schema as plain JSON data; None where the type has none.
         sound: whether it is a usable JSON Schema: then values can be validated by it.
-        findings: why not.
+        findings: why it is not usable.
     """
 
     tool: Tool[Any, Any, Any]
@@ -96,12 +96,12 @@ class Entry(msgspec.Struct, frozen=True):
 
     @property
     def asked(self) -> bool:
-        """Whether a model is told of its parameters: of those of a provider's own tools it is not, by us."""
+        """Whether the parameters are sent to a model; those of a provider's own tools are not."""
         return self.tool.provider is None
 
     @property
     def description(self) -> str:
-        """What it says of itself; empty where it says nothing."""
+        """The description; empty where there is none."""
         return description_of(self.tool) or ""
 
     @staticmethod
@@ -115,7 +115,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def description_of(tool: Tool[Any, Any, Any]) -> str | None:
-    """What a tool says of itself, also where its parameters have no JSON form."""
+    """The description of a tool, also where its parameters have no JSON form."""
     try:
         return tool.description
     except SchemaError:
@@ -137,7 +137,7 @@ def _schema_error(tool: Tool[Any, Any, Any], part: str, error: SchemaError) -> F
 
 @final
 class Subject(msgspec.Struct, frozen=True):
-    """What is linted."""
+    """The tools to lint, and the providers that they are meant for."""
 
     entries: tuple[Entry, ...]
     providers: tuple[Provider, ...]
@@ -148,6 +148,6 @@ class Subject(msgspec.Struct, frozen=True):
         broken: Mapping[str, Any] = _NONE,
         providers: Iterable[Provider] = PROVIDERS.values(),
     ) -> Subject:
-        """What `tools` say; `broken` are the documents, by tool, that are no usable JSON Schemas."""
+        """The subject for `tools`; `broken` holds, by tool, documents that are not usable JSON Schemas."""
         entries = (Entry(t, broken[t.name], sound=False) if t.name in broken else Entry.of(t) for t in tools)
         return Subject(tuple(entries), tuple(providers))

@@ -1,4 +1,4 @@
-"""Walks: every schema inside a document, with its place and the schemas around it.
+"""A walk over a document: every schema inside it, with its place and the schemas around it.
 
 >>> [place.pointer for place in places({"properties": {"a": {"items": {}}}})]
 ['', '/properties/a', '/properties/a/items']
@@ -76,7 +76,7 @@ def _dialect(schema: dict[str, Any], around: Dialect) -> Dialect:
 
 
 def target(schema: Any, document: Any) -> Any:
-    """What the schema refers to, if it refers to a place of the document by its pointer; else the schema itself."""
+    """The schema that a `$ref` to a place in the document leads to; for any other schema, the schema itself."""
     for _ in range(_ENDLESS):
         reference = schema.get("$ref") if is_object(schema) else None
         if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
