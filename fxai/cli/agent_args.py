@@ -19,7 +19,7 @@ from fxai.cli.memory_option import memory_at
 from fxai.cli.setting import AnyAgent, Setting
 from fxai.cli.stdin import read_stdin
 from fxai.cli.target import load, load_matching
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.tools.source import ToolSource
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
         CliError: there is no such agent, layer, model or server, or the model cannot be asked from here.
     """
     own: tuple[str, ...] = ()
-    supplied: LayerOf[Any, Any, Any] | None = None
+    supplied: AnyLayer | None = None
     agent: Agent[Any, Any, Any, Any]
     if chosen.model is not None:
         from fxai.cli.model_list import require_ready
@@ -89,7 +89,7 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
         agent, own = example.agent, example.PROMPTS
         supplied = example.open_layer if chosen.secrets else example.layer
     if chosen.layer is not None:
-        kind: type[LayerOf[Any, Any, Any]] = LayerOf
+        kind: type[AnyLayer] = LayerOf
         added = load(chosen.layer, kind, "a layer")
         supplied = added if supplied is None else supplied | added
     servers = _servers(chosen, elicit)

@@ -31,7 +31,7 @@ from fxai.cli.stdin import read_at_most
 from fxai.cli.target_tools import TargetTools, find_tools, open_tools, with_layer
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, Gen
+from fxai.effects.effect import AnyEffect, EffectOf, Gen
 from fxai.effects.scope import Scope
 from fxai.schema.display import clean, in_line, indented, json_line, one_line
 from fxai.schema.fault import DecodeError
@@ -39,7 +39,7 @@ from fxai.schema.parsing import parse_json_unsafe
 from fxai.tools.call import Call, Outcome
 from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, encode_failure
 from fxai.tools.handler import CallContext
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 __all__ = ["SingleCall", "call_one", "call_tool", "parameters", "run_call"]
 
@@ -200,7 +200,7 @@ def _program(offer: TargetTools, call: SingleCall, hear: Callable[[Outcome], Non
 
 
 @fx.gen
-def _services(offer: TargetTools, tool: Tool[Any, Any, Any]) -> Gen[ContextOf[Any], Any, Scope]:
+def _services(offer: TargetTools, tool: AnyTool) -> Gen[ContextOf[Any], Any, Scope]:
     if not tool.requires_handler:
         said = f"nothing here answers the tool {tool.name!r}: its provider or a client does"
         yield from fx.fail(CliError(said, "call one that has a handler"))
@@ -215,7 +215,7 @@ def _services(offer: TargetTools, tool: Tool[Any, Any, Any]) -> Gen[ContextOf[An
     return services
 
 
-def _needs_approval(tool: Tool[Any, Any, Any], params: Any, services: ContextOf[Any]) -> EffectOf[bool]:
+def _needs_approval(tool: AnyTool, params: Any, services: ContextOf[Any]) -> EffectOf[bool]:
     """Whether the call must be approved first; it must where the tool's own function for that breaks."""
     asked = tool.needs_approval
     if isinstance(asked, bool):
@@ -224,23 +224,23 @@ def _needs_approval(tool: Tool[Any, Any, Any], params: Any, services: ContextOf[
 
 
 def _ask_function(
-    tool: Tool[Any, Any, Any], asked: Callable[[Any, Any], Any], params: Any, services: ContextOf[Any]
+    tool: AnyTool, asked: Callable[[Any, Any], Any], params: Any, services: ContextOf[Any]
 ) -> EffectOf[bool, Any]:
     given = Call({tool.name: tool}, tool.name, params).parameters(tool)
     if given is None:
         return fx.succeed(False)  # the call itself will say what is wrong
     said = asked(given.unwrap(), CallContext(tool))
-    answer: EffectOf[Any, Any, Any] = cast(Any, said) if isinstance(said, EffectOf) else fx.succeed(said)
+    answer: AnyEffect = cast(Any, said) if isinstance(said, EffectOf) else fx.succeed(said)
     return answer.map(bool).provide_context(services)
 
 
-def _pass_on(tool: Tool[Any, Any, Any], outcome: Outcome, hear: Callable[[Outcome], None]) -> EffectOf[None, Any]:
+def _pass_on(tool: AnyTool, outcome: Outcome, hear: Callable[[Outcome], None]) -> EffectOf[None, Any]:
     if outcome.is_failure:
         return fx.fail(_declared_failure(tool, outcome.result, outcome.encoded_result))
     return fx.sync(lambda: hear(outcome))
 
 
-def _call_error(tool: Tool[Any, Any, Any], failure: Any) -> Any:
+def _call_error(tool: AnyTool, failure: Any) -> Any:
     if isinstance(failure, HandlerFailed):
         error: Any = cast(Any, failure).error
         encoded = tool.failure.encode(error)
@@ -254,7 +254,7 @@ def _call_error(tool: Tool[Any, Any, Any], failure: Any) -> Any:
     return failure
 
 
-def _declared_failure(tool: Tool[Any, Any, Any], error: Any, encoded: Any) -> CliError:
+def _declared_failure(tool: AnyTool, error: Any, encoded: Any) -> CliError:
     """The error for a failure that the tool declares; that of an MCP server is its message."""
     if is_server_failure(error):
         return server_error(error, {"type": "handler-failed", "name": tool.name, "failure": encoded})

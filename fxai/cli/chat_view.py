@@ -20,7 +20,7 @@ from fxai.messages.part import StreamPart
 from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
 from fxai.schema.display import indented, json_line, one_line, quoted, squeeze
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from fxai.mcp.elicitation import Elicitation
@@ -62,7 +62,7 @@ class ChatView(Protocol):
         """Shows the slash commands."""
         ...
 
-    def show_tools(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
+    def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
         """Shows the tools."""
         ...
 
@@ -131,7 +131,7 @@ class ChatScreen:
         """Shows the commands."""
         self._lines(HELP)
 
-    def show_tools(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
+    def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
         """Shows each tool in a line."""
         wide = max((len(one_line(tool.name)) for tool in tools), default=0)
         for tool in tools:
@@ -195,7 +195,7 @@ class ChatLines:
         """Writes the commands."""
         self._write("help", {"commands": COMMANDS})
 
-    def show_tools(self, tools: tuple[Tool[Any, Any, Any], ...]) -> None:
+    def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
         """Writes the tools."""
         said = [{"name": tool.name, "description": tool.description, "asks": _asks(tool)} for tool in tools]
         self._write("tools", {"tools": said})
@@ -213,5 +213,5 @@ class ChatLines:
         self._out.flush()
 
 
-def _asks(tool: Tool[Any, Any, Any]) -> bool:
+def _asks(tool: AnyTool) -> bool:
     return tool.needs_approval is not False

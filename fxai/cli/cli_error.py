@@ -19,7 +19,7 @@ from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.messages.errors import AiError
 from fxai.schema.display import one_line
 from fxai.tools.failure import HandlerFailed, InvalidResult
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import HandlerError, ToolConflictError, missing_services
 
 __all__ = [
@@ -163,7 +163,7 @@ def _defect_error(defect: BaseException) -> CliError:
     return CliError(f"the program broke: {kind}: {defect}", "--debug shows where", cause=defect)
 
 
-def require_services(tools: Iterable[Tool[Any, Any, Any]], services: ContextOf[Any]) -> None:
+def require_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> None:
     """Checks that the handlers of these tools find the services that they declare.
 
     Raises:

@@ -44,7 +44,7 @@ from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf
 from fxai.messages.message import ToolMessage
 from fxai.messages.prompt import Prompt
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 __all__ = ["Conversation", "Draft"]
 
@@ -110,7 +110,7 @@ class Conversation:
         """
         return self._background.value_of(self._memory.load())
 
-    def tools(self) -> tuple[Tool[Any, Any, Any], ...]:
+    def tools(self) -> tuple[AnyTool, ...]:
         """The tools that the agent has now.
 
         Raises:

@@ -35,7 +35,7 @@ from fxai.messages.part import StreamPart
 from fxai.messages.pending import Pending
 from fxai.schema.display import in_line
 from fxai.tools.annotations import Readonly
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Job", "Presenter", "RunReport", "asks_by_caution", "require_approval", "run"]
@@ -46,7 +46,7 @@ def require_approval(kit: Toolkit[Any]) -> Toolkit[Any]:
     return kit.map(lambda tool: tool if tool.get(Readonly) is True else tool.with_options(needs_approval=_always))
 
 
-def asks_by_caution(tool: Tool[Any, Any, Any]) -> bool:
+def asks_by_caution(tool: AnyTool) -> bool:
     """Whether the tool needs approval because of `require_approval`, not by its own definition."""
     return tool.needs_approval is _always
 

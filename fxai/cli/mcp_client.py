@@ -46,7 +46,7 @@ from fxai.mcp.elicitation import ElicitAnswer, Elicitation
 from fxai.mcp.failure import McpError
 from fxai.schema.data import is_listed
 from fxai.schema.display import json_line, one_line
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 __all__ = ["Listing", "call_server", "plain_text", "show_server"]
 
@@ -63,7 +63,7 @@ class Listing(msgspec.Struct, frozen=True):
     """
 
     info: ServerInfo
-    tools: tuple[Tool[Any, Any, Any], ...]
+    tools: tuple[AnyTool, ...]
     held_back: tuple[Change, ...] = ()
     refused: tuple[Refused, ...] = ()
 

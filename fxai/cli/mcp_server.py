@@ -20,9 +20,9 @@ from fxai.cli.target_tools import TargetTools, find_tools, with_layer
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen
-from fxai.effects.layer import Layer, LayerOf
+from fxai.effects.layer import AnyLayer, Layer
 from fxai.effects.scope import Scope
-from fxai.tools.source import BoundToolkit, ToolSource
+from fxai.tools.source import AnyBound, BoundToolkit, ToolSource
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["HttpOptions", "host_and_port", "serve"]
@@ -134,7 +134,7 @@ def _source(offer: TargetTools) -> ToolSource[Any, Any, Any]:
 
 
 @fx.gen
-def _open_toolkit(kit: Toolkit[Any], layer: LayerOf[Any, Any, Any]) -> Gen[BoundToolkit[Any, Any, Any], Any, Scope]:
+def _open_toolkit(kit: Toolkit[Any], layer: AnyLayer) -> Gen[AnyBound, Any, Scope]:
     """The tools with their handlers, built once; it fails before anything is served where something is missing."""
     services = yield from layer.build()
     asked = [tool for tool in kit if tool.requires_handler]

@@ -26,7 +26,7 @@ from fxai.schema.fault import SchemaError
 from fxai.schema.strict import strict_form
 from fxai.tools.annotations import ExplicitNull
 from fxai.tools.naming import NameConflictError
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from fxai.models.tool_encoding import PreparedTools
@@ -159,7 +159,7 @@ class RequestPreview(msgspec.Struct, frozen=True):
         }
 
 
-def preview_request(tools: tuple[Tool[Any, Any, Any], ...], wish: PreviewOptions) -> RequestPreview:
+def preview_request(tools: tuple[AnyTool, ...], wish: PreviewOptions) -> RequestPreview:
     """The tools as a request has them. Where it cannot be made with all of them, each is shown as it would be alone.
 
     Raises:
@@ -175,9 +175,7 @@ def preview_request(tools: tuple[Tool[Any, Any, Any], ...], wish: PreviewOptions
     return RequestPreview(wish, tuple(_preview(tool, whole, wish, prepare) for tool in tools), general, whole.betas)
 
 
-def _preview_alone(
-    tool: Tool[Any, Any, Any], wish: PreviewOptions, prepare: Callable[[Any], PreparedTools]
-) -> SentTool:
+def _preview_alone(tool: AnyTool, wish: PreviewOptions, prepare: Callable[[Any], PreparedTools]) -> SentTool:
     try:
         return _preview(tool, prepare((tool,)), wish, prepare)
     except (PreparationError, NameConflictError, SchemaError) as error:
@@ -185,7 +183,7 @@ def _preview_alone(
 
 
 def _preview(
-    tool: Tool[Any, Any, Any], prepared: PreparedTools, wish: PreviewOptions, prepare: Callable[[Any], PreparedTools]
+    tool: AnyTool, prepared: PreparedTools, wish: PreviewOptions, prepare: Callable[[Any], PreparedTools]
 ) -> SentTool:
     wires = {_inner(wire).get("name"): wire for wire in _single(prepared.tools)}
     wire = wires.get(prepared.naming.sent(tool.name))

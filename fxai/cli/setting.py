@@ -19,12 +19,12 @@ from fxai.cli.model_list import require_ready
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Gen
-from fxai.effects.layer import Layer, LayerOf
+from fxai.effects.layer import AnyLayer, Layer
 from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError
 from fxai.models.language_model import LanguageModel
 from fxai.providers.by_name import from_name
-from fxai.tools.source import BoundToolkit, ToolSource
+from fxai.tools.source import AnyBound, BoundToolkit, ToolSource
 
 __all__ = ["AnyAgent", "OpenSetting", "Setting", "build_handlers", "model_layer", "open_setting"]
 
@@ -44,7 +44,7 @@ class Setting(msgspec.Struct, frozen=True):
     """
 
     agent: AnyAgent
-    layer: LayerOf[Any, Any, Any] | None = None
+    layer: AnyLayer | None = None
     model: str | None = None
     servers: tuple[ToolSource[Any, Any, Any], ...] = ()
 
@@ -60,7 +60,7 @@ class OpenSetting(msgspec.Struct, frozen=True):
     """
 
     agent: AnyAgent
-    tools: BoundToolkit[Any, Any, Any]
+    tools: AnyBound
     services: ContextOf[Any]
 
     @property
@@ -101,9 +101,7 @@ def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSett
 
 
 @fx.gen
-def build_handlers(
-    tools: BoundToolkit[Any, Any, Any], services: ContextOf[Any]
-) -> Gen[BoundToolkit[Any, Any, Any], Any, Scope]:
+def build_handlers(tools: AnyBound, services: ContextOf[Any]) -> Gen[AnyBound, Any, Scope]:
     """The tools with their handlers built, until the scope ends; tools that come and go are as they were.
 
     Raises:

@@ -31,12 +31,12 @@ from fxai.cli.stdin import read_at_most
 from fxai.cli.target import load, load_matching
 from fxai.cli.tool_list import read_tools
 from fxai.effects import fx
-from fxai.effects.effect import EffectOf
-from fxai.effects.layer import LayerOf
+from fxai.effects.effect import AnyEffect, EffectOf
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.lint.rule import Finding
 from fxai.schema.data import is_listed
-from fxai.tools.source import BoundToolkit
-from fxai.tools.tool import Tool
+from fxai.tools.source import AnyBound
+from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import ToolConflictError, Toolkit
 
 if TYPE_CHECKING:
@@ -63,9 +63,9 @@ class TargetTools(msgspec.Struct, frozen=True):
     """
 
     target: str
-    tools: tuple[Tool[Any, Any, Any], ...] = ()
-    layer: LayerOf[Any, Any, Any] | None = None
-    source: EffectOf[Any, Any, Any] | None = None
+    tools: tuple[AnyTool, ...] = ()
+    layer: AnyLayer | None = None
+    source: AnyEffect | None = None
     broken: Mapping[str, Any] = MappingProxyType({})
     findings: tuple[Finding, ...] = ()
 
@@ -140,7 +140,7 @@ def with_layer(offer: TargetTools, target: str | None) -> TargetTools:
     """
     if target is None:
         return offer
-    kind: type[LayerOf[Any, Any, Any]] = LayerOf
+    kind: type[AnyLayer] = LayerOf
     layer = load(target, kind, "a layer")
     return msgspec.structs.replace(offer, layer=layer if offer.layer is None else offer.layer | layer)
 
@@ -186,7 +186,7 @@ def _tools_of(target: str, value: Any) -> TargetTools:
     if issubclass(kind, Tool):
         return TargetTools(target, (value,))
     if _is_bound(value):
-        bound: BoundToolkit[Any, Any, Any] = value.__fx_bound__()
+        bound: AnyBound = value.__fx_bound__()
         return TargetTools(target, bound.toolkit.as_tuple, bound.layer)
     return TargetTools(target, source=value.__fx_source__().open)
 
@@ -204,7 +204,7 @@ def _together(target: str, parts: list[TargetTools]) -> TargetTools:
         kit: Toolkit[Any] = Toolkit.of(tool for part in parts for tool in part.tools)
     except ToolConflictError as error:
         raise CliError(f"{target} is no toolkit: {error}", "correct it", cause=error) from error
-    merged: LayerOf[Any, Any, Any] | None = None
+    merged: AnyLayer | None = None
     for part in parts:
         if part.layer is not None:
             merged = part.layer if merged is None else merged | part.layer

@@ -24,7 +24,7 @@ from fxai.schema.fault import DecodeError, SchemaError, found_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json_unsafe
 from fxai.tools.annotations import Annotation, Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 
 __all__ = ["ToolList", "read_tools"]
 
@@ -50,7 +50,7 @@ class ToolList(msgspec.Struct, frozen=True):
         findings: its entries that are no tools.
     """
 
-    tools: tuple[Tool[Any, Any, Any], ...]
+    tools: tuple[AnyTool, ...]
     broken: Mapping[str, Any]
     findings: tuple[Finding, ...]
 
@@ -91,7 +91,7 @@ class _Reading:
     """A list being read, with its findings so far."""
 
     def __init__(self) -> None:
-        self.tools: dict[str, Tool[Any, Any, Any]] = {}
+        self.tools: dict[str, AnyTool] = {}
         self.broken: dict[str, Any] = {}
         self.findings: list[Finding] = []
 
@@ -118,7 +118,7 @@ class _Reading:
         if not isinstance(description, str | None):
             self._not(name, "/description", "a text", description, "correct the list: it is passed over")
             description = None
-        tool: Tool[Any, Any, Any] = Tool.dynamic(name, description=description, parameters=self._schema(name, entry))
+        tool: AnyTool = Tool.dynamic(name, description=description, parameters=self._schema(name, entry))
         for key, value in self._annotations(name, entry):
             tool = tool.annotate(key, value)
         self.tools[name] = tool

@@ -21,7 +21,7 @@ from fxai.schema.display import one_line
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.annotations import Strict
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from fxai.cli.target_tools import TargetTools
@@ -42,7 +42,7 @@ def overview_data(offer: TargetTools) -> dict[str, Any]:
     }
 
 
-def tool_data(tool: Tool[Any, Any, Any], broken: Any = None) -> dict[str, Any]:
+def tool_data(tool: AnyTool, broken: Any = None) -> dict[str, Any]:
     """A tool as plain JSON data; a pointer of `fxai check` leads into it.
 
     Args:
@@ -68,7 +68,7 @@ def tool_data(tool: Tool[Any, Any, Any], broken: Any = None) -> dict[str, Any]:
     }
 
 
-def _provider_data(tool: Tool[Any, Any, Any]) -> dict[str, Any] | None:
+def _provider_data(tool: AnyTool) -> dict[str, Any] | None:
     given = tool.provider
     return None if given is None else {"id": given.id, "args": redact(plain(given.args))}
 
@@ -88,7 +88,7 @@ def plain(value: Any) -> Any:
         return repr(value)
 
 
-def _schema(tool: Tool[Any, Any, Any]) -> Any:
+def _schema(tool: AnyTool) -> Any:
     try:
         return tool.json_schema()
     except SchemaError as error:

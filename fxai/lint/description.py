@@ -22,7 +22,7 @@ from fxai.lint.rule import RULES, Finding
 from fxai.lint.subject import Entry, Provider, Subject
 from fxai.lint.walk import Place, places, target
 from fxai.schema.data import is_array, is_object
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 __all__ = ["name_findings", "number_findings", "wording_findings"]
 
@@ -62,7 +62,7 @@ def _odd_name(name: str) -> Iterator[Finding]:
         yield RULES["name-odd"].finding(name, "/name", said, "call it by letters, digits, '_' and '-'")
 
 
-def _name_changes(tool: Tool[Any, Any, Any], providers: tuple[Provider, ...]) -> Iterator[Finding]:
+def _name_changes(tool: AnyTool, providers: tuple[Provider, ...]) -> Iterator[Finding]:
     if tool.provider is not None:
         return
     for provider in providers:

@@ -28,7 +28,7 @@ from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf
 from fxai.effects.exit import Exit, Succeeded
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer
 from fxai.lint.attribute import attribute_findings
 from fxai.lint.description import name_findings, number_findings, wording_findings
 from fxai.lint.rule import RULES, Finding, Severity, at_least
@@ -36,7 +36,7 @@ from fxai.lint.structure import strict_findings, structure_findings
 from fxai.lint.subject import Subject
 from fxai.tools.handler import Given
 from fxai.tools.identity import Identity
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import HandlerError, missing_services
 
 __all__ = ["Explain", "handler_findings", "in_order", "lint"]
@@ -86,7 +86,7 @@ _SAYS: Final = {
 
 
 def handler_findings(
-    tools: tuple[Tool[Any, Any, Any], ...], layer: LayerOf[Any, Any, Any], explain: Explain | None = None
+    tools: tuple[AnyTool, ...], layer: AnyLayer, explain: Explain | None = None
 ) -> EffectOf[tuple[Finding, ...], Any, Any]:
     """The faults of a layer's handlers for these tools; the layer is built for it, and released.
 
@@ -102,9 +102,7 @@ def _reason(cause: Cause[Any]) -> tuple[str, str]:
     return str(cause.squash()), "make it work where you check, or check without the layer"
 
 
-def _findings(
-    tools: tuple[Tool[Any, Any, Any], ...], end: Exit[ContextOf[Any], Any], explain: Explain
-) -> Iterator[Finding]:
+def _findings(tools: tuple[AnyTool, ...], end: Exit[ContextOf[Any], Any], explain: Explain) -> Iterator[Finding]:
     if isinstance(end, Succeeded):
         yield from _handler_mismatches(tools, end.value)
         yield from _missing_services(tools, end.value)
@@ -117,7 +115,7 @@ def _findings(
         yield RULES["layer-failed"].finding(None, "", f"the layer cannot be built: {message}", remedy)
 
 
-def _handler_mismatches(tools: tuple[Tool[Any, Any, Any], ...], context: ContextOf[Any]) -> Iterator[Finding]:
+def _handler_mismatches(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> Iterator[Finding]:
     needed = {tool.identity: tool.name for tool in tools if tool.requires_handler}
     for identity, name in needed.items():
         if context.find(identity) is None:
@@ -131,7 +129,7 @@ def _handler_mismatches(tools: tuple[Tool[Any, Any, Any], ...], context: Context
             yield _finding("handler-extra", key.name)
 
 
-def _missing_services(tools: tuple[Tool[Any, Any, Any], ...], context: ContextOf[Any]) -> Iterator[Finding]:
+def _missing_services(tools: tuple[AnyTool, ...], context: ContextOf[Any]) -> Iterator[Finding]:
     remedy = "give the layer what supplies it: layer.provide(…)"
     for tool, service in missing_services(tools, context):
         message = f"its handler needs the service {service}, which no layer gives"

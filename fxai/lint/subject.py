@@ -18,7 +18,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import SchemaError
 from fxai.schema.strict.rules import ANTHROPIC, OPENAI, StrictRules
 from fxai.tools.naming import NameRule
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 __all__ = ["OTHERS", "PROVIDERS", "Entry", "Provider", "Subject", "description_of"]
 
@@ -81,7 +81,7 @@ class Entry(msgspec.Struct, frozen=True):
         findings: why it is not usable.
     """
 
-    tool: Tool[Any, Any, Any]
+    tool: AnyTool
     document: Any
     sound: bool
     findings: tuple[Finding, ...] = ()
@@ -105,7 +105,7 @@ class Entry(msgspec.Struct, frozen=True):
         return description_of(self.tool) or ""
 
     @staticmethod
-    def of(tool: Tool[Any, Any, Any]) -> Entry:
+    def of(tool: AnyTool) -> Entry:
         """The entry of a tool that there is."""
         findings = [found for part in ("success", "failure") for found in _schema_errors(tool, part)]
         try:
@@ -114,7 +114,7 @@ class Entry(msgspec.Struct, frozen=True):
             return Entry(tool, None, False, (_schema_error(tool, "parameters", error), *findings))
 
 
-def description_of(tool: Tool[Any, Any, Any]) -> str | None:
+def description_of(tool: AnyTool) -> str | None:
     """The description of a tool, also where its parameters have no JSON form."""
     try:
         return tool.description
@@ -122,7 +122,7 @@ def description_of(tool: Tool[Any, Any, Any]) -> str | None:
         return tool.given_description
 
 
-def _schema_errors(tool: Tool[Any, Any, Any], part: str) -> Iterator[Finding]:
+def _schema_errors(tool: AnyTool, part: str) -> Iterator[Finding]:
     schema: Schema[Any] = getattr(tool, part)
     try:
         schema.json_schema()
@@ -130,7 +130,7 @@ def _schema_errors(tool: Tool[Any, Any, Any], part: str) -> Iterator[Finding]:
         yield _schema_error(tool, part, error)
 
 
-def _schema_error(tool: Tool[Any, Any, Any], part: str, error: SchemaError) -> Finding:
+def _schema_error(tool: AnyTool, part: str, error: SchemaError) -> Finding:
     remedy = "give a type with a JSON form, or a codec for it"
     return RULES["schema-error"].finding(tool.name, f"/{part}", str(error), remedy)
 
@@ -144,7 +144,7 @@ class Subject(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(
-        tools: Iterable[Tool[Any, Any, Any]],
+        tools: Iterable[AnyTool],
         broken: Mapping[str, Any] = _NONE,
         providers: Iterable[Provider] = PROVIDERS.values(),
     ) -> Subject:

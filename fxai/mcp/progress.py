@@ -18,7 +18,7 @@ from typing import Any, Final, final
 import anyio
 
 from fxai.effects.constructor import wait
-from fxai.effects.effect import EffectOf, Generate
+from fxai.effects.effect import AnyEffect, EffectOf, Generate
 from fxai.tools.handler import CallContext
 
 __all__ = ["Progress"]
@@ -53,7 +53,7 @@ class Progress:
         """The effect that shows each as a preliminary result, until the end."""
         return Generate(self._showing, (context,), {})
 
-    def _showing(self, context: CallContext) -> Generator[EffectOf[Any, Any, Any], Any, None]:
+    def _showing(self, context: CallContext) -> Generator[AnyEffect, Any, None]:
         while True:
             while self._unread:
                 yield context.preliminary(self._unread.popleft())

@@ -14,15 +14,12 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, final
+from typing import Any, Final, Protocol, TypeAlias, final
 
 from fxai.schema.budget import MAX_STEPS, STRIDE, Exhausted, new_stack
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect
 from fxai.schema.pattern import SECONDS, Matcher
-
-if TYPE_CHECKING:
-    from fxai.schema.decision import Decider
 
 __all__ = ["MAKERS", "Check", "Parts", "Work", "always", "is_multiple", "never", "number_of"]
 
@@ -185,7 +182,25 @@ def number_of(value: Any, constants: dict[Hashable, object], known: dict[int, ob
     return number
 
 
-def _enum(to: Decider, parts: Parts, values: Any, _: Any) -> None:
+class Checks(Protocol):
+    """The checks of a document, as its keywords see them: those of the schemas inside, and the numbers of constants."""
+
+    dialect: Dialect
+
+    def of(self, schema: Any, /) -> Check:
+        """What decides by a schema inside the document."""
+        ...
+
+    def number(self, value: Any, /) -> object:
+        """The number of a constant."""
+        ...
+
+    def number_in(self, value: Any, work: Work, /) -> object:
+        """The number of a value of the data."""
+        ...
+
+
+def _enum(to: Checks, parts: Parts, values: Any, _: Any) -> None:
     listed = frozenset(map(to.number, values))
 
     def check(value: Any, work: Work) -> bool:
@@ -194,18 +209,18 @@ def _enum(to: Decider, parts: Parts, values: Any, _: Any) -> None:
     parts.add("any", check)
 
 
-def _const(to: Decider, parts: Parts, said: Any, _: Any) -> None:
+def _const(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     _enum(to, parts, [said], _)
 
 
-def _type(_: Decider, parts: Parts, said: Any, __: Any) -> None:
+def _type(_: Checks, parts: Parts, said: Any, __: Any) -> None:
     parts.kinds = frozenset(said if is_array(said) else [said])
 
 
 def _bound(kind: str, holds: Callable[[Any, Any], bool]) -> _Maker:
     """A bound of the values of a kind; a boolean beside a bound, in draft 4, is none by itself."""
 
-    def make(_: Decider, parts: Parts, limit: Any, __: Any) -> None:
+    def make(_: Checks, parts: Parts, limit: Any, __: Any) -> None:
         if not isinstance(limit, bool):
             parts.add(kind, lambda value, _: holds(value, limit))
 
@@ -223,7 +238,7 @@ def _at_most(value: Any, most: Any) -> bool:
 def _number_bound(holds: Callable[[Any, Any], bool], strictly: Callable[[Any, Any], bool], beside: str) -> _Maker:
     """A bound of numbers, which draft 4 makes exclusive by a keyword beside it."""
 
-    def make(_: Decider, parts: Parts, limit: Any, schema: Any) -> None:
+    def make(_: Checks, parts: Parts, limit: Any, schema: Any) -> None:
         chosen = strictly if schema.get(beside) is True else holds
         parts.add("number", lambda value, _: chosen(value, limit))
 
@@ -242,7 +257,7 @@ def _exact(number: Any) -> Fraction:
     return Fraction(number) if isinstance(number, int) else Fraction(str(number))
 
 
-def _multiple(_: Decider, parts: Parts, step: Any, __: Any) -> None:
+def _multiple(_: Checks, parts: Parts, step: Any, __: Any) -> None:
     size = _exact(step)
     bits = size.numerator.bit_length() + size.denominator.bit_length()
 
@@ -254,14 +269,14 @@ def _multiple(_: Decider, parts: Parts, step: Any, __: Any) -> None:
     parts.add("number", check, 1 if isinstance(step, int) else _FRACTION)
 
 
-def _pattern(_: Decider, parts: Parts, pattern: str, __: Any) -> None:
+def _pattern(_: Checks, parts: Parts, pattern: str, __: Any) -> None:
     parts.add("string", lambda value, work: work.matcher.found(pattern, value), _PATTERN)
 
 
 # ---- members
 
 
-def _properties(to: Decider, parts: Parts, properties: Any, _: Any) -> None:
+def _properties(to: Checks, parts: Parts, properties: Any, _: Any) -> None:
     checks = {name: to.of(inner) for name, inner in properties.items()}
 
     def check(value: Any, work: Work) -> bool:
@@ -284,13 +299,13 @@ def _properties(to: Decider, parts: Parts, properties: Any, _: Any) -> None:
     parts.add("object", check)
 
 
-def _required(_: Decider, parts: Parts, names: Any, __: Any) -> None:
+def _required(_: Checks, parts: Parts, names: Any, __: Any) -> None:
     if is_array(names):
         wanted = frozenset(names)
         parts.add("object", lambda value, _: wanted <= value.keys(), 1 + len(wanted) // _LIST)
 
 
-def _additional(to: Decider, parts: Parts, said: Any, schema: Any) -> None:
+def _additional(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
     inner, names = to.of(said), schema.get("properties", {})
     patterns = tuple(schema.get("patternProperties", ()))
 
@@ -316,7 +331,7 @@ def _any_found(patterns: Iterable[str], name: str, work: Work) -> bool:
     return False
 
 
-def _pattern_properties(to: Decider, parts: Parts, patterns: Any, _: Any) -> None:
+def _pattern_properties(to: Checks, parts: Parts, patterns: Any, _: Any) -> None:
     checks = {pattern: to.of(inner) for pattern, inner in patterns.items()}
 
     def check(value: Any, work: Work) -> bool:
@@ -331,13 +346,13 @@ def _pattern_properties(to: Decider, parts: Parts, patterns: Any, _: Any) -> Non
     parts.add("object", check, 1 + _PATTERN * len(checks))
 
 
-def _names(to: Decider, parts: Parts, said: Any, _: Any) -> None:
+def _names(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     inner = to.of(said)
     parts.deep = True
     parts.add("object", lambda value, work: all(inner(name, work) for name in value))
 
 
-def _dependent_required(_: Decider, parts: Parts, dependencies: Any, __: Any) -> None:
+def _dependent_required(_: Checks, parts: Parts, dependencies: Any, __: Any) -> None:
     wanted = {name: frozenset(asked) for name, asked in dependencies.items() if is_array(asked)}
 
     def check(value: Any, _: Work) -> bool:
@@ -346,7 +361,7 @@ def _dependent_required(_: Decider, parts: Parts, dependencies: Any, __: Any) ->
     parts.add("object", check, 1 + sum(1 + len(asked) for asked in wanted.values()) // _LIST)
 
 
-def _dependent_schemas(to: Decider, parts: Parts, dependencies: Any, _: Any) -> None:
+def _dependent_schemas(to: Checks, parts: Parts, dependencies: Any, _: Any) -> None:
     checks = {name: to.of(inner) for name, inner in dependencies.items() if not is_array(inner)}
 
     def check(value: Any, work: Work) -> bool:
@@ -356,7 +371,7 @@ def _dependent_schemas(to: Decider, parts: Parts, dependencies: Any, _: Any) -> 
     parts.add("object", check, 1 + len(checks) // _LIST)
 
 
-def _dependencies(to: Decider, parts: Parts, dependencies: Any, schema: Any) -> None:
+def _dependencies(to: Checks, parts: Parts, dependencies: Any, schema: Any) -> None:
     _dependent_required(to, parts, dependencies, schema)
     _dependent_schemas(to, parts, dependencies, schema)
 
@@ -364,7 +379,7 @@ def _dependencies(to: Decider, parts: Parts, dependencies: Any, schema: Any) -> 
 # ---- items
 
 
-def _items(to: Decider, parts: Parts, said: Any, schema: Any) -> None:
+def _items(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
     if is_array(said):  # before 2020-12
         _places(to, parts, said, schema)
     else:
@@ -372,19 +387,19 @@ def _items(to: Decider, parts: Parts, said: Any, schema: Any) -> None:
         _rest(to, parts, said, 0 if old else len(schema.get("prefixItems", ())))
 
 
-def _additional_items(to: Decider, parts: Parts, said: Any, schema: Any) -> None:
+def _additional_items(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
     places = schema.get("items")
     if is_array(places):
         _rest(to, parts, said, len(places))
 
 
-def _places(to: Decider, parts: Parts, said: Any, _: Any) -> None:
+def _places(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     checks = tuple(map(to.of, said))
     parts.deep = True
     parts.add("array", lambda value, work: all(one(item, work) for one, item in zip(checks, value, strict=False)))
 
 
-def _rest(to: Decider, parts: Parts, said: Any, first: int) -> None:
+def _rest(to: Checks, parts: Parts, said: Any, first: int) -> None:
     inner = to.of(said)
 
     def check(value: Any, work: Work) -> bool:
@@ -402,7 +417,7 @@ def _rest(to: Decider, parts: Parts, said: Any, first: int) -> None:
         parts.add("array", check)
 
 
-def _contains(to: Decider, parts: Parts, said: Any, schema: Any) -> None:
+def _contains(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
     counted = "minContains" in to.dialect.keywords
     least = schema.get("minContains", 1) if counted else 1
     most = schema.get("maxContains") if counted else None
@@ -422,7 +437,7 @@ def _contains(to: Decider, parts: Parts, said: Any, schema: Any) -> None:
     parts.add("array", check)
 
 
-def _unique(to: Decider, parts: Parts, said: Any, _: Any) -> None:
+def _unique(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     def check(value: Any, work: Work) -> bool:
         work.take(len(value) // _FEW)
         return len({to.number_in(item, work) for item in value}) == len(value)
@@ -434,13 +449,13 @@ def _unique(to: Decider, parts: Parts, said: Any, _: Any) -> None:
 # ---- schemas in place
 
 
-def _all_of(to: Decider, parts: Parts, said: Any, _: Any) -> None:
+def _all_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     checks = tuple(map(to.of, said))
     parts.deep = True
     parts.add("any", lambda value, work: all(one(value, work) for one in checks))
 
 
-def _any_of(to: Decider, parts: Parts, said: Any, _: Any) -> None:
+def _any_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     listed = [_listed(one) for one in said]
     if all(values is not None for values in listed):  # a union of constants, looked up
         _enum(to, parts, [value for values in listed for value in values or ()], _)
@@ -461,7 +476,7 @@ def _listed(schema: Any) -> list[Any] | None:
 _WORDS: Final = frozenset(("title", "description"))
 
 
-def _one_of(to: Decider, parts: Parts, said: Any, _: Any) -> None:
+def _one_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     checks = tuple(map(to.of, said))
 
     def check(value: Any, work: Work) -> bool:
@@ -477,19 +492,19 @@ def _one_of(to: Decider, parts: Parts, said: Any, _: Any) -> None:
     parts.add("any", check)
 
 
-def _not(to: Decider, parts: Parts, said: Any, _: Any) -> None:
+def _not(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     inner = to.of(said)
     parts.deep = True
     parts.add("any", lambda value, work: not inner(value, work))
 
 
-def _if(to: Decider, parts: Parts, said: Any, schema: Any) -> None:
+def _if(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
     inner, then, otherwise = to.of(said), to.of(schema.get("then", True)), to.of(schema.get("else", True))
     parts.deep = True
     parts.add("any", lambda value, work: (then if inner(value, work) else otherwise)(value, work))
 
 
-_Maker: TypeAlias = "Callable[[Decider, Parts, Any, Any], None]"
+_Maker: TypeAlias = "Callable[[Checks, Parts, Any, Any], None]"
 MAKERS: Final[dict[str, _Maker]] = {
     "enum": _enum,
     "const": _const,

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from fxai.tools.annotations import Title
 from fxai.tools.failure import ApprovalExpired, ApprovalUnavailable, Denied
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 __all__ = ["Approvals", "Refusal"]
 
@@ -50,7 +50,7 @@ class Approvals:
         self._open: dict[str, None] = {}  # by what the question was sealed with, oldest first
 
     async def settle(
-        self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: Tool[Any, Any, Any]
+        self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: AnyTool
     ) -> dict[str, Any] | Refusal | None:
         """None where the call is approved; else why it is not, or the answer by which the client is to ask."""
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -77,9 +77,7 @@ class Approvals:
             "requestState": state,
         }
 
-    async def _wait(
-        self, ctx: ServerRequestContext[Any, Any], tool: Tool[Any, Any, Any], question: str
-    ) -> Refusal | None:
+    async def _wait(self, ctx: ServerRequestContext[Any, Any], tool: AnyTool, question: str) -> Refusal | None:
         answer: ElicitResult | None = None
         with anyio.move_on_after(self._seconds) as waited:
             try:
@@ -97,7 +95,7 @@ def _can_be_asked(ctx: ServerRequestContext[Any, Any], *, is_modern: bool) -> bo
     return is_modern or ctx.session.can_send_request
 
 
-def _question(tool: Tool[Any, Any, Any], params: CallToolRequestParams) -> str:
+def _question(tool: AnyTool, params: CallToolRequestParams) -> str:
     title = tool.get(Title)
     called = f"{title} ({tool.name})" if title else tool.name
     return f"May the tool {called} run with these arguments? {_seen(params.arguments or {})}"
@@ -115,6 +113,6 @@ def _escape(character: str) -> str:
     return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
-def _verdict(tool: Tool[Any, Any, Any], answer: Any) -> Denied | None:
+def _verdict(tool: AnyTool, answer: Any) -> Denied | None:
     is_yes = isinstance(answer, ElicitResult) and answer.action == "accept" and (answer.content or {}).get(_ANSWER)
     return None if is_yes is True else Denied(tool.name, _NO)

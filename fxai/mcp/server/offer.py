@@ -18,7 +18,7 @@ from fxai.effects.memo import MemoMap
 from fxai.effects.scope import NOTHING, Scope
 from fxai.mcp.server.tool import ServedTool, served
 from fxai.tools.call import Call
-from fxai.tools.source import BoundToolkit
+from fxai.tools.source import AnyBound
 from fxai.tools.toolkit import HandlerError
 
 __all__ = ["Offer", "offered"]
@@ -28,7 +28,7 @@ __all__ = ["Offer", "offered"]
 class Offer(msgspec.Struct, eq=False):
     """The tools that are offered, by the names that clients know, and the services to run them with."""
 
-    bound: BoundToolkit[Any, Any, Any]
+    bound: AnyBound
     tools: dict[str, ServedTool]
     services: ContextOf[Any]
     scope: Scope
@@ -70,7 +70,7 @@ class Offer(msgspec.Struct, eq=False):
         return self.scope.close(Succeeded(None)) if self.is_replaced and not self.running else NOTHING
 
 
-def offered(bound: BoundToolkit[Any, Any, Any]) -> EffectOf[Offer, Any, Any]:
+def offered(bound: AnyBound) -> EffectOf[Offer, Any, Any]:
     """The offer of these tools, their handlers built with the services around.
 
     A tool that no handler of ours answers is a `HandlerError`, a defect: a server could not answer its calls.

@@ -25,7 +25,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.relocate import relocated
 from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
 from fxai.tools.naming import NameConflictError, NameRule
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool
 
 __all__ = ["ServedTool", "served", "titled_by_hint"]
 
@@ -44,14 +44,14 @@ _HINTS: Final = (
 class ServedTool(msgspec.Struct, frozen=True):
     """A tool as a server offers it."""
 
-    tool: Tool[Any, Any, Any]
+    tool: AnyTool
     document: dict[str, Any]
     """What `tools/list` says of it, as plain JSON data."""
     is_wrapped: bool
     """Whether its parameters are the member `value` of the arguments."""
 
     @staticmethod
-    def of(tool: Tool[Any, Any, Any], name: str) -> ServedTool:
+    def of(tool: AnyTool, name: str) -> ServedTool:
         """The tool, offered under `name`."""
         parameters = tool.parameters if isinstance(tool.parameters, JsonSchema) else tool.parameters.document
         given = parameters.to_dict()
@@ -86,7 +86,7 @@ class ServedTool(msgspec.Struct, frozen=True):
         return "outputSchema" in self.document
 
 
-def served(tools: Iterable[Tool[Any, Any, Any]]) -> dict[str, ServedTool]:
+def served(tools: Iterable[AnyTool]) -> dict[str, ServedTool]:
     """The tools by the names that clients know: their own, or where MCP does not allow those, the nearest it does.
 
     Raises:

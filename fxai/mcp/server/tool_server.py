@@ -40,7 +40,7 @@ from fxai.mcp.server.option import (
     ToolServerSettings,
     parted,
 )
-from fxai.tools.source import BoundToolkit, Sourced, ToolSource
+from fxai.tools.source import AnyBound, BoundToolkit, Sourced, ToolSource
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
@@ -131,7 +131,7 @@ class ToolServer:
 
         self.settings = settings
         self._offer: Offer | None = None
-        self._live: BoundToolkit[Any, Any, Any] | None = None  # what the offer follows
+        self._live: AnyBound | None = None  # what the offer follows
         self._offers: list[Offer] = []
         self._refreshing = anyio.Lock()
         self._exchange: Exchange = Exchange(settings, self._current)
@@ -151,7 +151,7 @@ class ToolServer:
 
         @gen
         def begin() -> Gen[ToolServer, Any, Any]:
-            opened: BoundToolkit[Any, Any, Any] = yield from source.open
+            opened: AnyBound = yield from source.open
             server = ToolServer(settings)
             yield from add_finalizer(server._released)
             yield from server.replace(opened)
@@ -164,7 +164,7 @@ class ToolServer:
     # -- what it offers
 
     @property
-    def tools(self) -> BoundToolkit[Any, Any, Any]:
+    def tools(self) -> AnyBound:
         """The tools that it offers now, with their handlers."""
         return self._now.bound
 
@@ -187,7 +187,7 @@ class ToolServer:
         followed = Sync(lambda: self._follow(tools))
         return self._serving(tools).tap(lambda _: followed)
 
-    def _follow(self, tools: BoundToolkit[Any, Any, Any]) -> None:
+    def _follow(self, tools: AnyBound) -> None:
         self._live = tools if tools.is_live else None
 
     @property
@@ -196,7 +196,7 @@ class ToolServer:
             raise RuntimeError("the server has no tools yet: use ToolServer.open")
         return self._offer
 
-    def _serving(self, tools: BoundToolkit[Any, Any, Any]) -> EffectOf[None, Any, Any]:
+    def _serving(self, tools: AnyBound) -> EffectOf[None, Any, Any]:
         return offered(tools).flat_map(lambda offer: Await(lambda _: self._taken(offer))).uninterruptible()
 
     async def _taken(self, offer: Offer) -> None:

@@ -35,7 +35,7 @@ from fxai.providers.host.host import Host
 from fxai.providers.host.message import Message, written
 from fxai.providers.host.program import HostOptions, Program, Take, program_of
 from fxai.providers.host.reply import Broken, Reply
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 
 __all__ = ["HostModel", "model"]
 
@@ -205,7 +205,7 @@ def _choice(choice: ToolChoices) -> object:
     return {"mode": choice.mode, "names": list(choice.names)} if isinstance(choice, ToolChoice) else choice
 
 
-def _offered(request: ModelRequest) -> list[Tool[Any, Any, Any]]:
+def _offered(request: ModelRequest) -> list[AnyTool]:
     return [tool for tool in request.tools if not Tool.is_provider_defined(tool)]
 
 

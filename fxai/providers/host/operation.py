@@ -31,7 +31,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.tools.handler import CallContext, HandlerOf
 from fxai.tools.options import ToolOptions
 from fxai.tools.source import BoundToolkit, ToolSource
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["HostToolOptions", "tool"]
@@ -117,12 +117,12 @@ def tool(name: str, command: str, *args: str, parameters: Any, success: Any = ob
     about = cast(ToolOptions, {k: v for k, v in options.items() if k in ToolOptions.__annotations__})
     raw = isinstance(parameters, Mapping | JsonSchema)
     make: Any = Tool.dynamic if raw else Tool.make
-    made: Tool[Any, Any, Any] = make(name, parameters=parameters, success=success, failure=_FAILURE, **about)
+    made: AnyTool = make(name, parameters=parameters, success=success, failure=_FAILURE, **about)
     program = program_of((command, *args), hosting)
     return ToolSource(Host.open(program).map(lambda host: _bound(made, host, program)))
 
 
-def _bound(made: Tool[Any, Any, Any], host: Host, program: Program) -> BoundToolkit[Any, HostFailure, Any]:
+def _bound(made: AnyTool, host: Host, program: Program) -> BoundToolkit[Any, HostFailure, Any]:
     def handled(params: Any, context: CallContext) -> Effect[Any, HostFailure]:
         return _called(made, host, program, params, context)
 
@@ -131,9 +131,7 @@ def _bound(made: Tool[Any, Any, Any], host: Host, program: Program) -> BoundTool
 
 
 @fx.gen
-def _called(
-    made: Tool[Any, Any, Any], host: Host, program: Program, params: Any, context: CallContext
-) -> Gen[Any, HostFailure]:
+def _called(made: AnyTool, host: Host, program: Program, params: Any, context: CallContext) -> Gen[Any, HostFailure]:
     data = made.parameters.encode(params).unwrap() if isinstance(made.parameters, Schema) else params
     line = yield from _line(program, data)
     pieces: list[str] = []
@@ -169,13 +167,13 @@ def _line(program: Program, data: object) -> Effect[bytes | None, HostFailure]:
     return fx.succeed(line)
 
 
-def _preliminary(made: Tool[Any, Any, Any], message: Progress, context: CallContext) -> EffectOf[None]:
+def _preliminary(made: AnyTool, message: Progress, context: CallContext) -> EffectOf[None]:
     """Shows what it says of its progress, where that is of the success type."""
     said = message.message if message.value is msgspec.UNSET else message.value
     return made.success.decode(said).map(context.preliminary).value_or(fx.succeed(None))
 
 
-def _value(made: Tool[Any, Any, Any], answer: Answer, pieces: str) -> Result[Any, DecodeFailure]:
+def _value(made: AnyTool, answer: Answer, pieces: str) -> Result[Any, DecodeFailure]:
     """The success that an answer holds: its value, or its text, or what the text says as JSON."""
     if answer.value is not msgspec.UNSET:
         return made.success.decode(answer.value)

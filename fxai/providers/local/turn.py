@@ -49,7 +49,7 @@ from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice
 from fxai.providers.local.narrowing import narrowed
 from fxai.providers.local.recipe import Offer
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.tool import Tool
+from fxai.tools.tool import AnyTool, Tool
 
 __all__ = ["Turn", "Wanted"]
 
@@ -312,7 +312,7 @@ def _value(text: str, schema: Mapping[str, Any] | bool) -> Any:
     return _Wrong(faults[0].pointer, "; ".join(map(str, faults))) if faults else value
 
 
-def _offer(tool: Tool[Any, Any, Any]) -> Offer:
+def _offer(tool: AnyTool) -> Offer:
     examples = tuple((example.request, example.parameters) for example in tool.input_examples)
     return Offer(tool.name, tool.description or "", examples)
 
