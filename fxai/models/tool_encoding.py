@@ -1,8 +1,8 @@
-"""Tools for a provider: what each provider settles of a toolkit before it writes a request, and what comes of that.
+"""Encoding of tools: what every provider decides of a toolkit before it writes a request, and the result of that.
 
-Settled are which tools a choice leaves, whether each is sent as strict, and what its options for one provider are. What
-comes of it, the prepared tools, says what a request has of the tools in one provider's form, and leads the provider's
-calls back to the tools. Each provider's `prepare_tools` makes one, from a toolkit and a model's name alone.
+Decided are which tools a choice leaves, whether each is sent as strict, and what its options for one provider are. The
+result, the prepared tools, holds the tools in the form of one provider's request, and maps the provider's calls back to
+the tools. Each provider's `prepare_tools` makes one, from a toolkit and a model's name alone.
 
 >>> from fxai.schema.strict import OPENAI
 >>> from fxai.tools.tool import Tool
@@ -174,7 +174,7 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         """The tool that a call means, and its parameters as the tool's own schema has them.
 
         Args:
-            wire: the name in the call. A name that nobody sent stands for itself.
+            wire: the name in the call. An unknown name is kept as it is.
             params: the parameters in the call, parsed. Those of a strict tool are mapped back; whatever does not look
                 like its strict form stays as it is, to be refused with its place when it is decoded.
             toolset: the set that the call names, where a provider has such.
@@ -332,7 +332,7 @@ def chosen(tools: Iterable[AnyTool], choice: ToolChoices | None, field: str = "t
 
 
 def refuse_approval(tool: AnyTool) -> None:
-    """Refuses a tool that the provider runs and that asks for an approval: nobody is asked there.
+    """Refuses a tool that the provider runs and that asks for an approval: there nobody can be asked.
 
     Raises:
         PreparationError: it is such a tool.

@@ -1,6 +1,6 @@
 """Capabilities: what a model of Anthropic's can do, as far as a request depends on it, by its name.
 
-Models that nobody knows yet are taken to be like the newest ones, but for how much they answer.
+Unknown models are taken to be like the newest ones, but for the most tokens of an answer.
 
 >>> capability_of("claude-opus-4-8").thinking, capability_of("claude-haiku-4-5-20251001").thinking
 ('adaptive', 'budget')

@@ -1,4 +1,4 @@
-"""Places on a screen or a page.
+"""Coordinates on a screen or a page, and other ways to say where an action is.
 
 >>> CoordinateTarget(x=10, y=20).y
 20

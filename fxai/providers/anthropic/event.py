@@ -62,7 +62,7 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 
 @final
 class _Open:
-    """A block in the making."""
+    """A content block that has begun and not ended."""
 
     __slots__ = ("block", "cited", "id", "kind", "pieces", "silent", "waiting")
 

@@ -1,4 +1,4 @@
-"""History: a prompt as the messages of Anthropic's wire.
+"""Prompts for Anthropic's Messages API: the `messages` and `system` of a request.
 
 Its messages alternate: what users say and what tools give are one role, and messages of one role in a row are one.
 Each call of ours is answered in the message after it, the results first.
@@ -71,7 +71,7 @@ class History(msgspec.Struct, frozen=True):
 
 @final
 class HistoryWriter:
-    """What writes the messages of a history, in order; more messages can be written behind those that are.
+    """Writes the messages of a history in order; further messages can be added later.
 
     Args:
         tools: The tools of the request, for the names and the strict forms of calls.
@@ -82,7 +82,7 @@ class HistoryWriter:
         self.notes = Notes()
         """What of the prompt is left out."""
         self.is_extensible = True
-        """Whether messages can be written behind: a system message at the end may have another place then."""
+        """Whether further messages can be added: not behind a system message, whose place depends on what follows."""
         self._given: Sequence[Message] = ()
         self._tools = tools
         self._system_turns = system_turns

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, final
 import msgspec
 
 from fxai.messages.metadata import Metadata
-from fxai.models.tool_encoding import PreparationError
+from fxai.models.tool_encoding import PreparationError, option_names
 from fxai.schema.data import is_object
 
 __all__ = ["NAME", "RequestOptions", "options_of_request", "said_in"]
@@ -107,7 +107,7 @@ def options_of_request(given: Mapping[str, Any]) -> RequestOptions:
     """
     said: Any = given.get(NAME, {})
     where = f"provider_options[{NAME!r}]"
-    fields = [field.name for field in msgspec.structs.fields(RequestOptions)]
+    fields = option_names(RequestOptions)
     unknown = [key for key in said if key not in fields] if is_object(said) else []
     if unknown:
         there = ", ".join(sorted(fields))

@@ -1,4 +1,4 @@
-"""Requests to Anthropic's Messages API: what is sent of a request in nobody's dialect.
+"""Requests to Anthropic's Messages API, made of requests that are independent of any provider.
 
 >>> from fxai.messages.prompt import Prompt
 >>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5")
@@ -152,7 +152,7 @@ def _merged(body: dict[str, Any], options: RequestOptions) -> dict[str, Any]:
 
 @final
 class _Writing:
-    """A request in the making."""
+    """Builds the body of a request, step by step."""
 
     def __init__(self, request: ModelRequest, can: Capability, tools: PreparedTools, notes: Notes) -> None:
         self._request = request
@@ -164,7 +164,7 @@ class _Writing:
         self.documents: tuple[Document, ...] = ()
 
     def conversation(self, cache: Cache | None) -> None:
-        """The messages and the system prompt; with a cache, only what is new in them is written."""
+        """The messages and the system prompt; with a cache, only new messages are written."""
         messages = self._request.prompt.messages
         known = None if cache is None else cache.take(messages, self._tools)
         writer, count, size = known or (HistoryWriter(self._tools, system_turns=self._can.system_turns), 0, 0.0)
@@ -239,7 +239,7 @@ class _Writing:
         fields["tool_choice"] = {"type": "any", **_one_at_a_time(choice)} if open_ else alone
 
     def common(self, most: int) -> None:
-        """What every model may be told, and what this one cannot."""
+        """The common options; those that the model does not have are noted."""
         request = self._request
         self.body["max_tokens"] = most
         if request.temperature is not None:

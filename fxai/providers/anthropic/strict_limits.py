@@ -1,4 +1,4 @@
-"""Limits: how much of a request may be strict, and how many marks for the cache it may have.
+"""Limits of a request: how much of it may be strict, and how many cache markers it may have.
 
 Anthropic compiles the strict schemas of a request into one grammar, and bounds what they may have in all: "Structured
 outputs: Schema complexity limits" of its documentation. Tools beyond the bounds are sent as they are; those that are
@@ -33,7 +33,7 @@ _MARK: Final = "cache_control"
 
 @final
 class Cost(msgspec.Struct, frozen=True):
-    """What strict schemas have in all.
+    """The size of strict schemas, in what Anthropic limits.
 
     Attributes:
         tools: How many tools there are.
@@ -63,7 +63,7 @@ MOST: Final = Cost(tools=20, optional=24, unions=16)
 
 
 def cost_of(document: Any) -> Cost:
-    """What a strict schema has."""
+    """The size of one strict schema."""
     schemas = list(_schemas(document))
     optional = sum(name not in one.get("required", ()) for one in schemas for name in one.get("properties", ()))
     return Cost(1, optional, sum("anyOf" in one or is_array(one.get("type")) for one in schemas))
@@ -153,7 +153,7 @@ def fewer_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes) ->
 
 
 def _by_use(marks: list[_Mark]) -> list[_Mark]:
-    """The marks, those that do most first."""
+    """The marks by importance, the most important first."""
     by: dict[str, list[_Mark]] = {"tools": [], "system": [], "messages": []}
     for mark in reversed(marks):
         by[mark.section].append(mark)

@@ -106,7 +106,7 @@ def runs_in_programs(extras: Mapping[str, Any]) -> bool:
 
 @final
 class Writer:
-    """What writes tools, and notes what the wire has no place for."""
+    """Writes tools, and notes what the API has no field for."""
 
     def __init__(self, notes: Notes, *, stream: bool, programs: str) -> None:
         self._notes = notes
@@ -222,7 +222,7 @@ _WITHOUT_STRICT: Final = re.compile(
 
 
 def supports_strict_tools(model: str) -> bool:
-    """Whether a model has strict mode for tools; those that nobody knows yet are taken to.
+    """Whether a model has strict mode for tools; an unknown model is taken to.
 
     >>> supports_strict_tools("claude-sonnet-5"), supports_strict_tools("claude-3-haiku-20240307")
     (True, False)
@@ -297,7 +297,7 @@ def _taken(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes)
 def _loaded(extras: _Extras, notes: Notes, *, searches: bool) -> _Extras:
     """What is said of each tool; where every tool is deferred none is, since nothing would be left to search with.
 
-    Where some are and there is no tool search, they are sent so, and a warning says that nobody finds them.
+    Where some are and there is no tool search, they stay deferred, and a warning says that the model cannot find them.
     """
     deferred = [name for name, said in extras.items() if said.get("defer_loading")]
     if len(deferred) < len(extras):

@@ -214,7 +214,7 @@ def _options(request: ModelRequest) -> dict[str, Any]:
 
 
 def _left_out(request: ModelRequest, takes: frozenset[str]) -> list[WarningPart]:
-    """What was asked for and the program is not given."""
+    """Warnings of what was asked for and is not passed to the program."""
     found: list[WarningPart] = []
     offered = _offered(request) if "tools" in takes else []
     for tool in request.tools:

@@ -79,7 +79,7 @@ class Program(msgspec.Struct, frozen=True):
         return self.format == "text" and self.lifetime == "request"
 
     def input_line(self, text: str) -> bytes | None:
-        """What it is told where it reads plain text; None of several lines where it reads a line for each request."""
+        """The request as plain text for its input; None for several lines where it reads one line for each request."""
         said = text.rstrip("\r\n")
         several = "\n" in said or "\r" in said
         return None if several and not self.whole else f"{said}\n".encode()

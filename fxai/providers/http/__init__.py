@@ -1,4 +1,4 @@
-"""HTTP for the rooms that speak it: one pool of connections, its faults as typed errors, server-sent events, secrets.
+"""HTTP for the packages that need it: one pool of connections, its faults as typed errors, server-sent events, secrets.
 
 It is the one room of this floor that others may know, and it knows none of them. `httpx2`, which the extras `openai`,
 `anthropic` and `http` bring, is imported when a client is opened.

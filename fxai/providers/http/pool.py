@@ -84,7 +84,7 @@ def open_line(
 def _pool(
     proxy: str | None, carrier: httpx2.AsyncBaseTransport | None, timeout: httpx2.Timeout | None
 ) -> httpx2.AsyncClient:
-    verify = True if carrier is not None else trusted()  # a carrier of its own asks nobody
+    verify = True if carrier is not None else trusted()  # a transport that was given does its own TLS
     try:
         return httpx2.AsyncClient(
             verify=verify,

@@ -23,7 +23,7 @@ __all__ = ["Secret"]
 
 @final
 class Secret:
-    """A text that is in no repr, no error, no log and no pickle; `reveal` gives it to whoever sends it.
+    """A text that is in no repr, no error, no log and no pickle; `reveal` gives the text, for sending it.
 
     It compares and hashes by its text, and does not change.
     """

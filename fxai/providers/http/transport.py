@@ -30,7 +30,7 @@ class Transport(Reference):
         """What carries the requests of one client, which closes it; None leaves them to the client itself.
 
         Args:
-            live: Makes what the client would use itself, with its proxies: whoever calls it closes what it gives.
+            live: Makes what the client would use itself, with its proxies; the caller closes it.
         """
 
     @property

@@ -1,4 +1,4 @@
-"""Calls that we answer, on Responses: from an item to a call, from a call to its item, from a result to its output.
+"""Calls of tools that run here, on Responses: items to calls, and calls and results back to items.
 
 >>> from fxai.providers.openai.tool_encoding import prepare_tools
 >>> offer = RequestTools(prepare_tools([], model="gpt-5.5"))
@@ -116,13 +116,13 @@ def _actions(item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def item_type(part: ToolCallPart, offer: RequestTools) -> str:
-    """The type of the item that a call is: as it came, or what its tool is."""
+    """The item type of a call: the one that it came as, else that of its tool."""
     kind = marks(part).get("type")
     return kind if isinstance(kind, str) and kind in OURS else offer.item(part.name)
 
 
 def arguments_of(part: ToolCallPart, params: Any) -> str:
-    """The arguments of a call as JSON text; text that was none goes in as a value, since servers parse the past too."""
+    """The arguments of a call as JSON text; invalid JSON is wrapped in an object: servers parse the history too."""
     said = params if part.params_text is None else {"INVALID_JSON": part.params_text}
     return msgspec.json.encode(said).decode()
 

@@ -1,4 +1,4 @@
-"""Traits: what a model can do, as far as its name says; of a name that nobody knows, nothing is held against it.
+"""Capabilities of a model, found by its name; a model with an unknown name is taken to have all of them.
 
 >>> reasons("gpt-5.5"), reasons("gpt-4o"), reasons("llama-4")
 (True, False, None)
@@ -26,7 +26,7 @@ def is_known(model: str) -> bool:
 
 
 def reasons(model: str) -> bool | None:
-    """Whether the model thinks before it answers; None where nobody knows."""
+    """Whether the model reasons before it answers; None for an unknown model."""
     if _REASONING.match(model):
         return True
     return False if _PLAIN.match(model) else None
@@ -38,7 +38,7 @@ def samples(model: str, effort: str | None) -> bool:
 
 
 def supports_schema(model: str) -> bool:
-    """Whether it can be held to a JSON Schema; those that nobody knows yet are taken to.
+    """Whether it can be held to a JSON Schema; an unknown model is taken to.
 
     >>> supports_schema("gpt-5.5"), supports_schema("gpt-3.5-turbo")
     (True, False)

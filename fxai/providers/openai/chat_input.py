@@ -1,4 +1,4 @@
-"""Conversations: a prompt as the messages of OpenAI's Chat Completions API, which servers of others speak as well.
+"""Prompts for OpenAI's Chat Completions API, which compatible servers have as well: the `messages` of a request.
 
 Results stand right behind the calls that they answer, wherever the prompt has them, as the API demands. Files in a
 result have no place in a tool message: they follow in a message of the user.
@@ -39,7 +39,7 @@ _Message: TypeAlias = dict[str, Any]
 
 @final
 class ChatWriter:
-    """What writes the messages of a history, in order; more messages can be written behind those that are.
+    """Writes the messages of a history in order; further messages can be added later.
 
     Args:
         offer: The tools of the request: names and parameters of earlier calls are written as these are.
@@ -52,7 +52,7 @@ class ChatWriter:
         self.notes = Notes()
         """What could not be written."""
         self.is_extensible = True
-        """Whether messages can be written behind: not where a call waits for a result that would stand before them."""
+        """Whether further messages can be added: not while a call has no result, which must come before them."""
         self._pairing = Pairing()
         self._offer = offer
         self._role = system_role
@@ -103,7 +103,7 @@ class ChatWriter:
         self.is_extensible = self.is_extensible and written == len(calls)
 
     def _beside(self, message: AssistantMessage) -> _Message:
-        """What is neither text nor call, as far as the wire has a place for it."""
+        """Reasoning and audio, where the API has a field for them; the rest is noted as lost."""
         beside: dict[str, Any] = {}
         for part in message.content:
             said = marks(part)

@@ -35,7 +35,7 @@ _TEXT, _REFUSAL = "text", "refusal"
 
 @final
 class _Call:
-    """A call in the making."""
+    """A tool call, as far as its pieces have come."""
 
     __slots__ = ("custom", "deltas", "id", "name", "started")
 

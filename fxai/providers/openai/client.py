@@ -1,4 +1,4 @@
-"""Accounts: a client of OpenAI's API, with the key and the address that were given or stand in the environment.
+"""The HTTP client of OpenAI's API, with the key and the address from the arguments or the environment.
 
 >>> from fxai.effects import fx
 >>> opened = open_account(api_key="sk-1", base_url="https://api.example.com/v1")

@@ -1,4 +1,4 @@
-"""What a reply that cannot be read means, and what an error inside an answer of status 200 means.
+"""Failures of replies: those that cannot be read, and errors inside an answer of status 200.
 
 >>> reason_of_code("rate_limit_exceeded", "Slow down.").is_retryable
 True

@@ -1,4 +1,4 @@
-"""How an answer ended, what it took, and what the provider says of it.
+"""The finish reason, the token usage and the response metadata of an answer.
 
 >>> finish_of(None, calls=True), finish_of("max_output_tokens", calls=True), chat_finish_of("stop", calls=False)
 ('tool-calls', 'length', 'stop')
@@ -50,7 +50,7 @@ def chat_finish_of(reason: object, *, calls: bool) -> FinishReason:
 
 
 def usage_of(usage: object) -> Usage:
-    """The tokens, as either of the two APIs tells them; what is not told is unknown."""
+    """The token counts of either API; None for each that is missing."""
     if not is_object(usage):
         return Usage()
     given = _details(usage, "input_tokens_details", "prompt_tokens_details")
@@ -78,7 +78,7 @@ def _count(said: Mapping[str, Any], *names: str) -> int | None:
 
 
 def said_of(reply: Mapping[str, Any], time: str) -> ResponseMetadata:
-    """What the provider says of an answer; `time` is the field that holds when it was made, in seconds."""
+    """The metadata of an answer; `time` is the field that holds when it was made, in seconds since 1970."""
     tier, print_ = reply.get("service_tier"), reply.get("system_fingerprint")
     about = mark(service_tier=tier, system_fingerprint=print_)
     return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), _moment(reply.get(time)), metadata=about)

@@ -1,4 +1,4 @@
-"""Marks: what OpenAI says beside the content of a part, kept under its name in the part's metadata.
+"""Metadata: what OpenAI says of a part beside its content, kept in the part's metadata under `"openai"`.
 
 >>> mark(id="msg_1", phase=None)
 {'openai': {'id': 'msg_1'}}
@@ -22,12 +22,12 @@ NAME: Final = "openai"
 
 
 def mark(**said: Any) -> dict[str, Any]:
-    """Metadata that holds what is not None, and nothing at all if everything is."""
+    """Metadata of the values that are not None; empty where all are None."""
     kept = {name: value for name, value in said.items() if value is not None}
     return {NAME: kept} if kept else {}
 
 
 def marks(part: Carrier) -> Mapping[str, Any]:
-    """What the metadata of a part or a message holds of OpenAI's; empty if it holds nothing."""
+    """OpenAI's own metadata of a part or a message; empty where there is none."""
     said = part.metadata.get(NAME)
     return said if is_object(said) else {}

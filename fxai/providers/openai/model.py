@@ -183,7 +183,7 @@ class OpenAIModel(LanguageModel):
         return parts
 
     def _ended(self, whole: WireRequest) -> Callable[[tuple[AnyPart, ...]], None] | None:
-        """What keeps an answer in mind; None where none is to be gone on from."""
+        """The function that remembers an answer for `Continuation`; None where answers are not continued."""
         known = self._continuation
         if known is None or whole.api != "responses" or whole.fields.get("store") is False:
             return None
@@ -223,7 +223,7 @@ class Continuation:
         self._lock = Lock()
 
     def remember(self, items: Iterable[Mapping[str, Any]], response: str) -> None:
-        """The answer `response` ends what these items say: the request's and its own."""
+        """Remember that the answer `response` comes after these items, those of the request and its own."""
         *_, last = _digests(items)
         with self._lock:
             self._known[last] = response
@@ -231,7 +231,7 @@ class Continuation:
                 self._known.popitem(last=False)
 
     def shortened(self, items: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]] | None:
-        """The latest answer that these items go on from, and the items behind it; None if there is none."""
+        """The latest known answer that these items continue, and the items after it; None if there is none."""
         digests = list(_digests(items))
         for place in range(len(items) - 1, 0, -1):
             found = self._known.get(digests[place])
@@ -240,13 +240,13 @@ class Continuation:
         return None
 
     def forget(self, response: str) -> None:
-        """The answer is not known any more, as where the provider has lost it."""
+        """Forget the answer, for instance because the provider has lost it."""
         with self._lock:
             for digest in [digest for digest, known in self._known.items() if known == response]:
                 del self._known[digest]
 
     def clear(self) -> None:
-        """No answer is known any more: what is asked next is sent whole."""
+        """Forget all answers: the next request is sent whole."""
         with self._lock:
             self._known.clear()
 

@@ -1,4 +1,4 @@
-"""Requests to OpenAI: one question to a model, as the body of a request to Responses or to Chat Completions.
+"""Requests to OpenAI: a request to a model, as the body of a call of Responses or Chat Completions.
 
 >>> from fxai.messages.prompt import Prompt
 >>> sent = prepare_request(ModelRequest(Prompt.make("Hello"), max_tokens=100), model="gpt-4o", api="chat")
@@ -57,7 +57,7 @@ class Profile(msgspec.Struct, frozen=True):
 
 @final
 class WireRequest(msgspec.Struct, frozen=True):
-    """A request as it is sent, and what its answer is read by."""
+    """A request as it is sent, and what is needed to read its answer."""
 
     fields: dict[str, Any]
     """The body, as plain JSON data."""
@@ -105,7 +105,7 @@ def prepare_request(
     """The request that asks a model of OpenAI's, or of a compatible server: a pure function, nothing is sent.
 
     Args:
-        request: the question.
+        request: what is asked, independent of any provider.
         model: the model's name.
         profile: what is known beside it.
         api: Responses or Chat Completions, in place of the profile's.
@@ -176,7 +176,7 @@ def _known_offer(request: ModelRequest, model: str, known: Profile, cache: Cache
 
 
 def _history(prompt: Prompt, offer: RequestTools, notes: Notes, known: Profile, cache: Cache | None) -> dict[str, Any]:
-    """The fields that a prompt is; with a cache, only what is new in it is written."""
+    """The fields that hold the prompt; with a cache, only its new messages are written."""
     messages = prompt.messages
     writer, count, size = _writer(offer, known), 0, 0.0
     found = None if cache is None else cache.take(messages, offer)
@@ -208,7 +208,7 @@ def _written(writer: InputWriter | ChatWriter) -> list[dict[str, Any]]:
 
 def _stored(model: str, known: Profile) -> dict[str, Any]:
     store = {} if known.store is None else {"store": known.store}
-    # Encrypted, reasoning goes on in the history whoever stores what; models that do not reason refuse to be asked.
+    # Encrypted reasoning goes back with the history, stored or not; other models refuse to be asked for it.
     kept = {"include": ["reasoning.encrypted_content"]} if known.api == "responses" and reasons(model) else {}
     return {**store, **kept}
 

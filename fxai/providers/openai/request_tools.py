@@ -1,4 +1,4 @@
-"""Offers: the tools of one request, as its answer and its history speak of them.
+"""The tools of one request, looked up by the names and item types that its answer and its history use.
 
 >>> from fxai.providers.openai.tool_encoding import prepare_tools
 >>> from fxai.tools.tool import Tool
@@ -46,7 +46,7 @@ _ITEMS: Final = {
 
 @final
 class RequestTools(msgspec.Struct, frozen=True, dict=True):
-    """The tools of one request: as they were prepared, and as they are."""
+    """The tools of one request, and what was prepared of them."""
 
     prepared: PreparedTools
     tools: tuple[AnyTool, ...] = ()
@@ -70,7 +70,7 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         return tool is not None and not tool.requires_handler
 
     def name(self, wire: str) -> str:
-        """The tool that a name on the wire means."""
+        """The name of the tool that is sent by the name `wire`."""
         return self.prepared.naming.meant(wire)
 
     def dynamic(self, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Input: a prompt as the items of OpenAI's Responses API.
+"""Prompts for OpenAI's Responses API: the `input` items and `instructions` of a request.
 
 What came from the provider goes back as it came: items that it made are made again from their parts, with their ids
 and encrypted content. What it has no place for is noted.
@@ -47,7 +47,7 @@ def _text_item(text: str, said: Any) -> _Item:
 
 
 def reply_items(parts: Iterable[AnyPart], offer: RequestTools) -> list[_Item]:
-    """The items that a response leaves in the history, as a request writes them when it is asked again."""
+    """The items of a response in the history, exactly as the next request writes them."""
     writer = InputWriter(offer)
     for message in Prompt.from_parts(parts):
         if message.role == "assistant":
@@ -57,7 +57,7 @@ def reply_items(parts: Iterable[AnyPart], offer: RequestTools) -> list[_Item]:
 
 @final
 class InputWriter:
-    """What writes the messages of a history, in order; more messages can be written behind those that are.
+    """Writes the messages of a history in order; further messages can be added later.
 
     Args:
         offer: The tools of the request: names and parameters of earlier calls are written as these are.
@@ -80,11 +80,11 @@ class InputWriter:
 
     @property
     def is_extensible(self) -> bool:
-        """Whether messages can be written behind: not in front of the first that is no system message."""
+        """Whether further messages can be added: once a message other than a leading system message is written."""
         return bool(self.items)
 
     def is_extended_by(self, messages: Sequence[Message]) -> bool:
-        """Whether what was written stays as it is with these messages behind it: none of them has a known call's id."""
+        """Whether these messages can be added without changing what is written: no call of theirs has an earlier id."""
         return not self._pairing.has_other_calls(messages)
 
     def write(self, messages: Sequence[Message]) -> None:
@@ -180,7 +180,7 @@ class InputWriter:
             self._lost(f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone")
 
     def answers(self, message: ToolMessage) -> None:
-        """What came back for a model's calls; approvals of ours are nothing to the provider."""
+        """Results of calls, and answers to the provider's own approval requests; approvals of ours are not sent."""
         for part in message.content:
             if part.type == "tool-result":
                 self.items.extend(output_of(part, self._pairing.call(part.id), self._offer, self._result_item))
@@ -193,7 +193,7 @@ class InputWriter:
                 self.items.append({"type": "mcp_approval_response", **about, **why})
 
     def _result_item(self, part: TextPart | FilePart) -> _Item:
-        """A text or a file of a tool's result; a file that the wire does not take is a note."""
+        """A text or a file of a tool's result; a note in place of a file that the API does not take."""
         if part.type == "text" or is_taken(part, input_file):
             return input_item(part)
         self._lost(f"a file ({part.media_type}) that a tool gave", "it takes images and documents")

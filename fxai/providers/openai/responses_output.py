@@ -1,6 +1,6 @@
-"""Items: what OpenAI's Responses API answers, each as the parts that it is.
+"""The output items of OpenAI's Responses API, each converted to the parts of a response.
 
-An item that no part stands for is kept whole, as an empty text that carries it, so that it goes back with the history.
+An item that has no kind of part is kept whole in the metadata of an empty text, and so goes back with the history.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.request import ModelRequest
@@ -32,7 +32,7 @@ Item: TypeAlias = Mapping[str, Any]
 
 
 def item_parts(item: Item, sent: WireRequest) -> list[Part]:
-    """The parts of an item, in order; `sent` is the request that it answers."""
+    """The parts of an item, in order; `sent` is the request that the item answers."""
     kind = kind_of_item(item)
     if kind == "message":
         return _message(item, sent)

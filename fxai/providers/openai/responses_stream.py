@@ -85,7 +85,7 @@ class StreamItem:
 
     @property
     def _is_buffered(self) -> bool:
-        """Whether texts are shown only when they are whole: they are other ones once they are led back."""
+        """Whether texts are given only when they are whole, since the strict form of the answer must be undone."""
         return self._sent.format is not None and not self._sent.format.verbatim
 
     # -- while it comes
@@ -362,7 +362,7 @@ class ResponsesReader:
         return [said] if before.model is None and said.model is not None else []
 
     def _rest(self, response: Item) -> Iterable[StreamPart]:
-        """What was not whole before the response was: items that were never told as done, or never told at all."""
+        """The items that the response holds and whose own events were missing or never ended them."""
         for place, item in enumerate(listed(response, "output")):
             known = self._keys.get(str(item.get("id")), place)
             yield from self._at(known).finished(item)

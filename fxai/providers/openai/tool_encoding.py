@@ -257,7 +257,7 @@ _WITHOUT_STRICT: Final = re.compile(r"^(?:ft:)?(?:gpt-3\.5-turbo-(?:16k-)?(?:030
 
 
 def supports_strict_tools(model: str) -> bool:
-    """Whether a model has strict mode for tools; those that nobody knows yet are taken to.
+    """Whether a model has strict mode for tools; an unknown model is taken to.
 
     >>> supports_strict_tools("gpt-5.5"), supports_strict_tools("gpt-4-0314")
     (True, False)

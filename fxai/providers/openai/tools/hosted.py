@@ -1,4 +1,4 @@
-"""Hosted tools: what OpenAI runs by itself, ready for a toolkit; they need no handler.
+"""Hosted tools: run by OpenAI, ready for a toolkit; they need no handler.
 
 Each constructor takes what the tool is set up with, the name that it has here, and the options of every tool. What is
 left out is not sent, and the provider's own default holds. They exist on Responses, not on Chat Completions.

@@ -1,4 +1,4 @@
-"""Handled tools: what OpenAI defines and asks us to run, ready for a toolkit; each needs a handler.
+"""Local tools: defined by OpenAI and run here, ready for a toolkit; each needs a handler.
 
 They exist on Responses; Chat Completions has `custom` alone.
 

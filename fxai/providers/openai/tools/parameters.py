@@ -1,4 +1,4 @@
-"""Actions: what OpenAI's own tools ask for when we run them, and what their handlers answer.
+"""The parameters and results of OpenAI's own tools that run here.
 
 >>> ShellAction(commands=("ls",)).timeout_ms is None
 True
