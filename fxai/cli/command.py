@@ -356,7 +356,7 @@ def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) ->
 
     MODEL is a name as for --model: openai:gpt-5.5, anthropic:claude-sonnet-5, local. Without one, each provider's.
     """
-    from fxai.cli.model_view import show_models
+    from fxai.cli.model_list import show_models
 
     run_command(lambda out, _: show_models(names, out, as_json=as_json, **chosen), as_json=as_json, debug=debug)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from fxai.lint.linter import lint
+from fxai.lint.linter import handler_findings, lint
 from fxai.lint.rule import RULES, Finding, Rule, Severity
 from fxai.lint.subject import Provider, Subject
 
-__all__ = ["RULES", "Finding", "Provider", "Rule", "Severity", "Subject", "lint"]
+__all__ = ["RULES", "Finding", "Provider", "Rule", "Severity", "Subject", "handler_findings", "lint"]

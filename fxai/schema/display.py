@@ -92,9 +92,9 @@ def indented(data: Any) -> str:
     return _escape_all(json.dumps(data, indent=2, ensure_ascii=False))
 
 
-def in_line(data: Any) -> str:
-    """Plain JSON data as text in one line."""
-    return _escape_all(json.dumps(data, ensure_ascii=False))
+def in_line(data: Any, *, compact: bool = False) -> str:
+    """Plain JSON data as text in one line; `compact`: without blanks after commas and colons."""
+    return _escape_all(json.dumps(data, ensure_ascii=False, separators=(",", ":") if compact else None))
 
 
 def json_line(data: Any, enc_hook: Callable[[Any], Any] | None = None) -> str:

@@ -7,7 +7,6 @@ to tool and arguments by the SDK, and opens one call, once. Whoever cannot be as
 
 from __future__ import annotations
 
-import json
 import secrets
 from typing import Any, Final, TypeAlias, final
 
@@ -18,6 +17,7 @@ from mcp_types import CallToolRequestParams, ElicitResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from fxai.schema.display import in_line
 from fxai.tools.annotations import Title
 from fxai.tools.failure import ApprovalExpired, ApprovalUnavailable, Denied
 from fxai.tools.tool import AnyTool
@@ -30,7 +30,6 @@ Refusal: TypeAlias = Denied | ApprovalExpired | ApprovalUnavailable
 _KEY: Final = "approval"
 _ANSWER: Final = "approve"
 _MOST: Final = 4096  # questions that wait for answers; the oldest is given up for one more
-_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")  # letters and marks that show nothing
 _FORM: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {_ANSWER: {"type": "boolean", "title": "Run it", "description": "Whether the call may run"}},
@@ -98,19 +97,7 @@ def _can_be_asked(ctx: ServerRequestContext[Any, Any], *, is_modern: bool) -> bo
 def _question(tool: AnyTool, params: CallToolRequestParams) -> str:
     title = tool.get(Title)
     called = f"{title} ({tool.name})" if title else tool.name
-    return f"May the tool {called} run with these arguments? {_seen(params.arguments or {})}"
-
-
-def _seen(arguments: dict[str, Any]) -> str:
-    """The arguments as JSON, in which all that shows nothing, or steers what shows it, is escaped."""
-    text = json.dumps(arguments, ensure_ascii=False, separators=(",", ":"))
-    if text.isascii() and "\x7f" not in text:
-        return text
-    return "".join(c if c.isprintable() and c not in _BLANK else _escape(c) for c in text)
-
-
-def _escape(character: str) -> str:
-    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
+    return f"May the tool {called} run with these arguments? {in_line(params.arguments or {}, compact=True)}"
 
 
 def _verdict(tool: AnyTool, answer: Any) -> Denied | None:

@@ -11,8 +11,7 @@ import httpx2
 import pytest
 
 from fxai.cli import model_list, setting
-from fxai.cli.model_list import Entry, list_models
-from fxai.cli.model_view import check_model
+from fxai.cli.model_list import Entry, check_model, list_models
 from fxai.effects import LayerOf, fx
 from fxai.messages.errors import AuthenticationError, ModelUnavailableError
 from fxai.providers.by_name import known

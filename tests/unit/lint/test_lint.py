@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -10,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fxai import Destructive, ExplicitNull, Idempotent, Readonly, Strict, Tool
+from fxai import Destructive, ExplicitNull, Idempotent, Layer, Readonly, Strict, Tool, fx
 from fxai.cli.tool_list import read_tools
-from fxai.lint import RULES, Finding, Subject, lint
+from fxai.lint import RULES, Finding, Subject, handler_findings, lint
 from fxai.lint.contradiction import contradictions, width
 from fxai.lint.subject import PROVIDERS
 from fxai.providers import anthropic, openai
@@ -419,3 +421,35 @@ def test_the_width_of_a_pattern_is_told_where_it_is_known() -> None:
         (0, None),
         (0, None),
     ]
+
+
+@pytest.mark.parametrize(
+    ("explain", "told"),
+    [
+        (None, "the layer cannot be built: no database; make it work where you check, or check without the layer"),
+        (lambda _: ("it is closed", "open it"), "the layer cannot be built: it is closed; open it"),
+    ],
+    ids=["as it is", "in words of the caller"],
+)
+def test_a_layer_that_cannot_be_built_is_a_fault_with_its_reason(explain: Any, told: str) -> None:
+    """The library says what the layer failed with; a caller may put it into words of its own."""
+    broken: Layer[Any] = Layer.effect_context(fx.sync(_no_database))
+    found = fx.run(handler_findings((raw(described(), "look"),), broken, explain))
+
+    assert [(each.code, each.severity, f"{each.message}; {each.remedy}") for each in found] == [
+        ("layer-failed", "error", told)
+    ]
+
+
+def test_lint_knows_no_command_line() -> None:
+    """Linting loads neither the command line, nor a model, nor a provider."""
+    code = "import fxai.lint, sys; print(*sorted(m for m in sys.modules if m.startswith('fxai.')))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[1] for name in done.stdout.split()}
+
+    assert "lint" in loaded
+    assert loaded.isdisjoint({"cli", "mcp", "providers", "testing"})
+
+
+def _no_database() -> Any:
+    raise ConnectionError("no database")
