@@ -125,7 +125,7 @@ def _settle_tags(tags: dict[Any, str], root: dict[str, Any], components: dict[st
 def _types_first(schema: object) -> None:
     """Put a codec's own keywords behind the type that they are about."""
     for place in _places(schema):
-        if "type" in place and next(iter(place)) in ("minimum", "maximum", "pattern", "allOf", "format"):
+        if "type" in place and next(iter(place)) in ("minimum", "maximum", "maxLength", "pattern", "allOf", "format"):
             said = {"type": place["type"], **place}
             place.clear()
             place.update(said)

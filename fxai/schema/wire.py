@@ -37,6 +37,7 @@ _LONGEST: Final = timedelta(days=999999999)
 _SAFE: Final = 2**53 - 1  # beyond, neighbouring integers are one number in JSON
 _DIGITS: Final = re.compile(r"-?[0-9]+")
 _NUMERAL: Final = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,8})?")
+_MOST: Final = 5_000  # characters of an integer that is read: the time grows faster than their number
 _PLAIN: Final = 600  # digits, and bits, that Python reads and writes as an integer whatever its limit is
 
 
@@ -131,7 +132,18 @@ def _decimal_text(number: Decimal) -> str:
 def _integer(text: str) -> int:
     if _DIGITS.fullmatch(text) is None:
         raise ValueError("an integer such as '-12'")
-    return int(text) if len(text) <= _PLAIN else int(Decimal(text))
+    if len(text) > _MOST:
+        raise ValueError(f"an integer of at most {_MOST} characters")
+    return -_natural(text[1:]) if text.startswith("-") else _natural(text)
+
+
+def _natural(digits: str) -> int:
+    """A number of its digits, long ones in halves: Python's time grows with the square of their number."""
+    if len(digits) <= _PLAIN:
+        return int(digits)
+    half = len(digits) // 2
+    shift: int = 10**half
+    return _natural(digits[:-half]) * shift + _natural(digits[-half:])
 
 
 def _integer_text(number: int) -> str:
@@ -148,8 +160,8 @@ EPOCH_SECONDS: Final = _times(_SECOND)
 DECIMAL_STRING: Final = Codec.make(str, _decimal, _decimal_text, {"pattern": f"^{_NUMERAL.pattern}$"})
 """A finite `Decimal` as a string, every digit kept; an exponent has at most eight digits."""
 
-INT_STRING: Final = Codec.make(str, _integer, _integer_text, {"pattern": f"^{_DIGITS.pattern}$"})
-"""An `int` of any size as a string of decimal digits."""
+INT_STRING: Final = Codec.make(str, _integer, _integer_text, {"pattern": f"^{_DIGITS.pattern}$", "maxLength": _MOST})
+"""An `int` as a string of decimal digits, of at most 5,000 characters where it is read."""
 
 DURATION_SECONDS: Final = _durations(_SECOND)
 """A `timedelta` of at most 999999999 days as a number of seconds; to the microsecond in the first 250 years."""

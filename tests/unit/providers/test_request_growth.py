@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -36,12 +37,16 @@ def _calls(run: Callable[[], object]) -> int:
         nonlocal count
         count += event == "call"
 
+    run()  # what is made once in a process is there
     before = sys.getprofile()
+    gc.collect()
+    gc.disable()  # finalizers of others are functions, too
     sys.setprofile(profile)
     try:
         run()
     finally:
         sys.setprofile(before)
+        gc.enable()
     return count
 
 
