@@ -18,7 +18,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.request import ModelRequest
 from fxai.models.tool_encoding import PreparationError
-from fxai.providers.anthropic.event import Reader
+from fxai.providers.anthropic.messages_stream import Reader
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import prepare_request
 from fxai.providers.http import read_events

@@ -79,7 +79,7 @@ from fxai.providers.anthropic.editing import (
     UndoEdit,
     View,
 )
-from fxai.providers.anthropic.event import Reader
+from fxai.providers.anthropic.messages_stream import Reader
 from fxai.providers.anthropic.model import AnthropicModel, layer
 from fxai.providers.anthropic.option import RequestOptions
 from fxai.providers.anthropic.reply import parse_reply

@@ -36,7 +36,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.usage import Usage
 from fxai.providers.anthropic.block import citations_of
-from fxai.providers.anthropic.history import Document
+from fxai.providers.anthropic.messages_input import Document
 from fxai.providers.anthropic.option import NAME
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.schema.data import is_array, is_object

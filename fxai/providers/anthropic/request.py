@@ -22,7 +22,7 @@ from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools
 from fxai.providers.anthropic.block import json_of
 from fxai.providers.anthropic.capabilities import Capability, capability_of
-from fxai.providers.anthropic.history import Document, HistoryWriter
+from fxai.providers.anthropic.messages_input import Document, HistoryWriter
 from fxai.providers.anthropic.option import RequestOptions, options_of_request
 from fxai.providers.anthropic.strict_limits import MARKS, MOST, cost_of, fewer_marks
 from fxai.providers.anthropic.tool_encoding import prepare_tools

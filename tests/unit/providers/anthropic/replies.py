@@ -13,7 +13,7 @@ from fxai.messages.prompt import FilePart, Prompt, UserMessage
 from fxai.messages.response import Response
 from fxai.models.request import ModelRequest
 from fxai.providers import anthropic
-from fxai.providers.anthropic.event import Reader
+from fxai.providers.anthropic.messages_stream import Reader
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.tools.tool import Tool
 

@@ -12,7 +12,7 @@ from fxai.messages.part import StreamPart, Text, ToolCall
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.request import ModelRequest
-from fxai.providers.anthropic.event import Reader
+from fxai.providers.anthropic.messages_stream import Reader
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.schema import JsonSchema

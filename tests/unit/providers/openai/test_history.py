@@ -44,6 +44,15 @@ def _messages(*messages: Message, **given: Any) -> list[Any]:
     return said
 
 
+@pytest.mark.parametrize("kind", ["mcp_approval_request", "no such item", ["function_call"]], ids=str)
+def test_a_call_whose_metadata_names_no_item_of_ours_is_what_its_tool_is(kind: Any) -> None:
+    """A history may come from anywhere: its metadata is taken for what is known of it."""
+    call = ToolCallPart("c1", "add", {"a": 1}, metadata={"openai": {"type": kind}})
+    items = _items(AssistantMessage((call,)), ToolMessage((ToolResultPart("c1", "add", 1),)))
+
+    assert [item["type"] for item in items] == ["function_call", "function_call_output"]
+
+
 @pytest.mark.parametrize(
     ("api", "part", "said"),
     [
