@@ -40,7 +40,7 @@ from fxai.tools.failure import (
 from fxai.tools.handler import CallContext, HandlerOf, HandlerReturn
 from fxai.tools.identity import FailureMode, Kind, ProviderTool
 from fxai.tools.naming import NameConflictError, NameMap, NameRule
-from fxai.tools.options import Example, NeedsApproval, ToolOptions, Validation
+from fxai.tools.options import Example, NeedsApproval, ToolInfo, ToolOptions, Validation
 from fxai.tools.tool import ExternalTool, Tool
 from fxai.tools.toolkit import HandlerError, OnConflict, ToolConflictError, Toolkit
 
@@ -91,6 +91,7 @@ __all__ = [
     "Tool",
     "ToolConflictError",
     "ToolError",
+    "ToolInfo",
     "ToolNamespace",
     "ToolOptions",
     "Toolkit",
