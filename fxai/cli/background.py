@@ -138,7 +138,7 @@ class Background:
             except (KeyboardInterrupt, CliError) as told:
                 running.told = told if isinstance(told, CliError) else CliError("interrupted", "", code=INTERRUPTED)
                 self._portal.call(running.cancel)
-                _await(running.over)  # and nothing more is asked
+                _await(running.over)  # its questions are not answered any more
         except (KeyboardInterrupt, CliError):
             _leave_at_once()
         if running.told is not None:
@@ -198,7 +198,7 @@ def _await(event: threading.Event) -> None:
 
 
 def _leave_at_once() -> Never:
-    os._exit(INTERRUPTED)  # told twice: whatever is left behind
+    os._exit(INTERRUPTED)  # a second signal: leave at once, without finalizers
 
 
 def _raise_on_signals(stack: ExitStack) -> None:

@@ -228,7 +228,7 @@ def _ask_function(
 ) -> EffectOf[bool, Any]:
     given = Call({tool.name: tool}, tool.name, params).parameters(tool)
     if given is None:
-        return fx.succeed(False)  # the call itself will say what is wrong
+        return fx.succeed(False)  # the call itself reports what is wrong
     said = asked(given.unwrap(), CallContext(tool))
     answer: AnyEffect = cast(Any, said) if isinstance(said, EffectOf) else fx.succeed(said)
     return answer.map(bool).provide_context(services)

@@ -93,7 +93,7 @@ class CliError(Exception):
 
 def is_server_failure(failure: object) -> bool:
     """Whether it is a failure of an MCP server or of one of its tools; its text is the whole message."""
-    return type(failure).__name__ in ("McpError", "McpToolError")  # none without its module, which others do without
+    return type(failure).__name__ in ("McpError", "McpToolError")  # by name: their module needs the extra `mcp`
 
 
 def error_of(cause: Cause[Any]) -> CliError:

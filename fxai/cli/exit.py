@@ -57,7 +57,7 @@ class Outlet:
 
     def write(self, text: str, /) -> int:
         """Writes the text, cleaned; gives the length of what it was given."""
-        if text != "":  # bytes, with which others try what it is, are a TypeError
+        if text != "":  # bytes are a TypeError here: libraries try with b"" whether a stream takes text
             self._attempt(lambda: self._stream.write(text if self._raw else clean(text)))
         return len(text)
 

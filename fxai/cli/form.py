@@ -88,7 +88,7 @@ def _fault(value: Any, field: Any) -> str | None:
     try:
         faults = JsonSchema.of(field).validate(value)
     except SchemaError:
-        return None  # what it means is for the server to say
+        return None  # a field with a schema that is not valid is left to the server to check
     return one_line(str(faults[0]), _LONGEST) if faults else None
 
 

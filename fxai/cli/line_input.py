@@ -179,7 +179,7 @@ def _set_up(editor: Any, words: tuple[str, ...]) -> None:
     def complete(begun: str, at: int) -> str | None:
         return ([word for word in words if word.startswith(begun)] + [None])[at] if begun else None
 
-    editor.set_auto_history(False)  # answers to questions are not what somebody wants to say again
+    editor.set_auto_history(False)  # answers to questions do not belong into the history
     editor.set_completer_delims(" \t\n")
     editor.set_completer(complete)
     editor.parse_and_bind("set enable-bracketed-paste on")

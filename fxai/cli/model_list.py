@@ -190,7 +190,7 @@ def _entry(name: str, there: tuple[str, ...]) -> Entry:
         raise CliError(f"{name!r} names no model", f"say which, as in {provider}:{RECENT[provider]}", code=WRONG_USE)
     key = _KEYS.get(provider)
     if provider == "openai" and not _own_server():
-        key = key if key is not None and _has_key(key) else None  # a server of others need not have one
+        key = key if key is not None and _has_key(key) else None  # another server with this interface may need no key
     state, remedy = _state(provider, model, key)
     return Entry(name, state, remedy, _abilities(provider, model), default=name == "local", key=key)
 
@@ -314,7 +314,7 @@ def _ask_openai(model: str) -> Gen[object, AiError, Scope]:
     from fxai.providers.openai.client import BASE_URL, address, open_account
 
     client = yield from open_account(timeout=_PATIENCE, retry=None)
-    own = address().startswith(BASE_URL)  # servers of others list their models, but have no page for each
+    own = address().startswith(BASE_URL)  # other servers list their models, but have no page for each
     return (yield from client.get(f"/models/{quote(model, safe='')}" if own else "/models", method="check"))
 
 

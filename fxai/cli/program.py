@@ -34,7 +34,7 @@ def value_of(program: EffectOf[_A, Any, Any]) -> _A:
     """
     try:
         ended = anyio.run(_run_until_signal, program)
-    except* KeyboardInterrupt:  # before we listen; on Windows always
+    except* KeyboardInterrupt:  # before signals are received; on Windows always
         ended = _interruption()
     if isinstance(ended, CliError):
         raise ended
@@ -76,7 +76,7 @@ async def _listen(
     with anyio.open_signal_receiver(*heard) as signals:
         task_status.started()
         async for number in signals:
-            if told:  # told twice: at once, whatever is left behind
+            if told:  # a second signal: leave at once, without finalizers
                 os._exit(told[0].code)
             told.append(_interruption() if number == signal.SIGINT else CliError("terminated", "", code=TERMINATED))
             scope.cancel()

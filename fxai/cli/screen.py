@@ -90,7 +90,9 @@ class Screen:
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Shows a part of the answer."""
-        self._width = self._out.width - 1 if self._out.is_terminal else None  # now: it may have been resized
+        self._width = (
+            self._out.width - 1 if self._out.is_terminal else None
+        )  # read anew: the terminal may have been resized
         if turn != self._turn:
             self._turn = turn
             if self._numbered:

@@ -60,7 +60,7 @@ def load_matching(target: str, fits: _Fits, what: str) -> Any:
             raise CliError(f"{target} is {_kind_of(value)}, not {what}", _instead(module, fits, place), code=WRONG_USE)
     except (KeyboardInterrupt, CliError):
         raise
-    except BaseException as raised:  # a value that breaks when it is looked at
+    except BaseException as raised:  # an attribute that raises when it is read
         raise _import_error(target, raised, "looked at") from raised
     return value
 
@@ -79,7 +79,7 @@ def _attribute(value: Any, part: str, target: str, fits: _Fits) -> Any:
 def _holds(value: Any, name: str, fits: _Fits) -> bool:
     try:
         return fits(getattr(value, name, None))
-    except Exception:  # what breaks when it is looked at is not what is meant
+    except Exception:  # an attribute that raises when it is read is not offered
         return False
 
 
@@ -104,7 +104,7 @@ def _module(place: str, target: str) -> ModuleType:
             remedy = "give a module that can be imported from here, or path.py:name"
             raise CliError(f"{target}: there is no module {missing.name}", remedy, code=WRONG_USE) from None
         raise _import_error(place, missing) from missing
-    except BaseException as raised:  # whatever its code raises, sys.exit too
+    except BaseException as raised:  # whatever the module raises, SystemExit too
         raise _import_error(place, raised) from raised
 
 
@@ -123,7 +123,7 @@ def _from_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise CliError(f"there is no file {path}", "give the path of a Python file", code=WRONG_USE)
     folder = str(path.parent.resolve())
-    if folder not in sys.path:  # so that it finds its neighbours, as when it is run itself
+    if folder not in sys.path:  # so that it can import its neighbours, as when it is run as a script
         sys.path.insert(0, folder)
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_{abs(hash(path.resolve())):x}"
     if _same(sys.modules.get(path.stem), path):

@@ -140,7 +140,7 @@ def _needs_no_description(place: Place, document: Any) -> bool:
 
 def _has_description(schema: Any, document: Any) -> bool:
     if not is_object(schema):
-        return True  # true and false speak for themselves
+        return True  # the schemas true and false need no description
     if str(schema.get("description") or "").strip():
         return True
     if "$ref" in schema and (there := target(schema, document)) is not schema:

@@ -59,7 +59,7 @@ _INSTEAD: Final = {
     "regex": "did you mean 'pattern'",
 }
 _WORDS: Final = frozenset(
-    # Said by others for other programs; they harm nothing.
+    # Keywords of other tools, which are harmless.
     (
         "discriminator",
         "example",
@@ -72,7 +72,7 @@ _WORDS: Final = frozenset(
         "$vocabulary",
     )
 )
-_LONGEST: Final = 40  # what is longer is no keyword that was misspelt
+_LONGEST: Final = 40  # longer words are not looked up as misspelt keywords
 _ANYWHERE: Final = frozenset(("$defs", "definitions", "$id", "id", "$comment", "$anchor", "title", "dependencies"))
 
 

@@ -101,7 +101,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
-    # what a target says at all
+    # targets
     (
         "not-a-tool",
         "error",
@@ -140,7 +140,7 @@ _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     # strict mode
     ("strict-impossible", "warning", "A tool that cannot be strict at a provider; an error where Strict is True."),
     ("strict-weakened", "info", "A keyword that strict mode cannot hold a model to; it is validated after."),
-    # what else a tool says
+    # annotations, examples and options
     ("annotation-contradiction", "warning", "Annotations that cannot both be true."),
     ("annotation-type", "error", "An annotation with a value of another type than its key's."),
     ("input-example-misfit", "error", "An example of a call that does not fit the tool's parameters."),

@@ -253,7 +253,7 @@ def _validator(place: Place, document: Any, without: tuple[str, ...]) -> Callabl
         return _no_faults
     text = str({keyword: inner for keyword, inner in schema.items() if keyword not in _VALUE_KEYWORDS})
     if place.pointer and ("$ref" in text or "Ref'" in text):
-        # without one of its keywords it is not the schema that stands in its document
+        # with a keyword left out it is not the schema of the document any more, to which references lead
         return _no_faults if without else _inside(document, place).validate
     return JsonSchema.trusted({"$schema": place.dialect.uri, **schema}).validate
 

@@ -51,7 +51,7 @@ class Provider(msgspec.Struct, frozen=True):
 
 
 PROVIDERS: Final = {
-    # Limits as the services themselves word them when they refuse a request.
+    # Limits as the services state them when they refuse a request.
     "openai": Provider(
         "openai", NameRule(64), OPENAI, most_tools=128, longest_description=1024, tool_search="openai.tool_search"
     ),

@@ -50,7 +50,7 @@ def places(document: Any) -> Iterator[Place]:
         return
     bare = {keyword: value for keyword, value in document.items() if keyword != "$defs"}
     pending = [Place("", document, _dialect(document, LATEST))]
-    for _ in range(MAX_SCHEMAS):  # one that cannot be used may hold more
+    for _ in range(MAX_SCHEMAS):  # a document that is not usable may hold more
         if not pending:
             return
         place = pending.pop()

@@ -1,6 +1,6 @@
-"""Models by name: the part before the colon is a room of this floor, the rest is for that room.
+"""Models by name: the provider before the colon, its name for the model after it.
 
-No room is imported before its name is said, and none is known here: what is there is found.
+A provider is a package of this folder. It is imported when a name asks for it; none is named here.
 
 >>> from fxai.effects import fx
 >>> from fxai.models.language_model import LanguageModel

@@ -1,4 +1,6 @@
-r"""Text that a terminal may be given: whatever a model, a tool, a server, a schema or a file says steers nothing.
+r"""Text and JSON that are safe to show: without control characters, invisible characters and changes of direction.
+
+Text of a model, a tool, a server, a schema or a file cannot steer a terminal or look like something else.
 
 >>> clean("\x1b[31mred\x9b0m \u202eback\r\n")
 '�[31mred�0m �back\n'
@@ -32,7 +34,7 @@ _PLAIN_NAME: Final = re.compile(r"[\w.:/-]{1,80}")
 
 @lru_cache(maxsize=4096)
 def _is_harmless(character: str) -> bool:
-    """Whether a terminal shows it and does nothing else: no control, no change of direction, nothing that is unseen."""
+    """Whether it is visible and has no other effect: no control character, no change of direction."""
     if character in _BLANK or 0xE0000 <= ord(character) < 0xE1000:
         return False
     return unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Zl", "Zp")
@@ -58,7 +60,7 @@ def _joins(text: str, at: int) -> bool:
 
 
 def clean(text: str) -> str:
-    """The text without what could do anything to a terminal: it keeps line ends and tabs, a `�` stands for the rest."""
+    """The text with a `�` for each character that is not safe to show; line ends and tabs stay."""
     return _replace(text.replace("\r\n", "\n"), "�")
 
 
@@ -71,12 +73,12 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as it is where it is a plain one, else in quotes: so it cannot be taken for the words around it."""
+    """A plain name unchanged, any other in quotes: it cannot be taken for the words around it."""
     return name if _PLAIN_NAME.fullmatch(name) and name.isascii() else one_line(in_line(name))
 
 
 def squeeze(text: str) -> str:
-    """The text with what stands in it over and over shown once, and how often: none of it pushes the rest away.
+    """The text with repetitions shown once and counted, so that none pushes the rest out of sight.
 
     >>> squeeze("rm -rf ~" + " " * 5000 + "; ls")
     'rm -rf ~⟨" " 5,000 times⟩; ls'
@@ -84,11 +86,11 @@ def squeeze(text: str) -> str:
     return _RUN.sub(lambda run: f'⟨"{run[1]}" {len(run[0]) // len(run[1]):,} times⟩', text)
 
 
-# ---- JSON: the same data, with all that is not plainly seen as escapes
+# ---- JSON: the same data, with unsafe characters as escapes
 
 
 def indented(data: Any) -> str:
-    """Plain JSON data as text to be read, over several lines."""
+    """Plain JSON data as indented text."""
     return _escape_all(json.dumps(data, indent=2, ensure_ascii=False))
 
 

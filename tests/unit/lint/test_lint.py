@@ -423,11 +423,15 @@ def test_the_width_of_a_pattern_is_told_where_it_is_known() -> None:
     ]
 
 
+def _closed(_: object) -> tuple[str, str]:
+    return "it is closed", "open it"
+
+
 @pytest.mark.parametrize(
     ("explain", "told"),
     [
         (None, "the layer cannot be built: no database; make it work where you check, or check without the layer"),
-        (lambda _: ("it is closed", "open it"), "the layer cannot be built: it is closed; open it"),
+        (_closed, "the layer cannot be built: it is closed; open it"),
     ],
     ids=["as it is", "in words of the caller"],
 )
