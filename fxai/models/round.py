@@ -6,9 +6,13 @@ drives the round: what ends it may be done before its last part is given.
 
 >>> from fxai.effects import fx
 >>> from fxai.messages.prompt import Prompt
+>>> from fxai.models.language_model import LanguageModel
 >>> from fxai.testing import ScriptedModel, text
->>> model, request = ScriptedModel.make([text("Good day.")]), ModelRequest(Prompt.make("Hello"))
->>> fx.run(fx.gen(take_turn)(model, request, Resolution({}))).response.text
+>>> scripted, request = ScriptedModel.make([text("Good day.")]), ModelRequest(Prompt.make("Hello"))
+>>> def program():
+...     model = yield from LanguageModel
+...     return (yield from take_turn(model, request, Resolution({})))
+>>> fx.run(fx.gen(program)().provide(scripted.layer)).response.text
 'Good day.'
 """
 
