@@ -4,19 +4,28 @@ Every way a call can end has one form. A success or a typed failure is a result;
 approval that was not given, as a model can read results and mend its call (SEP-1303). What a client got wrong, such as
 a tool that is not there, is a JSON-RPC error that says what, and a bug is an internal error that says nothing, while
 `on_defect` is told of it.
+
+A call that needs approval runs only after the user of the client has been asked.
+
+The protocols until 2025-11-25 let the server ask while the call waits (`elicitation/create`). Since 2026-07-28 the call
+is answered with the question, and the client calls again with the answer. What it brings back with it is sealed, bound
+to tool and arguments by the SDK, and opens one call, once. Whoever cannot be asked is refused.
 """
 
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
-from typing import Any, Final, cast, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import anyio
 from mcp.server.context import ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, PaginatedRequestParams
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, ElicitResult, PaginatedRequestParams
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import ValidationError
 
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.clock import LIVE, Clock
@@ -24,13 +33,16 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
 from fxai.effects.exit import Exit, Failed
 from fxai.effects.fiber import run_fiber
-from fxai.mcp.server.approval import Approvals, Refusal
 from fxai.mcp.server.offer import Offer
 from fxai.mcp.server.option import Defect, ToolServerSettings
 from fxai.mcp.server.result import failed, result_of, text_of
 from fxai.mcp.server.tool import ServedTool, titled_by_hint
+from fxai.schema.display import in_line
+from fxai.tools.annotations import Title
 from fxai.tools.call import Call, Outcome
 from fxai.tools.failure import (
+    ApprovalExpired,
+    ApprovalUnavailable,
     Denied,
     HandlerFailed,
     Interrupted,
@@ -38,8 +50,90 @@ from fxai.tools.failure import (
     UnknownTool,
     encode_failure,
 )
+from fxai.tools.tool import AnyTool
 
-__all__ = ["Exchange", "report"]
+__all__ = ["Approvals", "Exchange", "Refusal", "report"]
+
+Refusal: TypeAlias = Denied | ApprovalExpired | ApprovalUnavailable
+"""Why a call is not run: somebody said no, nobody answered in time, or nobody could be asked."""
+
+_KEY: Final = "approval"
+_ANSWER: Final = "approve"
+_MOST: Final = 4096  # questions that wait for answers; the oldest is given up for one more
+_FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {_ANSWER: {"type": "boolean", "title": "Run it", "description": "Whether the call may run"}},
+    "required": [_ANSWER],
+}
+_NOBODY: Final = "it needs a person's approval, and this client offers no way to ask one (elicitation by a form)"
+_NO: Final = "it needs a person's approval, which was not given"
+_LATE: Final = "it needs a person's approval, and nobody answered in time; nobody denied it either"
+
+
+@final
+class Approvals:
+    """Asks for approval, and knows which questions are open."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._open: dict[str, None] = {}  # by what the question was sealed with, oldest first
+
+    async def settle(
+        self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: AnyTool
+    ) -> dict[str, Any] | Refusal | None:
+        """None where the call is approved; else why it is not, or the answer by which the client is to ask."""
+        is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        if not _can_be_asked(ctx, is_modern=is_modern):
+            return ApprovalUnavailable(tool.name, _NOBODY)
+        question = _question(tool, params)
+        if not is_modern:
+            return await self._wait(ctx, tool, question)
+
+        if params.request_state is not None and params.request_state in self._open:
+            del self._open[params.request_state]
+            return _verdict(tool, (params.input_responses or {}).get(_KEY))
+        return self._ask(question)
+
+    def _ask(self, question: str) -> dict[str, Any]:
+        state = secrets.token_urlsafe(16)
+        while len(self._open) >= _MOST:
+            del self._open[next(iter(self._open))]
+        self._open[state] = None
+        asked = {"mode": "form", "message": question, "requestedSchema": _FORM}
+        return {
+            "resultType": "input_required",
+            "inputRequests": {_KEY: {"method": "elicitation/create", "params": asked}},
+            "requestState": state,
+        }
+
+    async def _wait(self, ctx: ServerRequestContext[Any, Any], tool: AnyTool, question: str) -> Refusal | None:
+        answer: ElicitResult | None = None
+        with anyio.move_on_after(self._seconds) as waited:
+            try:
+                answer = await ctx.session.elicit_form(question, _FORM, related_request_id=ctx.request_id)
+            except (MCPError, ValidationError):
+                return ApprovalUnavailable(tool.name, _NOBODY)
+        return ApprovalExpired(tool.name, _LATE) if waited.cancelled_caught else _verdict(tool, answer)
+
+
+def _can_be_asked(ctx: ServerRequestContext[Any, Any], *, is_modern: bool) -> bool:
+    capabilities = ctx.session.client_capabilities
+    elicitation = None if capabilities is None else capabilities.elicitation
+    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        return False
+    return is_modern or ctx.session.can_send_request
+
+
+def _question(tool: AnyTool, params: CallToolRequestParams) -> str:
+    title = tool.get(Title)
+    called = f"{title} ({tool.name})" if title else tool.name
+    return f"May the tool {called} run with these arguments? {in_line(params.arguments or {}, compact=True)}"
+
+
+def _verdict(tool: AnyTool, answer: Any) -> Denied | None:
+    is_yes = isinstance(answer, ElicitResult) and answer.action == "accept" and (answer.content or {}).get(_ANSWER)
+    return None if is_yes is True else Denied(tool.name, _NO)
+
 
 _BUSY: Final = -32000  # the first of the codes that JSON-RPC leaves to servers
 

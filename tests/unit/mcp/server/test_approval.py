@@ -340,7 +340,7 @@ def test_a_question_that_is_not_answered_is_a_no(backend: str, answers: Any) -> 
 
 def test_only_so_many_questions_are_open(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one question too many the oldest is given up: its answer opens nothing, those of the others do."""
-    monkeypatch.setattr("fxai.mcp.server.approval._MOST", 2)
+    monkeypatch.setattr("fxai.mcp.server.exchange._MOST", 2)
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         states = [(await _sent(client, f"/{n}")).request_state for n in range(3)]
