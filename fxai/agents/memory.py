@@ -18,11 +18,11 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal, Never, cast, final
+from typing import Never, cast, final
 
-import msgspec
 from typing_extensions import override
 
+from fxai.agents.memory_record import MemoryFailure, TurnStore, in_memory
 from fxai.agents.memory_turn import NotAwaitedError, merged, owner, said
 from fxai.agents.window import Window
 from fxai.effects.cause import Cause, Fail
@@ -32,25 +32,6 @@ from fxai.effects.service import Service
 from fxai.messages.prompt import Prompt
 
 __all__ = ["Memory", "MemoryFailure", "joined"]
-
-
-@final
-class MemoryFailure(msgspec.Struct, frozen=True):
-    """A memory could not be loaded, committed to, read or cleared: which, and why."""
-
-    memory: str
-    """Where it is: a file, a conversation in a database, or "this process"."""
-    doing: Literal["load", "commit", "turns", "clear"]
-    description: str
-    history: Prompt | None = None
-    """The whole conversation, where a run was done and could not be committed: it can go on from it."""
-
-    @override
-    def __str__(self) -> str:
-        return f"the memory in {self.memory} could not be {_DONE[self.doing]}: {self.description}"
-
-
-_DONE = {"load": "loaded", "commit": "committed to", "turns": "read", "clear": "cleared"}
 
 
 class Memory(Service):
@@ -118,7 +99,7 @@ class Memory(Service):
     def file(path: str | os.PathLike[str], window: Window | None = None, *, keep: int | None = None) -> Memory:
         """The memory in a file of JSON lines, which is made at the first commit; for all processes of this machine.
 
-        A commit is on the disk when it has succeeded, however the process ends. See `FileMemory`.
+        A commit is on the disk when it has succeeded, however the process ends. See `TurnFile`.
 
         Args:
             path: the file, which its owner alone can read; beside it a file `.lock` is made.
@@ -129,9 +110,11 @@ class Memory(Service):
             TypeError: `window` is none.
             ValueError: `keep` is less than 1, or no file can have that path.
         """
-        from fxai.agents.memory_file import FileMemory
+        from fxai.agents.memory_file import TurnFile
 
-        return FileMemory(path, *checked(window, keep))
+        window, keep = checked(window, keep)
+        turns = TurnFile(path, keep)
+        return _Stored(turns, window, written("file", turns.path, window, keep))
 
     @staticmethod
     def sqlite(
@@ -143,7 +126,7 @@ class Memory(Service):
     ) -> Memory:
         """The memory of one conversation in a SQLite database, which is made at the first use.
 
-        A commit is on the disk when it has succeeded, however the process ends. See `SqliteMemory`.
+        A commit is on the disk when it has succeeded, however the process ends. See `TurnTable`.
 
         Args:
             path: the database, in WAL mode; it may hold other things as well.
@@ -155,9 +138,11 @@ class Memory(Service):
             TypeError: `window` is none.
             ValueError: `keep` is less than 1, or no database can have that path.
         """
-        from fxai.agents.memory_sqlite import SqliteMemory
+        from fxai.agents.memory_sqlite import TurnTable
 
-        return SqliteMemory(path, conversation, *checked(window, keep))
+        window, keep = checked(window, keep)
+        turns = TurnTable(path, conversation, keep)
+        return _Stored(turns, window, written("sqlite", turns.path, window, keep, conversation=conversation))
 
 
 def checked(window: Window | None, keep: int | None) -> tuple[Window | None, int | None]:
@@ -174,7 +159,7 @@ def checked(window: Window | None, keep: int | None) -> tuple[Window | None, int
     return window, keep
 
 
-def told(
+def written(
     constructor: str, path: Path | None, window: Window | None, keep: int | None, conversation: str | None = None
 ) -> str:
     """A memory, as one writes it."""
@@ -198,7 +183,7 @@ class _InProcess(Memory):
 
     @override
     def __repr__(self) -> str:
-        return told("in_process", None, self._window, self._turns.maxlen)
+        return written("in_process", None, self._window, self._turns.maxlen)
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:
@@ -240,3 +225,33 @@ class _InProcess(Memory):
                 self._turns.clear()
 
         return Sync(cleared)
+
+
+@final
+class _Stored(Memory):
+    """A memory whose turns stand in a file or a database."""
+
+    def __init__(self, turns: TurnStore, window: Window | None, written: str) -> None:
+        self._turns = turns
+        self._window = window
+        self._written = written
+
+    @override
+    def __repr__(self) -> str:
+        return self._written
+
+    @override
+    def load(self) -> Effect[Prompt, MemoryFailure]:
+        return in_memory(self._turns, "load", lambda: self._turns.read(lambda turns: joined(self._window, turns)))
+
+    @override
+    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
+        return in_memory(self._turns, "turns", lambda: self._turns.read(lambda turns: tuple(turns)[::-1]))
+
+    @override
+    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
+        return in_memory(self._turns, "commit", lambda: self._turns.append(said(messages)))
+
+    @override
+    def clear(self) -> Effect[None, MemoryFailure]:
+        return in_memory(self._turns, "clear", self._turns.clear)

@@ -1,12 +1,12 @@
 """Memories in files: a line of JSON for each commit, appended under a lock and on the disk before it is acknowledged.
 
 >>> import tempfile
->>> from fxai.effects import fx
 >>> with tempfile.TemporaryDirectory() as folder:
-...     memory = FileMemory(Path(folder) / "ann.jsonl", Window.turns(1), None)
-...     fx.run(memory.commit(Prompt.make("I am Ann.")).and_then(memory.commit(Prompt.make("Who am I?"))))
-...     fx.run(memory.load())[0].text, len(fx.run(memory.turns()))
-('Who am I?', 2)
+...     turns = TurnFile(Path(folder) / "ann.jsonl", None)
+...     turns.append(Prompt.make("I am Ann."))
+...     turns.append(Prompt.make("Who am I?"))
+...     turns.read(lambda newest: [turn[0].text for turn in newest])
+['Who am I?', 'I am Ann.']
 """
 
 from __future__ import annotations
@@ -18,25 +18,19 @@ from itertools import islice
 from pathlib import Path
 from typing import TypeVar, final
 
-from typing_extensions import override
-
-from fxai.agents.memory import Memory, MemoryFailure, joined, told
 from fxai.agents.memory_log import Kept, MemoryLog, text_of, torn_part, writable
-from fxai.agents.memory_record import worked
-from fxai.agents.memory_turn import owner, said
-from fxai.agents.window import Window
-from fxai.effects.effect import Effect
+from fxai.agents.memory_turn import owner
 from fxai.messages.prompt import Prompt
 from fxai.storage.private_file import file_path, locked, open_file, remove_file, replace_file
 
-__all__ = ["FileMemory"]
+__all__ = ["TurnFile"]
 
 _A = TypeVar("_A")
 
 
 @final
-class FileMemory(Memory):
-    """The memory in a file of JSON lines.
+class TurnFile:
+    """The turns of a memory in a file of JSON lines.
 
     Reading takes no lock and begins at the end, so it takes time by the turns in the window, not by those in the file.
     A process that is killed while it writes leaves at most the beginning of a line, which nobody was told is kept; the
@@ -50,50 +44,34 @@ class FileMemory(Memory):
     file on a network drive that several machines write to is not protected.
     """
 
-    def __init__(self, path: str | os.PathLike[str], window: Window | None, keep: int | None) -> None:
-        """A memory in a file; use `Memory.file`."""
+    def __init__(self, path: str | os.PathLike[str], keep: int | None) -> None:
+        """The turns in a file, of which `keep` are kept at most; use `Memory.file`."""
         given = file_path(path)
-        self._path = Path(os.path.realpath(given.parent), given.name)
-        self._window = window
+        self.path = Path(os.path.realpath(given.parent), given.name)
         self._keep = keep
 
-    @override
-    def __repr__(self) -> str:
-        return told("file", self._path, self._window, self._keep)
+    @property
+    def place(self) -> str:
+        """The path."""
+        return str(self.path)
 
-    @override
-    def load(self) -> Effect[Prompt, MemoryFailure]:
-        return worked(str(self._path), "load", lambda: self._read(lambda turns: joined(self._window, turns)))
-
-    @override
-    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        return worked(str(self._path), "turns", lambda: self._read(lambda turns: tuple(turns)[::-1]))
-
-    @override
-    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
-        return worked(str(self._path), "commit", lambda: self._commit(said(messages)))
-
-    @override
-    def clear(self) -> Effect[None, MemoryFailure]:
-        return worked(str(self._path), "clear", self._clear)
-
-    # -- what threads do
-
-    def _read(self, f: Callable[[Iterator[Prompt]], _A]) -> _A:
+    def read(self, f: Callable[[Iterator[Prompt]], _A]) -> _A:
+        """What `f` makes of the turns, the newest first."""
         try:
-            with os.fdopen(open_file(self._path, writing=False), "rb") as file:
-                return f(one.messages for one in self._kept(MemoryLog(self._path, file)))
+            with os.fdopen(open_file(self.path, writing=False), "rb") as file:
+                return f(one.messages for one in self._kept(MemoryLog(self.path, file)))
         except FileNotFoundError:
             return f(iter(()))
 
     def _kept(self, log: MemoryLog) -> Iterator[Kept]:
         return islice(log.turns(), self._keep)
 
-    def _commit(self, messages: Prompt) -> None:
+    def append(self, messages: Prompt) -> None:
+        """Adds the messages of a run; none are nothing. Raises as `TurnStore.append`."""
         if not len(messages):
             return
         with locked(self._lock):
-            with writable(self._path) as log:
+            with writable(self.path) as log:
                 newest = log.append(messages, self._owner(log, messages))
             if self._keep is not None:
                 with suppress(OSError):  # what is committed stays so; the next commit tries again
@@ -112,19 +90,20 @@ class FileMemory(Memory):
 
     def _drop_old(self, newest: int, keep: int) -> None:
         """Writes the file anew: only where it holds twice the turns that are kept, so a commit pays for few."""
-        with os.fdopen(open_file(self._path, writing=False), "rb") as file:
-            log = MemoryLog(self._path, file)
+        with os.fdopen(open_file(self.path, writing=False), "rb") as file:
+            log = MemoryLog(self.path, file)
             if newest - log.oldest + 1 < 2 * keep:
                 return
             turns = list(self._kept(log))
-        replace_file(self._path, text_of(reversed(turns)))
+        replace_file(self.path, text_of(reversed(turns)))
 
-    def _clear(self) -> None:
+    def clear(self) -> None:
+        """Forgets all turns."""
         with locked(self._lock):
-            self._read(lambda _: None)  # refuses a file of somebody else
-            remove_file(torn_part(self._path))
-            remove_file(self._path)
+            self.read(lambda _: None)  # refuses a file of somebody else
+            remove_file(torn_part(self.path))
+            remove_file(self.path)
 
     @property
     def _lock(self) -> Path:
-        return self._path.with_name(f"{self._path.name}.lock")
+        return self.path.with_name(f"{self.path.name}.lock")

@@ -2,11 +2,10 @@
 
 >>> import tempfile
 >>> from pathlib import Path
->>> from fxai.effects import fx
 >>> with tempfile.TemporaryDirectory() as folder:
-...     ann, bob = (SqliteMemory(Path(folder) / "memory.db", name, None, None) for name in ("ann", "bob"))
-...     fx.run(ann.commit(Prompt.make("I am Ann.")))
-...     len(fx.run(ann.load())), len(fx.run(bob.load()))
+...     ann, bob = (TurnTable(Path(folder) / "memory.db", name, None) for name in ("ann", "bob"))
+...     ann.append(Prompt.make("I am Ann."))
+...     ann.read(lambda turns: len(list(turns))), bob.read(lambda turns: len(list(turns)))
 (1, 0)
 """
 
@@ -18,13 +17,9 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import msgspec
-from typing_extensions import override
 
-from fxai.agents.memory import Memory, MemoryFailure, joined, told
-from fxai.agents.memory_record import kept_text, read_turn, worked
-from fxai.agents.memory_turn import owner, said
-from fxai.agents.window import Window
-from fxai.effects.effect import Effect
+from fxai.agents.memory_record import kept_text, read_turn
+from fxai.agents.memory_turn import owner
 from fxai.messages.prompt import Prompt
 from fxai.storage.database import connected, database_path, writing
 from fxai.storage.private_file import is_intact, read_record, sealed, warn
@@ -32,7 +27,7 @@ from fxai.storage.private_file import is_intact, read_record, sealed, warn
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-__all__ = ["SqliteMemory"]
+__all__ = ["TurnTable"]
 
 _A = TypeVar("_A")
 
@@ -65,8 +60,8 @@ class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 @final
-class SqliteMemory(Memory):
-    """The memory of one conversation in a SQLite database, in WAL mode and synchronised at each commit.
+class TurnTable:
+    """The turns of one conversation in a SQLite database, in WAL mode and synchronised at each commit.
 
     Readers and one writer go on side by side; a writer waits up to 30 s for others. The rows are read from the newest,
     so reading takes time by the turns in the window.
@@ -76,43 +71,20 @@ class SqliteMemory(Memory):
     log `fxai.storage`. The database and its journals are their owner's alone, as `fxai.storage.database` says.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], conversation: str, window: Window | None, keep: int | None
-    ) -> None:
-        """A memory in a database; use `Memory.sqlite`."""
-        self._path = database_path(path)
-        self._window = window
+    def __init__(self, path: str | os.PathLike[str], conversation: str, keep: int | None) -> None:
+        """The turns of a conversation, of which `keep` are kept at most; use `Memory.sqlite`."""
+        self.path = database_path(path)
         self._conversation = conversation
         self._keep = keep
 
-    @override
-    def __repr__(self) -> str:
-        return told("sqlite", self._path, self._window, self._keep, conversation=self._conversation)
-
-    @override
-    def load(self) -> Effect[Prompt, MemoryFailure]:
-        return worked(self._place, "load", lambda: self._read(lambda turns: joined(self._window, turns)))
-
-    @override
-    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        return worked(self._place, "turns", lambda: self._read(lambda turns: tuple(turns)[::-1]))
-
-    @override
-    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
-        return worked(self._place, "commit", lambda: self._commit(said(messages)))
-
-    @override
-    def clear(self) -> Effect[None, MemoryFailure]:
-        return worked(self._place, "clear", self._clear)
-
     @property
-    def _place(self) -> str:
-        return f"{self._path}, conversation {self._conversation!r}"
+    def place(self) -> str:
+        """The path and the conversation."""
+        return f"{self.path}, conversation {self._conversation!r}"
 
-    # -- what threads do
-
-    def _read(self, f: Callable[[Iterator[Prompt]], _A]) -> _A:
-        with connected(self._path, _TURNS, _HEADS) as database:
+    def read(self, f: Callable[[Iterator[Prompt]], _A]) -> _A:
+        """What `f` makes of the turns, the newest first."""
+        with connected(self.path, _TURNS, _HEADS) as database:
             database.execute("BEGIN")  # what is read is of one moment
             return f(turn for _, _, turn in self._turns(database))
 
@@ -137,7 +109,7 @@ class SqliteMemory(Memory):
 
     def _tell_missing(self, first: int, last: int) -> None:
         if first <= last:
-            warn("turns %d to %d of the memory in %s are missing", first, last, self._place)
+            warn("turns %d to %d of the memory in %s are missing", first, last, self.place)
 
     def _head(self, database: Connection) -> tuple[int, int]:
         """The number of the oldest turn, and the one behind the newest.
@@ -164,11 +136,12 @@ class SqliteMemory(Memory):
             f"is there, run INSERT OR REPLACE INTO memory_head VALUES ('{name}', 1, {newest})"
         )
 
-    def _commit(self, messages: Prompt) -> None:
+    def append(self, messages: Prompt) -> None:
+        """Adds the messages of a run; none are nothing. Raises as `TurnStore.append`."""
         if not len(messages):
             return
         row = _Row(msgspec.Raw(kept_text(messages).encode()))
-        with connected(self._path, _TURNS, _HEADS) as database, writing(database):
+        with connected(self.path, _TURNS, _HEADS) as database, writing(database):
             number, part = self._next(database, messages)
             values = (self._conversation, number, part, row.text)
             database.execute("INSERT INTO memory_turn VALUES (?, ?, ?, ?)", values)
@@ -199,8 +172,9 @@ class SqliteMemory(Memory):
         row = msgspec.structs.replace(_row(text[0]), parts=parts, digest=None)
         database.execute(f"UPDATE memory_turn SET messages = ? {where}", (row.text, *first))
 
-    def _clear(self) -> None:
-        with connected(self._path, _TURNS, _HEADS) as database, writing(database):
+    def clear(self) -> None:
+        """Forgets all turns."""
+        with connected(self.path, _TURNS, _HEADS) as database, writing(database):
             for table in ("memory_turn", "memory_head"):
                 database.execute(f"DELETE FROM {table} WHERE conversation = ?", (self._conversation,))
 
