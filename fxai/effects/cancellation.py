@@ -96,7 +96,8 @@ _guard: ContextVar[Guard | None] = ContextVar("fxai_guard", default=None)  # inh
 class Guard:
     """An awaitable in which a task of asyncio is not cancelled from outside; `request` is what was held off.
 
-    With `after_first` it is cancelled once: what is held off is what comes while it unwinds.
+    With `after_first` it is cancelled once: what is held off is what comes while it unwinds. `on_held` is called when
+    something is held off.
     """
 
     __slots__ = (
@@ -105,13 +106,16 @@ class Guard:
         "_is_asked_before",
         "_is_over",
         "_loop",
+        "_on_held",
         "_outer",
         "_passes",
         "_task",
         "request",
     )
 
-    def __init__(self, awaitable: Awaitable[Any], *, after_first: bool = False) -> None:
+    def __init__(
+        self, awaitable: Awaitable[Any], *, after_first: bool = False, on_held: Callable[[], object] | None = None
+    ) -> None:
         from asyncio import current_task, get_running_loop
 
         self._awaitable = awaitable
@@ -120,6 +124,7 @@ class Guard:
         self._is_asked_before = cast(bool, getattr(self._task, "_must_cancel", False))  # by a step, just now
         self._outer: Guard | None = None
         self._passes = after_first
+        self._on_held = on_held
         self._held: list[Any] = []  # the messages of what is kept from the awaitable
         self._is_over = False
         self.request: Request | None = None
@@ -166,6 +171,8 @@ class Guard:
         else:
             self._held.append(message)
             self._task.uncancel()
+            if self._on_held is not None:
+                self._on_held()
         return True
 
     def _ask_again(self) -> None:
@@ -259,8 +266,12 @@ class interrupted:  # noqa: N801  # used as a function: `await interrupted(await
         return future
 
 
-async def uninterrupted(awaitable: Awaitable[_A]) -> _A:
+async def uninterrupted(awaitable: Awaitable[_A], on_held: Callable[[], object] | None = None) -> _A:
     """The value of `awaitable`, which neither a cancel scope around nor asyncio itself interrupts.
+
+    Args:
+        awaitable: what runs to its end.
+        on_held: is called when a cancellation by asyncio itself is held off, in whichever task asks for it.
 
     Raises:
         BaseException: the cancellation by asyncio that came meanwhile, with what `awaitable` raised attached.
@@ -268,7 +279,7 @@ async def uninterrupted(awaitable: Awaitable[_A]) -> _A:
     if event_loop() != "asyncio":
         with anyio.CancelScope(shield=True):
             return await awaitable
-    guard = Guard(awaitable)
+    guard = Guard(awaitable, on_held=on_held)
     ended: tuple[Any, BaseException | None] = None, None
     with anyio.CancelScope(shield=True):
         ended = await _ended(guard)

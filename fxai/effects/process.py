@@ -32,7 +32,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
-from fxai.effects.cancellation import cancelled_once, uninterrupted
+from fxai.effects.cancellation import uninterrupted
 
 __all__ = ["GONE", "ChildProcess"]
 
@@ -46,7 +46,9 @@ _POLL: Final = 0.01  # seconds between two looks at whether something has ended
 _LAST: Final = 2.0  # seconds for what was killed to be gone
 _CHILDREN: Final = 0.5  # seconds for the children of a program that has ended to end by themselves
 _FLUSH: Final = 0.5  # seconds to close the input
+_START: Final = 0.5  # seconds to be started, once asyncio cancels that: tasks of its own may be cancelled with it
 
+_NOT_STARTED: Final = "it was cancelled while it was started, and could not be started then"
 _UNREACHED: Final = (ProcessLookupError, PermissionError)  # what a signal raises where there is no such process
 
 _log = logging.getLogger("fxai.effects")
@@ -102,9 +104,14 @@ class ChildProcess:
         # The marks of those who started us stay: what a program of a program of theirs starts is theirs as well.
         above = given.get(_MARK) or os.environ.get(_MARK)
         given[_MARK] = f"{above}:{mark}" if above else mark
-        is_apart = sys.platform != "win32"
-        started = anyio.open_process(list(command), cwd=cwd, env=given, start_new_session=is_apart)
-        return ChildProcess(await cancelled_once(started), mark, grace)
+        started: list[ChildProcess] = []
+        try:
+            await _open(command, cwd, given, lambda raw: started.append(ChildProcess(raw, mark, grace)))
+        except BaseException:
+            for one in started:
+                await one.end(patient=False)
+            raise
+        return started[0]
 
     @property
     def pid(self) -> int:
@@ -237,6 +244,30 @@ class ChildProcess:
         if transport is not None:
             with suppress(PermissionError):
                 transport.close()
+
+
+async def _open(
+    command: Sequence[str],
+    cwd: str | os.PathLike[str] | None,
+    env: Mapping[str, str],
+    keep: Callable[[Process], object],
+) -> None:
+    """Starts a program and hands it to `keep`, also where this is cancelled meanwhile."""
+    waiting = anyio.CancelScope()
+
+    async def start() -> None:
+        with waiting:
+            is_apart = sys.platform != "win32"
+            keep(await anyio.open_process(list(command), cwd=cwd, env=env, start_new_session=is_apart))
+            return
+        raise TimeoutError(_NOT_STARTED)
+
+    def hurry() -> None:
+        import asyncio  # it runs already
+
+        waiting.deadline = asyncio.get_running_loop().time() + _START
+
+    await uninterrupted(start(), hurry)  # cut in the middle, it would not be waited for until it is gone
 
 
 def _tell(left: Iterable[_Entry]) -> None:

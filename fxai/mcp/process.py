@@ -16,6 +16,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
+from fxai.effects.cancellation import uninterrupted
 from fxai.effects.process import GONE, ChildProcess
 from fxai.mcp.endpoint import Program
 from fxai.mcp.watch import BATCH, Watch, parts_of
@@ -48,11 +49,12 @@ async def program_transport(program: Program, watch: Watch) -> AsyncGenerator[tu
             try:
                 yield incoming, outgoing
             finally:
-                with anyio.CancelScope(shield=True):
-                    incoming.close()
-                    outgoing.close()
-                    await running.end()
-                tasks.cancel_scope.cancel()
+                incoming.close()
+                outgoing.close()
+                try:
+                    await uninterrupted(running.end())
+                finally:
+                    tasks.cancel_scope.cancel()
     finally:
         for stream in (send, incoming, outgoing, receive):
             stream.close()

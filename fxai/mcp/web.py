@@ -15,6 +15,7 @@ import msgspec
 from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import override
 
+from fxai.effects.cancellation import cancelled_once, uninterrupted
 from fxai.mcp.endpoint import Address
 from fxai.mcp.limit import McpLimits
 
@@ -77,6 +78,9 @@ class _Bounded(httpx2.AsyncBaseTransport):
 
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return await cancelled_once(self._answer(request))
+
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         try:
             response = await self._client.send(request, stream=True, follow_redirects=False)
         except httpx2.TransportError as error:
@@ -150,8 +154,13 @@ class _Raw(httpx2.AsyncByteStream):
 
     @override
     async def aclose(self) -> None:
-        await self._pieces.aclose()
-        await self._response.aclose()  # where none was taken, the pieces close nothing
+        await uninterrupted(self._closed())
+
+    async def _closed(self) -> None:
+        try:
+            await self._pieces.aclose()
+        finally:
+            await self._response.aclose()  # where none was taken, the pieces close nothing
 
 
 def _stray(request: httpx2.Request, body: bytes) -> _Message | None:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import subprocess
 import sys
 import threading
 import uuid
@@ -17,6 +18,7 @@ import anyio
 import pytest
 
 from fxai.effects.process import ChildProcess, _table
+from tests.unit.effects.journal import turns
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system tells nothing of processes")
 
@@ -428,3 +430,30 @@ def test_its_end_is_whole_however_often_asyncio_cancels() -> None:
         return child.exit_code
 
     assert asyncio.run(main()) is not None
+
+
+def test_one_whose_start_is_cancelled_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a cancel scope, in each turn: none is left when the cancellation goes on."""
+    started: list[Any] = []
+    popen: Any = subprocess.Popen
+
+    def noted(*args: Any, **options: Any) -> Any:
+        started.append(popen(*args, **options))
+        return started[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", noted)
+
+    async def use() -> None:
+        child = await ChildProcess.start([sys.executable, "-S", "-c", _SLEEP], grace=0.05)
+        await child.end(patient=False)
+
+    async def main() -> None:
+        for number in range(1, 9):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(use)
+                await turns(number)
+                tasks.cancel_scope.cancel()
+            assert all(one.returncode is not None for one in started)
+
+    asyncio.run(main())
+    assert started
