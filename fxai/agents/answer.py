@@ -55,7 +55,7 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
         if not self.typed:
             return cast(_O_co, self.text)
         if self.value is msgspec.UNSET:
-            raise LookupError(f"there is no output, because the run ended otherwise: {self._said()}")
+            raise LookupError(f"there is no output, because the run ended otherwise: {self._why_untyped()}")
         return self.value
 
     @property
@@ -85,7 +85,7 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
         """The calls that wait to be approved, or for somebody else's result; it goes on from `history` with those."""
         return self.history.pending if self.finish_reason == "pending" else self.response.pending
 
-    def _said(self) -> str:
+    def _why_untyped(self) -> str:
         if self.ended == "pending":
             waiting = ", ".join(one.name for one in self.pending)
             return f"calls wait ({waiting}); answer them, and go on from `history`"

@@ -56,14 +56,14 @@ class Commits:
         results = _gained(self._told, history)
         if self._kept:
             return self._commit(Prompt((ToolMessage(results),)), history)
-        said = self._said(results)
+        said = self._messages(results)
         known = {id(part) for part in results}
         end = 1 + max(at for at, one in enumerate(said) if one.role == "tool" and known & set(map(id, one.content)))
 
-        def kept(_: None) -> None:
+        def note(_: None) -> None:
             self._kept = end
 
-        return self._commit(Prompt(said[:end]), history).map(kept)
+        return self._commit(Prompt(said[:end]), history).map(note)
 
     def end(self, answer: Answer[Any]) -> EffectOf[None, Any]:
         """Commits what the run said, and is not committed yet.
@@ -79,11 +79,11 @@ class Commits:
             return self._new.extend(islice(answer.history, len(self._told), None))
         rest = islice(answer.history, len(placed(self._told, early)), None)
         if not self._kept:
-            return Prompt(self._said(early)).extend(rest)
+            return Prompt(self._messages(early)).extend(rest)
         # the results once more: they say which turn it goes on with
-        return Prompt((ToolMessage(early), *self._said(early)[self._kept :])).extend(rest)
+        return Prompt((ToolMessage(early), *self._messages(early)[self._kept :])).extend(rest)
 
-    def _said(self, early: tuple[ToolResultPart, ...]) -> list[Message]:
+    def _messages(self, early: tuple[ToolResultPart, ...]) -> list[Message]:
         """What is new, with the results of calls that it approved.
 
         They are in it as in the whole conversation; where they are further up there, they are put behind it.

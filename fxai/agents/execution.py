@@ -156,7 +156,7 @@ class Execution(msgspec.Struct, frozen=True):
 
     def _answer(self, said: Prompt, plan: RunPlan) -> EffectOf[Answer[Any], Any, Any]:
         if self.remembering is None:
-            return run_loop(_told(self.instructions, said), plan)
+            return run_loop(_with_instructions(self.instructions, said), plan)
 
         def run(begun: _Begun) -> EffectOf[Answer[Any], Any, Any]:
             prompt, timed, commits = begun
@@ -164,11 +164,11 @@ class Execution(msgspec.Struct, frozen=True):
                 return run_loop(prompt, timed)
             return run_loop(prompt, timed, _ending(commits), on_settled=commits.settle)
 
-        return self._begun(said, plan, self.remembering).flat_map(run)
+        return self._begin(said, plan, self.remembering).flat_map(run)
 
     def _parts(self, said: Prompt, plan: RunPlan) -> StreamOf[StreamPart, Any, Any]:
         if self.remembering is None:
-            return stream_loop(_told(self.instructions, said), plan)
+            return stream_loop(_with_instructions(self.instructions, said), plan)
 
         def run(begun: _Begun) -> StreamOf[StreamPart, Any, Any]:
             prompt, timed, commits = begun
@@ -176,9 +176,9 @@ class Execution(msgspec.Struct, frozen=True):
                 return stream_loop(prompt, timed)
             return stream_loop(prompt, timed, _ending(commits), on_settled=commits.settle)
 
-        return StreamOf.unwrap(self._begun(said, plan, self.remembering).map(run))
+        return StreamOf.unwrap(self._begin(said, plan, self.remembering).map(run))
 
-    def _begun(self, said: Prompt, plan: RunPlan, remembering: Remembering) -> EffectOf[_Begun, Any, Any]:
+    def _begin(self, said: Prompt, plan: RunPlan, remembering: Remembering) -> EffectOf[_Begun, Any, Any]:
         """What the run is told, its plan, whose time runs, and what it adds to the memory, if it adds to it.
 
         Where the time is up before the memory is loaded, the run will see that it is late, and is not remembered.
@@ -189,10 +189,10 @@ class Execution(msgspec.Struct, frozen=True):
             timed = yield _timed(plan)
             past = yield _in_time(memory.load(), timed)
             if past is LATE:
-                return _told(self.instructions, said), timed, None
+                return _with_instructions(self.instructions, said), timed, None
             systems = Prompt(takewhile(lambda one: one.role == "system", said))
             new = Prompt(islice(said, len(systems), None))
-            told = _told(self.instructions, systems) + recalled(past, new) + new
+            told = _with_instructions(self.instructions, systems) + recalled(past, new) + new
             return told, timed, Commits(memory, told, new) if remembering.auto_append else None
 
         return Generate(begin, (), {})
@@ -231,7 +231,7 @@ class _Asking(msgspec.Struct, frozen=True):
         return setup.with_model(self.model)
 
 
-def _told(instructions: str | None, said: Prompt) -> Prompt:
+def _with_instructions(instructions: str | None, said: Prompt) -> Prompt:
     if instructions is None:
         return said
     told = SystemMessage(instructions)

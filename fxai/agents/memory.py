@@ -23,7 +23,7 @@ from typing import Never, cast, final
 from typing_extensions import override
 
 from fxai.agents.memory_record import MemoryFailure, TurnStore, in_memory
-from fxai.agents.memory_turn import NotAwaitedError, merged, owner, said
+from fxai.agents.memory_turn import NotAwaitedError, merged, owner, spoken
 from fxai.agents.window import Window
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import Effect, FailCause, Succeed, Suspend, Sync
@@ -187,13 +187,13 @@ class _InProcess(Memory):
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:
-        return Sync(lambda: joined(self._window, reversed(self._kept())))
+        return Sync(lambda: joined(self._window, reversed(self._snapshot())))
 
     @override
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
         def committed() -> Effect[None, MemoryFailure]:
             try:
-                self._append(said(messages))
+                self._append(spoken(messages))
             except NotAwaitedError as error:
                 return FailCause(Cause((Fail(MemoryFailure("this process", "commit", str(error))),)))
             return Succeed(None)
@@ -212,9 +212,9 @@ class _InProcess(Memory):
 
     @override
     def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        return Sync(self._kept)
+        return Sync(self._snapshot)
 
-    def _kept(self) -> tuple[Prompt, ...]:
+    def _snapshot(self) -> tuple[Prompt, ...]:
         with self._lock:
             return tuple(self._turns)
 
@@ -250,7 +250,7 @@ class _Stored(Memory):
 
     @override
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
-        return in_memory(self._turns, "commit", lambda: self._turns.append(said(messages)))
+        return in_memory(self._turns, "commit", lambda: self._turns.append(spoken(messages)))
 
     @override
     def clear(self) -> Effect[None, MemoryFailure]:

@@ -59,11 +59,11 @@ class TurnFile:
         """What `f` makes of the turns, the newest first."""
         try:
             with os.fdopen(open_file(self.path, writing=False), "rb") as file:
-                return f(one.messages for one in self._kept(MemoryLog(self.path, file)))
+                return f(one.messages for one in self._newest(MemoryLog(self.path, file)))
         except FileNotFoundError:
             return f(iter(()))
 
-    def _kept(self, log: MemoryLog) -> Iterator[Kept]:
+    def _newest(self, log: MemoryLog) -> Iterator[Kept]:
         return islice(log.turns(), self._keep)
 
     def append(self, messages: Prompt) -> None:
@@ -81,7 +81,7 @@ class TurnFile:
         read: list[Kept] = []
 
         def reading() -> Iterator[Prompt]:
-            for one in self._kept(log):
+            for one in self._newest(log):
                 read.append(one)
                 yield one.messages
 
@@ -94,7 +94,7 @@ class TurnFile:
             log = MemoryLog(self.path, file)
             if newest - log.oldest + 1 < 2 * keep:
                 return
-            turns = list(self._kept(log))
+            turns = list(self._newest(log))
         replace_file(self.path, text_of(reversed(turns)))
 
     def clear(self) -> None:

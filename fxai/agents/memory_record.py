@@ -95,12 +95,12 @@ def in_memory(
         known = isinstance(error, OSError | MessageError | NotAwaitedError)
         return MemoryFailure(store.place, doing, str(error)) if known else None
 
-    def begun() -> Awaitable[_A]:
+    def start() -> Awaitable[_A]:
         from fxai.effects.thread import in_thread  # only where it is asked for
 
         return in_thread(work)
 
-    return attempt_async(begun, failed)
+    return attempt_async(start, failed)
 
 
 def kept_text(messages: Prompt) -> str:

@@ -20,7 +20,7 @@ from fxai.messages.pending import pending_in
 from fxai.messages.prompt import Prompt
 from fxai.tools.failure import InDoubt
 
-__all__ = ["NotAwaitedError", "merged", "owner", "said"]
+__all__ = ["NotAwaitedError", "merged", "owner", "spoken"]
 
 _IN_DOUBT: Final = InDoubt.__struct_config__.tag
 
@@ -29,7 +29,7 @@ class NotAwaitedError(ValueError):
     """Messages go on with a turn, and there is none that they could go on with."""
 
 
-def said(messages: Prompt) -> Prompt:
+def spoken(messages: Prompt) -> Prompt:
     """What is kept of the messages of a run: all but the system messages, which are the agent's."""
     if not isinstance(cast(object, messages), Prompt):
         raise TypeError(f"a memory commits a Prompt, not {messages!r}: say Prompt.make(…)")

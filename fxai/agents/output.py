@@ -2,7 +2,7 @@
 
 >>> from fxai.messages.part import Finish, Text
 >>> wrong = Wrong(Response((Text('{"n": "three"}'), Finish("stop"))), DecodeFailure((Fault("/n", "int", "str"),)))
->>> print(wrong.told.content[0].text)
+>>> print(wrong.correction.content[0].text)
 Your answer does not fit the form that was asked for:
 - /n: expected int, found str
 Answer again, in that form alone.
@@ -35,7 +35,7 @@ class Wrong(msgspec.Struct, frozen=True, eq=False):
     failure: DecodeFailure
 
     @property
-    def told(self) -> UserMessage:
+    def correction(self) -> UserMessage:
         """What the model is told of it: every fault."""
         faults = "\n".join([f"- {fault}" for fault in self.failure.faults])
         said = f"Your answer does not fit the form that was asked for:\n{faults}\nAnswer again, in that form alone."

@@ -216,8 +216,8 @@ class Run:
             return
         self._wrong += 1
         same = self.told is self.history
-        self.history = self.history.append(wrong.told)
-        self.told = self.history if same else self.told.append(wrong.told)
+        self.history = self.history.append(wrong.correction)
+        self.told = self.history if same else self.told.append(wrong.correction)
 
     # -- what fails in it
 

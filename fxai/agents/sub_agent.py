@@ -226,11 +226,11 @@ def _output(name: str, answer: Answer[_O]) -> EffectOf[_O, SubAgentFailed]:
 
 def _failure(name: str, error: Any) -> SubAgentFailed:
     """What a run failed with, in words that hold nothing of what was said in it."""
-    reason, said = _said(error)
+    reason, said = _reason(error)
     return SubAgentFailed(name, reason, f"the agent {name!r} gave no answer: {said}", error)
 
 
-def _said(error: Any) -> tuple[SubAgentReason, str]:
+def _reason(error: Any) -> tuple[SubAgentReason, str]:
     if isinstance(error, BudgetExceeded):
         return "budget", f"it was not done after {counted(error.limit, error.what)}; ask for less"
     if isinstance(error, AiError):

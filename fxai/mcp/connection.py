@@ -176,11 +176,11 @@ class Connection:
         self._stale = True
 
     def _renewed(self) -> EffectOf[BoundToolkit[McpHandler]]:
-        def kept(error: McpError) -> EffectOf[BoundToolkit[McpHandler]]:
+        def keep(error: McpError) -> EffectOf[BoundToolkit[McpHandler]]:
             _log.warning("the tools stay as they were: %s", error)
             return Succeed(self._bound)
 
-        return self.refresh().catch_all(kept)
+        return self.refresh().catch_all(keep)
 
     def _listed(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
         self._stale = False  # what changes from here on is seen by the next listing
@@ -256,7 +256,7 @@ class Connection:
         return LayerOf(lambda _, __: Ask(built), shared=False)
 
     def _answering(self, tool: McpTool) -> Callable[[Any, CallContext], EffectOf[object, McpCallError]]:
-        return lambda arguments, context: self._shown(tool, arguments, context)
+        return lambda arguments, context: self._call_with_progress(tool, arguments, context)
 
     # -- calls
 
@@ -268,10 +268,12 @@ class Connection:
         """
         return Suspend(lambda: self._called(name, arguments or {}, None))
 
-    def _shown(self, tool: McpTool, arguments: Any, context: CallContext) -> EffectOf[object, McpCallError]:
+    def _call_with_progress(
+        self, tool: McpTool, arguments: Any, context: CallContext
+    ) -> EffectOf[object, McpCallError]:
         progress = Progress()
         called = self._called(tool.definition.name, arguments, progress.add, tool).ensuring(sync(progress.end))
-        return all_(called, progress.shown(context)).map(lambda both: both[0])
+        return all_(called, progress.show(context)).map(lambda both: both[0])
 
     def _called(
         self,

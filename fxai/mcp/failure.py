@@ -105,7 +105,7 @@ class LinkError(Exception):
         self.failure = failure
 
 
-def _shown(failure: McpError | McpToolError) -> dict[str, Any]:
+def _visible(failure: McpError | McpToolError) -> dict[str, Any]:
     """The failure as a model reads it: without what the server wrote to its standard error, and without files."""
     if isinstance(failure, McpError):
         shown: McpCallError = msgspec.structs.replace(failure, stderr="")
@@ -126,6 +126,6 @@ McpCallError: TypeAlias = McpError | McpToolError
 """What a call of a server's tool fails with."""
 
 failure_schema: Schema[McpCallError] = Schema.of(
-    Annotated[McpError | McpToolError, Schema.codec(wire=dict[str, Any], decode=_read, encode=_shown)]
+    Annotated[McpError | McpToolError, Schema.codec(wire=dict[str, Any], decode=_read, encode=_visible)]
 )
 """The schema of such a failure: what the model is shown of it."""

@@ -110,9 +110,9 @@ class Link:
             await self._ready.wait()
             return
         if self.watch.trouble is not None:
-            raise LinkError(self._report.told(*self.watch.trouble))
+            raise LinkError(self._report.problem(*self.watch.trouble))
         said = f"it did not answer within {self._settings.timeout:g} s of being started"
-        raise LinkError(self._report.told("timeout", said, "see that it speaks MCP here, or give a longer timeout="))
+        raise LinkError(self._report.problem("timeout", said, "see that it speaks MCP here, or give a longer timeout="))
 
     async def _connected(self, mode: str) -> None:
         elicit = self._settings.elicit
@@ -221,7 +221,7 @@ class Link:
         except TimeoutError:
             option = "timeout" if tool is None else "call_timeout"
             said = f"it did not {doing} within {seconds:g} s"
-            raise LinkError(self._report.told("timeout", said, f"give a longer {option}=", tool)) from None
+            raise LinkError(self._report.problem("timeout", said, f"give a longer {option}=", tool)) from None
         except Exception as raised:
             await self._settled()
             raise LinkError(self._report.failure(raised, "answer", tool)) from raised
@@ -243,7 +243,7 @@ class Link:
         for _ in range(limits.pages):
             page = await self._open().session.list_tools(params=wire.PaginatedRequestParams(cursor=cursor))
             if self.watch.listed > limits.tools:
-                raise LinkError(self._report.told("limit", f"it lists more than {limits.tools} tools", _RAISE))
+                raise LinkError(self._report.problem("limit", f"it lists more than {limits.tools} tools", _RAISE))
             for tool in page.tools:
                 tools.append(_definition(tool))
                 await checkpoint()  # what else runs has its turn between any two
@@ -252,9 +252,11 @@ class Link:
                 return tools, dict(self.watch.refused)
             if cursor in seen:
                 said = f"its listing of tools never ends: the cursor {cursor[:60]!r} came twice"
-                raise LinkError(self._report.told("protocol", said, "tell its makers"))
+                raise LinkError(self._report.problem("protocol", said, "tell its makers"))
             seen.add(cursor)
-        raise LinkError(self._report.told("limit", f"its listing of tools has more than {limits.pages} pages", _RAISE))
+        raise LinkError(
+            self._report.problem("limit", f"its listing of tools has more than {limits.pages} pages", _RAISE)
+        )
 
     async def _rounds(self, name: str, arguments: dict[str, Any], token: str) -> Answer:
         responses: Any = None
@@ -273,7 +275,7 @@ class Link:
             state = answer.request_state
             responses = await self._inputs(name, answer.input_requests)
         said = f"it asked for input in more than {_ROUNDS} rounds"
-        raise LinkError(self._report.told("input-required", said, "tell its makers", name))
+        raise LinkError(self._report.problem("input-required", said, "tell its makers", name))
 
     async def _sent(self, request: wire.CallToolRequest) -> Any:
         session = self._open().session
@@ -291,7 +293,7 @@ class Link:
             return None
         most = self._settings.limits.requests
         if len(requests) > most:
-            raise LinkError(self._report.told("limit", f"it made more than {most} requests at once", _RAISE, tool))
+            raise LinkError(self._report.problem("limit", f"it made more than {most} requests at once", _RAISE, tool))
         session = self._open().session
         answers: dict[str, Any] = {}
         for key, request in requests.items():
@@ -301,7 +303,7 @@ class Link:
             if isinstance(answer, wire.ErrorData):
                 said = f"it asks for input ({request.method}), and is not answered: {answer.message}"
                 remedy = "give elicit=, a function that answers" if "elicit" in request.method else "leave the tool out"
-                raise LinkError(self._report.told("input-required", said, remedy, tool))
+                raise LinkError(self._report.problem("input-required", said, remedy, tool))
             answers[key] = answer
         return answers
 
@@ -328,7 +330,7 @@ class Link:
 
     def _open(self) -> Client:
         if self._client is None:
-            raise LinkError(self._failure or self._report.told("connection", "its connection is closed", REOPEN))
+            raise LinkError(self._failure or self._report.problem("connection", "its connection is closed", REOPEN))
         return self._client
 
 

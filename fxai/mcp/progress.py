@@ -6,7 +6,7 @@
 >>> progress = Progress()
 >>> progress.add({"progress": 1.0})
 >>> progress.end()
->>> fx.run(progress.shown(CallContext(Tool.dynamic("wait"))))
+>>> fx.run(progress.show(CallContext(Tool.dynamic("wait"))))
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Progress:
         if self._told is not None:
             self._told.set()
 
-    def shown(self, context: CallContext) -> EffectOf[None]:
+    def show(self, context: CallContext) -> EffectOf[None]:
         """The effect that shows each as a preliminary result, until the end."""
         return Generate(self._showing, (context,), {})
 

@@ -51,51 +51,51 @@ class Report:
         if isinstance(raised, LinkError):
             return raised.failure
         if self.watch.trouble is not None:
-            return self.told(*self.watch.trouble, tool)
+            return self.problem(*self.watch.trouble, tool)
         if isinstance(raised, MCPError):
             return self._protocol_error(raised, doing, tool)
         if isinstance(raised, ValidationError):
             said = f"its answer is not what the protocol allows: {brief(raised)}"
-            return self.told("invalid-answer", said, "tell its makers", tool)
+            return self.problem("invalid-answer", said, "tell its makers", tool)
         if isinstance(raised, HeaderError):
-            return self.told("authentication", str(raised), "give token= and headers= that can be sent", tool)
+            return self.problem("authentication", str(raised), "give token= and headers= that can be sent", tool)
         if isinstance(raised, RuntimeError) and str(raised).startswith(_OTHER_VERSION):
             said = (
                 f"it speaks the version {str(raised)[len(_OTHER_VERSION) :][:60]!r} of the protocol, which is not known"
             )
-            return self.told("protocol", said, f"have it speak one of {_VERSIONS}", tool)
+            return self.problem("protocol", said, f"have it speak one of {_VERSIONS}", tool)
         if isinstance(raised, OSError) and doing == "start":
             said = f"it cannot be started by {self._settings.endpoint.place!r}: {_reason(raised)}"
-            return self.told("start", said, _start_remedy(self._settings.endpoint), tool)
+            return self.problem("start", said, _start_remedy(self._settings.endpoint), tool)
         if isinstance(raised, httpx2.HTTPError | httpx2.InvalidURL | OSError):
             said = f"it cannot be reached at {self._settings.endpoint.place!r}: {raised}"
-            return self.told("connection", said, _REACH, tool)
-        return self.told("protocol", f"{type(raised).__name__}: {raised}", "", tool)
+            return self.problem("connection", said, _REACH, tool)
+        return self.problem("protocol", f"{type(raised).__name__}: {raised}", "", tool)
 
     def _protocol_error(self, error: MCPError, doing: str, tool: str | None) -> McpError:
         code, said = error.code, error.message
         if is_lost(error):
-            return self.told("connection", self._ended(said), _RESTART if doing == "start" else REOPEN, tool)
+            return self.problem("connection", self._ended(said), _RESTART if doing == "start" else REOPEN, tool)
         if code == HTTP_STATUS:
             return self._refused(error, tool)
         if code == NETWORK:
             place = self._settings.endpoint.place
-            return self.told("connection", f"it cannot be reached at {place!r}: {said}", _REACH, tool)
+            return self.problem("connection", f"it cannot be reached at {place!r}: {said}", _REACH, tool)
         if code == NO_ANSWER or (code == wire.PARSE_ERROR and said.startswith(UNREAD)):
-            return self.told("invalid-answer", said if code == NO_ANSWER else _unread(said), "tell its makers", tool)
+            return self.problem("invalid-answer", said if code == NO_ANSWER else _unread(said), "tell its makers", tool)
         kind = _CODES.get(code, "protocol")
         remedy = _RESTART if doing == "start" else ""
         if code == wire.MISSING_REQUIRED_CLIENT_CAPABILITY:
             remedy = "give elicit=, a function that answers what it asks"
-        return self.told(kind, f"it answered with the error {code}: {said}", remedy, tool, code)
+        return self.problem(kind, f"it answered with the error {code}: {said}", remedy, tool, code)
 
     def _refused(self, error: MCPError, tool: str | None) -> McpError:
         """What an HTTP status says."""
         if error.error.data == 404:
-            return self.told("connection", f"its session has ended: it answered {error.message}", REOPEN, tool)
+            return self.problem("connection", f"its session has ended: it answered {error.message}", REOPEN, tool)
         is_ours = error.error.data in (401, 403, 407)
         remedy = "give token= or headers= that it takes" if is_ours else "try again later"
-        return self.told("authentication" if is_ours else "connection", f"it answered {error.message}", remedy, tool)
+        return self.problem("authentication" if is_ours else "connection", f"it answered {error.message}", remedy, tool)
 
     def _ended(self, said: str) -> str:
         if not isinstance(self._settings.endpoint, Program):
@@ -104,7 +104,7 @@ class Report:
         how = "" if code is None else f" with the exit code {code}" if code >= 0 else f" by the signal {-code}"
         return f"its program ended{how}" if how else "it closed its output"
 
-    def told(
+    def problem(
         self, kind: McpErrorKind, said: str, remedy: str = "", tool: str | None = None, code: int | None = None
     ) -> McpError:
         """A failure of the server, with the end of its standard error and what else was odd."""

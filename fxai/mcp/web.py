@@ -84,7 +84,9 @@ class _Bounded(httpx2.AsyncBaseTransport):
         try:
             response = await self._client.send(request, stream=True, follow_redirects=False)
         except httpx2.TransportError as error:
-            return _told(request, NETWORK, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
+            return _error_response(
+                request, NETWORK, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            )
         if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
             return await self._without_session(request, response)
         if response.status_code in _TOLD or response.status_code >= 500:
@@ -99,28 +101,28 @@ class _Bounded(httpx2.AsyncBaseTransport):
         body = await self._read(response) or b""
         found = _message(body)
         if found is None or found.id is None:
-            return _told(request, HTTP_STATUS, f"HTTP 404 {response.reason_phrase}".strip(), 404)
-        return httpx2.Response(404, headers=_kept(response), content=body, request=request)
+            return _error_response(request, HTTP_STATUS, f"HTTP 404 {response.reason_phrase}".strip(), 404)
+        return httpx2.Response(404, headers=_kept_headers(response), content=body, request=request)
 
     async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)
         if body is not None and b'"jsonrpc"' in body:
-            return httpx2.Response(response.status_code, headers=_kept(response), content=body, request=request)
-        return _told(
+            return httpx2.Response(response.status_code, headers=_kept_headers(response), content=body, request=request)
+        return _error_response(
             request, HTTP_STATUS, f"HTTP {response.status_code} {response.reason_phrase}".strip(), response.status_code
         )
 
     async def _whole(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)
         if body is None:
-            return _told(request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
+            return _error_response(request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
         status = response.status_code
         stray = _stray(request, body) if status == 200 else None
         if stray is not None:
             if stray.id is not None or stray.error is None:
-                return _told(request, NO_ANSWER, "it sent a message that is no answer to its request")
+                return _error_response(request, NO_ANSWER, "it sent a message that is no answer to its request")
             status = _REFUSAL  # an error that names no request is this one's
-        return httpx2.Response(status, headers=_kept(response), content=body, request=request)
+        return httpx2.Response(status, headers=_kept_headers(response), content=body, request=request)
 
     async def _read(self, response: httpx2.Response) -> bytes | None:
         """The body, as far as it came; None where it is larger than the limit."""
@@ -179,15 +181,17 @@ def _message(body: bytes) -> _Message | None:
 
 
 def _passed(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> httpx2.Response:
-    return httpx2.Response(response.status_code, headers=_kept(response), stream=stream, request=response.request)
+    return httpx2.Response(
+        response.status_code, headers=_kept_headers(response), stream=stream, request=response.request
+    )
 
 
-def _kept(response: httpx2.Response) -> list[tuple[str, str]]:
+def _kept_headers(response: httpx2.Response) -> list[tuple[str, str]]:
     gone = ("content-encoding", "content-length", "transfer-encoding")  # the body is decoded already
     return [(name, value) for name, value in response.headers.multi_items() if name.lower() not in gone]
 
 
-def _told(request: httpx2.Request, code: int, said: str, data: Any = None) -> httpx2.Response:
+def _error_response(request: httpx2.Request, code: int, said: str, data: Any = None) -> httpx2.Response:
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": said, "data": data}}
     headers = {"content-type": "application/json"}
     return httpx2.Response(503, headers=headers, content=msgspec.json.encode(error), request=request)

@@ -1,6 +1,6 @@
 """Grounds: what every reason of an `AiError` has.
 
->>> said("Quota exhausted", ""), said("Quota exhausted", "no credit left")
+>>> sentence("Quota exhausted", ""), sentence("Quota exhausted", "no credit left")
 ('Quota exhausted', 'Quota exhausted: no credit left')
 """
 
@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import msgspec
 
-__all__ = ["Ground", "place_in", "said"]
+__all__ = ["Ground", "place_in", "sentence"]
 
 
-def said(summary: str, description: str) -> str:
+def sentence(summary: str, description: str) -> str:
     """The summary, with the description behind it where there is one."""
     return f"{summary}: {description}" if description else summary
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
-from fxai.messages.ground import Ground, place_in, said
+from fxai.messages.ground import Ground, place_in, sentence
 
 __all__ = [
     "ApprovalProblem",
@@ -68,7 +68,7 @@ class RateLimitError(Ground, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return said("Rate limit exceeded", self.description)
+        return sentence("Rate limit exceeded", self.description)
 
     def _remedy(self) -> str:
         wait = "a while" if self.retry_after is None else f"{self.retry_after:g} s"
@@ -84,7 +84,7 @@ class QuotaExhaustedError(Ground, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return said("Quota exhausted", self.description)
+        return sentence("Quota exhausted", self.description)
 
 
 _KEY_MESSAGES: dict[AuthenticationKind, tuple[str, str]] = {
@@ -104,7 +104,7 @@ class AuthenticationError(Ground, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return said(f"{self.kind}: {_KEY_MESSAGES[self.kind][0]}", self.description)
+        return sentence(f"{self.kind}: {_KEY_MESSAGES[self.kind][0]}", self.description)
 
     def _remedy(self) -> str:
         return _KEY_MESSAGES[self.kind][1]
@@ -119,7 +119,7 @@ class ContentPolicyError(Ground, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return said("Content policy violation", self.description)
+        return sentence("Content policy violation", self.description)
 
 
 @final
@@ -141,7 +141,7 @@ class InvalidRequestError(Ground, frozen=True):
     def _summary(self) -> str:
         words = (f"parameter '{self.parameter}'" if self.parameter else "", self.constraint or "")
         about = " ".join(word for word in words if word)
-        return said("Invalid request", ". ".join(word for word in (about, self.description) if word))
+        return sentence("Invalid request", ". ".join(word for word in (about, self.description) if word))
 
 
 @final
@@ -158,7 +158,7 @@ class InternalProviderError(Ground, frozen=True):
     def _summary(self) -> str:
         status = "" if self.status is None else f" (status {self.status})"
         summary = "Provider overloaded" if self.overloaded else "Internal provider error"
-        return said(summary + status, self.description)
+        return sentence(summary + status, self.description)
 
 
 @final
@@ -174,7 +174,7 @@ class NetworkError(Ground, frozen=True):
         return self.kind == "TransportError"
 
     def _summary(self) -> str:
-        return said(f"{self.kind}: {_NETWORK_MESSAGES[self.kind][0]}", self.description)
+        return sentence(f"{self.kind}: {_NETWORK_MESSAGES[self.kind][0]}", self.description)
 
     def _remedy(self) -> str:
         return _NETWORK_MESSAGES[self.kind][1]
@@ -199,7 +199,7 @@ class RequestTimeoutError(Ground, frozen=True):
 
     def _summary(self) -> str:
         within = "in time" if self.seconds is None else f"within {self.seconds:g} s"
-        return said(f"No answer {within}", self.description)
+        return sentence(f"No answer {within}", self.description)
 
 
 @final
@@ -217,7 +217,7 @@ class InvalidOutputError(Ground, frozen=True):
 
     def _summary(self) -> str:
         where = place_in(self.pointer, self.description)
-        return said(f"Invalid output{where}", self.description)
+        return sentence(f"Invalid output{where}", self.description)
 
 
 @final
@@ -244,7 +244,7 @@ class StructuredOutputError(Ground, frozen=True):
 
     def _summary(self) -> str:
         where = place_in(self.pointer, self.description)
-        return said(f"The answer does not fit its schema{where}", self.description)
+        return sentence(f"The answer does not fit its schema{where}", self.description)
 
 
 @final
@@ -266,7 +266,7 @@ class UnsupportedSchemaError(Ground, frozen=True):
     def _summary(self) -> str:
         keyword = f" (keyword '{self.keyword}')" if self.keyword else ""
         where = place_in(self.pointer, self.description)
-        return said(f"Unsupported schema{where}{keyword}", self.description)
+        return sentence(f"Unsupported schema{where}{keyword}", self.description)
 
 
 @final
@@ -296,7 +296,7 @@ class InvalidApprovalError(Ground, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return said(
+        return sentence(
             f"The approval {self.approval_id!r} is refused: {_APPROVAL_MESSAGES[self.problem][0]}", self.description
         )
 
@@ -329,7 +329,7 @@ class ContextOverflowError(Ground, frozen=True):
     def _summary(self) -> str:
         tokens = "" if self.tokens is None else f", {self.tokens} tokens"
         limit = "" if self.limit is None else f", room for {self.limit}"
-        return said(f"Context window full{tokens}{limit}", self.description)
+        return sentence(f"Context window full{tokens}{limit}", self.description)
 
 
 _APPROVAL_MESSAGES: dict[ApprovalProblem, tuple[str, str]] = {
@@ -367,7 +367,7 @@ class ModelUnavailableError(Ground, frozen=True):
     description: str = ""
 
     def _summary(self) -> str:
-        return said(f"Model '{self.model}' is unavailable: {_MODEL_MESSAGES[self.problem][0]}", self.description)
+        return sentence(f"Model '{self.model}' is unavailable: {_MODEL_MESSAGES[self.problem][0]}", self.description)
 
     def _remedy(self) -> str:
         return _MODEL_MESSAGES[self.problem][1]
@@ -384,7 +384,7 @@ class UnknownError(Ground, frozen=True):
 
     def _summary(self) -> str:
         status = "" if self.status is None else f" (status {self.status})"
-        return said(f"Unknown error{status}", self.description)
+        return sentence(f"Unknown error{status}", self.description)
 
 
 Reason: TypeAlias = (

@@ -26,7 +26,7 @@ from fxai.messages.message import AssistantMessage, Message, ToolMessage
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool import Tool
 
-__all__ = ["Answered", "History", "concerns", "is_waiting", "read", "shown", "without"]
+__all__ = ["Answered", "History", "concerns", "is_waiting", "read", "without", "without_settled"]
 
 
 @final
@@ -287,7 +287,7 @@ def _answer(said: ToolApprovalResponsePart, turn: list[_Request]) -> _Request | 
     return request
 
 
-def shown(prompt: Prompt) -> Prompt:
+def without_settled(prompt: Prompt) -> Prompt:
     """What a model is shown of a history: everything but the requests and answers that are settled."""
     if not concerns(prompt):
         return prompt

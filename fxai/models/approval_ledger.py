@@ -254,12 +254,12 @@ def _in_thread(work: Callable[[], _A]) -> EffectOf[_A, AiError]:
             return None
         return AiError("ApprovalLedger", "claim", UnknownError(description=f"which approvals were used: {error}"))
 
-    def begun() -> Awaitable[_A]:
+    def start() -> Awaitable[_A]:
         from fxai.effects.thread import in_thread  # only where it is asked for
 
         return in_thread(work)
 
-    return attempt_async(begun, failed)
+    return attempt_async(start, failed)
 
 
 _OF_PROCESS = _Memory()

@@ -168,13 +168,13 @@ class Chat(Service):
         answer.history)))`. Nothing is kept when it fails.
         """
 
-        def kept(both: tuple[_A, Prompt]) -> EffectOf[_A, ChatStoreError]:
+        def keep(both: tuple[_A, Prompt]) -> EffectOf[_A, ChatStoreError]:
             return self._save(both[1]).as_(both[0])
 
         def taken(history: Prompt) -> EffectOf[Any, Any, Any]:
-            return self._inside(f(history)).flat_map(kept)
+            return self._inside(f(history)).flat_map(keep)
 
-        ended: EffectOf[Any, Any, Any] = scoped(self._begun().flat_map(taken))
+        ended: EffectOf[Any, Any, Any] = scoped(self._begin().flat_map(taken))
         return ended
 
     def generate_text(
@@ -188,7 +188,7 @@ class Chat(Service):
         def asked(history: Prompt) -> EffectOf[tuple[Response, Prompt], Any, Any]:
             said = history + Prompt.make(prompt)
             answered = text_round(said, toolkit, options, on_settled=self._save)
-            return _told(answered, said).map(lambda response: (response, said.with_response(response.content)))
+            return _with_prompt(answered, said).map(lambda response: (response, said.with_response(response.content)))
 
         return self.turn(asked)
 
@@ -206,7 +206,7 @@ class Chat(Service):
         def asked(history: Prompt) -> EffectOf[tuple[ObjectResponse[_V] | ObjectPending, Prompt], Any, Any]:
             said = history + Prompt.make(prompt)
             answered: EffectOf[Any, Any, Any] = object_round(said, wanted, toolkit, options, on_settled=self._save)
-            ended = _told(answered, said).catch_all(_pending)
+            ended = _with_prompt(answered, said).catch_all(_pending)
             return ended.map(lambda end: (end, said.with_response(end.response.content)))
 
         return self.turn(asked).flat_map(_typed)
@@ -233,9 +233,9 @@ class Chat(Service):
             inside = stream.provide_built(Succeed(ContextOf({self: True})))
             return inside.map_error(lambda error: _with_history(error, said)).tap(heard)
 
-        return StreamOf.unwrap(self._begun().map(opened))
+        return StreamOf.unwrap(self._begin().map(opened))
 
-    def _begun(self) -> EffectOf[Prompt, ChatStoreError, Scope | None]:
+    def _begin(self) -> EffectOf[Prompt, ChatStoreError, Scope | None]:
         """The history, when it is this turn's turn, until the scope closes."""
         return Ask(self._refuse_inside).flat_map(
             lambda inside: (
@@ -261,7 +261,7 @@ class Chat(Service):
 _NOTHING: EffectOf[None] = Succeed(None)
 
 
-def _told(answered: EffectOf[_A, Any, Any], said: Prompt) -> EffectOf[_A, Any, Any]:
+def _with_prompt(answered: EffectOf[_A, Any, Any], said: Prompt) -> EffectOf[_A, Any, Any]:
     return answered.map_error(lambda error: _with_history(error, said))
 
 

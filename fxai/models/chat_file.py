@@ -88,7 +88,7 @@ class Files(ChatStore):
 
     @override
     def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
-        return _held(chat_id, self._folder)
+        return _hold(chat_id, self._folder)
 
     @override
     def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
@@ -118,7 +118,7 @@ class Sqlite(ChatStore):
 
     @override
     def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
-        return _held(chat_id, self._path.with_name(f"{self._path.name}.locks"), is_own=True)
+        return _hold(chat_id, self._path.with_name(f"{self._path.name}.locks"), is_own=True)
 
     @override
     def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
@@ -227,17 +227,17 @@ def _timed(
     def failed(error: Exception) -> ChatStoreError | None:
         return ChatStoreError(chat_id, doing, str(error)) if isinstance(error, OSError) else None
 
-    def begun(now: float) -> Awaitable[_A]:
+    def start(now: float) -> Awaitable[_A]:
         return in_thread(lambda: work(now))
 
     clock: EffectOf[Clock] = Fetch(Clock)
-    return clock.flat_map(lambda clock: attempt_async(lambda: begun(clock.now()), failed))
+    return clock.flat_map(lambda clock: attempt_async(lambda: start(clock.now()), failed))
 
 
 # -- locks
 
 
-def _held(chat_id: str, folder: Path, *, is_own: bool = False) -> EffectOf[None, ChatStoreError, Scope]:
+def _hold(chat_id: str, folder: Path, *, is_own: bool = False) -> EffectOf[None, ChatStoreError, Scope]:
     def failed(error: Exception) -> ChatStoreError | None:
         return ChatStoreError(chat_id, "hold", str(error)) if isinstance(error, OSError) else None
 

@@ -6,11 +6,11 @@ Three of them, each a layer: `ChatStore.in_memory()`, `ChatStore.files(folder)` 
 >>> from fxai.effects import fx
 >>> from fxai.messages.prompt import Prompt
 >>> @fx.gen
-... def kept():
+... def keep():
 ...     store = yield from ChatStore
 ...     yield from store.save("c1", Prompt.make("Hello"), None)
 ...     return (yield from store.load("c1"))
->>> fx.run(kept().provide(ChatStore.in_memory())) == Prompt.make("Hello")
+>>> fx.run(keep().provide(ChatStore.in_memory())) == Prompt.make("Hello")
 True
 """
 

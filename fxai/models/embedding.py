@@ -273,12 +273,12 @@ class _Batching(EmbeddingModel):
         if self._most != 1:
             self._open = fresh
 
-        def begun(handle: FiberHandle[Embeddings, AiError]) -> _Batch:
+        def start(handle: FiberHandle[Embeddings, AiError]) -> _Batch:
             fresh.handle = handle
             return fresh
 
         sent = fx.suspend(lambda: self._sent(fresh)).on_exit(fresh.settle)
-        return fx.fork(sent).provide_context(self._held).map(begun)
+        return fx.fork(sent).provide_context(self._held).map(start)
 
     def _sent(self, batch: _Batch) -> Effect[Embeddings, AiError]:
         pause = fx.sleep(self._window) if self._window else fx.checkpoint()

@@ -77,7 +77,7 @@ class HeldModel(LanguageModel):
         own = Scope()
         token = self._scope.add(own.close)
 
-        def kept(built: ContextOf[Any]) -> LanguageModel:
+        def keep(built: ContextOf[Any]) -> LanguageModel:
             model: LanguageModel = built.fetch(LanguageModel)
             self._model = self._model or model
             return model
@@ -90,7 +90,7 @@ class HeldModel(LanguageModel):
 
         building: EffectOf[Any, AiError, Any] = self._layer.build_in(MemoMap.of(self._services), own)
         services: Any = self._services
-        return building.provide_context(services).map(kept).on_exit(ended)
+        return building.provide_context(services).map(keep).on_exit(ended)
 
 
 @final

@@ -339,19 +339,19 @@ class Turn:
         for at, call in enumerate(self._calls):
             if not finished:
                 cut = f"the model's turn was cut off ({self._reason}), so its calls were not run"
-                self._results[at] = _told(call, Interrupted(call.name, cut))
+                self._results[at] = _result_of(call, Interrupted(call.name, cut))
             elif choice != "auto" and not allowed(choice, call.name):
-                self._results[at] = _told(call, Denied(call.name, refusal(choice)))
+                self._results[at] = _result_of(call, Denied(call.name, refusal(choice)))
             elif (tool := tools.get(call.name)) is not None and not tool.requires_handler:
                 self._pending = True
             else:
                 self._runnable.append(at)
 
     def _one(self, at: int, emit: Emit | None) -> EffectOf[None, Any, Any]:
-        ran = self._resolution.run(self._calls[at], emit, lambda part: self._told(at, part, emit))
+        ran = self._resolution.run(self._calls[at], emit, lambda part: self._replace(at, part, emit))
         return Fold(ran, lambda cause: self._broke(at, cause), lambda outcome: self._gave(at, outcome))
 
-    def _told(self, at: int, part: ToolCall | WarningPart, emit: Emit | None) -> EffectOf[None]:
+    def _replace(self, at: int, part: ToolCall | WarningPart, emit: Emit | None) -> EffectOf[None]:
         """The call that is run in place of one, put there; or the warning that none is."""
         if part.type == "warning":
             self._warnings[at] = part
@@ -382,9 +382,9 @@ class Turn:
             encoded = self._resolution.tools[error.name].failure.encode_unsafe(error.error)
             return ToolResult(call.id, call.name, error.error, encoded, is_failure=True, dynamic=call.dynamic)
         if isinstance(error, UnknownTool | InvalidParameters):
-            return _told(call, error)
+            return _result_of(call, error)
         broke = "the repair of the call" if any(isinstance(one, _RepairBroke) for one in cause.defects) else "the tool"
-        return _told(call, Interrupted(call.name, f"{broke} broke; what went wrong is not for the model"))
+        return _result_of(call, Interrupted(call.name, f"{broke} broke; what went wrong is not for the model"))
 
     def response(self) -> Response:
         """The response: the model's parts, results and approval requests in the order of the calls, and the finish."""
@@ -409,7 +409,7 @@ def _as_read(call: ToolCall, made: Call) -> ToolCall:
     return msgspec.structs.replace(call, params=made.given, params_text=None, repaired=True, json_text=made.json_text)
 
 
-def _told(call: ToolCall, failure: Denied | Interrupted | UnknownTool | InvalidParameters) -> ToolResult:
+def _result_of(call: ToolCall, failure: Denied | Interrupted | UnknownTool | InvalidParameters) -> ToolResult:
     return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
 
 

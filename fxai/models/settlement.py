@@ -104,7 +104,7 @@ def _keeping(
 ) -> EffectOf[Settled, Any, Any]:
     """The same, when what was run is kept: also where one of the calls failed."""
 
-    def kept(done: Settled) -> EffectOf[Settled, Any, Any]:
+    def keep(done: Settled) -> EffectOf[Settled, Any, Any]:
         return on_settled(done.history).as_(done) if done.results else Succeed(done)
 
     def failed(error: Any) -> EffectOf[Any, Any, Any]:
@@ -112,7 +112,7 @@ def _keeping(
         response: Response | None = getattr(error, "response", None)
         return fails if response is None else on_settled(prompt.with_response(response.content)).and_then(fails)
 
-    return settling.catch_all(failed).flat_map(kept)
+    return settling.catch_all(failed).flat_map(keep)
 
 
 def _settled(prompt: Prompt, history: History, results: tuple[ToolResult, ...], waiting: bool) -> Settled:
@@ -169,7 +169,7 @@ class _Settling:
             return self._run(told, emit)
         uses = {one.request.approval_id: one.request.expires for one in self._approved}
         claimed = self._who.ledger.claim(uses)
-        return claimed.flat_map(lambda before: self._used(before) if before else self._begun(told, emit))
+        return claimed.flat_map(lambda before: self._used(before) if before else self._begin(told, emit))
 
     def _problem(self) -> EffectOf[Any, Any] | None:
         """What is wrong with the answers, if anything."""
@@ -190,13 +190,13 @@ class _Settling:
     def _used(self, before: tuple[str, ...]) -> EffectOf[Any, AiError]:
         about = next(_about(one) for one in self._approved if one.request.approval_id == before[0])
 
-        def told(uses: Mapping[str, ApprovalUse]) -> EffectOf[Any, AiError]:
+        def refuse(uses: Mapping[str, ApprovalUse]) -> EffectOf[Any, AiError]:
             problem: ApprovalProblem = _PROBLEMS.get(uses.get(before[0], "used"), "used")
             return _refused(InvalidApprovalError(before[0], problem, about))
 
-        return self._who.ledger.look_up(before[:1]).flat_map(told)
+        return self._who.ledger.look_up(before[:1]).flat_map(refuse)
 
-    def _begun(self, told: list[ToolResult], emit: Emit | None) -> EffectOf[Settled, Any, Any]:
+    def _begin(self, told: list[ToolResult], emit: Emit | None) -> EffectOf[Settled, Any, Any]:
         """The approvals are used up: it is kept, if anybody wants to, before anything runs."""
         running = Suspend(lambda: self._run(told, emit))
         if self._on_settled is None:
@@ -250,15 +250,15 @@ def _unrun(one: Answered, doubtful: tuple[str, ...]) -> ToolResult:
     if one.said.unanswered is not None:
         why = reason or UNANSWERED[one.said.unanswered]
         is_late = one.said.unanswered == "expired"
-        return _told(call, ApprovalExpired(call.name, why) if is_late else ApprovalUnavailable(call.name, why))
+        return _result_of(call, ApprovalExpired(call.name, why) if is_late else ApprovalUnavailable(call.name, why))
     denied = Denied(call.name, reason or _NO_REASON)
     encoded = {"type": "execution-denied", "reason": denied.reason}
     return ToolResult(call.id, call.name, denied, encoded, is_failure=True, dynamic=call.dynamic)
 
 
 def _in_doubt(call: ToolCallPart, why: str) -> ToolResult:
-    return _told(call, InDoubt(call.name, why))
+    return _result_of(call, InDoubt(call.name, why))
 
 
-def _told(call: ToolCallPart, failure: ApprovalExpired | ApprovalUnavailable | InDoubt) -> ToolResult:
+def _result_of(call: ToolCallPart, failure: ApprovalExpired | ApprovalUnavailable | InDoubt) -> ToolResult:
     return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)

@@ -1,7 +1,7 @@
 """What a validator found, told as faults: the same words whichever package found it.
 
 >>> broken = Breach("required", {"required": ["a", "b"], "properties": {"b": {"type": "integer"}}}, ())
->>> [str(fault) for fault in told([broken], {"a": 1})]
+>>> [str(fault) for fault in faults_of([broken], {"a": 1})]
 ['/b: expected integer, found nothing']
 """
 
@@ -18,7 +18,7 @@ from fxai.schema.data import is_array, is_object, is_same
 from fxai.schema.expectation import either, listed
 from fxai.schema.fault import NOTHING, Fault, found_in, in_order, pointer_of, pointer_to
 
-__all__ = ["Breach", "described", "told"]
+__all__ = ["Breach", "described", "faults_of"]
 
 
 @final
@@ -56,7 +56,7 @@ class Breach(msgspec.Struct, frozen=True):
         return there
 
 
-def told(breaches: Iterable[Breach], root: object) -> tuple[Fault, ...]:
+def faults_of(breaches: Iterable[Breach], root: object) -> tuple[Fault, ...]:
     """The faults of what was found, each once, in the order of the value."""
     return in_order((fault for breach in breaches for fault in _faults(breach, root)), root)
 
@@ -165,7 +165,7 @@ def _closest(left: list[_Leaf], breach: Breach, root: object) -> Iterator[Fault]
     deeper = [leaf for leaf in left if not any(_is_kind(inner, breach) for inner in leaf.breaches)]
     only = left if len(left) == 1 and is_object(there) else deeper
     if len(only) == 1:
-        yield from told(only[0].breaches, root)
+        yield from faults_of(only[0].breaches, root)
         return
     expected = _either([leaf.schema for leaf in left], breach.follow)
     if expected == "object" and is_object(there):

@@ -151,7 +151,7 @@ class Coded(Carrier):
         try:
             self.codec.decode(wire)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            yield from self._said(error, wire, pointer)
+            yield from self._faults_of_error(error, wire, pointer)
 
     @override
     def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
@@ -162,7 +162,7 @@ class Coded(Carrier):
         try:
             wire = self.codec.encode(value)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            yield from self._said(error, value, pointer)
+            yield from self._faults_of_error(error, value, pointer)
         else:
             if self.inner is not None:
                 yield from self.inner.outward_faults(wire, pointer, work)
@@ -178,7 +178,7 @@ class Coded(Carrier):
         else:
             yield from self.inward_faults(wire, pointer, work)
 
-    def _said(self, error: Exception, value: Any, pointer: str) -> Iterator[Fault]:
+    def _faults_of_error(self, error: Exception, value: Any, pointer: str) -> Iterator[Fault]:
         if isinstance(error, DecodeError):
             for fault in error.failure.faults:
                 yield Fault(pointer + fault.pointer, fault.expected, fault.found)

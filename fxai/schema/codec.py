@@ -116,7 +116,7 @@ class Schema(Generic[_A]):
         if _is_schema(type_):
             return type_
         try:
-            return _kept(type_)
+            return _cached(type_)
         except TypeError:  # a type whose annotations cannot be hashed
             return Schema(type_)
 
@@ -333,7 +333,7 @@ class Schema(Generic[_A]):
         return f"Schema.of({self._type.__qualname__ if isinstance(self._type, type) else repr(self._type)})"
 
     def __reduce__(self) -> tuple[Callable[[object], Schema[Any]], tuple[Any]]:
-        return _kept, (self._type,)
+        return _cached, (self._type,)
 
     def _ready(self) -> Compiled:
         if self._compiled is None:
@@ -359,5 +359,5 @@ def _is_schema(value: object) -> TypeGuard[Schema[Any]]:
 
 
 @lru_cache(maxsize=4096)
-def _kept(type_: object) -> Schema[Any]:
+def _cached(type_: object) -> Schema[Any]:
     return Schema(type_)

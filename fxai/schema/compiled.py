@@ -173,7 +173,7 @@ class Compiled:
             found = faults_of(self._judge or self.judge, data)
             step = self.plan.step
             if found.whole and step is not None:
-                found += _told(lambda work: step.data_faults(data, "", work), MAX_FAULTS - len(found))
+                found += _first_faults(lambda work: step.data_faults(data, "", work), MAX_FAULTS - len(found))
             if found:
                 return refused(in_order(found, data) if len(found) > 1 else tuple(found))
             if not found.whole:  # msgspec names the first fault of any data
@@ -194,7 +194,7 @@ class Compiled:
                 try:
                     return step.inward(wire)
                 except Unfit as error:
-                    faults = _told(lambda work: step.inward_faults(wire, "", work)) or (_unplaced(error, wire),)
+                    faults = _first_faults(lambda work: step.inward_faults(wire, "", work)) or (_unplaced(error, wire),)
                     if refused is raised:
                         raise DecodeError(DecodeFailure(faults)) from error
                     return refused(faults)
@@ -234,7 +234,7 @@ class Compiled:
                 try:
                     return step.outward(value)
                 except Unfit as error:
-                    faults = _told(lambda work: step.outward_faults(value, "", work))
+                    faults = _first_faults(lambda work: step.outward_faults(value, "", work))
                     raise DecodeError(DecodeFailure(faults or (_unplaced(error, value),))) from error
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None
@@ -271,7 +271,7 @@ class Compiled:
         return text
 
 
-def _told(walk: Callable[[Work], Iterator[Fault]], most: int = MAX_FAULTS) -> tuple[Fault, ...]:
+def _first_faults(walk: Callable[[Work], Iterator[Fault]], most: int = MAX_FAULTS) -> tuple[Fault, ...]:
     """The faults that a walk finds: as many as are told, as far as the budget goes."""
     found: list[Fault] = []
     with suppress(Exhausted), shared_matcher():

@@ -197,7 +197,7 @@ class _Judges:
                 if not strings and key is not None:
                     found.take(_CONVERTED)
                     if not _takes_key(key, name):
-                        found.add(Fault(pointer_to(pointer, name), named, f"key {_told(name)}"))
+                        found.add(Fault(pointer_to(pointer, name), named, f"key {_key_text(name)}"))
                 if type(item) is not exact or found.left < 0:
                     found.take(1)
                     inner(item, pointer_to(pointer, name), found)
@@ -294,7 +294,7 @@ def _leaf(node: nodes.Type) -> Judge:
     return judge_integer if tp is int else judge
 
 
-def _told(name: object) -> str:
+def _key_text(name: object) -> str:
     """A key in a message; of a long one the beginning."""
     return found_in(name).removeprefix("string ")
 

@@ -66,7 +66,7 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
     try:
         check.run()
     except SchemaError as error:
-        return (Fault("/$schema", str(error), found_in(_said(document, "/$schema"))),)
+        return (Fault("/$schema", str(error), found_in(_value_at(document, "/$schema"))),)
     return tuple(dict.fromkeys(check.faults))
 
 
@@ -312,7 +312,7 @@ class _Check:
             uri, pointer, resource, source = self.references.popleft()
             target = self._target(uri)
             if target is _MISSING:
-                self.faults.append(Fault(pointer, _reachable(uri), found_in(_said(self.document, pointer))))
+                self.faults.append(Fault(pointer, _reachable(uri), found_in(_value_at(self.document, pointer))))
             elif target is None:
                 self._lead_out(source, pointer)
             else:
@@ -393,7 +393,7 @@ def _cost(pattern: str, *, alone: bool) -> int:
     return 0 if alone and cost - _OF_ITSELF > MAX_PATTERN else cost
 
 
-def _said(document: Any, pointer: str) -> Any:
+def _value_at(document: Any, pointer: str) -> Any:
     value = document
     for token in pointer_tokens(pointer):
         value = value[int(token)] if is_array(value) else value[token]

@@ -207,14 +207,14 @@ class _Reader:
                 name: self._each(validator, self._named(validator.schema, name), item, pointer_to(pointer, name), depth)
                 for name, item in value.items()
             }
-            return value if all(changed[name] is item for name, item in value.items()) else self._kept(changed)
+            return value if all(changed[name] is item for name, item in value.items()) else self._note_holder(changed)
         items = [
             self._each(validator, _numbered(validator.schema, index), item, f"{pointer}/{index}", depth)
             for index, item in enumerate(value)
         ]
-        return value if all(old is new for old, new in zip(value, items, strict=True)) else self._kept(items)
+        return value if all(old is new for old, new in zip(value, items, strict=True)) else self._note_holder(items)
 
-    def _kept(self, changed: Any) -> Any:
+    def _note_holder(self, changed: Any) -> Any:
         """What took a value's place, which may hold more texts, for other schemas to read."""
         if any(self._holds(one) for one in (changed.values() if is_object(changed) else changed)):
             self._holding.add(id(changed))

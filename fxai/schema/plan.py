@@ -123,7 +123,7 @@ class _Deriving:
             Arm(_fits(wire), _fits(_python(arm)), step) for arm, (wire, step) in zip(arms, derived, strict=True)
         )
         wires = tuple(wire for wire, _ in derived)
-        return _UNION[wires], Choice(choice, " or ".join(_told(arm) for arm in arms))
+        return _UNION[wires], Choice(choice, " or ".join(_type_name(arm) for arm in arms))
 
     def _container(self, tp: Any) -> _Derived:
         origin, arguments = get_origin(tp), get_args(tp)
@@ -293,7 +293,7 @@ def _python(tp: Any) -> Any:
     return tp if coded is None else coded[0]
 
 
-def _told(tp: Any) -> str:
+def _type_name(tp: Any) -> str:
     return str(getattr(_python(tp), "__name__", _python(tp)))
 
 

@@ -17,7 +17,7 @@ from importlib import import_module
 from itertools import islice
 from typing import Any, Final, TypeAlias, cast, final
 
-from fxai.schema.breach import Breach, described, told
+from fxai.schema.breach import Breach, described, faults_of
 from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_STEPS, Exhausted, with_stack
 from fxai.schema.data import is_array, is_object
 from fxai.schema.decision import Decider, decider_of
@@ -104,7 +104,7 @@ def _fast(document: Any, slow: _Slow) -> Validate:
     def validate(value: object) -> tuple[Fault, ...]:
         if is_valid(value):
             return ()
-        faults = slow.told(value)
+        faults = slow.find_faults(value)
         if faults:
             return faults
         errors = (error for error in validator.iter_errors(value) if not _gave_up(error))
@@ -206,9 +206,9 @@ class _Slow:
             return too_deep(MAX_LEVELS).faults
         except PatternTimeout:
             pass  # where that is, is told
-        return self.told(value) or (Fault("", described(self._document), found_in(value)),)
+        return self.find_faults(value) or (Fault("", described(self._document), found_in(value)),)
 
-    def told(self, value: object) -> tuple[Fault, ...]:
+    def find_faults(self, value: object) -> tuple[Fault, ...]:
         """The faults of data that is known to be refused, as far as the budget goes."""
         with_stack(self._ready)
         return self._searched(value, refused=True)
@@ -222,7 +222,7 @@ class _Slow:
 
         def searched() -> tuple[Search, tuple[Fault, ...]]:
             search = Search(validator, careful=careful, refused=refused, decider=self._decider)
-            return search, told([_breach(error, validator) for error in search.errors(value)], value)
+            return search, faults_of([_breach(error, validator) for error in search.errors(value)], value)
 
         try:
             search, faults = with_stack(searched)

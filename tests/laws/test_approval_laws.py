@@ -22,7 +22,7 @@ from fxai.messages.errors import AiError
 from fxai.messages.message import AssistantMessage, Message, ToolMessage, UserMessage
 from fxai.messages.part import ToolCall
 from fxai.models import ApprovalLedger, LanguageModel
-from fxai.models.answered import shown
+from fxai.models.answered import without_settled
 from fxai.models.approval import Authority, authority, digest_of
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, Toolkit
@@ -225,10 +225,10 @@ def test_what_is_shown_keeps_calls_and_results(asked: list[Any], answers: list[b
     turn = _turn(asked)
     said = [ToolApprovalResponsePart(id_, yes) for id_, yes in zip(_asked(turn), answers, strict=False)]
     history = Prompt((UserMessage.make("go"), turn, ToolMessage(tuple(said))))
-    seen = shown(history)
+    seen = without_settled(history)
     calls = [part for message in seen if message.role == "assistant" for part in message.content]
 
-    assert shown(seen) == seen
+    assert without_settled(seen) == seen
     assert [part for part in calls if part.type == "tool-call"] == [p for p in turn.content if p.type == "tool-call"]
     assert sum(part.type == "tool-approval-request" for part in calls) == len(asked) - len(said)
 

@@ -64,17 +64,17 @@ class Guard:
     def _refusal(self, scope: MutableMapping[str, Any], headers: Headers, origin: str | None) -> Any:
         settings = self._settings
         if any(len(headers.getlist(name)) > 1 for name in _ONCE):  # whoever stands before may have looked at another
-            return _said(400, f"each of these headers may come once: {', '.join(_ONCE)}", _CLOSE)
+            return _reply(400, f"each of these headers may come once: {', '.join(_ONCE)}", _CLOSE)
         if not _matches(headers.get("host", ""), settings.hosts):
-            return _said(421, "this server does not answer for that host: add it to allowed_hosts")
+            return _reply(421, "this server does not answer for that host: add it to allowed_hosts")
         if origin is not None and not _matches(origin, settings.origins):
-            return _said(403, "pages of that origin may not use this server: add it to allowed_origins")
+            return _reply(403, "pages of that origin may not use this server: add it to allowed_origins")
         if origin is not None and scope["method"] == "OPTIONS":
             return Response(status_code=204, headers=_ALLOWED)
         if self._digest is not None and not self._brings_token(headers.get("authorization", "")):
-            return _said(401, "the token is missing or wrong", {"www-authenticate": "Bearer"})
+            return _reply(401, "the token is missing or wrong", {"www-authenticate": "Bearer"})
         if scope["path"].rstrip("/") != settings.path.rstrip("/"):
-            return _said(404, f"there is nothing here: the tools are at {settings.path}")
+            return _reply(404, f"there is nothing here: the tools are at {settings.path}")
         return None
 
     def _brings_token(self, authorization: str) -> bool:
@@ -86,15 +86,15 @@ class Guard:
     ) -> None:
         declared = headers.get("content-length", "").lstrip("0")
         if declared.isdecimal() and (len(declared) > _DIGITS or int(declared) > self._max_body):
-            await _said(413, "the body is too large", _CLOSE)(scope, receive, send)
+            await _reply(413, "the body is too large", _CLOSE)(scope, receive, send)
             return
         first: Message | None = None
         with anyio.move_on_after(self._settings.body_timeout) as waited:
             first = await self._body(receive)
         if waited.cancelled_caught:
-            await _said(408, "the body did not come in time", _CLOSE)(scope, receive, send)
+            await _reply(408, "the body did not come in time", _CLOSE)(scope, receive, send)
         elif first is None:
-            await _said(413, "the body is too large", _CLOSE)(scope, receive, send)
+            await _reply(413, "the body is too large", _CLOSE)(scope, receive, send)
         elif first["type"] == "http.request":
             await self._app(_without_resumption(scope), _replayed(first, receive), send)
 
@@ -138,7 +138,7 @@ def _fits(host: str, one: str) -> bool:
     return one == f"{name if port.isdecimal() else host}:*"
 
 
-def _said(status: int, said: str, headers: Mapping[str, str] | None = None) -> PlainTextResponse:
+def _reply(status: int, said: str, headers: Mapping[str, str] | None = None) -> PlainTextResponse:
     return PlainTextResponse(said, status, headers)
 
 
@@ -161,10 +161,10 @@ def _shared(send: Send, origin: str) -> Send:
     """What tells the browser that the page may read the answer."""
     said = {"access-control-allow-origin": origin, "access-control-expose-headers": "*", "vary": "Origin"}
 
-    async def told(message: Message) -> None:
+    async def send_shared(message: Message) -> None:
         if message["type"] == "http.response.start":
             own = [(name.encode(), value.encode("latin-1")) for name, value in said.items()]
             message = {**message, "headers": [*message.get("headers", ()), *own]}
         await send(message)
 
-    return told
+    return send_shared

@@ -82,14 +82,14 @@ class Protocol:
         await self._bus.publish(ToolsListChanged())
         async with anyio.create_task_group() as group:
             for session in list(self._sessions.values()):
-                group.start_soon(_told, session)
+                group.start_soon(_announce, session)
 
     def close(self) -> None:
         """Ends the subscriptions of all clients."""
         self._listeners.close()
 
 
-async def _told(session: ServerSession) -> None:
+async def _announce(session: ServerSession) -> None:
     gone = (anyio.BrokenResourceError, anyio.ClosedResourceError)
     with anyio.move_on_after(_PATIENCE), suppress(*gone):  # it may leave at that moment
         await session.send_tool_list_changed()

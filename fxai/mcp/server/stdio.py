@@ -131,7 +131,7 @@ class _Asked:
         elif isinstance(message, JSONRPCNotification) and message.method == "notifications/cancelled":
             self._close((message.params or {}).get("requestId"))
 
-    def said(self, message: JSONRPCMessage) -> None:
+    def answer(self, message: JSONRPCMessage) -> None:
         """Notes an answer."""
         if isinstance(message, JSONRPCResponse | JSONRPCError):
             self._close(message.id)
@@ -184,7 +184,7 @@ async def _write(
                 except BrokenPipeError:  # the client has gone
                     scope.cancel()
                     return
-            asked.said(message.message)
+            asked.answer(message.message)
 
 
 async def _waited(descriptor: int, ready: Callable[[int], Awaitable[None]], act: Callable[[], Any]) -> Any:

@@ -108,7 +108,7 @@ def _followed(current: Exchange, message: AssistantMessage | ToolMessage, noted:
             case "tool-call":
                 calls.append(Call(part.id, part.name, part.params))
             case "tool-result":
-                text = _shown(part, noted)
+                text = _result_text(part, noted)
                 calls = [_answered(call, text, part.is_failure) if call.id == part.id else call for call in calls]
             case _:
                 pass
@@ -119,7 +119,7 @@ def _answered(call: Call, text: str, is_failure: bool) -> Call:
     return msgspec.structs.replace(call, result=text, is_failure=is_failure)
 
 
-def _shown(part: ToolResultPart, noted: list[str]) -> str:
+def _result_text(part: ToolResultPart, noted: list[str]) -> str:
     """A result as a text; its files are notes, and their media types are noted."""
     contents = contents_of(part, "file")
     if contents is None:

@@ -19,7 +19,7 @@ from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError
 from fxai.models.embedding import EmbeddingModel, Embeddings
 from fxai.providers.local.engine import Engine, Pooling, Setting
-from fxai.providers.local.model import open_engine, told
+from fxai.providers.local.model import open_engine, to_ai_error
 from fxai.providers.local.weights import Heard
 
 __all__ = ["LocalEmbeddingModel", "embedding_layer"]
@@ -49,7 +49,7 @@ class LocalEmbeddingModel(EmbeddingModel):
             vectors, usage = await self._engine.embed(texts)
             return Embeddings(tuple(tuple(vector) for vector in vectors), usage)
 
-        return fx.attempt_async(embed, lambda error: told(error, "embed"))
+        return fx.attempt_async(embed, lambda error: to_ai_error(error, "embed"))
 
 
 def embedding_layer(

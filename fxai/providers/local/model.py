@@ -28,7 +28,7 @@ from fxai.providers.local.grammar import Bounds
 from fxai.providers.local.turn import Turn
 from fxai.providers.local.weights import Heard, assemble, check_file
 
-__all__ = ["LocalModel", "layer", "open_engine", "told"]
+__all__ = ["LocalModel", "layer", "open_engine", "to_ai_error"]
 
 _MODULE: Final = "local"
 
@@ -65,7 +65,7 @@ class LocalModel(LanguageModel):
     def _parts(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
         def body(channel: Channel[StreamPart]) -> Effect[None, AiError]:
             turn = Turn(self._engine, request, channel.offer, self._bounds)
-            return fx.attempt_async(turn.run, lambda error: told(error, method))
+            return fx.attempt_async(turn.run, lambda error: to_ai_error(error, method))
 
         return StreamOf.from_channel(body)
 
@@ -131,7 +131,7 @@ def open_engine(
         path = await in_thread(lambda: _located(model, sha256, progress))
         return await Engine.load(path, setting, progress)
 
-    loading = fx.attempt_async(load, lambda error: told(error, method))
+    loading = fx.attempt_async(load, lambda error: to_ai_error(error, method))
     return fx.acquire_release(loading, lambda held: fx.wait(held.close))
 
 
@@ -141,6 +141,6 @@ def _located(model: str | Path | None, sha256: str | None, heard: Heard | None) 
     return check_file(Path(str(model).removeprefix("local:")).expanduser(), sha256=sha256, heard=heard)
 
 
-def told(error: Any, method: str) -> AiError | None:
+def to_ai_error(error: Any, method: str) -> AiError | None:
     """The typed failure of an exception; None for a defect."""
     return AiError(_MODULE, method, error.reason) if isinstance(error, LocalFailure) else None

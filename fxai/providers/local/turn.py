@@ -221,7 +221,7 @@ class Turn:
         most, temperature = self._most(), self.request.temperature or 0.0
         while True:
             try:
-                return (await self._said(speaking, most, temperature)).ended
+                return (await self._generate(speaking, most, temperature)).ended
             except LocalFailure as failure:
                 shorter = self.talk.shorter()
                 if not isinstance(failure.reason, ContextOverflowError) or shorter is None or speaking.began:
@@ -230,7 +230,7 @@ class Turn:
             finally:
                 speaking.end()
 
-    async def _said(self, speaking: _Speaking, most: int, temperature: float) -> Completed:
+    async def _generate(self, speaking: _Speaking, most: int, temperature: float) -> Completed:
         self._fit()
         if self.engine.speaks_chat:
             task = Completion(recipe.prose(self.talk), most, None, self.request.stop, temperature)

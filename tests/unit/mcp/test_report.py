@@ -165,7 +165,7 @@ def test_what_is_known_already_is_told_first() -> None:
     told.watch.too_large(9)
 
     assert told.failure(LinkError(own), "call", "log") is own
-    assert told.failure(ValueError("x"), "call", "log") == told.told(
+    assert told.failure(ValueError("x"), "call", "log") == told.problem(
         "limit", "it sent a message of more than 9 bytes", "leave the server out, or raise its limits", "log"
     )
 
@@ -173,15 +173,15 @@ def test_what_is_known_already_is_told_first() -> None:
 def test_what_was_odd_is_told_once() -> None:
     """Lines that were no messages, and the end of its standard error, come with a failure; what it says is no hint."""
     told = report()
-    plain = told.told("limit", "it is large")
+    plain = told.problem("limit", "it is large")
     told.watch.noisy("hello")
     told.watch.complained(b"oops\n")
     hints = told.watch.hints
 
     assert (plain.said, plain.stderr, plain.remedy, plain.tool, plain.code) == ("it is large", "", "", None, None)
-    assert told.told("limit", "it is large").said == f"it is large ({hints})"
-    assert told.told("limit", f"it is {hints}").said == f"it is {hints}"
-    assert told.told("limit", "x").stderr == "oops"
+    assert told.problem("limit", "it is large").said == f"it is large ({hints})"
+    assert told.problem("limit", f"it is {hints}").said == f"it is {hints}"
+    assert told.problem("limit", "x").stderr == "oops"
 
 
 def test_the_first_of_a_group_is_the_one() -> None:

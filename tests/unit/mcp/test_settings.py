@@ -52,7 +52,7 @@ def _shown(backend: str, told: int, later: int = 0) -> list[int]:
         context = CallContext(Tool.dynamic("wait"), emit=emit)
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
-                group.start_soon(fx.run_async, progress.shown(context))
+                group.start_soon(fx.run_async, progress.show(context))
                 for number in range(told, told + later):
                     await anyio.wait_all_tasks_blocked()
                     progress.add({"progress": number})

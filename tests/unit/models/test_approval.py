@@ -15,7 +15,7 @@ from fxai.messages.errors import AiError, ToolkitRequiredError
 from fxai.messages.message import AssistantMessage, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.models import LanguageModel, ObjectPending
-from fxai.models.answered import shown
+from fxai.models.answered import without_settled
 from fxai.schema import DecodeFailure, Fault
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit, UnknownTool
@@ -470,7 +470,7 @@ def test_a_history_that_begins_with_a_result_goes_on() -> None:
     history = Prompt((ToolMessage.make(ToolResultPart("c0", "look", "dust")),))
 
     assert office.exit("generate_text", history, [text("Ok.")]).value.text == "Ok."
-    assert shown(Prompt.make("Hello")) == Prompt.make("Hello")
+    assert without_settled(Prompt.make("Hello")) == Prompt.make("Hello")
 
 
 def test_a_history_of_texts_is_left_alone() -> None:
@@ -487,7 +487,7 @@ def test_what_the_user_and_the_system_said_is_shown_whole() -> None:
     office = Office()
     settled = [ToolMessage.make(ToolResultPart("c1", "wipe", "gone"))]
     history = Prompt((SystemMessage("Be brief."), *answered(office.asked()).messages, *settled))
-    seen = shown(history)
+    seen = without_settled(history)
 
     assert len(seen.messages) == len(history.messages) - 1
     assert seen.messages[0] == SystemMessage("Be brief.")
