@@ -40,7 +40,8 @@ from fxai.messages.part import StreamPart
 from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response
-from fxai.models.chat_store import ChatStore, ChatStoreError
+from fxai.models.chat_error import ChatStoreError
+from fxai.models.chat_store import ChatStore
 from fxai.models.language_model import (
     LanguageModel,
     ObjectPending,

@@ -17,7 +17,6 @@ from typing import Any, Final, Literal, Never, TypeVar, final
 import anyio
 import msgspec
 from returns.result import Success
-from typing_extensions import override
 
 from fxai.effects.clock import Clock
 from fxai.effects.constructor import attempt_async
@@ -25,7 +24,7 @@ from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.thread import in_thread
 from fxai.messages.prompt import Prompt
-from fxai.models.chat_store import ChatStore, ChatStoreError
+from fxai.models.chat_error import ChatStoreError
 from fxai.storage.private_file import (
     free_lock,
     full_path,
@@ -40,7 +39,7 @@ from fxai.storage.private_file import (
     take_lock,
 )
 
-__all__ = ["Files", "Sqlite", "file_name"]
+__all__ = ["ChatFiles", "ChatTable", "file_name"]
 
 _A = TypeVar("_A")
 _REMEDY: Final = "put it back from a copy, or move it away to begin anew"
@@ -77,8 +76,8 @@ def file_name(chat_id: str) -> str:
 
 
 @final
-class Files(ChatStore):
-    """A store of JSON files in a folder."""
+class ChatFiles:
+    """Histories as JSON files in a folder."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = full_path(folder)
@@ -86,42 +85,43 @@ class Files(ChatStore):
     def _path(self, chat_id: str) -> Path:
         return self._folder / f"{file_name(chat_id)}.json"
 
-    @override
     def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
+        """Holds a chat, as `ChatStore.hold`."""
         return _hold(chat_id, self._folder)
 
-    @override
     def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
+        """The history, as `ChatStore.load`."""
         return _timed(chat_id, "load", lambda now: _read(self._path(chat_id), chat_id, now))
 
-    @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
+        """Puts a history in the place of what was there, as `ChatStore.save`."""
+
         def saved(_: float) -> None:
             kept = _Kept(chat_id, expires, msgspec.Raw(history.to_json().encode()))
             replace_file(self._path(chat_id), sealed(msgspec.json.encode(kept)))
 
         return _timed(chat_id, "save", saved)
 
-    @override
     def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
+        """Forgets a chat, as `ChatStore.delete`."""
         return _timed(chat_id, "delete", lambda _: remove_file(self._path(chat_id)))
 
 
 @final
-class Sqlite(ChatStore):
-    """A store in a SQLite database."""
+class ChatTable:
+    """Histories in a SQLite database."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         from fxai.storage.database import database_path  # only where it is asked for
 
         self._path = database_path(path)
 
-    @override
     def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
+        """Holds a chat, as `ChatStore.hold`."""
         return _hold(chat_id, self._path.with_name(f"{self._path.name}.locks"), is_own=True)
 
-    @override
     def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
+        """The history, as `ChatStore.load`."""
         return _timed(chat_id, "load", lambda now: self._loaded(chat_id, now))
 
     def _loaded(self, chat_id: str, now: float) -> Prompt | None:
@@ -134,8 +134,8 @@ class Sqlite(ChatStore):
             raise OSError(f"{said} to begin anew")
         return None
 
-    @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
+        """Puts a history in the place of what was there, as `ChatStore.save`."""
         statement = "INSERT INTO chat VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET history = ?2, expires = ?3"
 
         def saved(_: float) -> None:
@@ -145,8 +145,8 @@ class Sqlite(ChatStore):
 
         return _timed(chat_id, "save", saved)
 
-    @override
     def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
+        """Forgets a chat, as `ChatStore.delete`."""
         tables = ("chat", "chat_id")
 
         def deleted(_: float) -> None:

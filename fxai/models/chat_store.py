@@ -18,9 +18,8 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Literal, Never, final
+from typing import Never, Protocol, final
 
-import msgspec
 from typing_extensions import override
 
 from fxai.effects.clock import Clock
@@ -29,28 +28,10 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.effects.service import Service
 from fxai.messages.prompt import Prompt
+from fxai.models.chat_error import ChatStoreError
 from fxai.models.turnstile import Turnstile
 
-if TYPE_CHECKING:
-    from fxai.models.chat_file import Files, Sqlite
-
 __all__ = ["ChatStore", "ChatStoreError"]
-
-
-@final
-class ChatStoreError(msgspec.Struct, frozen=True):
-    """A chat could not be held, loaded, saved or deleted: which, and why."""
-
-    chat_id: str
-    doing: Literal["hold", "load", "save", "delete"]
-    description: str
-
-    @override
-    def __str__(self) -> str:
-        return f"the chat {self.chat_id!r} could not be {_DONE[self.doing]}: {self.description}"
-
-
-_DONE = {"hold": "held", "load": "loaded", "save": "saved", "delete": "deleted"}
 
 
 class ChatStore(Service):
@@ -101,12 +82,12 @@ class ChatStore(Service):
 
         place = full_path(folder)
 
-        def made() -> Files:
-            from fxai.models.chat_file import Files
+        def make() -> ChatStore:
+            from fxai.models.chat_file import ChatFiles
 
-            return Files(place)
+            return _Stored(ChatFiles(place))
 
-        return LayerOf.sync(ChatStore, made)
+        return LayerOf.sync(ChatStore, make)
 
     @staticmethod
     def sqlite(path: str | os.PathLike[str]) -> LayerOf[ChatStore, Never, None]:
@@ -119,12 +100,45 @@ class ChatStore(Service):
 
         place = database_path(path)
 
-        def made() -> Sqlite:
-            from fxai.models.chat_file import Sqlite
+        def make() -> ChatStore:
+            from fxai.models.chat_file import ChatTable
 
-            return Sqlite(place)
+            return _Stored(ChatTable(place))
 
-        return LayerOf.sync(ChatStore, made)
+        return LayerOf.sync(ChatStore, make)
+
+
+class _Histories(Protocol):
+    """Where histories stand; each method as that of `ChatStore`."""
+
+    def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]: ...
+    def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]: ...
+    def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]: ...
+    def delete(self, chat_id: str) -> Effect[None, ChatStoreError]: ...
+
+
+@final
+class _Stored(ChatStore):
+    """A store of histories in files or a database."""
+
+    def __init__(self, histories: _Histories) -> None:
+        self._histories = histories
+
+    @override
+    def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
+        return self._histories.hold(chat_id)
+
+    @override
+    def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
+        return self._histories.load(chat_id)
+
+    @override
+    def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
+        return self._histories.save(chat_id, history, expires)
+
+    @override
+    def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
+        return self._histories.delete(chat_id)
 
 
 @final
