@@ -361,7 +361,7 @@ def test_what_only_the_fast_package_refuses_is_told_in_its_words(monkeypatch: py
     def nothing(*_: object) -> tuple[Fault, ...]:
         return ()
 
-    monkeypatch.setattr("fxai.schema.validation._Slow.told", nothing)
+    monkeypatch.setattr("fxai.schema.validation._Slow.find_faults", nothing)
     document = JsonSchema.of({"items": {"enum": ["x" * 1_000]}})
     (fault,) = document.validate([["y"]], engine="jsonschema-rs")
 
