@@ -251,8 +251,7 @@ def stepped(program: Callable[[Callable[[Any], Pull]], Pull]) -> Open:
     """Makes `program(emit)`, which is run from one emitted value to the next; gives the pull of these."""
 
     def start(fiber: Fiber) -> Exit[Pull, Any]:
-        reading = _Reading(fiber)
-        reading.begin(Suspend(lambda: program(reading.emit)))
+        reading = _Reading(fiber, program)
         fiber.env.fetch(Scope).add(reading.close)
         return Succeeded(AwaitExit(reading.next))
 
@@ -263,25 +262,22 @@ def stepped(program: Callable[[Callable[[Any], Pull]], Pull]) -> Open:
 class _Reading:
     """A program that is read: a fiber of its own, which stands still between two pulls."""
 
-    __slots__ = ("_env", "_fiber", "_has_begun", "_value", "_variables")
+    __slots__ = ("_env", "_fiber", "_has_begun", "_is_over", "_value", "_variables")
 
-    def __init__(self, opener: Fiber) -> None:
+    def __init__(self, opener: Fiber, program: Callable[[Callable[[Any], Pull]], Pull]) -> None:
         self._env = opener.env  # which it is read in
-        self._fiber: Fiber | None = Fiber(opener.env)
+        self._fiber = Fiber(opener.env)
+        self._fiber.postpone(Suspend(lambda: program(self.emit)))
         self._has_begun = False
+        self._is_over = False
         self._value: Any = None  # that was emitted last
         self._variables: Variables | None = None  # where no event loop runs it
-
-    def begin(self, program: Pull) -> None:
-        """Makes `program` what is run by the first pull."""
-        if self._fiber is not None:
-            self._fiber.postpone(program)
 
     def emit(self, value: Any) -> Pull:
         """Hands a value to the reader; the program goes on when the next one is asked for."""
 
         def emitted(fiber: Fiber) -> Awaitable[Any]:
-            if self._fiber is not None and fiber is not self._fiber:
+            if fiber is not self._fiber:
                 raise RuntimeError(
                     "emit was run beside the program that is read, or in a timeout within it; there, use "
                     "StreamOf.emitting, whose emit can be run anywhere"
@@ -294,48 +290,48 @@ class _Reading:
     def next(self, reader: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]] | Inside:
         """Runs the program until it emits a value, which it gives, or is over: then `END`."""
         fiber = self._fiber
-        if fiber is None:
+        if self._is_over:
             return Succeeded(END)
         if fiber.env is self._env:
             self._env = fiber.env = reader.env
         self._has_begun = True
         fiber.nested = reader.nested + 1
         if not reader.fair:
-            return Inside(self._turn(fiber))
+            return Inside(self._turn())
         if fiber.nested > NESTED:
             fiber.nested = 0
-            return in_own_task(lambda: self._drive(fiber, reader, TURN_TAKEN))
+            return in_own_task(lambda: self._drive(reader, TURN_TAKEN))
         pending = fiber.step(RESUMED, None, None)
-        return self._result(fiber) if pending is EMITTED or pending is None else self._drive(fiber, reader, pending)
+        return self._result() if pending is EMITTED or pending is None else self._drive(reader, pending)
 
-    def _turn(self, fiber: Fiber) -> Children:
-        fiber.fair = False
+    def _turn(self) -> Children:
+        self._fiber.fair = False
         self._variables = self._variables or copy_context()
-        yield fiber, self._variables
-        return self._result(fiber)
+        yield self._fiber, self._variables
+        return self._result()
 
-    async def _drive(self, fiber: Fiber, reader: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
+    async def _drive(self, reader: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
         try:
-            await fiber.drive(pending)
+            await self._fiber.drive(pending)
         finally:
-            if fiber.exit is not None:
-                self._fiber = None
-        fiber.hand_over(reader)
-        return self._result(fiber)
+            self._is_over = self._is_over or self._fiber.exit is not None
+        self._fiber.hand_over(reader)
+        return self._result()
 
-    def _result(self, fiber: Fiber) -> Exit[Any, Any]:
-        if fiber.exit is None:
+    def _result(self) -> Exit[Any, Any]:
+        if self._fiber.exit is None:
             value, self._value = self._value, None
             return Succeeded(value)
-        self._fiber = None
-        return Succeeded(END) if isinstance(fiber.exit, Succeeded) else fiber.exit
+        self._is_over = True
+        end = self._fiber.ended()
+        return Succeeded(END) if isinstance(end, Succeeded) else end
 
     def close(self, _: Exit[Any, Any]) -> Pull:
         """Ends the program where it stands, as a cancellation does; nothing, where it is over."""
-        fiber, self._fiber = self._fiber, None
-        if fiber is None or not self._has_begun:
+        if self._is_over or not self._has_begun:
             return NOTHING
-        return AwaitExit(lambda closer: _abandoned(fiber, closer, self._variables))
+        self._is_over = True
+        return AwaitExit(lambda closer: _abandoned(self._fiber, closer, self._variables))
 
 
 def _abandoned(

@@ -98,6 +98,26 @@ def test_a_bug_is_a_defect_of_the_reader() -> None:
         fx.run_sync(Stream.steps(broken).collect())
 
 
+@pytest.mark.parametrize("after", [0, 1])
+def test_what_stops_the_program_stops_its_reader(backend: Backend, after: int) -> None:
+    """`SystemExit` leaves the stream as itself, when finalizers have run; with an event loop and without."""
+    journal = Journal()
+
+    def stop() -> None:
+        raise SystemExit(3)
+
+    def program(emit: Emit[int]) -> Effect[None]:
+        emitted = emit(1) if after else fx.succeed(None)
+        return emitted.and_then(fx.sync(stop)).ensuring(journal.note("closed"))
+
+    stream = Stream.steps(program)
+    with pytest.raises(SystemExit):
+        fx.run(stream.collect(), backend=backend)
+    with pytest.raises(SystemExit):
+        fx.run_sync(stream.collect())
+    assert journal.lines == ["closed", "closed"]
+
+
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_reader_that_leaves_ends_it_where_it_stands(backend: Backend, number: int) -> None:
     """Its finalizers run, innermost first, before the reader goes on; a program that has not begun has none."""
