@@ -21,11 +21,10 @@ import msgspec
 
 from fxai.agents.answer import Answer
 from fxai.agents.binding import Binding
-from fxai.agents.commit import Commits
 from fxai.agents.loop import run_loop, stream_loop
 from fxai.agents.memory import Memory
 from fxai.agents.plan import RunPlan
-from fxai.agents.recall import recalled
+from fxai.agents.recall import Commits, recalled
 from fxai.agents.step_setup import StepSetup
 from fxai.effects.clock import Clock
 from fxai.effects.context import ContextOf, Key

@@ -42,11 +42,11 @@ from fxai.messages.part import Finish, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.answered import concerns, read, without
-from fxai.models.held import HeldModels, hold
 from fxai.models.language_model import LanguageModel, RoundOptions, prepare
 from fxai.models.request import ModelRequest
 from fxai.models.resolve import Emit, Resolution
 from fxai.models.round import LATE, TIME_IS_UP, Deadline, Round, Steps, interrupted, take_turn
+from fxai.models.selection import HeldModels, hold
 from fxai.models.settlement import OnSettled, Settled, settled
 from fxai.tools.source import BoundToolkit
 from fxai.tools.toolkit import Toolkit

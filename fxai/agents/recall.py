@@ -1,7 +1,11 @@
-"""Recall: what a memory holds, as a run is told it that says something new.
+"""Recall: what a run reads from a memory before it begins, and what it commits to it.
 
-Runs may come in between a call that waits and its answer: somebody asks something else first, or another run ends
-meanwhile. Models take a history only in which each call has its result, right behind it.
+Other runs may come between a call that waits and its answer. Providers take a history only where each call has its
+result right behind it, so `recalled` puts a result behind each call that still waits.
+
+The messages of a run are committed when it has succeeded. Answers to approval requests are committed earlier: before
+the approved calls run, they are committed as in doubt, and their results replace that as soon as they have ended. So
+whatever stops the run in between, no approved call is run again.
 
 >>> from fxai.messages.content import ToolCallPart, ToolResultPart
 >>> from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
@@ -11,45 +15,58 @@ meanwhile. Models take a history only in which each call has its result, right b
 ['user', 'assistant', 'tool', 'user']
 >>> [message.role for message in recalled(past, Prompt([ToolMessage.make(ToolResultPart("c", "add", 5))]))]
 ['user', 'user', 'assistant']
+
+>>> from fxai.effects import fx
+>>> memory, new = Memory.in_process(), Prompt.make("I am Ann.")
+>>> fx.run_sync(Commits(memory, new, new).end(Answer((), new + Prompt.make("Thank you."), "done", False)))
+>>> len(fx.run_sync(memory.load()))
+2
 """
 
 from __future__ import annotations
 
-from typing import Final
+from itertools import islice
+from typing import Any, Final, final
 
+import msgspec
+
+from fxai.agents.answer import Answer
+from fxai.agents.memory import Memory
 from fxai.agents.memory_turn import NotAwaitedError, merged, owner
+from fxai.effects.effect import EffectOf, Suspend
 from fxai.messages.content import ToolCallPart, ToolResultPart
-from fxai.messages.message import Message
+from fxai.messages.fold import fold
+from fxai.messages.message import Message, ToolMessage
 from fxai.messages.pending import pending_in
 from fxai.messages.placement import placed
 from fxai.messages.prompt import Prompt
 from fxai.tools.failure import Interrupted, encode_failure
 
-__all__ = ["recalled"]
+__all__ = ["Commits", "recalled"]
 
 _WAITS: Final = "it waits for an answer, and has not been run"
 
 
 def recalled(past: Prompt, new: Prompt) -> Prompt:
-    """What a run that says `new` is told of the past.
+    """The past, as a run is shown it whose new messages are `new`.
 
-    What waits for the tool message that `new` begins with comes last, so that this stands right behind it; without
-    anything new, what came last stays open. Any other call that waits has a result that says so. The memory keeps
-    what it holds: the answer may still come.
+    The piece that waits for the tool message that `new` begins with comes last, so that this stands right behind it;
+    without new messages, the last piece stays open. Each other call that waits gets a result that says so. The memory
+    itself is not changed: the answer may still come.
     """
-    past = merged(past)  # a memory of somebody's own keeps commits as they are
+    past = merged(past)  # a memory of the user's own class may give the commits as they are
     pieces = _pieces(past)
     if not any(map(_waiting, pieces)):
         return past
-    last = _answered(pieces, new)
-    told = [placed(one, map(_waits, _waiting(one))) if at != last else one for at, one in enumerate(pieces)]
+    last = _continued(pieces, new)
+    shown = [placed(one, map(_waits, _waiting(one))) if index != last else one for index, one in enumerate(pieces)]
     if last is not None:
-        told.append(told.pop(last))
-    return Prompt(message for piece in told for message in piece)
+        shown.append(shown.pop(last))
+    return Prompt(message for piece in shown for message in piece)
 
 
 def _pieces(past: Prompt) -> list[list[Message]]:
-    """The messages, each piece from what the user said until before he says the next."""
+    """The messages in pieces; each begins with a user message."""
     pieces: list[list[Message]] = []
     for message in past:
         if message.role == "user" or not pieces:
@@ -59,15 +76,15 @@ def _pieces(past: Prompt) -> list[list[Message]]:
 
 
 def _waiting(piece: list[Message]) -> list[ToolCallPart]:
-    """The calls that wait: for an approval, or for somebody's result."""
+    """The calls that wait for an approval, or for a result from outside."""
     parts = [part for message in piece if message.role != "system" for part in message.content]
     waiting = {one.id for one in pending_in(parts)}
     calls = [part for part in parts if part.type == "tool-call" and part.id in waiting and not part.provider_executed]
     return list({call.id: call for call in calls}.values())
 
 
-def _answered(pieces: list[list[Message]], new: Prompt) -> int | None:
-    """Which piece `new` goes on with; None: it begins anew, or nothing waits for it, and the run will say so."""
+def _continued(pieces: list[list[Message]], new: Prompt) -> int | None:
+    """The index of the piece that `new` goes on with; None: it begins a turn, or no piece waits for it."""
     if not len(new):
         return len(pieces) - 1
     try:
@@ -80,3 +97,89 @@ def _answered(pieces: list[list[Message]], new: Prompt) -> int | None:
 def _waits(call: ToolCallPart) -> ToolResultPart:
     encoded = encode_failure(Interrupted(call.name, _WAITS))
     return ToolResultPart(call.id, call.name, encoded, is_failure=True, dynamic=call.dynamic)
+
+
+@final
+class Commits:
+    """The commits of one run to a memory."""
+
+    __slots__ = ("_committed", "_memory", "_new", "_prompt")
+
+    def __init__(self, memory: Memory, prompt: Prompt, new: Prompt) -> None:
+        """Of a run that begins with `prompt`, whose last messages, `new`, are not in the memory yet."""
+        self._memory = memory
+        self._prompt = prompt
+        self._new = new
+        self._committed = 0  # how many messages of `new`, with the results that belong there
+
+    def settle(self, history: Prompt) -> EffectOf[None, Any]:
+        """Commits the answers to approval requests, and the state of their calls in `history`: in doubt, then results.
+
+        Fails with:
+            MemoryFailure: As `Memory.commit`, with the history.
+        """
+        return Suspend(lambda: self._settle(history))
+
+    def _settle(self, history: Prompt) -> EffectOf[None, Any]:
+        results = _gained(self._prompt, history)
+        if self._committed:
+            return self._commit(Prompt((ToolMessage(results),)), history)
+        messages = self._messages(results)
+        known = {id(part) for part in results}
+        end = 1 + max(i for i, one in enumerate(messages) if one.role == "tool" and known & set(map(id, one.content)))
+
+        def note(_: None) -> None:
+            self._committed = end
+
+        return self._commit(Prompt(messages[:end]), history).map(note)
+
+    def end(self, answer: Answer[Any]) -> EffectOf[None, Any]:
+        """Commits the messages of the run that are not committed yet.
+
+        Fails with:
+            MemoryFailure: As `Memory.commit`, with the history.
+        """
+        return Suspend(lambda: self._commit(self._rest(answer), answer.history))
+
+    def _rest(self, answer: Answer[Any]) -> Prompt:
+        early = _early(answer)
+        if not early:
+            return self._new.extend(islice(answer.history, len(self._prompt), None))
+        rest = islice(answer.history, len(placed(self._prompt, early)), None)
+        if not self._committed:
+            return Prompt(self._messages(early)).extend(rest)
+        # the results once more: they say which turn it goes on with
+        return Prompt((ToolMessage(early), *self._messages(early)[self._committed :])).extend(rest)
+
+    def _messages(self, early: tuple[ToolResultPart, ...]) -> list[Message]:
+        """The new messages, with the results of the calls that they approve.
+
+        They stand in it as in the whole conversation; where that has them further up, they are put behind it.
+        """
+        whole = placed(self._prompt, early)
+        here = whole[len(self._prompt) - len(self._new) :] if len(whole) == len(self._prompt) else []
+        there = {part.id for one in here if one.role == "tool" for part in one.content if part.type == "tool-result"}
+        return here if there.issuperset(one.id for one in early) else placed(self._new, early)
+
+    def _commit(self, messages: Prompt, history: Prompt) -> EffectOf[None, Any]:
+        committed = self._memory.commit(messages)
+        return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=history))
+
+
+def _gained(prompt: Prompt, history: Prompt) -> tuple[ToolResultPart, ...]:
+    """The results in a history that the prompt did not hold, each once."""
+    before = {id(part) for part in _results(prompt)}
+    return tuple({part.id: part for part in _results(history) if id(part) not in before}.values())
+
+
+def _results(history: Prompt) -> list[ToolResultPart]:
+    messages = (message for message in history if message.role == "tool")
+    return [part for message in messages for part in message.content if part.type == "tool-result"]
+
+
+def _early(answer: Answer[Any]) -> tuple[ToolResultPart, ...]:
+    """The results before the model's first turn: those of approved calls."""
+    if not answer.steps:
+        return ()
+    turn = fold(answer.steps[0].response.content)
+    return tuple(_results(Prompt(turn[:1])))

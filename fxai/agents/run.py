@@ -28,10 +28,10 @@ from fxai.messages.part import FinishReason, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.choice import ToolChoice, ToolChoices
-from fxai.models.held import HeldModels
 from fxai.models.language_model import LanguageModel, RoundOptions
 from fxai.models.resolve import Resolution
 from fxai.models.round import UNLIMITED, Deadline, Limits, in_order, interrupted, is_ours
+from fxai.models.selection import HeldModels
 from fxai.models.settlement import OnSettled, Settled
 from fxai.tools.failure import CallFailure
 

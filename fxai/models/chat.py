@@ -32,6 +32,7 @@ from fxai.effects.clock import Clock
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, FlatMap, Local, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
+from fxai.effects.lock import Lock
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Service
 from fxai.effects.stream import StreamOf
@@ -51,7 +52,6 @@ from fxai.models.language_model import (
     stream_round,
     text_round,
 )
-from fxai.models.turnstile import Turnstile
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.tools.failure import CallFailure, ToolError
@@ -90,7 +90,7 @@ class Chat(Service):
     def __init__(self, kept: _Kept) -> None:
         """A chat kept somewhere; use `from_prompt`, `layer` or `stored`."""
         self._kept = kept
-        self._door = Turnstile()
+        self._lock = Lock()
 
     # -- constructors
 
@@ -242,7 +242,7 @@ class Chat(Service):
             lambda inside: (
                 inside
                 if inside is not None
-                else self._door.enter().and_then(self._kept.hold()).and_then(self._kept.load())
+                else self._lock.hold().and_then(self._kept.hold()).and_then(self._kept.load())
             )
         )
 

@@ -25,11 +25,11 @@ from typing_extensions import override
 from fxai.effects.clock import Clock
 from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed, Sync
 from fxai.effects.layer import LayerOf
+from fxai.effects.lock import Lock
 from fxai.effects.scope import Scope
 from fxai.effects.service import Service
 from fxai.messages.prompt import Prompt
 from fxai.models.chat_error import ChatStoreError
-from fxai.models.turnstile import Turnstile
 
 __all__ = ["ChatStore", "ChatStoreError"]
 
@@ -145,11 +145,11 @@ class _Stored(ChatStore):
 class _Memory(ChatStore):
     def __init__(self) -> None:
         self._kept: dict[str, tuple[Prompt, float | None]] = {}
-        self._held: dict[str, Turnstile] = {}
+        self._held: dict[str, Lock] = {}
 
     @override
     def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
-        return self._held.setdefault(chat_id, Turnstile()).enter()
+        return self._held.setdefault(chat_id, Lock()).hold()
 
     @override
     def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:

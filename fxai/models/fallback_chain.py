@@ -28,9 +28,9 @@ from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, AuthenticationError, ModelUnavailableError, QuotaExhaustedError
 from fxai.messages.part import Part, StreamPart, WarningPart
-from fxai.models.held import HeldModel, hold
 from fxai.models.language_model import LanguageModel
 from fxai.models.request import ModelRequest
+from fxai.models.selection import HeldModel, hold
 
 __all__ = ["fallback", "retryable", "unavailable"]
 
@@ -97,7 +97,7 @@ def _begin(models: tuple[HeldModel, ...], when: Callable[[AiError], bool]) -> Ef
     """Builds the first layer that can be, so that what no model stands in for is told before anything is asked."""
 
     def opened(place: int, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
-        opening: Effect[object, AiError] = models[place].opened()
+        opening: Effect[object, AiError] = models[place].open()
         return opening.catch_all(lambda error: _next(place, error, failed))
 
     def _next(place: int, error: AiError, failed: tuple[AiError, ...]) -> Effect[object, AiError]:

@@ -18,8 +18,8 @@ from fxai.effects import fx
 from fxai.effects.clock import Clock
 from fxai.effects.effect import Effect, EffectOf, Gen, Local
 from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.lock import Lock
 from fxai.effects.scope import NOTHING, Scope
-from fxai.models.turnstile import Turnstile
 from fxai.providers.host.failure import HostFailure, HostProblem
 from fxai.providers.host.message import (
     VERSION,
@@ -51,13 +51,13 @@ _DONE: Final = Result()
 class Host:
     """A program that answers one request after another, or, with a process for each, many at once."""
 
-    __slots__ = ("_door", "_held", "_number", "_program", "_scope")
+    __slots__ = ("_held", "_lock", "_number", "_program", "_scope")
 
     def __init__(self, program: Program, scope: Scope) -> None:
         """Keep both; use `Host.open`."""
         self._program = program
         self._scope = scope
-        self._door = Turnstile()
+        self._lock = Lock()
         self._held: tuple[Process, Scope, object] | None = None
         self._number = 0
 
@@ -95,7 +95,7 @@ class Host:
             if self._program.lifetime == "request":
                 process = yield from self._started()
             else:
-                yield from self._door.enter()
+                yield from self._lock.hold()
                 process = yield from self._lasting()
             answered = self._answered(process, compose, hear)
             return (yield from answered.on_exit(lambda exit_: NOTHING if process.usable else self._dropped(exit_)))

@@ -7,35 +7,35 @@ from typing import Any
 import pytest
 
 from fxai.effects import fx
+from fxai.effects.lock import Lock
 from fxai.effects.runtime import Backend
-from fxai.models.turnstile import Turnstile
 
 
 def test_the_turn_goes_round_in_order(backend: Backend) -> None:
     """Whoever waits is next, also before somebody who comes when the turn is free."""
-    door, seen = Turnstile(), list[str]()
+    door, seen = Lock(), list[str]()
 
     def one(name: str) -> Any:
         inside = fx.sync(lambda: seen.append(f"{name} in")).and_then(fx.checkpoint())
         left = inside.and_then(fx.sync(lambda: seen.append(f"{name} out")))
-        return fx.scoped(door.enter().and_then(left))
+        return fx.scoped(door.hold().and_then(left))
 
     again: Any = one("a").and_then(one("late"))
     fx.run(fx.all_(again, one("b"), one("c")), backend=backend)
 
     assert seen == [f"{name} {way}" for name in ("a", "b", "c", "late") for way in ("in", "out")]
-    assert not door.taken
+    assert not door.is_held
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.001, 0.01])
 def test_who_stops_waiting_is_not_waited_for(seconds: float, backend: Backend) -> None:
     """Cancelled before its turn, at its turn, or in it: the turn goes on to the next."""
-    door = Turnstile()
-    holding: Any = fx.scoped(door.enter().and_then(fx.sleep(0.001)))
-    leaving: Any = fx.scoped(door.enter().and_then(fx.sleep(60))).timeout(seconds).exit()
-    entering: Any = door.enter().as_("in")
+    door = Lock()
+    holding: Any = fx.scoped(door.hold().and_then(fx.sleep(0.001)))
+    leaving: Any = fx.scoped(door.hold().and_then(fx.sleep(60))).timeout(seconds).exit()
+    entering: Any = door.hold().as_("in")
     last: Any = fx.scoped(entering).delay(0.005)
     ends = fx.run(fx.all_(holding, leaving, last), backend=backend)
 
     assert ends[2] == "in"
-    assert not door.taken
+    assert not door.is_held
