@@ -18,8 +18,7 @@ from typing import Annotated, Any, Final, ForwardRef, Literal, Union, cast, fina
 
 import msgspec
 
-from fxai.schema.carrier import Arm, Carrier, Choice, Coded, Later, Unfit
-from fxai.schema.container import Entries, Fields, Fixed, Items, Slot
+from fxai.schema.carrier import Arm, Carrier, Choice, Coded, Entries, Fields, Fixed, Items, Later, Slot, Unfit
 from fxai.schema.shape import (
     ABSENT,
     Member,
