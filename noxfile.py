@@ -84,6 +84,6 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def bench(session: nox.Session) -> None:
-    """What does it cost, beside a program written by hand and beside the sketch it grew from?"""
+    """What does it cost, beside a program written by hand?"""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.benchmarks", *session.posargs)

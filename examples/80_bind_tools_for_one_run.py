@@ -13,7 +13,7 @@ from returns.result import Result, Success
 
 from fxai import Agent, BoundToolkit, Gen, Scope, Tool, Toolkit, ToolSource, fx, tool
 from fxai.testing import ScriptedModel, call, text
-from fxai.tools.function import MethodsOf
+from fxai.tools import MethodsOf
 
 
 class Sum(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.options import AgentOptions, Options
 from fxai.agents.step import Step, Steps
 from fxai.agents.step_setup import StepSetup
-from fxai.agents.stop import has_tool_call, step_count_is
+from fxai.agents.stop import HasToolCall, StopCondition, has_tool_call, step_count_is
 from fxai.agents.sub_agent import SubAgent, SubAgentFailed, SubAgentRequest
 from fxai.agents.window import Window
 
@@ -23,6 +23,7 @@ __all__ = [
     "Binding",
     "Budget",
     "BudgetExceeded",
+    "HasToolCall",
     "Hooks",
     "Memory",
     "MemoryFailure",
@@ -34,6 +35,7 @@ __all__ = [
     "Step",
     "StepSetup",
     "Steps",
+    "StopCondition",
     "SubAgent",
     "SubAgentFailed",
     "SubAgentRequest",

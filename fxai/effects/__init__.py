@@ -12,7 +12,7 @@ from fxai.effects.fork import FiberHandle
 from fxai.effects.interop import Absent
 from fxai.effects.layer import Layer, LayerOf
 from fxai.effects.ref import Ref
-from fxai.effects.runtime import Runtime, runtime
+from fxai.effects.runtime import Backend, Runtime, runtime
 from fxai.effects.schedule import Retryable, Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.service import ClassKey, Reference, Service, Tag
@@ -20,6 +20,7 @@ from fxai.effects.stream import Emit, Stream, StreamOf
 
 __all__ = [
     "Absent",
+    "Backend",
     "Cause",
     "ClassKey",
     "Clock",

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fxai.models.embedding import EmbeddingModel, Embeddings, Vector, batched, similarity
     from fxai.models.fallback_chain import fallback, retryable, unavailable
     from fxai.models.selection import per_step
+    from fxai.models.tool_encoding import PreparationError
 
 __all__ = [
     "ApprovalKey",
@@ -36,6 +37,7 @@ __all__ = [
     "ModelRequest",
     "ObjectPending",
     "ObjectResponse",
+    "PreparationError",
     "ReasoningEffort",
     "Repair",
     "RoundOptions",
@@ -57,6 +59,7 @@ _LATER = {
     "Embeddings": "embedding",
     "Vector": "embedding",
     "batched": "embedding",
+    "PreparationError": "tool_encoding",
     "fallback": "fallback_chain",
     "per_step": "selection",
     "retryable": "fallback_chain",

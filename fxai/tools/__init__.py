@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from fxai.tools.annotations import (
     AllowedCallers,
     Annotation,
@@ -44,16 +47,23 @@ from fxai.tools.options import Example, NeedsApproval, ToolInfo, ToolOptions, Va
 from fxai.tools.tool import ExternalTool, Tool
 from fxai.tools.toolkit import HandlerError, OnConflict, ToolConflictError, Toolkit
 
+if TYPE_CHECKING:
+    from fxai.tools.composite import Composite, SubCall, SubCalls, SubResults
+    from fxai.tools.function import FunctionTool, MethodsOf, tool
+    from fxai.tools.source import BoundToolkit, Sourced, ToolSource
+
 __all__ = [
     "AllowedCallers",
     "Annotation",
     "Annotations",
     "ApprovalExpired",
     "ApprovalUnavailable",
+    "BoundToolkit",
     "CacheControl",
     "CacheTime",
     "CallContext",
     "Caller",
+    "Composite",
     "DeferLoading",
     "Denied",
     "Destructive",
@@ -62,6 +72,7 @@ __all__ = [
     "ExplicitNull",
     "ExternalTool",
     "FailureMode",
+    "FunctionTool",
     "HandlerError",
     "HandlerFailed",
     "HandlerOf",
@@ -74,6 +85,7 @@ __all__ = [
     "JsonText",
     "Kind",
     "Meta",
+    "MethodsOf",
     "NameConflictError",
     "NameMap",
     "NameRule",
@@ -86,7 +98,11 @@ __all__ = [
     "OutputSchema",
     "ProviderTool",
     "Readonly",
+    "Sourced",
     "Strict",
+    "SubCall",
+    "SubCalls",
+    "SubResults",
     "Title",
     "Tool",
     "ToolConflictError",
@@ -94,7 +110,29 @@ __all__ = [
     "ToolInfo",
     "ToolNamespace",
     "ToolOptions",
+    "ToolSource",
     "Toolkit",
     "UnknownTool",
     "Validation",
+    "tool",
 ]
+
+# What not every program needs is imported when it is first named.
+_LATER = {
+    "BoundToolkit": "source",
+    "Composite": "composite",
+    "FunctionTool": "function",
+    "MethodsOf": "function",
+    "Sourced": "source",
+    "SubCall": "composite",
+    "SubCalls": "composite",
+    "SubResults": "composite",
+    "ToolSource": "source",
+    "tool": "function",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-from tests.architecture.source import PACKAGE, Module, modules
+from tests.kit.source import PACKAGE, Module, modules
 
 HEAVY = {
     "anthropic",

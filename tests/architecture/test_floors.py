@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from tests.architecture.source import FLOORS, PACKAGE, ROOT, modules, parse, project, tree_of
+from tests.kit.source import FLOORS, PACKAGE, ROOT, modules, parse, project, tree_of
 
 BUILT = [name for name in FLOORS if (PACKAGE / name / "__init__.py").exists()]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import ROOT, Module, definitions, is_public, modules, parse, sources
+from tests.kit.source import ROOT, Module, definitions, is_public, modules, parse, sources
 
 MODULE_LINES = 600
 BODY_LINES = 25

@@ -1,1 +1,1 @@
-"""What things cost, in one run, beside a program written by hand and beside the sketch this library grew from."""
+"""What things cost, in one run, beside a program written by hand."""

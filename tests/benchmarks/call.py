@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
-from types import new_class
 from typing import Any, Never
 
 import msgspec
@@ -13,8 +12,8 @@ from returns.result import Result, Success
 from fxai.effects import Runtime, runtime
 from fxai.schema import JsonSchema
 from fxai.tools import Tool, Toolkit
-from tests.benchmarks import hand, sketch
-from tests.benchmarks.measure import FXAI, HAND, SKETCH, Budget, Work
+from tests.benchmarks import hand
+from tests.benchmarks.measure import FXAI, HAND, Budget, Work
 
 __all__ = ["works"]
 
@@ -61,19 +60,12 @@ LAYER = kit.to_layer(
 )
 
 
-# The tool of the sketch is a class, and takes and gives plain data, not JSON text.
-_OLDER: Any = sketch
-_SKETCHED: Any = new_class("Forecast", (_OLDER.Tool[hand.Forecast, dict[str, Any], Never],), {"name": "forecast"})
-
-
 def works() -> Iterator[Work]:
     """A call of each sort. All contenders run in one event loop, which has been running before."""
     loop = asyncio.new_event_loop()
     run: Run = loop.run_until_complete
     built = runtime(LAYER)
     served: Runtime[Any] = loop.run_until_complete(built.__aenter__())
-    older: Any = _OLDER.runtime(_SKETCHED.handler(_on_forecast))
-    sketched: Any = loop.run_until_complete(older.__aenter__())
     scalars, nested = msgspec.json.Decoder(hand.Forecast), msgspec.json.Decoder(hand.Submission)
 
     def by_hand(text: str) -> Callable[[], object]:
@@ -83,7 +75,6 @@ def works() -> Iterator[Work]:
         "three scalars, plain handler",
         {
             FXAI: lambda: run(_calls(served, "forecast", hand.SCALARS, 2000)),
-            SKETCH: lambda: run(_sketched(sketched, hand.SCALARS, 2000)),
             HAND: by_hand(hand.SCALARS),
         },
         2000,
@@ -115,7 +106,6 @@ def works() -> Iterator[Work]:
     )
     yield from _validated(served, run)
     loop.run_until_complete(built.__aexit__(None, None, None))
-    loop.run_until_complete(older.__aexit__(None, None, None))
     loop.close()
 
 
@@ -145,13 +135,6 @@ async def _calls(served: Runtime[Any], name: str, text: str, times: int) -> None
     for _ in range(times):
         outcome = await served.run(kit.call_json(name, text))
         outcome.encoded_json.decode()
-
-
-async def _sketched(served: Any, text: str, times: int) -> None:
-    toolkit: Any = _OLDER.Toolkit.make(_SKETCHED)
-    for _ in range(times):
-        result = await served.run(toolkit.handle("forecast", msgspec.json.decode(text)))
-        msgspec.json.encode(result).decode()
 
 
 async def _awaited(decoder: msgspec.json.Decoder[Any], times: int) -> None:

@@ -13,18 +13,20 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fxai.effects import fx
-from fxai.effects.effect import Gen
-from fxai.messages.content import ToolCallPart, ToolResultPart
-from fxai.messages.errors import AiError
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
-from fxai.messages.prompt import Prompt
-from fxai.messages.response import Response
-from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
+from fxai.effects import Gen, fx
+from fxai.messages import (
+    AiError,
+    AssistantMessage,
+    Prompt,
+    Response,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
+from fxai.models import LanguageModel, ModelRequest
 from fxai.providers.local import layer
-from fxai.tools.options import Example
-from fxai.tools.tool import Tool
+from fxai.tools import Example, Tool
 
 PROMPTS = Path(__file__).with_name("local_prompts.json")
 

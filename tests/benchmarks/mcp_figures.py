@@ -16,16 +16,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
-from fxai import mcp
-from fxai.agents.agent import Agent
-from fxai.agents.budget import Budget
-from fxai.effects import fx
-from fxai.effects.effect import Gen
-from fxai.mcp.client import McpServer
-from fxai.models.language_model import LanguageModel
+from fxai import ToolSource, mcp
+from fxai.agents import Agent, Budget
+from fxai.effects import Gen, fx
+from fxai.mcp import McpServer
+from fxai.models import LanguageModel
 from fxai.providers.local import layer
-from fxai.tools.options import Example
-from fxai.tools.source import ToolSource
+from fxai.tools import Example
 
 __all__ = ["SETS"]
 

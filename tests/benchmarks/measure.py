@@ -14,9 +14,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-__all__ = ["FXAI", "HAND", "SKETCH", "Budget", "Measured", "Work", "head", "measure", "show", "slowness"]
+__all__ = ["FXAI", "HAND", "Budget", "Measured", "Work", "head", "measure", "show", "slowness"]
 
-FXAI, HAND, SKETCH = "fxai", "by hand", "sketch"
+FXAI, HAND = "fxai", "by hand"
 REPETITIONS = 9
 # What the block takes on the quiet core that the budgets given in microseconds were set on.
 QUIET = 1e-3
@@ -33,7 +33,7 @@ class Budget(NamedTuple):
         """What the budget comes to, beside what was measured, on a machine that is so many times as slow."""
         return self.ratio * costs.get(self.against, 0.0) + self.plus * slowness
 
-    def said(self, unit: Callable[[float], str]) -> str:
+    def words(self, unit: Callable[[float], str]) -> str:
         """The budget in words."""
         terms = [f"{self.ratio:g} × {self.against}"] if self.against else []
         return "≤ " + " + ".join([*terms, *([unit(self.plus)] if self.plus else [])])
@@ -64,7 +64,7 @@ class Measured(NamedTuple):
     def over(self) -> list[str]:
         """The budgets that were not kept."""
         return [
-            one.said(self.unit) for one in self.budgets if self.costs[FXAI] > one.allowed(self.costs, self.slowness)
+            one.words(self.unit) for one in self.budgets if self.costs[FXAI] > one.allowed(self.costs, self.slowness)
         ]
 
 
@@ -103,14 +103,12 @@ def _block() -> float:
 def show(measured: Measured) -> str:
     """One line: what each takes a step, the ratios, the budgets and whether they are kept."""
     costs, mine = measured.costs, measured.costs[FXAI]
-    cells = [measured.unit(costs[who]) if who in costs else "" for who in (FXAI, SKETCH, HAND)]
-    cells += [f"{mine / costs[who]:.2f} ×" if costs.get(who) else "" for who in (SKETCH, HAND)]
-    cells += [
-        f"   {mine / cost:.2f} × {who}" for who, cost in costs.items() if who not in (FXAI, SKETCH, HAND) and cost
-    ]
+    cells = [measured.unit(costs[who]) if who in costs else "" for who in (FXAI, HAND)]
+    cells += [f"{mine / costs[HAND]:.2f} ×" if costs.get(HAND) else ""]
+    cells += [f"   {mine / cost:.2f} × {who}" for who, cost in costs.items() if who not in (FXAI, HAND) and cost]
     over = measured.over()
-    said = [budget.said(measured.unit) for budget in measured.budgets]
-    verdicts = ", ".join(f"{one} {'OVER' if one in over else 'ok'}" for one in said)
+    budgets = [budget.words(measured.unit) for budget in measured.budgets]
+    verdicts = ", ".join(f"{one} {'OVER' if one in over else 'ok'}" for one in budgets)
     return f"{_row(measured.name, *cells)}   {verdicts}".rstrip()
 
 
@@ -121,7 +119,7 @@ def slowness() -> float:
 
 def head(title: str) -> str:
     """The heading of a section, with the names of its columns."""
-    return _row(title, FXAI, SKETCH, HAND, f"/ {SKETCH}", f"/ {HAND}")
+    return _row(title, FXAI, HAND, f"/ {HAND}")
 
 
 def _row(name: str, *cells: str) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from fxai.schema.codec import Schema
-from fxai.schema.json_schema import JsonSchema
+from fxai.schema import JsonSchema, Schema
 from fxai.schema.strict import OPENAI, strict_form
 from tests.benchmarks import hand
 from tests.benchmarks.measure import FXAI, HAND, Budget, Work

@@ -8,10 +8,10 @@ import httpx2
 import msgspec
 
 from fxai.effects import fx
-from fxai.messages.errors import AiError
-from fxai.models.language_model import LanguageModel
+from fxai.messages import AiError
+from fxai.models import LanguageModel
 from fxai.providers import anthropic
-from tests.conformance.harness import Case, case
+from tests.kit.conformance import Case, case
 
 
 class City(msgspec.Struct, frozen=True):

@@ -8,18 +8,28 @@ import msgspec
 from returns.result import Success
 
 from fxai.agents import Agent
-from fxai.effects import Exit, Failed, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError, Prompt, Response
-from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponsePart, ToolCallPart
-from fxai.messages.errors import InvalidApprovalError, ToolkitRequiredError
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
-from fxai.messages.part import Part, ToolCall, ToolResult
+from fxai.effects import Backend, Exit, Failed, fx
+from fxai.messages import (
+    AiError,
+    AssistantMessage,
+    InvalidApprovalError,
+    Part,
+    Prompt,
+    Response,
+    ToolApprovalRequestPart,
+    ToolApprovalResponsePart,
+    ToolCall,
+    ToolCallPart,
+    ToolkitRequiredError,
+    ToolMessage,
+    ToolResult,
+    UserMessage,
+)
 from fxai.models import ApprovalKey, ApprovalLedger, LanguageModel
 from fxai.models.approval import authority
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool, Toolkit, UnknownTool
-from tests.conformance.harness import Case, case
+from tests.kit.conformance import Case, case
 
 
 class Params(msgspec.Struct, frozen=True):

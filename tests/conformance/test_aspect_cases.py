@@ -17,7 +17,7 @@ from fxai.models import LanguageModel
 from fxai.testing import ScriptedModel, call
 from fxai.tools import Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, Return
-from tests.conformance.harness import Case, case
+from tests.kit.conformance import Case, case
 
 
 class Numbers(msgspec.Struct, frozen=True):

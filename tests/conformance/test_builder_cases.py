@@ -12,17 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from fxai import BoundToolkit, ToolSource, tool
 from fxai.agents import Agent, Memory, Window
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages.message import AssistantMessage, UserMessage
-from fxai.messages.prompt import Prompt
+from fxai.effects import Backend, fx
+from fxai.messages import AssistantMessage, Prompt, UserMessage
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import ToolConflictError, Toolkit
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit, ToolSource
-from tests.conformance.harness import Case, case
-from tests.unit.agents.remembering import chat
+from tests.kit.conformance import Case, case
+from tests.kit.memories import chat
 
 
 class Calculator:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages.message import ToolMessage
+from fxai.effects import Backend, fx
+from fxai.messages import ToolMessage
 from fxai.models import Chat, ChatStore, ChatStoreError
 from fxai.testing import ScriptedModel, TestClock, call, text
-from tests.conformance.harness import Case, case
-from tests.unit.models.approvals import Office
+from tests.kit.approvals import Office
+from tests.kit.conformance import Case, case
 
 DAYS = 86_400.0
 

@@ -14,11 +14,9 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import fx
 from fxai.schema import SchemaError
-from fxai.tools import Readonly, Tool, Toolkit
+from fxai.tools import Readonly, SubResults, Tool, ToolConflictError, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, Return
-from fxai.tools.composite import SubResults
-from fxai.tools.toolkit import ToolConflictError
-from tests.conformance.harness import Case, case
+from tests.kit.conformance import Case, case
 
 
 class Numbers(msgspec.Struct, frozen=True):

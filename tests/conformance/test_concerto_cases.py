@@ -15,37 +15,31 @@ import msgspec
 import pytest
 from returns.result import Success
 
-from fxai.agents.agent import Agent
-from fxai.effects import fx
-from fxai.effects.context import MissingServiceError
-from fxai.effects.effect import Effect, EffectOf
-from fxai.effects.layer import Layer
-from fxai.effects.service import Service
+from fxai import BoundToolkit, tool
+from fxai.agents import Agent
+from fxai.effects import Effect, EffectOf, Layer, MissingServiceError, Service, fx
 from fxai.lint import Subject, lint
-from fxai.messages.errors import (
+from fxai.messages import (
     AiError,
     AuthenticationError,
+    Finish,
     InvalidRequestError,
     ModelUnavailableError,
+    Prompt,
     RequestTimeoutError,
+    ToolCall,
     UnknownError,
 )
-from fxai.messages.part import Finish, ToolCall
-from fxai.messages.prompt import Prompt
-from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
+from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import anthropic, from_name, host, openai
 from fxai.providers.host.message import Progress, Result, read
 from fxai.providers.host.process import Process
 from fxai.providers.host.program import Program
-from fxai.schema.codec import Schema
+from fxai.schema import Schema
 from fxai.testing import ScriptedModel, call, text
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
-from tests.conformance.harness import Case, case
-from tests.unit.providers.host.hosts import Backend, asked, gone, python, shell
+from fxai.tools import Tool, Toolkit
+from tests.kit.conformance import Case, case
+from tests.kit.hosts import Backend, asked, gone, python, shell
 
 
 class Greeting(msgspec.Struct, frozen=True):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from fxai.effects import Effect, LayerOf, fx
-from fxai.messages.errors import AiError
-from fxai.messages.usage import Usage
-from fxai.models.embedding import EmbeddingModel, Embeddings
-from tests.conformance.harness import Case, case
+from fxai.messages import AiError, Usage
+from fxai.models import EmbeddingModel, Embeddings
+from tests.kit.conformance import Case, case
 
 
 class _Provider(EmbeddingModel):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any, get_args
 
-from fxai.messages.errors import (
+from fxai.messages import (
     AiError,
     AuthenticationError,
     ContentPolicyError,
@@ -31,7 +31,7 @@ from fxai.messages.errors import (
     UnknownError,
     UnsupportedSchemaError,
 )
-from tests.conformance.harness import Case, case
+from tests.kit.conformance import Case, case
 
 _OF_TOOLS = {
     "ToolNotFoundError",

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.harness import CASES, claims
-from tests.conformance.not_ported import NOT_PORTED, TO_COME
+from tests.kit.conformance import CASES, claims
+from tests.kit.not_ported import NOT_PORTED, TO_COME
 
 HERE = Path(__file__).parent
 ORIGINAL = Path(__file__).parents[3] / "shared" / "conformance"

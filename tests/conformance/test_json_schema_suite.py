@@ -6,8 +6,8 @@ import pytest
 
 from fxai.schema import Engine
 from tests.conformance.json_schema.__main__ import rows
-from tests.conformance.json_schema.refused import expected_refusals
-from tests.conformance.json_schema.suite import DRAFTS, ENGINES, groups, refusal, wrong
+from tests.kit.json_schema_refusals import expected_refusals
+from tests.kit.json_schema_suite import DRAFTS, ENGINES, groups, refusal, wrong
 
 
 @pytest.mark.parametrize("draft", DRAFTS)

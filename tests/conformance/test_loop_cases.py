@@ -16,24 +16,39 @@ import msgspec
 import pytest
 from returns.result import Failure, Success
 
-from fxai.agents import Agent, Answer, Budget, BudgetExceeded, Step, Steps, StepSetup, has_tool_call, step_count_is
-from fxai.agents.stop import StopCondition
-from fxai.effects import Gen, fx
-from fxai.effects.runtime import Backend
-from fxai.effects.stream import StreamOf
-from fxai.messages import Prompt, Response
-from fxai.messages.message import AssistantMessage, Message, ToolMessage
-from fxai.messages.part import ToolCall, ToolResult
-from fxai.messages.prompt import ToolCallPart, ToolResultPart
-from fxai.messages.usage import Usage
+from fxai.agents import (
+    Agent,
+    Answer,
+    Budget,
+    BudgetExceeded,
+    Step,
+    Steps,
+    StepSetup,
+    StopCondition,
+    has_tool_call,
+    step_count_is,
+)
+from fxai.effects import Backend, Gen, StreamOf, fx
+from fxai.messages import (
+    AssistantMessage,
+    Message,
+    Prompt,
+    Response,
+    ToolCall,
+    ToolCallPart,
+    ToolMessage,
+    ToolResult,
+    ToolResultPart,
+    Usage,
+)
 from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import anthropic, openai
-from fxai.schema.parsing import parse_json
+from fxai.schema import parse_json
 from fxai.testing import ScriptedModel, TestClock, call, finish
 from fxai.tools import CallContext, Interrupted, InvalidParameters, Tool, Toolkit, UnknownTool
 from fxai.tools.aspects import timeout
-from tests.conformance.harness import Case, case
-from tests.unit.tools.samples import giving
+from tests.kit.conformance import Case, case
+from tests.kit.samples import giving
 
 
 class City(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from fxai import Title, Tool, ToolSource, fx, mcp
-from fxai.effects.effect import EffectOf
+from fxai.effects import EffectOf
 from fxai.mcp import Connection, McpError, McpToolError
 from fxai.mcp.content import shown_content
-from tests.conformance.harness import Case, case
-from tests.integration.mcp.programs import by_hand, failure_of, used
+from tests.kit.conformance import Case, case
+from tests.kit.mcp_programs import by_hand, failure_of, used
 
 Run: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
 

@@ -12,15 +12,13 @@ from mcp_types import INTERNAL_ERROR
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from returns.result import Success
 
+from fxai import BoundToolkit, tool
 from fxai.effects import fx
 from fxai.mcp import ToolServer
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
-from tests.conformance.harness import Case, case
-from tests.unit.mcp.server.client import Era, refused, text, used
-from tests.unit.mcp.server.http import INITIALIZE, Client, asking
+from fxai.tools import Tool, Toolkit
+from tests.kit.conformance import Case, case
+from tests.kit.mcp_client import Era, refused, text, used
+from tests.kit.mcp_http import INITIALIZE, Client, asking
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 

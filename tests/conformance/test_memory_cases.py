@@ -11,14 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from fxai.agents.memory import Memory
-from fxai.agents.window import Window
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages.message import AssistantMessage, UserMessage
-from fxai.messages.prompt import Prompt
-from tests.conformance.harness import Case, case
-from tests.unit.agents.remembering import KINDS, chat, commit_all, memory_of
+from fxai.agents import Memory, Window
+from fxai.effects import Backend, fx
+from fxai.messages import AssistantMessage, Prompt, UserMessage
+from tests.kit.conformance import Case, case
+from tests.kit.memories import KINDS, chat, commit_all, memory_of
 
 of_each_kind = pytest.mark.parametrize("kind", KINDS)
 

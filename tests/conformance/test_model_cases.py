@@ -7,17 +7,14 @@ from typing import Any
 import anyio
 import msgspec
 
-from fxai.effects import EffectOf, Layer, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import Response
-from fxai.messages.part import FinishReason, Part, ToolCall, ToolResult
-from fxai.messages.usage import Usage
+from fxai.effects import Backend, EffectOf, Layer, fx
+from fxai.messages import FinishReason, Part, Response, ToolCall, ToolResult, Usage
 from fxai.models import LanguageModel, ModelRequest, ToolChoice
 from fxai.testing import ScriptedModel, TestClock, call, finish
 from fxai.tools import HandlerFailed, Tool, Toolkit, UnknownTool
-from tests.conformance.harness import Case, case
-from tests.unit.effects.journal import Journal
-from tests.unit.tools.samples import giving
+from tests.kit.conformance import Case, case
+from tests.kit.journal import Journal
+from tests.kit.samples import giving
 
 NAMES = ("a", "b", "c")
 

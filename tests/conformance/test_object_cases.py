@@ -7,15 +7,13 @@ from typing import Any
 import msgspec
 from returns.result import Success
 
-from fxai.effects import Effect, Layer, fx
-from fxai.effects.runtime import Backend
-from fxai.messages.errors import AiError, StructuredOutputError
-from fxai.messages.part import Part
+from fxai.effects import Backend, Effect, Layer, fx
+from fxai.messages import AiError, Part, StructuredOutputError
 from fxai.models import LanguageModel, ModelRequest
 from fxai.testing import ScriptedModel, call
 from fxai.tools import Tool, Toolkit
-from tests.conformance.harness import Case, case
-from tests.unit.tools.samples import failure_of
+from tests.kit.conformance import Case, case
+from tests.kit.samples import failure_of
 
 
 class Sum(msgspec.Struct, frozen=True):

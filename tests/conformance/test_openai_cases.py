@@ -7,19 +7,23 @@ from typing import Any
 
 import httpx2
 
-from fxai.effects import fx
-from fxai.effects.effect import Gen
-from fxai.effects.scope import Scope
-from fxai.messages.errors import AiError
-from fxai.messages.prompt import AssistantMessage, Prompt, ToolCallPart, ToolMessage, ToolResultPart, UserMessage
-from fxai.messages.response import Response
-from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
+from fxai.effects import Gen, Scope, fx
+from fxai.messages import (
+    AiError,
+    AssistantMessage,
+    Prompt,
+    Response,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
+from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import openai
 from fxai.providers.http import open_client
 from fxai.providers.openai.finish import finish_of
 from fxai.providers.openai.model import Continuation
-from tests.conformance.harness import Case, case
+from tests.kit.conformance import Case, case
 
 # -- failures and finish reasons
 

@@ -6,22 +6,27 @@ from typing import Any
 
 import pytest
 
-from fxai.messages.message import AssistantMessage, Message, SystemMessage, UserMessage
-from fxai.messages.prompt import MessageError, Prompt, TextPart
-from fxai.messages.response import (
+from fxai.messages import (
     AnyPart,
+    AssistantMessage,
     File,
+    Message,
+    MessageError,
+    Prompt,
     Reasoning,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
+    SystemMessage,
     TextDelta,
     TextEnd,
+    TextPart,
     TextStart,
     ToolCall,
     ToolResult,
+    UserMessage,
 )
-from tests.conformance.harness import Case, case
+from tests.kit.conformance import Case, case
 
 
 def _said(prompt: Prompt) -> list[list[Any]]:

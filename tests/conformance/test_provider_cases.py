@@ -11,17 +11,15 @@ import msgspec
 import pytest
 from returns.result import Result, Success
 
+from fxai import PreparedTools
 from fxai.effects import fx
-from fxai.models.choice import ToolChoice
-from fxai.models.tool_encoding import PreparationError, PreparedTools
+from fxai.models import PreparationError, ToolChoice
 from fxai.providers import anthropic, openai
 from fxai.schema import Schema, SchemaError
-from fxai.schema.data import is_array, is_object
 from fxai.schema.strict import OPENAI, rule_faults
-from fxai.tools.annotations import Strict
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
-from tests.conformance.harness import Case, case
+from fxai.tools import Strict, Tool, Toolkit
+from tests.kit.conformance import Case, case
+from tests.kit.data import is_array, is_object
 
 AnyTool: TypeAlias = Tool[Any, Any, Any]
 

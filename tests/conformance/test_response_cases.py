@@ -6,9 +6,8 @@ from typing import Any, get_args
 
 from returns.result import Failure
 
-from fxai.messages.response import Finish, FinishReason, ToolResult, Usage
-from fxai.messages.wire import part_from_data, part_to_data
-from tests.conformance.harness import Case, case
+from fxai.messages import Finish, FinishReason, ToolResult, Usage, part_from_data, part_to_data
+from tests.kit.conformance import Case, case
 
 
 def _usage(counted: dict[str, dict[str, Any]]) -> dict[str, Any]:

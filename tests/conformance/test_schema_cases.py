@@ -5,8 +5,8 @@ from __future__ import annotations
 from returns.result import Success
 
 from fxai import Tool, Toolkit, fx
-from fxai.tools.failure import InvalidParameters
-from tests.conformance.harness import Case, case
+from fxai.tools import InvalidParameters
+from tests.kit.conformance import Case, case
 
 
 @case("VE-075")

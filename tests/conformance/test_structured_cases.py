@@ -8,12 +8,9 @@ import msgspec
 import pytest
 from returns.result import Success
 
-from fxai.schema.codec import Schema
-from fxai.schema.empty import Empty
-from fxai.schema.fault import SchemaError
-from fxai.schema.json_schema import JsonSchema
+from fxai.schema import Empty, JsonSchema, Schema, SchemaError
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, strict_form
-from tests.conformance.harness import Case, case
+from tests.kit.conformance import Case, case
 
 _TYPES: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},

@@ -10,7 +10,7 @@ import pytest
 
 from fxai.schema import Empty, Limits, Schema, SchemaError, parse_json
 from fxai.tools import NameConflictError, NameMap, NameRule, Readonly, Strict, Title, Tool
-from tests.conformance.harness import Case, case
+from tests.kit.conformance import Case, case
 
 
 class A(msgspec.Struct, frozen=True):

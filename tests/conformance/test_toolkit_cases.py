@@ -8,10 +8,8 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
-from fxai.effects import Effect, Gen, Layer, Tag, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError
-from fxai.messages.errors import RateLimitError
+from fxai.effects import Backend, Effect, Gen, Layer, Tag, fx
+from fxai.messages import AiError, RateLimitError
 from fxai.schema import Schema, SchemaError
 from fxai.tools import (
     CallContext,
@@ -24,9 +22,9 @@ from fxai.tools import (
     ToolConflictError,
     Toolkit,
 )
-from tests.conformance.harness import Case, case
-from tests.unit.effects.journal import Journal
-from tests.unit.tools.samples import defect_of, failure_of, giving, outcome_of
+from tests.kit.conformance import Case, case
+from tests.kit.journal import Journal
+from tests.kit.samples import defect_of, failure_of, giving, outcome_of
 
 
 class Given(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ import pytest
 from sybil import Document, Region, Sybil
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
-from tests.architecture.source import modules, sources
+from tests.kit.source import modules, sources
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -15,9 +15,9 @@ from typing import Any
 
 from returns.result import Success
 
-from fxai.schema.data import is_object
-from fxai.schema.json_schema import JsonSchema
+from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictRules, rule_faults, strict_form
+from tests.kit.data import is_object
 
 __all__ = ["table"]
 

@@ -9,15 +9,13 @@ import msgspec
 import pytest
 from returns.result import Result, Success
 
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages import Prompt
-from fxai.messages.part import ToolCall
+from fxai.effects import Backend, fx
+from fxai.messages import Prompt, ToolCall
 from fxai.models import LanguageModel
 from fxai.schema import JsonSchema, Limits, SchemaError
 from fxai.testing import ScriptedModel
 from fxai.tools import InvalidParameters, Outcome, Tool, Toolkit, UnknownTool
-from tests.unit.tools.samples import defect_of, giving, outcome_of
+from tests.kit.samples import defect_of, giving, outcome_of
 
 
 class Point(msgspec.Struct, frozen=True):

@@ -15,12 +15,11 @@ from hypothesis import strategies as st
 from returns.result import Success
 
 from fxai.agents import Agent
-from fxai.effects import Effect, Gen, Timeout, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, Effect, Gen, Timeout, fx
 from fxai.models import LanguageModel
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, Tool, Toolkit
-from tests.unit.effects.journal import Journal, running_tasks
+from tests.kit.journal import Journal, running_tasks
 
 
 class Job(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fxai.effects import fx
-from tests.unit.agents.remembering import approved, asked, begun_with, chat, looked_up, memory_of
+from tests.kit.memories import approved, asked, begun_with, chat, looked_up, memory_of
 
 ROOT = Path(__file__).parents[2]
 kinds = pytest.mark.parametrize("kind", ["file", "sqlite"])
@@ -24,7 +24,7 @@ import sys
 from itertools import count
 from pathlib import Path
 from fxai.effects import fx
-from tests.unit.agents.remembering import looked_up, memory_of
+from tests.kit.memories import looked_up, memory_of
 kind, folder, who, begin, keep = sys.argv[1:]
 memory = memory_of(kind, Path(folder), keep=int(keep) or None)
 
@@ -110,7 +110,7 @@ import json, os, signal, sqlite3, sys
 from pathlib import Path
 from fxai.agents import memory_file
 from fxai.effects import fx
-from tests.unit.agents.remembering import approved, asked, chat, commit_all, memory_of
+from tests.kit.memories import approved, asked, chat, commit_all, memory_of
 kind, root = sys.argv[1:]
 
 def die():

@@ -13,18 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from returns.result import Failure
 
-from fxai.messages.part import AnyPart, Part
-from fxai.messages.prompt import Prompt
-from fxai.messages.response import Response
-from fxai.models.request import ModelRequest
-from fxai.models.tool_encoding import PreparationError
-from fxai.providers.anthropic.messages_stream import Reader
-from fxai.providers.anthropic.reply import parse_reply
-from fxai.providers.anthropic.request import prepare_request
+from fxai.messages import AnyPart, Part, Prompt, Response
+from fxai.models import ModelRequest, PreparationError
+from fxai.providers.anthropic import Reader, parse_reply, prepare_request
 from fxai.providers.http import read_events
-from fxai.schema.data import is_array
-from tests.laws.reaching import Reached, bent, replaced
-from tests.unit.providers.anthropic.replies import (
+from tests.kit.anthropic_replies import (
     ALL_BLOCKS,
     MODEL,
     SENT,
@@ -36,6 +29,8 @@ from tests.unit.providers.anthropic.replies import (
     read_all,
     sse,
 )
+from tests.kit.data import is_array
+from tests.kit.reaching import Reached, bent, replaced
 
 
 def _whole(reply: dict[str, Any]) -> tuple[Any, ...]:

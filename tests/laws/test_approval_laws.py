@@ -14,20 +14,27 @@ from hypothesis import given, settings, target
 from hypothesis import strategies as st
 from returns.result import Success
 
-from fxai.effects import Exit, Failed, fx
-from fxai.effects.layer import LayerOf
-from fxai.messages import Prompt
-from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponsePart, ToolCallPart, ToolResultPart
-from fxai.messages.errors import AiError
-from fxai.messages.message import AssistantMessage, Message, ToolMessage, UserMessage
-from fxai.messages.part import ToolCall
+from fxai.effects import Exit, Failed, LayerOf, fx
+from fxai.messages import (
+    AiError,
+    AssistantMessage,
+    Message,
+    Prompt,
+    ToolApprovalRequestPart,
+    ToolApprovalResponsePart,
+    ToolCall,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
 from fxai.models import ApprovalLedger, LanguageModel
 from fxai.models.answered import without_settled
 from fxai.models.approval import Authority, authority, digest_of
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, Toolkit
-from tests.laws.reaching import Reached
-from tests.unit.models.approvals import HOW, How, Office
+from tests.kit.approvals import HOW, How, Office
+from tests.kit.reaching import Reached
 
 LAW = settings(max_examples=60)
 

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fxai import BoundToolkit, ToolSource, tool
 from fxai.agents import Agent, AgentBuilder, Binding, Memory
 from fxai.effects import fx
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, ToolConflictError, Toolkit
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit, ToolSource
 from tests.laws.test_toolkit_laws import TOOLKITS, tools
 
 RUN = settings(max_examples=25)

@@ -26,20 +26,15 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from fxai.agents import Agent, Memory
-from fxai.effects import Effect, EffectOf, Gen, Layer, fx
-from fxai.effects.runtime import Backend, runtime
-from fxai.messages import Part, Prompt
-from fxai.messages.errors import AiError
-from fxai.messages.message import ToolMessage
-from fxai.messages.part import Finish, Text
-from fxai.models import ApprovalLedger, Chat, ChatStore, LanguageModel
-from fxai.models.request import ModelRequest
+from fxai.effects import Backend, Effect, EffectOf, Gen, Layer, fx, runtime
+from fxai.messages import AiError, Finish, Part, Prompt, Text, ToolMessage
+from fxai.models import ApprovalLedger, Chat, ChatStore, LanguageModel, ModelRequest
 from fxai.testing import ScriptedModel, call
 from fxai.tools import Tool, Toolkit
-from tests.laws.reaching import Reached
-from tests.unit.agents.remembering import KINDS, memory_of
-from tests.unit.agents.runs import unanswered
-from tests.unit.effects.journal import running_tasks, turns
+from tests.kit.journal import running_tasks, turns
+from tests.kit.memories import KINDS, memory_of
+from tests.kit.reaching import Reached
+from tests.kit.runs import unanswered
 
 Program: TypeAlias = EffectOf[Any, Any, Any]
 

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
 from fxai.effects import fx
-from fxai.messages import Prompt
-from fxai.messages.message import ToolMessage
+from fxai.messages import Prompt, ToolMessage
 from fxai.models import LanguageModel
 from fxai.schema import JsonSchema
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import CallContext, Tool, Toolkit
-from tests.unit.tools.samples import add, double, on_add, on_double
+from tests.kit.samples import add, double, on_add, on_double
 
 RAW = {
     "$schema": "http://json-schema.org/draft-07/schema#",

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.effects import Cause, Effect, EffectOf, Exit, Gen, Interrupt, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, Cause, Effect, EffectOf, Exit, Gen, Interrupt, fx
 
 Log: TypeAlias = list[str]
 Maker: TypeAlias = Callable[[Log], EffectOf[int, str, None]]

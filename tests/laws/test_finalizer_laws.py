@@ -16,9 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.effects import EffectOf, Exit, Gen, Layer, Scope, Stream, Tag, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import boom, running_tasks, turns
+from fxai.effects import Backend, EffectOf, Exit, Gen, Layer, Scope, Stream, Tag, fx
+from tests.kit.journal import boom, running_tasks, turns
 
 Program: TypeAlias = EffectOf[Any, Any, Any]
 

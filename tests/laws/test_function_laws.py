@@ -10,8 +10,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai import Schema, Toolkit, fx
-from fxai.tools.function import FunctionTool, tool
+from fxai import FunctionTool, Schema, Toolkit, fx, tool
 
 
 class Item(msgspec.Struct, frozen=True):

@@ -13,13 +13,10 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fxai.lint.linter import lint
-from fxai.lint.subject import Subject
-from fxai.providers.local.grammar import grammar
-from fxai.schema import Engine, JsonSchema
-from fxai.schema.fault import SchemaError
-from fxai.schema.strict import strict_form
-from fxai.schema.strict.rules import ANTHROPIC, OPENAI
+from fxai.lint import Subject, lint
+from fxai.providers.local import grammar
+from fxai.schema import Engine, JsonSchema, SchemaError
+from fxai.schema.strict import ANTHROPIC, OPENAI, strict_form
 from fxai.tools import Tool, Toolkit
 
 ENGINES: list[Engine] = ["jsonschema"]

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.effects import Gen, Layer, LayerOf, Tag, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import running_tasks, turns
+from fxai.effects import Backend, Gen, Layer, LayerOf, Tag, fx
+from tests.kit.journal import running_tasks, turns
 
 AnyLayer: TypeAlias = LayerOf[Any, Any, Any]
 

@@ -7,11 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.agents.budget import Budget
-from fxai.messages.part import ToolCall
-from fxai.messages.usage import Usage
+from fxai.agents import Budget
+from fxai.messages import ToolCall, Usage
 from fxai.testing import call, finish
-from tests.unit.agents.runs import End, Way, end_of, unanswered
+from tests.kit.runs import End, Way, end_of, unanswered
 
 _MADE: list[tuple[str, dict[str, Any]]] = [
     ("add", {"a": 1, "b": 2}),

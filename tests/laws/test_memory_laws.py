@@ -9,13 +9,11 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.agents.memory import Memory
+from fxai.agents import Memory, Window
 from fxai.agents.recall import recalled
-from fxai.agents.window import Window
 from fxai.effects import fx
-from fxai.messages.message import AssistantMessage
-from fxai.messages.prompt import Prompt
-from tests.unit.agents.remembering import approved, asked, chat, commit_all, looked_up
+from fxai.messages import AssistantMessage, Prompt
+from tests.kit.memories import approved, asked, chat, commit_all, looked_up
 
 WORDS = st.text(max_size=6)
 MORE = Prompt([AssistantMessage.make("And more.")])

@@ -12,52 +12,55 @@ from hypothesis import given
 from hypothesis import strategies as st
 from returns.pipeline import is_successful
 
-from fxai.messages.errors import AiError, InternalProviderError, NetworkError, RateLimitError, StructuredOutputError
-from fxai.messages.metadata import merge_metadata
-from fxai.messages.prompt import (
-    AssistantMessage,
-    FilePart,
-    FileUrl,
-    Message,
-    Prompt,
-    ReasoningPart,
-    SystemMessage,
-    TextPart,
-    ToolApprovalRequestPart,
-    ToolApprovalResponsePart,
-    ToolCallPart,
-    ToolMessage,
-    ToolResultPart,
-    UserMessage,
-)
-from fxai.messages.response import (
+from fxai.messages import (
+    AiError,
     AnyPart,
     ApprovalRequest,
+    AssistantMessage,
     ErrorPart,
     File,
+    FilePart,
+    FileUrl,
     Finish,
+    InternalProviderError,
+    Message,
+    NetworkError,
     Part,
+    Prompt,
+    RateLimitError,
     Reasoning,
     ReasoningDelta,
     ReasoningEnd,
+    ReasoningPart,
     ReasoningStart,
     Response,
     ResponseMetadata,
     Source,
     StreamPart,
+    StructuredOutputError,
+    SystemMessage,
     Text,
     TextDelta,
     TextEnd,
+    TextPart,
     TextStart,
+    ToolApprovalRequestPart,
+    ToolApprovalResponsePart,
     ToolCall,
+    ToolCallPart,
+    ToolMessage,
     ToolParamsDelta,
     ToolParamsEnd,
     ToolParamsStart,
     ToolResult,
+    ToolResultPart,
     Usage,
+    UserMessage,
     WarningPart,
+    merge_metadata,
+    part_from_data,
+    part_to_data,
 )
-from fxai.messages.wire import part_from_data, part_to_data
 
 _A = TypeVar("_A")
 

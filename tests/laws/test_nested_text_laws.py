@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema import JsonSchema
 from fxai.schema.fault import pointer_to, pointer_tokens
-from fxai.schema.json_schema import JsonSchema
 from fxai.schema.mending import holds_nested, may_hold_nested
 from fxai.schema.nested_text import read_texts
 from fxai.testing.strategies import instances, json_schemas
-from tests.laws.reaching import Reached
+from tests.kit.data import is_array, is_object
+from tests.kit.reaching import Reached
 
 MANY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 

@@ -9,21 +9,19 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.messages.part import Part
-from fxai.messages.prompt import Prompt, UserMessage
-from fxai.messages.response import Response
-from fxai.models.request import ModelRequest
+from fxai.messages import Part, Prompt, Response, UserMessage
+from fxai.models import ModelRequest
 from fxai.providers import openai
+from fxai.providers.openai import Api
 from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.responses_input import reply_items
 from fxai.providers.openai.responses_stream import ResponsesReader
-from fxai.providers.openai.tool_encoding import Api
-from fxai.schema.data import is_array
-from fxai.schema.json_schema import JsonSchema
+from fxai.schema import JsonSchema
 from fxai.testing.strategies import instances, json_values
-from fxai.tools.tool import Tool
-from tests.integration.sdk import openai_answers as answers
-from tests.laws.reaching import Reached, bent
+from fxai.tools import Tool
+from tests.kit import openai_answers as answers
+from tests.kit.data import is_array
+from tests.kit.reaching import Reached, bent
 
 PARAMS = {
     "type": "object",

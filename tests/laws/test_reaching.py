@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.laws.reaching import Reached
+from tests.kit.reaching import Reached
 
 
 def test_a_law_that_never_comes_to_a_case_says_so() -> None:

@@ -17,21 +17,20 @@ from fxai.messages import (
     ReasoningPart,
     SystemMessage,
     TextPart,
+    ToolApprovalResponsePart,
     ToolCallPart,
     ToolMessage,
     ToolResultPart,
     UserMessage,
 )
 from fxai.messages.ground import Ground
-from fxai.messages.prompt import ToolApprovalResponsePart
-from fxai.models import ModelRequest, ToolChoice
+from fxai.models import ModelRequest, PreparationError, ToolChoice
 from fxai.models.request_cache import RequestCache
-from fxai.models.tool_encoding import PreparationError
 from fxai.providers import anthropic, openai
-from fxai.providers.anthropic.request import prepare_request as prepare_anthropic
-from fxai.providers.openai.request import prepare_request as prepare_openai
+from fxai.providers.anthropic import prepare_request as prepare_anthropic
+from fxai.providers.openai import prepare_request as prepare_openai
 from fxai.tools import Strict, Tool
-from tests.laws.reaching import Reached
+from tests.kit.reaching import Reached
 
 _PARAMS: dict[str, Any] = {"type": "object", "properties": {"a": {"type": ["integer", "null"]}}}
 _add = Tool.dynamic("kit.add", parameters=_PARAMS)

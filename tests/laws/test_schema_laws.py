@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
-from fxai.schema import Engine, JsonSchema, Limits, Schema, SchemaError, parse_json
-from fxai.schema.data import is_array, is_object
-from fxai.schema.fault import DecodeFailure, Fault, pointer_of, pointer_tokens
+from fxai.schema import DecodeFailure, Engine, Fault, JsonSchema, Limits, Schema, SchemaError, parse_json
+from fxai.schema.fault import pointer_of, pointer_tokens
+from tests.kit.data import is_array, is_object
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:

@@ -19,18 +19,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from typing_extensions import override
 
-from fxai.agents.memory import Memory
-from fxai.effects import fx
-from fxai.effects.cause import Fail
-from fxai.effects.effect import Gen
-from fxai.effects.exit import Failed, Succeeded
-from fxai.mcp.pin import Pins
-from fxai.messages.errors import AiError
-from fxai.messages.prompt import Prompt
-from fxai.models.approval_ledger import ApprovalLedger
-from fxai.models.chat_store import ChatStore, ChatStoreError
-from tests.laws.reaching import Reached
-from tests.unit.agents.remembering import approved, asked, chat, commit_all, looked_up
+from fxai.agents import Memory
+from fxai.effects import Fail, Failed, Gen, Succeeded, fx
+from fxai.mcp import Pins
+from fxai.messages import AiError, Prompt
+from fxai.models import ApprovalLedger, ChatStore, ChatStoreError
+from tests.kit.memories import approved, asked, chat, commit_all, looked_up
+from tests.kit.reaching import Reached
 
 Damage = Callable[[bytes], bytes]
 

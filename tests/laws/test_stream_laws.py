@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.effects import Stream, StreamOf, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, Stream, StreamOf, fx
 
 Numbers: TypeAlias = StreamOf[int, Any, None]
 

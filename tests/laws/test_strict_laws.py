@@ -11,10 +11,9 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from returns.result import Success
 
-from fxai.schema.data import is_array, is_object
+from fxai.schema import JsonSchema
 from fxai.schema.document import document_faults
 from fxai.schema.fault import pointer_tokens
-from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import (
     ANTHROPIC,
     NULL_LOST,
@@ -26,7 +25,8 @@ from fxai.schema.strict import (
     strict_form,
 )
 from fxai.testing.strategies import instances, json_schemas
-from tests.laws.reaching import Reached
+from tests.kit.data import is_array, is_object
+from tests.kit.reaching import Reached
 
 MANY = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
 DRAFTS: Any = ["2020-12", "2019-09", "draft-07", "draft-06", "draft-04"]

@@ -29,7 +29,7 @@ from fxai.testing.strategies import (
     typed_parameters,
 )
 from fxai.testing.tool_law import engines
-from tests.conformance.json_schema.suite import Group, groups, refusal
+from tests.kit.json_schema_suite import Group, groups, refusal
 
 LAW = settings(max_examples=25)
 QUICK = settings(LAW, max_examples=60, phases=(Phase.generate,), suppress_health_check=list(cast("Any", HealthCheck)))

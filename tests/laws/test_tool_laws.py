@@ -16,8 +16,8 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import fx
 from fxai.schema import Schema
-from fxai.schema.data import is_object
 from fxai.tools import Annotations, Destructive, InvalidParameters, Meta, Readonly, Strict, Title, Tool, Toolkit
+from tests.kit.data import is_object
 
 LAW = settings(max_examples=60)
 
@@ -216,7 +216,7 @@ def test_annotations_are_a_map_where_the_last_value_counts(pairs: list[tuple[Any
 def test_what_json_cannot_carry_is_never_sent(value: Decimal) -> None:
     """A result that holds it is the handler's mistake."""
     from fxai.tools import InvalidResult
-    from tests.unit.tools.samples import failure_of, giving
+    from tests.kit.samples import failure_of, giving
 
     made = Rich(1, (), datetime(1970, 1, 1, tzinfo=UTC), value)
     sent: dict[str, Any] = {"number": 1, "words": [], "at": 0, "price": "1"}

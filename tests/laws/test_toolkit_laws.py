@@ -11,7 +11,7 @@ from returns.result import Success
 
 from fxai.effects import fx
 from fxai.tools import Annotations, NameConflictError, NameMap, NameRule, Readonly, Title, Tool, Toolkit
-from tests.unit.tools.samples import Sum, giving
+from tests.kit.samples import Sum, giving
 
 NAMES = st.text(min_size=1, max_size=6).filter(str.strip)
 KINDS = ["plain", "sum", "raw", "external"]

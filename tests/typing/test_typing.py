@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.typing.checkers import CHECKERS, PAGES, ROOT, WRONG, Report, marked_lines, run
+from tests.kit.checkers import CHECKERS, PAGES, ROOT, WRONG, Report, marked_lines, run
 
 pytestmark = pytest.mark.xdist_group("checkers")
 

@@ -10,8 +10,7 @@ import pytest
 from returns.result import Result, Success
 
 from fxai import Outcome, Schema, Strict, Tool, Toolkit, fx
-from fxai.effects import Gen
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, Gen
 
 
 class Query(msgspec.Struct, frozen=True):

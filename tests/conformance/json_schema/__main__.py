@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.conformance.json_schema.refused import expected_refusals
-from tests.conformance.json_schema.suite import DRAFTS, ENGINES, groups, refusal, wrong
+from tests.kit.json_schema_refusals import expected_refusals
+from tests.kit.json_schema_suite import DRAFTS, ENGINES, groups, refusal, wrong
 
 
 def rows() -> Iterator[tuple[str, ...]]:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.terminal import Terminal
 from tests.integration.cli.test_process import command, environment
+from tests.kit.terminal import Terminal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such terminals")
 

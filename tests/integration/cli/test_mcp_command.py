@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.integration.cli.test_process import command, environment
-from tests.unit.cli.running import Run, runner
+from tests.kit.command_line import Run, runner
 
 TIME = shlex.join([sys.executable, "-m", "mcp_server_time", "--local-timezone", "UTC"])
 PLAIN = shlex.join([sys.executable, "-S", "plain.py"])
@@ -291,7 +291,7 @@ def test_a_run_ends_where_such_a_tool_is_called(fxai: Run) -> None:
 
 def test_an_agent_says_itself_what_of_its_own_is_asked_about(fxai: Run) -> None:
     """--yes is for the servers' tools: a call of the agent's own that asks for approval still waits."""
-    targets = Path(__file__).parents[2] / "unit" / "cli" / "chat_targets.py"
+    targets = Path(__file__).parents[2] / "kit" / "chat_targets.py"
     chosen = ("--agent", f"{targets}:agent", "--layer", f"{targets}:asks", "--mcp", PLAIN)
     ended = fxai("run", "--yes", *chosen, "Wipe a")
 

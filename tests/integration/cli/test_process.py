@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-TARGETS = ROOT / "tests" / "unit" / "cli" / "targets.py"
+TARGETS = ROOT / "tests" / "kit" / "targets.py"
 
 SLOW = """
 import signal

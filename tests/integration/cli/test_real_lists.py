@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.running import Run, runner
+from tests.kit.command_line import Run, runner
 
 LISTS = sorted((Path(__file__).parents[1] / "mcp_schemas").glob("*.json"))
 

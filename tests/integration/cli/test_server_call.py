@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.terminal import Terminal
 from tests.integration.cli.test_process import command, environment
+from tests.kit.terminal import Terminal
 
 SERVED = """
 from fxai.tools.function import tool

@@ -15,7 +15,7 @@ import pytest
 from tests.integration.cli.test_process import command, environment
 
 ROOT = Path(__file__).parents[3]
-FAULTY = ROOT / "tests" / "unit" / "cli" / "faulty.py"
+FAULTY = ROOT / "tests" / "kit" / "faulty_tools.py"
 
 SLOW = """
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from fxai.effects import fx
-from fxai.messages.errors import ContextOverflowError, ModelUnavailableError
-from fxai.models.embedding import EmbeddingModel, batched, similarity
+from fxai.messages import ContextOverflowError, ModelUnavailableError
+from fxai.models import EmbeddingModel, batched, similarity
 from fxai.providers import embedding_from_name
 from fxai.providers.local import embedding_layer
 

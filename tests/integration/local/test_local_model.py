@@ -14,30 +14,29 @@ import anyio
 import pytest
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from fxai.effects import fx
-from fxai.effects.effect import Effect, Gen
-from fxai.effects.exit import Failed
-from fxai.messages.content import FilePart, ToolCallPart, ToolResultPart
-from fxai.messages.errors import (
+from fxai.effects import Effect, Failed, Gen, fx
+from fxai.messages import (
     AiError,
+    AssistantMessage,
     ContextOverflowError,
+    FilePart,
     InvalidUserInputError,
     ModelUnavailableError,
+    Prompt,
+    Response,
+    StreamPart,
+    SystemMessage,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
     UnsupportedSchemaError,
+    UserMessage,
 )
-from fxai.messages.message import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from fxai.messages.part import StreamPart
-from fxai.messages.prompt import Prompt
-from fxai.messages.response import Response
-from fxai.models.choice import ToolChoice
-from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
-from fxai.providers.local import Bounds, Progress, assemble, grammar, layer
+from fxai.models import LanguageModel, ModelRequest, ToolChoice
+from fxai.providers.local import Bounds, LocalModel, Progress, assemble, grammar, layer
 from fxai.providers.local.engine import Completion, Engine, Setting
-from fxai.providers.local.model import LocalModel
-from fxai.schema.json_schema import JsonSchema
-from fxai.tools.options import Example
-from fxai.tools.tool import Tool
+from fxai.schema import JsonSchema
+from fxai.tools import Example, Tool
 
 pytestmark = [
     pytest.mark.local_model,

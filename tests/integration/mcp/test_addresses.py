@@ -14,10 +14,10 @@ import pytest
 from typing_extensions import override
 
 from fxai import fx, mcp
-from fxai.effects.effect import EffectOf
+from fxai.effects import EffectOf
 from fxai.mcp import Connection, McpLimits
 from fxai.providers.http import Secret
-from tests.integration.mcp.programs import failure_of, used
+from tests.kit.mcp_programs import failure_of, used
 
 # The SDK leaves an event stream in the middle, httpx2 an answer that is too large: trio remarks on their generators.
 pytestmark = pytest.mark.filterwarnings(

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from fxai import Timeout, fx, mcp
-from fxai.effects.effect import EffectOf
+from fxai.effects import EffectOf
 from fxai.mcp import Connection
-from tests.integration.mcp.programs import by_hand, failure_of, left_running, used
+from tests.kit.mcp_programs import by_hand, failure_of, left_running, used
 
 LOOPS = ("asyncio", "trio")
 BAD = {

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import pytest
 
 from fxai import Agent, Outcome, OutputSchema, Readonly, Tool, ToolConflictError, ToolSource, fx, mcp
-from fxai.effects.effect import EffectOf
+from fxai.effects import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpError, McpServer, McpToolError
 from fxai.mcp.content import shown_content
 from fxai.testing import ScriptedModel
 from fxai.testing import call as calling
 from fxai.testing import text as said
-from tests.integration.mcp.programs import by_hand, failure_of, used
+from tests.kit.mcp_programs import by_hand, failure_of, used
 
 Run: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
 

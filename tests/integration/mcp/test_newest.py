@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 import pytest
 
 from fxai import fx, mcp
-from fxai.effects.effect import EffectOf
+from fxai.effects import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpServer
-from tests.integration.mcp.programs import used
-from tests.integration.servers.process import serving
+from tests.kit.mcp_programs import used
+from tests.kit.server_process import serving
 
 # The SDK leaves an event stream in the middle: trio remarks on the generators that it is made of.
 pytestmark = pytest.mark.filterwarnings(
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings(
 Run: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
 Start: TypeAlias = Callable[..., McpServer]
 
-_SCRIPT = str(Path(__file__).with_name("modern.py"))
+_SCRIPT = str(Path(__file__).parents[2] / "kit" / "modern_server.py")
 
 
 @pytest.fixture(scope="module")

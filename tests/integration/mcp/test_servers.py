@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 import pytest
 
 from fxai import Readonly, Title, fx, mcp
-from fxai.effects.effect import EffectOf
+from fxai.effects import EffectOf
 from fxai.mcp import Connection, McpServer
-from tests.integration.mcp.programs import left_running, used
-from tests.integration.mcp.python import programs
-from tests.integration.servers.node import Missing, installed, node
+from tests.kit.mcp_programs import left_running, used
+from tests.kit.node import Missing, installed, node
+from tests.kit.python_programs import programs
 
 pytestmark = pytest.mark.xdist_group("mcp-servers")
 

@@ -13,13 +13,10 @@ import pytest
 from anyio.abc import SocketStream
 from mcp_types import TextContent
 
+from fxai import BoundToolkit, tool
 from fxai.effects import Gen, fx
 from fxai.mcp import serve_http
-from fxai.tools.function import tool
-from fxai.tools.handler import CallContext
-from fxai.tools.source import BoundToolkit
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools import CallContext, Tool, Toolkit
 
 MODERN = "2026-07-28"
 META: dict[str, Any] = {

@@ -10,16 +10,15 @@ from typing import Any, Literal, TypeAlias, cast
 import pytest
 
 from fxai import Gen, ToolSource, fx, mcp
-from fxai.tools.annotations import Meta, Readonly, Title
-from fxai.tools.toolkit import Toolkit
-from tests.integration.servers.process import serving
+from fxai.tools import Meta, Readonly, Title, Toolkit
+from tests.kit.server_process import serving
 
 pytestmark = pytest.mark.xdist_group("mcp_own_client")
 
 Seen: TypeAlias = tuple[Any, Any, Any, Any, Any]
 
 ROOT = Path(__file__).parents[3]
-SERVED = ("-m", "tests.integration.mcp_server.served")
+SERVED = ("-m", "tests.kit.tool_servers")
 
 
 @pytest.fixture(scope="module")

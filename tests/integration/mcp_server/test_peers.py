@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from tests.integration.servers.node import Missing, installed, node
-from tests.integration.servers.process import serving
+from tests.kit.node import Missing, installed, node
+from tests.kit.server_process import serving
 
 pytestmark = pytest.mark.xdist_group("mcp_peers")
 
 HERE = Path(__file__).parent / "peers"
 ROOT = Path(__file__).parents[3]
-SERVED = "tests.integration.mcp_server.served"
+SERVED = "tests.kit.tool_servers"
 STDIO = [sys.executable, "-m", SERVED, "stdio"]
 
 

@@ -31,7 +31,7 @@ class Program:
     """The server, started: what it is sent, and what it says."""
 
     def __init__(self, backend: str) -> None:
-        command = [sys.executable, "-m", "tests.integration.mcp_server.served", "stdio", backend]
+        command = [sys.executable, "-m", "tests.kit.tool_servers", "stdio", backend]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, stderr=pipe)
 

@@ -12,9 +12,9 @@ import pytest
 from anthropic.types import ContentBlock, Message
 from hypothesis import given, settings
 
-from fxai.messages.part import Part
-from fxai.providers.anthropic.reply import parse_reply
-from tests.unit.providers.anthropic.replies import ALL_BLOCKS, MODEL, SENT, message, messages
+from fxai.messages import Part
+from fxai.providers.anthropic import parse_reply
+from tests.kit.anthropic_replies import ALL_BLOCKS, MODEL, SENT, message, messages
 
 STOPS = {
     "end_turn": "stop",

@@ -11,7 +11,7 @@ from anthropic.types import message_create_params
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.messages.prompt import (
+from fxai.messages import (
     AssistantContent,
     AssistantMessage,
     FilePart,
@@ -27,14 +27,12 @@ from fxai.messages.prompt import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.models.choice import ToolChoice
-from fxai.models.request import ModelRequest
-from fxai.providers.anthropic.reply import parse_reply
-from fxai.providers.anthropic.request import PreparedRequest, prepare_request
+from fxai.models import ModelRequest, ToolChoice
+from fxai.providers.anthropic import PreparedRequest, parse_reply, prepare_request
 from fxai.schema import JsonSchema
-from fxai.schema.data import is_array, is_object
-from tests.integration.sdk.sdkcheck import faults
-from tests.unit.providers.anthropic.replies import ALL_BLOCKS, MODEL, SENT, TOOLS, message, messages
+from tests.kit.anthropic_replies import ALL_BLOCKS, MODEL, SENT, TOOLS, message, messages
+from tests.kit.data import is_array, is_object
+from tests.kit.sdkcheck import faults
 
 MODELS = ("claude-sonnet-5", "claude-fable-5-1", "claude-haiku-4-5", "claude-3-haiku-20240307", "some-server")
 CACHED = {"anthropic": {"cache_control": {"type": "ephemeral", "ttl": "1h"}}}

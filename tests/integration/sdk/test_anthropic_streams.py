@@ -11,9 +11,9 @@ from anthropic.types import RawMessageStreamEvent
 from hypothesis import given, settings
 from pydantic import TypeAdapter
 
-from fxai.providers.anthropic.reply import parse_reply
+from fxai.providers.anthropic import parse_reply
 from fxai.providers.http import read_events
-from tests.unit.providers.anthropic.replies import (
+from tests.kit.anthropic_replies import (
     ALL_BLOCKS,
     MODEL,
     SENT,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from openai.types import CreateEmbeddingResponse, embedding_create_params
 
 from fxai.providers.openai import prepare_embedding, read_embeddings
-from tests.integration.sdk.sdkcheck import faults
+from tests.kit.sdkcheck import faults
 
 _TEXTS = st.lists(st.text(min_size=1), min_size=1).map(tuple)
 

@@ -14,10 +14,9 @@ from openai.types.responses import ToolParam
 
 from fxai.providers import anthropic, openai
 from fxai.schema import SchemaError
-from fxai.tools.annotations import Strict
-from fxai.tools.tool import Tool
-from tests.integration.sdk import samples
-from tests.integration.sdk.requests import anthropic_faults, responses_faults
+from fxai.tools import Strict, Tool
+from tests.kit import sdk_samples as samples
+from tests.kit.sdk_requests import anthropic_faults, responses_faults
 
 BESIDE = Tool.make("beside")
 

@@ -10,12 +10,11 @@ from openai.types.chat import ChatCompletion
 from openai.types.responses import Response as SdkResponse
 from openai.types.responses import ResponseOutputItem
 
-from fxai.messages.prompt import Prompt
-from fxai.messages.response import Response
-from fxai.models.request import ModelRequest
+from fxai.messages import Prompt, Response
+from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.openai.responses_input import reply_items
-from tests.integration.sdk.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
+from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
 
 SENT = openai.prepare_request(ModelRequest(Prompt.make("Hi"), tuple(TOOLS)), model="gpt-5.5")
 CHAT_SENT = openai.prepare_request(ModelRequest(Prompt.make("Hi"), tuple(TOOLS)), model="gpt-4o", api="chat")

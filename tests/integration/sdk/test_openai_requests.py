@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from openai.types.chat import completion_create_params
 from openai.types.responses import response_create_params
 
-from fxai.messages.part import AnyPart
-from fxai.messages.prompt import (
+from fxai.messages import (
+    AnyPart,
     FilePart,
     FileUrl,
     Message,
@@ -24,14 +24,14 @@ from fxai.messages.prompt import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.models.request import ModelRequest
+from fxai.models import ModelRequest
 from fxai.providers import openai
-from fxai.providers.openai.tool_encoding import Api
-from fxai.schema.data import is_array, is_object
-from fxai.schema.json_schema import JsonSchema
-from tests.integration.sdk import samples
-from tests.integration.sdk.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
-from tests.integration.sdk.sdkcheck import faults
+from fxai.providers.openai import Api
+from fxai.schema import JsonSchema
+from tests.kit import sdk_samples as samples
+from tests.kit.data import is_array, is_object
+from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_reply, reply
+from tests.kit.sdkcheck import faults
 
 
 def _faults(sent: openai.WireRequest) -> list[str]:

@@ -12,16 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from openai.types.responses import ResponseStreamEvent
 
-from fxai.messages.part import Part, StreamPart
-from fxai.messages.prompt import Prompt
-from fxai.messages.reason import NetworkError
-from fxai.messages.response import Response
-from fxai.models.request import ModelRequest
+from fxai.messages import NetworkError, Part, Prompt, Response, StreamPart
+from fxai.models import ModelRequest
 from fxai.providers import openai
 from fxai.providers.http import read_events
 from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.responses_stream import ResponsesReader
-from tests.integration.sdk.openai_answers import CHAT, ITEMS, TOOLS, chat_events, chat_reply, events, reply
+from tests.kit.openai_answers import CHAT, ITEMS, TOOLS, chat_events, chat_reply, events, reply
 
 ASKED = ModelRequest(Prompt.make("Hi"), tuple(TOOLS))
 SENT = openai.prepare_request(ASKED, model="gpt-5.5")

@@ -12,26 +12,26 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fxai.models.choice import ToolChoice
-from fxai.models.tool_encoding import PreparedTools
+from fxai import PreparedTools
+from fxai.models import ToolChoice
 from fxai.providers import anthropic, openai
 from fxai.schema.strict import ANTHROPIC, OPENAI, rule_faults
-from fxai.tools.annotations import (
+from fxai.tools import (
     AllowedCallers,
     Annotation,
     CacheControl,
     DeferLoading,
     EagerInputStreaming,
+    NameRule,
     Namespace,
     OutputSchema,
     Strict,
+    Tool,
+    Toolkit,
     ToolNamespace,
 )
-from fxai.tools.naming import NameRule
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
-from tests.integration.sdk import samples
-from tests.integration.sdk.requests import anthropic_faults, chat_faults, responses_faults
+from tests.kit import sdk_samples as samples
+from tests.kit.sdk_requests import anthropic_faults, chat_faults, responses_faults
 
 WIRE = NameRule(64)
 SERVERS = sorted((Path(__file__).parents[1] / "mcp_schemas").glob("*.json"))

@@ -12,18 +12,10 @@ from openai.types.chat import completion_create_params
 from openai.types.responses import response_create_params
 
 from fxai.mcp.content import shown_content
-from fxai.messages.prompt import (
-    AssistantMessage,
-    Message,
-    Prompt,
-    ToolCallPart,
-    ToolMessage,
-    ToolResultPart,
-    UserMessage,
-)
-from fxai.models.request import ModelRequest
+from fxai.messages import AssistantMessage, Message, Prompt, ToolCallPart, ToolMessage, ToolResultPart, UserMessage
+from fxai.models import ModelRequest
 from fxai.providers import anthropic, openai
-from tests.integration.sdk.sdkcheck import faults
+from tests.kit.sdkcheck import faults
 
 
 def _held(data: bytes) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.sdk.requests import anthropic_faults, chat_faults, responses_faults
+from tests.kit.sdk_requests import anthropic_faults, chat_faults, responses_faults
 
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
 FUNCTION: dict[str, Any] = {"type": "function", "name": "a", "parameters": SCHEMA, "strict": True}

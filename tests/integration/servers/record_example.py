@@ -15,8 +15,8 @@ from typing import Any
 from fxai.effects import fx
 from fxai.providers import anthropic, openai
 from fxai.testing.recording import record
-from tests.integration.servers.node import installed, node
-from tests.integration.servers.process import serving
+from tests.kit.node import installed, node
+from tests.kit.server_process import serving
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "70_one_program_four_models.py"
 CALL = {"id": "call_1", "name": "weather", "arguments": {"city": "Oslo"}}

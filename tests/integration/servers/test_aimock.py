@@ -11,23 +11,23 @@ import msgspec
 import pytest
 from returns.result import Success
 
-from fxai.agents.agent import Agent
-from fxai.effects.effect import EffectOf
-from fxai.messages.errors import AiError
-from fxai.messages.reason import (
+from fxai.agents import Agent
+from fxai.effects import EffectOf
+from fxai.messages import (
+    AiError,
     AuthenticationError,
     InternalProviderError,
     InvalidOutputError,
     NetworkError,
     RateLimitError,
     Reason,
+    Response,
 )
-from fxai.messages.response import Response
-from fxai.models.language_model import LanguageModel
-from fxai.providers.http.client import RETRY
-from tests.integration.servers.node import Missing, installed, node
-from tests.integration.servers.process import asked, serving
-from tests.integration.servers.wires import WIRES, Watched, kit, model, outcome, streamed
+from fxai.models import LanguageModel
+from fxai.providers.http import RETRY
+from tests.kit.node import Missing, installed, node
+from tests.kit.server_process import asked, serving
+from tests.kit.wires import WIRES, Watched, kit, model, outcome, streamed
 
 pytestmark = pytest.mark.xdist_group("aimock")
 

@@ -11,13 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.messages.errors import AiError
-from fxai.messages.prompt import Prompt
-from fxai.messages.reason import ContextOverflowError
-from fxai.messages.response import Response
-from fxai.models.language_model import LanguageModel
-from tests.integration.servers.process import serving
-from tests.integration.servers.wires import WIRES, kit, model, outcome, streamed
+from fxai.messages import AiError, ContextOverflowError, Prompt, Response
+from fxai.models import LanguageModel
+from tests.kit.server_process import serving
+from tests.kit.wires import WIRES, kit, model, outcome, streamed
 
 pytestmark = [
     pytest.mark.local_model,
@@ -42,7 +39,7 @@ class Person(msgspec.Struct, frozen=True):
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     """Where the server listens, with a template that teaches the model to call tools."""
-    with serving([sys.executable, "-m", "tests.integration.servers.llama", str(TEMPLATE)]) as address:
+    with serving([sys.executable, "-m", "tests.kit.llama", str(TEMPLATE)]) as address:
         yield address
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fxai.agents.agent import Agent
-from fxai.effects.schedule import Schedule
-from fxai.messages.errors import AiError
-from fxai.messages.reason import (
+from fxai.agents import Agent
+from fxai.effects import Schedule
+from fxai.messages import (
+    AiError,
     ContextOverflowError,
     InternalProviderError,
     InvalidOutputError,
@@ -21,11 +21,11 @@ from fxai.messages.reason import (
     Reason,
     RequestTimeoutError,
 )
-from fxai.models.language_model import LanguageModel
-from fxai.providers.http.client import RETRY
-from fxai.tools.failure import InvalidParameters, UnknownTool
-from tests.integration.servers.process import asked, serving
-from tests.integration.servers.wires import WIRES, Streamed, kit, model, outcome, streamed
+from fxai.models import LanguageModel
+from fxai.providers.http import RETRY
+from fxai.tools import InvalidParameters, UnknownTool
+from tests.kit.server_process import asked, serving
+from tests.kit.wires import WIRES, Streamed, kit, model, outcome, streamed
 
 pytestmark = [
     pytest.mark.xdist_group("llmock"),

@@ -16,19 +16,14 @@ from hypothesis import strategies as st
 from returns.result import Failure, Result
 from typing_extensions import override
 
-from fxai.effects import fx
-from fxai.effects.effect import Effect, Gen
-from fxai.effects.scope import Scope
-from fxai.messages.errors import AiError
-from fxai.messages.part import StreamPart
-from fxai.messages.reason import InvalidOutputError, NetworkError
-from fxai.messages.response import Response
-from fxai.models.language_model import LanguageModel
+from fxai.effects import Effect, Gen, Scope, fx
+from fxai.messages import AiError, InvalidOutputError, NetworkError, Response, StreamPart
+from fxai.models import LanguageModel
 from fxai.providers.http import read_events
-from tests.integration.sdk.openai_answers import chat_events, response_events
-from tests.integration.sdk.openai_answers import events as whole_events
-from tests.integration.servers.wires import WIRES, kit, model
-from tests.unit.providers.anthropic.replies import interleaved, message, sse
+from tests.kit.anthropic_replies import interleaved, message, sse
+from tests.kit.openai_answers import chat_events, response_events
+from tests.kit.openai_answers import events as whole_events
+from tests.kit.wires import WIRES, kit, model
 
 TEXT = "Já ☃"
 CITIES = ("Oslo", "Ålesund")

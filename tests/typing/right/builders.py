@@ -7,16 +7,26 @@ from typing import Never, assert_type
 import msgspec
 from returns.result import Result, Success
 
-from fxai.agents import Agent, AgentBuilder, Answer, Budget, Memory, MemoryFailure, RunError, Step, StepSetup
-from fxai.agents.sub_agent import SubAgent, SubAgentRequest
+from fxai import BoundToolkit, ToolSource, tool
+from fxai.agents import (
+    Agent,
+    AgentBuilder,
+    Answer,
+    Budget,
+    Memory,
+    MemoryFailure,
+    RunError,
+    Step,
+    StepSetup,
+    SubAgent,
+    SubAgentRequest,
+)
 from fxai.effects import Effect, EffectOf, Gen, Layer, StreamOf, Tag, fx
 from fxai.messages import StreamPart
 from fxai.models import LanguageModel
 from fxai.schema import Empty
 from fxai.testing import ScriptedModel, text
 from fxai.tools import HandlerOf, Tool, Toolkit
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit, ToolSource
 from tests.typing.world import DB, LOG, Db, DbFault, Log, LogFault, NetFault
 
 

@@ -7,10 +7,10 @@ from typing import Never, assert_type
 import msgspec
 from returns.result import Result, Success
 
+from fxai import Composite
 from fxai.effects import Effect, EffectOf, LayerOf, fx
-from fxai.tools import HandlerOf, Tool, Toolkit
+from fxai.tools import HandlerOf, SubCall, SubCalls, SubResults, Tool, Toolkit
 from fxai.tools.aspects import Aspect, Return, log
-from fxai.tools.composite import Composite, SubCall, SubCalls, SubResults
 from tests.typing.world import DB, Db
 
 

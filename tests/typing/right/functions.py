@@ -9,11 +9,9 @@ from returns.future import FutureResult
 from returns.io import IOResult, IOSuccess
 from returns.result import Failure, Result, Success
 
-from fxai import Empty
+from fxai import BoundToolkit, Empty, ToolSource, tool
 from fxai.effects import Effect, EffectOf, Gen, LayerOf, Scope, Stream, StreamOf, fx
-from fxai.tools import CallContext, HandlerOf, Outcome, Readonly, Tool, ToolError, Toolkit
-from fxai.tools.function import MethodsOf, tool
-from fxai.tools.source import BoundToolkit, ToolSource
+from fxai.tools import CallContext, HandlerOf, MethodsOf, Outcome, Readonly, Tool, ToolError, Toolkit
 from tests.typing.world import DB, LOG, CfgFault, Db, DbFault, Log
 
 

@@ -6,16 +6,12 @@ from typing import assert_type
 
 import msgspec
 
-from fxai.effects import fx
-from fxai.effects.effect import Effect
-from fxai.effects.layer import Layer
-from fxai.messages.errors import AiError
-from fxai.messages.response import Response
-from fxai.models.language_model import LanguageModel
+from fxai import ToolSource
+from fxai.effects import Effect, Layer, fx
+from fxai.messages import AiError, Response
+from fxai.models import LanguageModel
 from fxai.providers import host
-from fxai.tools.failure import ToolError
-from fxai.tools.handler import HandlerOf
-from fxai.tools.source import ToolSource
+from fxai.tools import HandlerOf, ToolError
 
 
 class Sum(msgspec.Struct, frozen=True):

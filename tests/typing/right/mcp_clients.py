@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import assert_type
 
-from fxai import mcp
+from fxai import BoundToolkit, ToolSource, mcp
 from fxai.agents import Agent
 from fxai.effects import Effect, EffectOf, Gen, Scope, Stream, fx
 from fxai.mcp import Connection, McpError, McpHandler, McpServer
 from fxai.testing import ScriptedModel
-from fxai.tools import ToolError, Toolkit
-from fxai.tools.call import Outcome
-from fxai.tools.source import BoundToolkit, ToolSource
+from fxai.tools import Outcome, ToolError, Toolkit
 
 server = mcp.stdio("uvx", "mcp-server-git", env={"A": "b"}, timeout=5.0).prefix("git_").only("git_log").without("x")
 remote = mcp.http("https://example.org/mcp", token="t", call_timeout=None)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from fxai import mcp
+from fxai import BoundToolkit, mcp, tool
 from fxai.effects import Effect, Layer, Scope, Tag, fx
 from fxai.mcp import CannotListen, McpError, ToolServer
 from fxai.mcp.server.http import HttpApp
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit
 
 
 class Stock(Tag[int]):

@@ -34,7 +34,7 @@ from fxai.messages import (
     ToolResult,
     UserMessage,
 )
-from fxai.schema.fault import DecodeFailure
+from fxai.schema import DecodeFailure
 
 
 def by_type(part: StreamPart) -> str:

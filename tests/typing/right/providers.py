@@ -7,11 +7,20 @@ from typing import Any, Never, assert_type
 import msgspec
 from returns.result import Result, Success
 
-from fxai.models.choice import ToolChoice
-from fxai.models.tool_encoding import PreparedTools
+from fxai import PreparedTools
+from fxai.models import ToolChoice
 from fxai.providers import anthropic, openai
-from fxai.tools import ExternalTool, HandlerOf, Tool, Toolkit
-from fxai.tools.annotations import AllowedCallers, Caller, DeferLoading, Namespace, ToolNamespace
+from fxai.tools import (
+    AllowedCallers,
+    Caller,
+    DeferLoading,
+    ExternalTool,
+    HandlerOf,
+    Namespace,
+    Tool,
+    Toolkit,
+    ToolNamespace,
+)
 
 
 class Words(msgspec.Struct, frozen=True):

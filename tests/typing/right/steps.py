@@ -7,10 +7,8 @@ from typing import Any, assert_type
 import msgspec
 from returns.result import Result
 
-from fxai.agents import Answer, BudgetExceeded, RunError, RunFailed, Step, Steps, StepSetup
-from fxai.agents.stop import HasToolCall, has_tool_call
-from fxai.messages import AiError, Prompt
-from fxai.messages.part import ToolCall, ToolResult
+from fxai.agents import Answer, BudgetExceeded, HasToolCall, RunError, RunFailed, Step, Steps, StepSetup, has_tool_call
+from fxai.messages import AiError, Prompt, ToolCall, ToolResult
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool
 

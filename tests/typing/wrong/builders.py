@@ -7,13 +7,12 @@ from typing import Never
 import msgspec
 from returns.result import Result, Success
 
+from fxai import BoundToolkit, ToolSource, tool
 from fxai.agents import Agent, Answer, Memory, RunError, Step, StepSetup
 from fxai.effects import Effect, Gen, fx
 from fxai.models import LanguageModel
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, Toolkit
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit, ToolSource
 from tests.typing.world import DB, Db, DbFault, Log, LogFault
 
 

@@ -6,10 +6,9 @@ from typing import Any
 
 from returns.result import Result, Success
 
+from fxai import BoundToolkit, ToolSource, tool
 from fxai.effects import Effect, Gen, Scope, fx
 from fxai.tools import Readonly, Toolkit
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit, ToolSource
 from tests.typing.world import LOG, CfgFault, Db, DbFault, Log
 
 

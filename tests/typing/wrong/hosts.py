@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from fxai.effects.effect import Effect
+from fxai.effects import Effect
 from fxai.providers import host
 
 

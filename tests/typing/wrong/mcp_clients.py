@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from fxai import mcp
+from fxai import ToolSource, mcp
 from fxai.agents import Agent
 from fxai.effects import Effect, fx
 from fxai.mcp import Connection
-from fxai.tools.source import ToolSource
 
 server = mcp.stdio("uvx", "mcp-server-git")
 

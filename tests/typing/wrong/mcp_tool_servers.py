@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from fxai import mcp
+from fxai import BoundToolkit, mcp, tool
 from fxai.effects import Effect, Tag, fx
 from fxai.mcp import ToolServer
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit
-from fxai.tools.tool import Tool
+from fxai.tools import Tool
 
 
 class Stock(Tag[int]):

@@ -10,17 +10,23 @@ from typing import Any
 import pytest
 
 from fxai.agents import Agent, Budget, BudgetExceeded
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError, Prompt, Response
-from fxai.messages.errors import NetworkError
-from fxai.messages.part import ToolCall, ToolParamsDelta, ToolParamsStart, ToolResult
-from fxai.messages.usage import Usage
+from fxai.effects import Backend, fx
+from fxai.messages import (
+    AiError,
+    NetworkError,
+    Prompt,
+    Response,
+    ToolCall,
+    ToolParamsDelta,
+    ToolParamsStart,
+    ToolResult,
+    Usage,
+)
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, call, fails, finish, text
 from fxai.tools import HandlerFailed, Tool, Toolkit, UnknownTool
-from tests.unit.models.rounds import Desk
-from tests.unit.tools.samples import TooBig, add
+from tests.kit.rounds import Desk
+from tests.kit.samples import TooBig, add
 
 ONE = {"a": 1, "b": 2}
 

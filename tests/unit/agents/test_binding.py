@@ -7,13 +7,11 @@ from typing import Any
 import pytest
 from returns.result import Success
 
+from fxai import BoundToolkit, ToolSource, tool
 from fxai.agents import Agent, Binding
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, fx
 from fxai.tools import Tool, ToolConflictError, Toolkit
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit, ToolSource
-from tests.unit.tools.samples import add, double, giving
+from tests.kit.samples import add, double, giving
 
 other_add = Tool.make("add", success=str)
 

@@ -8,17 +8,15 @@ from typing import Any
 import pytest
 from returns.result import Result, Success
 
+from fxai import BoundToolkit, ToolSource, tool
 from fxai.agents import Agent, Budget, BudgetExceeded, Memory, Step, StepSetup, Window, step_count_is
-from fxai.effects import Layer, Service, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, Layer, Service, fx
 from fxai.messages import Prompt, Response
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, ToolConflictError, Toolkit
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit, ToolSource
-from tests.unit.effects.journal import Journal
-from tests.unit.tools.samples import TooBig, add, add_kit, double, on_add, on_double
+from tests.kit.journal import Journal
+from tests.kit.samples import TooBig, add, add_kit, double, on_add, on_double
 
 ONE = {"a": 1, "b": 2}
 HANDLERS: Any = Toolkit.make(add, double).to_layer(add.handler(on_add) | double.handler(on_double))

@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 from returns.result import Success
 
-from fxai.agents.budget import AtLimit, Budget, BudgetExceeded, Limit
-from fxai.effects.runtime import Backend
-from fxai.messages import Prompt
-from fxai.messages.part import ToolCall
-from fxai.messages.usage import Usage
+from fxai.agents import Budget, BudgetExceeded
+from fxai.agents.budget import AtLimit, Limit
+from fxai.effects import Backend
+from fxai.messages import Prompt, ToolCall, Usage
 from fxai.testing import call, delay, finish, text
 from fxai.tools import CallContext, Denied, Interrupted, Tool, Toolkit
-from tests.unit.agents.runs import BOTH, ONE, Way, end_of, unanswered
-from tests.unit.models.rounds import Desk
+from tests.kit.rounds import Desk
+from tests.kit.runs import BOTH, ONE, Way, end_of, unanswered
 
 SLOW = {"a": 1, "b": 100}
 

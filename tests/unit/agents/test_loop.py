@@ -7,24 +7,17 @@ from typing import Any
 
 import pytest
 
-from fxai.agents.budget import Budget
-from fxai.agents.failure import RunFailed
+from fxai.agents import Budget, RunFailed, step_count_is
 from fxai.agents.loop import run_loop, stream_loop
-from fxai.agents.stop import step_count_is
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError, Prompt
-from fxai.messages.content import ToolApprovalResponsePart
-from fxai.messages.errors import NetworkError
-from fxai.messages.message import ToolMessage
-from fxai.messages.part import ToolCall
+from fxai.effects import Backend, fx
+from fxai.messages import AiError, NetworkError, Prompt, ToolApprovalResponsePart, ToolCall, ToolMessage
 from fxai.models import ToolChoice
 from fxai.testing import ScriptedModel, call, delay, fails, finish, text
 from fxai.tools import Denied, HandlerFailed, Interrupted, Tool, Toolkit, UnknownTool
-from tests.unit.agents.runs import BOTH, ONE, Way, end_of, plan_of, unanswered
-from tests.unit.effects.journal import turns as turns_of
-from tests.unit.models.rounds import Desk
-from tests.unit.tools.samples import Sum, add
+from tests.kit.journal import turns as turns_of
+from tests.kit.rounds import Desk
+from tests.kit.runs import BOTH, ONE, Way, end_of, plan_of, unanswered
+from tests.kit.samples import Sum, add
 
 wipe = Tool.make("wipe", parameters=Sum, success=str, failure=str, failure_mode="return", needs_approval=True)
 

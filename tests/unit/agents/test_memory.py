@@ -10,14 +10,19 @@ from typing import Any
 import pytest
 from returns.result import Failure
 
-from fxai.agents.memory import Memory, MemoryFailure
-from fxai.agents.window import Window
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages.content import FilePart, ReasoningPart, ToolResultPart
-from fxai.messages.message import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from fxai.messages.prompt import Prompt
-from tests.unit.agents.remembering import (
+from fxai.agents import Memory, MemoryFailure, Window
+from fxai.effects import Backend, fx
+from fxai.messages import (
+    AssistantMessage,
+    FilePart,
+    Prompt,
+    ReasoningPart,
+    SystemMessage,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
+from tests.kit.memories import (
     KINDS,
     answered,
     approved,

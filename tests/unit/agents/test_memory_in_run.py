@@ -10,22 +10,23 @@ import pytest
 from returns.result import Result, Success
 from typing_extensions import override
 
+from fxai import BoundToolkit, ToolSource, tool
 from fxai.agents import Agent, Budget, BudgetExceeded, Memory, MemoryFailure, Window, step_count_is
-from fxai.effects import Effect, Layer, Tag, fx
-from fxai.effects.exit import Succeeded
-from fxai.effects.runtime import Backend
-from fxai.messages import Prompt
-from fxai.messages.content import ToolApprovalResponsePart, ToolResultPart
-from fxai.messages.errors import NetworkError
-from fxai.messages.message import SystemMessage, ToolMessage, UserMessage
+from fxai.effects import Backend, Effect, Layer, Succeeded, Tag, fx
+from fxai.messages import (
+    NetworkError,
+    Prompt,
+    SystemMessage,
+    ToolApprovalResponsePart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
 from fxai.testing import ScriptedModel, TestClock, call, fails, text
-from fxai.tools import Tool, Toolkit
-from fxai.tools.function import tool
-from fxai.tools.handler import CallContext
-from fxai.tools.source import BoundToolkit, ToolSource
-from tests.unit.agents.remembering import KINDS, begun_with, memory_of
-from tests.unit.effects.journal import Journal
-from tests.unit.tools.samples import giving
+from fxai.tools import CallContext, Tool, Toolkit
+from tests.kit.journal import Journal
+from tests.kit.memories import KINDS, begun_with, memory_of
+from tests.kit.samples import giving
 
 WAYS = ("execute", "stream")
 

@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from fxai.agents.memory import Memory, MemoryFailure
-from fxai.agents.window import Window
+from fxai.agents import Memory, MemoryFailure, Window
 from fxai.effects import fx
-from fxai.messages.prompt import Prompt
-from tests.unit.agents.remembering import approved, asked, chat, commit_all, looked_up
+from fxai.messages import Prompt
+from tests.kit.memories import approved, asked, chat, commit_all, looked_up
 
 ONE, TWO, THREE = chat("one"), looked_up("two"), chat("three")
 

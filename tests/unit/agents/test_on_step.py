@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 from returns.result import Failure, Success
 
-from fxai.agents.budget import Budget
-from fxai.agents.step import Step
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages.part import WarningPart
-from fxai.messages.usage import Usage
+from fxai.agents import Budget, Step
+from fxai.effects import Backend, fx
+from fxai.messages import Usage, WarningPart
 from fxai.testing import call, finish, text
-from tests.unit.agents.runs import BOTH, ONE, Way, end_of
-from tests.unit.tools.samples import add
+from tests.kit.runs import BOTH, ONE, Way, end_of
+from tests.kit.samples import add
 
 
 @BOTH

@@ -7,19 +7,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.agents.answer import Answer
-from fxai.agents.budget import Budget
-from fxai.agents.failure import RunFailed
+from fxai.agents import Answer, Budget, RunFailed, step_count_is
 from fxai.agents.plan import RunPlan
-from fxai.agents.stop import step_count_is
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError, Prompt
-from fxai.messages.errors import StructuredOutputError
-from fxai.schema.codec import Schema
+from fxai.effects import Backend
+from fxai.messages import AiError, Prompt, StructuredOutputError
+from fxai.schema import Schema
 from fxai.testing import call, finish, text
 from fxai.tools import Tool, Toolkit
-from tests.unit.agents.runs import BOTH, ONE, Way, end_of
-from tests.unit.models.rounds import Desk
+from tests.kit.rounds import Desk
+from tests.kit.runs import BOTH, ONE, Way, end_of
 
 
 class Total(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

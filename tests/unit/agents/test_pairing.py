@@ -6,8 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from fxai.messages.content import ToolApprovalResponsePart, ToolCallPart, ToolResultPart
-from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
+from fxai.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolApprovalResponsePart,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
 from fxai.messages.pairing import unpaired
 
 

@@ -8,21 +8,15 @@ from typing import Any
 
 import pytest
 
-from fxai.agents.budget import Budget
-from fxai.agents.failure import RunFailed
-from fxai.agents.step_setup import StepSetup
-from fxai.effects import LayerOf, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError, Prompt
-from fxai.messages.content import ToolResultPart
-from fxai.messages.errors import NetworkError
-from fxai.messages.message import ToolMessage, UserMessage
+from fxai import BoundToolkit
+from fxai.agents import Budget, RunFailed, StepSetup
+from fxai.effects import Backend, LayerOf, fx
+from fxai.messages import AiError, NetworkError, Prompt, ToolMessage, ToolResultPart, UserMessage
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, call, fails, text
 from fxai.tools import Tool, Toolkit, UnknownTool
-from fxai.tools.source import BoundToolkit
-from tests.unit.agents.runs import BOTH, ONE, Way, end_of
-from tests.unit.models.rounds import Desk
+from tests.kit.rounds import Desk
+from tests.kit.runs import BOTH, ONE, Way, end_of
 
 
 def _each(change: Callable[[StepSetup], Any]) -> Any:

@@ -7,18 +7,21 @@ from typing import Any
 
 import pytest
 
-from fxai.agents import Agent
-from fxai.agents.memory import Memory
+from fxai.agents import Agent, Memory, Window
 from fxai.agents.recall import recalled
-from fxai.agents.window import Window
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages.content import ToolApprovalRequestPart, ToolCallPart
-from fxai.messages.errors import RateLimitError
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
-from fxai.messages.prompt import Prompt
+from fxai.effects import Backend, fx
+from fxai.messages import (
+    AssistantMessage,
+    Prompt,
+    RateLimitError,
+    ToolApprovalRequestPart,
+    ToolCallPart,
+    ToolMessage,
+    UserMessage,
+)
 from fxai.testing import ScriptedModel, call, fails, text
-from tests.unit.agents.remembering import (
+from tests.kit.approvals import Office
+from tests.kit.memories import (
     KINDS,
     answered,
     approved,
@@ -29,7 +32,6 @@ from tests.unit.agents.remembering import (
     looked_up,
     memory_of,
 )
-from tests.unit.models.approvals import Office
 
 of_each_kind = pytest.mark.parametrize("kind", KINDS)
 both_ways = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

@@ -6,15 +6,12 @@ from typing import Any
 
 import pytest
 
-from fxai.agents.budget import Budget
-from fxai.agents.step import Step, Steps
-from fxai.agents.stop import HasToolCall, StepCountIs, has_tool_call, step_count_is
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages import Response
-from fxai.messages.errors import NetworkError
+from fxai.agents import Budget, HasToolCall, Step, Steps, has_tool_call, step_count_is
+from fxai.agents.stop import StepCountIs
+from fxai.effects import Backend, fx
+from fxai.messages import NetworkError, Response
 from fxai.testing import call, text
-from tests.unit.agents.runs import BOTH, ONE, Way, end_of, unanswered
+from tests.kit.runs import BOTH, ONE, Way, end_of, unanswered
 
 
 @BOTH

@@ -7,21 +7,27 @@ from typing import Any
 import pytest
 from typing_extensions import override
 
-from fxai.agents.answer import Answer
-from fxai.agents.budget import Budget, BudgetExceeded
+from fxai.agents import Answer, Budget, BudgetExceeded
 from fxai.agents.loop import run_loop, stream_loop
 from fxai.agents.plan import RunPlan
-from fxai.effects import Layer, LayerOf, fx
-from fxai.effects.effect import Effect
-from fxai.effects.runtime import Backend
-from fxai.effects.stream import Stream, StreamOf
-from fxai.messages import AiError, Prompt, Response
-from fxai.messages.part import Finish, Part, StreamPart, TextDelta, TextStart, ToolParamsDelta, ToolParamsStart
+from fxai.effects import Backend, Effect, Layer, LayerOf, Stream, StreamOf, fx
+from fxai.messages import (
+    AiError,
+    Finish,
+    Part,
+    Prompt,
+    Response,
+    StreamPart,
+    TextDelta,
+    TextStart,
+    ToolParamsDelta,
+    ToolParamsStart,
+)
 from fxai.models import LanguageModel, ModelRequest
 from fxai.testing import ScriptedModel, call, finish, text
 from fxai.tools import Tool, Toolkit
-from tests.unit.agents.runs import ONE, end_of, plan_of
-from tests.unit.models.rounds import Desk
+from tests.kit.rounds import Desk
+from tests.kit.runs import ONE, end_of, plan_of
 
 SCRIPTS: dict[str, list[Any]] = {
     "text": [["Good ", "day."]],

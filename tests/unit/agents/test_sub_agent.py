@@ -8,18 +8,16 @@ import msgspec
 import pytest
 from returns.result import Success
 
-from fxai.agents import Agent, Budget, BudgetExceeded, Memory, RunFailed, Step
-from fxai.agents.sub_agent import SubAgentFailed, SubAgentRequest
-from fxai.effects import Cause, fx
-from fxai.effects.runtime import Backend
-from fxai.messages.errors import NetworkError
+from fxai import tool
+from fxai.agents import Agent, Budget, BudgetExceeded, Memory, RunFailed, Step, SubAgentFailed, SubAgentRequest
+from fxai.effects import Backend, Cause, fx
+from fxai.messages import NetworkError
 from fxai.models import LanguageModel
 from fxai.schema import SchemaError
 from fxai.testing import ScriptedModel, TestClock, call, fails, text
 from fxai.tools import CallContext, HandlerFailed, Tool, ToolConflictError, Toolkit
-from fxai.tools.function import tool
-from tests.unit.effects.journal import Journal
-from tests.unit.tools.samples import add, add_kit, double, giving, on_add, on_double
+from tests.kit.journal import Journal
+from tests.kit.samples import add, add_kit, double, giving, on_add, on_double
 
 ONE = {"a": 1, "b": 2}
 SECRET = "the secret of the sub-agent"

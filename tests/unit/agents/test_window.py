@@ -7,11 +7,20 @@ from collections.abc import Iterator
 
 import pytest
 
-from fxai.agents.window import Window, estimated_tokens
-from fxai.messages.content import FilePart, ReasoningPart, ToolCallPart, ToolResultPart
-from fxai.messages.message import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from fxai.messages.prompt import Prompt
-from tests.unit.agents.remembering import asked, chat, looked_up
+from fxai.agents import Window
+from fxai.agents.window import estimated_tokens
+from fxai.messages import (
+    AssistantMessage,
+    FilePart,
+    Prompt,
+    ReasoningPart,
+    SystemMessage,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
+from tests.kit.memories import asked, chat, looked_up
 
 TURNS = (looked_up("one"), chat("two"), looked_up("three"), chat("four"))  # of 4, 2, 4 and 2 messages
 

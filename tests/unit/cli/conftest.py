@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.cli.running import Run, runner
+from tests.kit.command_line import Run, runner
 
 
 @pytest.fixture

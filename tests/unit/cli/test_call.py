@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.running import Ended, Run
+from tests.kit.command_line import Ended, Run
 
 CALLABLE = str(Path(__file__).with_name("callable_tools.py"))
 
@@ -132,7 +132,7 @@ LAYERS: list[tuple[list[str], int, str]] = [
     ),
     ([f"{CALLABLE}:kit", "unbound", "--layer", f"{CALLABLE}:needy"], 1, "the service Db is needed, and no layer gives"),
     (
-        [f"{CALLABLE}:kit", "unbound", "--layer", "tests.unit.cli.faulty:whole"],
+        [f"{CALLABLE}:kit", "unbound", "--layer", "tests.kit.faulty_tools:whole"],
         1,
         "nothing answers the tool 'unbound'; give a layer that has a handler for it",
     ),
@@ -162,10 +162,10 @@ def test_a_layer_gives_the_handler_and_its_services(fxai: Run) -> None:
 
 def test_a_source_is_open_during_the_call(fxai: Run) -> None:
     """A tool source is opened for the call, and closed after it."""
-    from tests.unit.cli import faulty
+    from tests.kit import faulty_tools as faulty
 
     faulty.opened.clear()
-    ended = fxai("call", "tests.unit.cli.faulty:source", "add", '{"a": 1, "b": 2}')
+    ended = fxai("call", "tests.kit.faulty_tools:source", "add", '{"a": 1, "b": 2}')
 
     assert (ended, faulty.opened) == ((0, "3\n", ""), ["opened", "closed"])
 

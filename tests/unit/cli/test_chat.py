@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.cli.running import Ended, Run
+from tests.kit.command_line import Ended, Run
 
 TARGETS = str(Path(__file__).with_name("chat_targets.py"))
 

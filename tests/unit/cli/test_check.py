@@ -9,10 +9,10 @@ import pytest
 
 from fxai.cli.target_tools import find_tools
 from fxai.lint import RULES, Subject, lint
-from tests.unit.cli import faulty
-from tests.unit.cli.running import Run
+from tests.kit import faulty_tools as faulty
+from tests.kit.command_line import Run
 
-FAULTY = str(Path(__file__).with_name("faulty.py"))
+FAULTY = str(Path(__file__).parents[2] / "kit" / "faulty_tools.py")
 
 
 def test_ten_faults_are_ten_lines_each_with_place_and_remedy(fxai: Run) -> None:
@@ -60,7 +60,7 @@ def test_a_clean_target_is_json_too(fxai: Run) -> None:
 
 def test_a_source_is_opened_and_closed_again(fxai: Run) -> None:
     """What a tool source has to open is open while its tools are looked at, and closed after."""
-    module = "tests.unit.cli.faulty"
+    module = "tests.kit.faulty_tools"
     faulty.opened.clear()
     ended = fxai("check", f"{module}:source")
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxai.cli.example import PROMPTS
-from tests.unit.cli.running import Ended, Run
+from tests.kit.command_line import Ended, Run
 
 TARGETS = str(Path(__file__).with_name("targets.py"))
 

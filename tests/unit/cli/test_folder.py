@@ -10,8 +10,7 @@ import pytest
 from returns.result import Failure, Success
 
 from fxai.cli.folder import REFUSED, Folder, Problem, Refused, folder
-from fxai.effects import fx
-from fxai.effects.effect import Effect
+from fxai.effects import Effect, fx
 
 
 @pytest.fixture

@@ -19,12 +19,12 @@ import pytest
 
 from fxai.cli.chat_view import ChatScreen
 from fxai.cli.command import cli
-from fxai.mcp.elicitation import Elicitation
+from fxai.mcp import Elicitation
+from fxai.messages import Prompt
 from fxai.messages.pending import Pending
-from fxai.messages.prompt import Prompt
 from fxai.schema.display import clean, in_line, json_line, one_line
-from tests.unit.cli.hostile_targets import EVIL, NAME, SCHEMA
-from tests.unit.cli.running import Run
+from tests.kit.command_line import Run
+from tests.kit.hostile_targets import EVIL, NAME, SCHEMA
 
 TARGETS = str(Path(__file__).with_name("hostile_targets.py"))
 KIT = f"{TARGETS}:kit"

@@ -11,9 +11,9 @@ import pytest
 from fxai import Destructive, Meta, Readonly, Title, Tool
 from fxai.cli.tool_list import read_tools
 from fxai.cli.tool_view import type_of
-from tests.unit.cli.running import Run
+from tests.kit.command_line import Run
 
-FAULTY = str(Path(__file__).with_name("faulty.py"))
+FAULTY = str(Path(__file__).parents[2] / "kit" / "faulty_tools.py")
 CALLABLE = str(Path(__file__).with_name("callable_tools.py"))
 LIST = {
     "tools": [

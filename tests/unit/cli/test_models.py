@@ -13,11 +13,11 @@ import pytest
 from fxai.cli import model_list, setting
 from fxai.cli.model_list import Entry, check_model, list_models
 from fxai.effects import LayerOf, fx
-from fxai.messages.errors import AuthenticationError, ModelUnavailableError
+from fxai.messages import AuthenticationError, ModelUnavailableError
 from fxai.providers.by_name import known
-from fxai.providers.http.transport import Transport
-from tests.unit.cli.running import Run
-from tests.unit.providers.http.peer import answer, peer
+from fxai.providers.http import Transport
+from tests.kit.command_line import Run
+from tests.kit.http_peer import answer, peer
 
 SECRET = "sk-proj-0123456789abcdef"
 

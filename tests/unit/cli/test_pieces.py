@@ -30,7 +30,8 @@ from fxai.messages import (
     ToolResult,
 )
 from fxai.models import LanguageModel
-from fxai.providers.by_name import from_name, known
+from fxai.providers import from_name
+from fxai.providers.by_name import known
 from fxai.schema.display import one_line
 
 

@@ -22,8 +22,8 @@ from fxai.cli.line_input import PipedInput
 from fxai.cli.slash_command import slash_command
 from fxai.messages.pending import Pending
 from fxai.tools.type_hints import needed_services
-from tests.unit.cli import needy_targets
-from tests.unit.cli.running import Run
+from tests.kit import needy_targets
+from tests.kit.command_line import Run
 
 NEEDY = str(Path(__file__).with_name("needy_targets.py"))
 FAULTY = str(Path(__file__).with_name("targets.py"))

@@ -13,10 +13,9 @@ import anyio
 import pytest
 import trio
 
-from fxai.effects import Cause, Die, Effect, EffectOf, Fail, Failed, Gen, Layer, Stream, Tag, fx
+from fxai.effects import Backend, Cause, Die, Effect, EffectOf, Fail, Failed, Gen, Layer, Stream, Tag, fx, runtime
 from fxai.effects.cancellation import cancelled_once, uninterrupted
-from fxai.effects.runtime import Backend, runtime
-from tests.unit.effects.journal import Journal, boom, ending_of, turns
+from tests.kit.journal import Journal, boom, ending_of, turns
 
 Program: TypeAlias = EffectOf[Any, Any, None]
 

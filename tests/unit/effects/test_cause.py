@@ -11,7 +11,7 @@ from returns.result import Failure, Success
 
 from fxai.effects import Cause, Die, Fail, Failed, FailureError, Interrupt, InterruptedProgramError, Succeeded
 from fxai.effects.exit import ending, outcome
-from tests.unit.effects.journal import Lost
+from tests.kit.journal import Lost
 
 
 class LostError(Exception):

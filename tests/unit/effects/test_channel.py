@@ -6,10 +6,9 @@ from typing import Any, cast
 
 import pytest
 
-from fxai.effects import Cause, Fail, Failed, Gen, Scope, Succeeded, fx
+from fxai.effects import Backend, Cause, Fail, Failed, Gen, Scope, Succeeded, fx
 from fxai.effects.channel import END, Channel
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost
+from tests.kit.journal import Journal, Lost
 
 
 @pytest.mark.parametrize("capacity", [0, 1, 3])

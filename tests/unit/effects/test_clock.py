@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-from fxai.effects import Clock, Layer, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import StandingClock, ending_of
+from fxai.effects import Backend, Clock, Layer, fx
+from tests.kit.journal import StandingClock, ending_of
 
 
 def test_the_live_clock_is_there_unless_a_layer_gives_another(backend: Backend) -> None:

@@ -9,9 +9,8 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from fxai.effects import Cause, Effect, EffectOf, Fail, Failed, Gen, Interrupt, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, boom, ending_of, running_tasks, turns
+from fxai.effects import Backend, Cause, Effect, EffectOf, Fail, Failed, Gen, Interrupt, fx
+from tests.kit.journal import Journal, Lost, boom, ending_of, running_tasks, turns
 
 
 class Gauge:

@@ -8,9 +8,22 @@ from typing import Any, TypeAlias, cast
 import pytest
 from returns.result import Failure, Success
 
-from fxai.effects import Cause, Context, Die, Effect, EffectOf, Fail, Failed, Interrupt, Succeeded, Tag, Timeout, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, boom, ending_of
+from fxai.effects import (
+    Backend,
+    Cause,
+    Context,
+    Die,
+    Effect,
+    EffectOf,
+    Fail,
+    Failed,
+    Interrupt,
+    Succeeded,
+    Tag,
+    Timeout,
+    fx,
+)
+from tests.kit.journal import Journal, Lost, boom, ending_of
 
 Program: TypeAlias = EffectOf[Any, Any, None]
 

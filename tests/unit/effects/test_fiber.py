@@ -15,6 +15,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from fxai.effects import (
+    Backend,
     Cause,
     Effect,
     EffectOf,
@@ -29,8 +30,7 @@ from fxai.effects import (
     Tag,
     fx,
 )
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, boom, ending_of, turns
+from tests.kit.journal import Journal, Lost, boom, ending_of, turns
 
 Program: TypeAlias = EffectOf[Any, Any, None]
 

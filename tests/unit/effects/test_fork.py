@@ -8,9 +8,22 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from fxai.effects import Cause, Die, Effect, EffectOf, Fail, Failed, FiberHandle, Gen, Interrupt, Scope, Succeeded, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, boom, running_tasks, turns
+from fxai.effects import (
+    Backend,
+    Cause,
+    Die,
+    Effect,
+    EffectOf,
+    Fail,
+    Failed,
+    FiberHandle,
+    Gen,
+    Interrupt,
+    Scope,
+    Succeeded,
+    fx,
+)
+from tests.kit.journal import Journal, Lost, boom, running_tasks, turns
 
 
 def forked(

@@ -9,9 +9,8 @@ from typing import Any, cast
 import anyio
 import pytest
 
-from fxai.effects import Cause, Die, Effect, EffectOf, Fail, Gen, Interrupt, Timeout, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, boom, ending_of
+from fxai.effects import Backend, Cause, Die, Effect, EffectOf, Fail, Gen, Interrupt, Timeout, fx
+from tests.kit.journal import Journal, Lost, boom, ending_of
 
 
 @fx.gen

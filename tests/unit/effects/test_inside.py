@@ -13,7 +13,7 @@ import pytest
 
 from fxai.effects import EffectOf, fx
 from fxai.tools import Tool, Toolkit
-from tests.unit.effects.journal import Journal, boom, ending_of
+from tests.kit.journal import Journal, boom, ending_of
 
 Program: TypeAlias = EffectOf[Any, Any, Any]
 

@@ -13,10 +13,9 @@ from returns.io import IOFailure, IOResult, IOSuccess
 from returns.maybe import Maybe, Nothing, Some
 from returns.result import Failure, Result, Success
 
-from fxai.effects import Absent, Context, Effect, EffectOf, Gen, Layer, Tag, fx
+from fxai.effects import Absent, Backend, Context, Effect, EffectOf, Gen, Layer, Tag, fx
 from fxai.effects.interop import lift_any
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, boom, ending_of
+from tests.kit.journal import Journal, Lost, boom, ending_of
 
 
 class Base(Tag[int]):

@@ -7,9 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.effects import Effect, FailureError, Stream, StreamOf, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, running_tasks, turns
+from fxai.effects import Backend, Effect, FailureError, Stream, StreamOf, fx
+from tests.kit.journal import Journal, Lost, running_tasks, turns
 
 
 def numbers(journal: Journal, *, buffered: bool) -> StreamOf[int, Any, None]:

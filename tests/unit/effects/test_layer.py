@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from fxai.effects import (
+    Backend,
     Cause,
     Clock,
     Context,
@@ -30,8 +31,7 @@ from fxai.effects import (
     fx,
     runtime,
 )
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, StandingClock, boom, ending_of
+from tests.kit.journal import Journal, Lost, StandingClock, boom, ending_of
 
 AnyLayer: TypeAlias = LayerOf[Any, Any, None]
 

@@ -18,7 +18,7 @@ import anyio
 import pytest
 
 from fxai.effects.process import ChildProcess, _table
-from tests.unit.effects.journal import turns
+from tests.kit.journal import turns
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system tells nothing of processes")
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from fxai.effects import Effect, Gen, Ref, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, ending_of
+from fxai.effects import Backend, Effect, Gen, Ref, fx
+from tests.kit.journal import Journal, Lost, ending_of
 
 
 def broken_change(_: int) -> int:

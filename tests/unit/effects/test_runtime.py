@@ -11,6 +11,7 @@ from returns.io import IOFailure, IOSuccess
 from returns.result import Failure, Success
 
 from fxai.effects import (
+    Backend,
     Cause,
     Effect,
     Fail,
@@ -27,9 +28,8 @@ from fxai.effects import (
     fx,
     runtime,
 )
-from fxai.effects.runtime import Backend
 from fxai.effects.spawn import event_loop
-from tests.unit.effects.journal import Lost, boom
+from tests.kit.journal import Lost, boom
 
 interrupted: Effect[int] = fx.fail_cause(Cause((Interrupt(),)))
 

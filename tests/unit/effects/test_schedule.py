@@ -8,9 +8,8 @@ import msgspec
 import pytest
 from returns.result import Failure
 
-from fxai.effects import Clock, Effect, Gen, Layer, Retryable, Schedule, fx
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, StandingClock, ending_of
+from fxai.effects import Backend, Clock, Effect, Gen, Layer, Retryable, Schedule, fx
+from tests.kit.journal import Journal, Lost, StandingClock, ending_of
 
 
 def pauses(schedule: Schedule[Any, Any], *, runs: int = 8, each: float = 0.0) -> list[float]:

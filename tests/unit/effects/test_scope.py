@@ -6,10 +6,22 @@ from typing import Any, cast
 
 import pytest
 
-from fxai.effects import Cause, Effect, EffectOf, Exit, Fail, Failed, Gen, Interrupt, Scope, Succeeded, fx
-from fxai.effects.runtime import Backend
-from fxai.effects.service import Service
-from tests.unit.effects.journal import Journal, Lost, boom, ending_of
+from fxai.effects import (
+    Backend,
+    Cause,
+    Effect,
+    EffectOf,
+    Exit,
+    Fail,
+    Failed,
+    Gen,
+    Interrupt,
+    Scope,
+    Service,
+    Succeeded,
+    fx,
+)
+from tests.kit.journal import Journal, Lost, boom, ending_of
 
 
 class Manager:

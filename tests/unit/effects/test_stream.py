@@ -10,10 +10,9 @@ import anyio
 import pytest
 from returns.maybe import Nothing, Some
 
-from fxai.effects import Cause, Context, Effect, Emit, Fail, Failed, Gen, Scope, Stream, StreamOf, Tag, fx
+from fxai.effects import Backend, Cause, Context, Effect, Emit, Fail, Failed, Gen, Scope, Stream, StreamOf, Tag, fx
 from fxai.effects.channel import END
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, Lost, boom, ending_of, running_tasks, turns
+from tests.kit.journal import Journal, Lost, boom, ending_of, running_tasks, turns
 
 
 class Base(Tag[int]):

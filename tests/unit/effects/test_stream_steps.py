@@ -8,10 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.effects import Cause, Die, Effect, Emit, Fail, Failed, Gen, Layer, Stream, StreamOf, Tag, fx
+from fxai.effects import Backend, Cause, Die, Effect, Emit, Fail, Failed, Gen, Layer, Stream, StreamOf, Tag, fx
 from fxai.effects.channel import END
-from fxai.effects.runtime import Backend
-from tests.unit.effects.journal import Journal, running_tasks
+from tests.kit.journal import Journal, running_tasks
 
 
 class Base(Tag[int]):

@@ -15,13 +15,12 @@ import pytest
 from anyio import from_thread
 
 from fxai.agents import Memory
-from fxai.effects import EffectOf, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, EffectOf, fx
 from fxai.effects.thread import in_thread
 from fxai.mcp import Pins
 from fxai.messages import Prompt
 from fxai.models import ApprovalLedger, ChatStore
-from tests.unit.effects.journal import boom, turns
+from tests.kit.journal import boom, turns
 
 
 class Work:

@@ -20,7 +20,7 @@ from fxai.lint.subject import PROVIDERS
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema, Schema
 from fxai.tools import CacheControl, DeferLoading
-from tests.unit.cli.faulty import described
+from tests.kit.faulty_tools import described
 
 Found = tuple[str, str]
 

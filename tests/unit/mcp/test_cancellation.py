@@ -16,8 +16,8 @@ from fxai.mcp.endpoint import Program
 from fxai.mcp.process import program_transport
 from fxai.mcp.watch import Watch
 from fxai.mcp.web import _Raw
-from tests.unit.effects.journal import running_tasks, turns
-from tests.unit.mcp.peer import Peer, leaping
+from tests.kit.journal import running_tasks, turns
+from tests.kit.mcp_peer import Peer, leaping
 
 AGAIN = pytest.mark.parametrize("again", [[0], [1], [2, 1], [1, 1, 1]], ids=str)
 

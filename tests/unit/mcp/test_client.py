@@ -12,7 +12,7 @@ from fxai import fx, mcp
 from fxai.mcp import Connection, McpServer
 from fxai.mcp.endpoint import Address, Program
 from fxai.providers.http import Secret
-from tests.unit.mcp.peer import Peer, Run, run, used
+from tests.kit.mcp_peer import Peer, Run, run, used
 
 
 @pytest.mark.parametrize(

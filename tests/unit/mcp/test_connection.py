@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from fxai import HandlerError, Outcome, ToolSource, fx, mcp
 from fxai.mcp import Connection, McpError, McpLimits, McpToolError, Pins, Refused
-from tests.unit.mcp.peer import Message, Peer, Run, failure_of, run, tool, used
+from tests.kit.mcp_peer import Message, Peer, Run, failure_of, run, tool, used
 
 OUTPUT = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

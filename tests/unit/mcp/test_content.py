@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from fxai.mcp import McpToolError
 from fxai.mcp.content import content_text, result_value, shown_content
-from fxai.mcp.failure import McpToolError, failure_schema
+from fxai.mcp.failure import failure_schema
 
 TEXT = {"type": "text", "text": "a"}
 _RAW = '{"type":"resource","resource":%s}'

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from returns.result import Failure, Success
 
-from fxai.mcp import McpError, McpToolError
-from fxai.mcp.failure import LinkError, McpCallError, failure_schema
+from fxai.mcp import McpCallError, McpError, McpToolError
+from fxai.mcp.failure import LinkError, failure_schema
 
 SERVER = "the MCP server 'git'"
 

@@ -14,14 +14,14 @@ import pytest
 from mcp_types import HEADER_MISMATCH
 
 from fxai import fx, mcp
-from fxai.effects.effect import EffectOf
+from fxai.effects import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits, ToolDefinition
 from fxai.mcp.endpoint import Address, Program
 from fxai.mcp.link import Link
 from fxai.mcp.progress import Progress
 from fxai.mcp.settings import ServerSettings
 from fxai.mcp.watch import BATCH
-from tests.unit.mcp.peer import MODERN, Message, Peer, Run, failure_of, leaping, run, run_exit, tool, used
+from tests.kit.mcp_peer import MODERN, Message, Peer, Run, failure_of, leaping, run, run_exit, tool, used
 
 both_versions = pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 FORM = {"type": "object", "properties": {"sure": {"type": "boolean", "default": None}}}

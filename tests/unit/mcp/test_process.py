@@ -14,7 +14,7 @@ from fxai.mcp import McpLimits
 from fxai.mcp.endpoint import Program
 from fxai.mcp.process import _Lines, program_transport
 from fxai.mcp.watch import Watch
-from tests.unit.mcp.peer import Peer
+from tests.kit.mcp_peer import Peer
 
 PING = b'{"jsonrpc":"2.0","id":"p","method":"ping"}'
 PROGRAM = Program("peer", ())

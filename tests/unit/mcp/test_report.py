@@ -10,8 +10,9 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
+from fxai.mcp import McpError
 from fxai.mcp.endpoint import Address, Program
-from fxai.mcp.failure import LinkError, McpError
+from fxai.mcp.failure import LinkError
 from fxai.mcp.limit import LIMITS
 from fxai.mcp.report import REOPEN, Report, leaf
 from fxai.mcp.settings import ServerSettings

@@ -12,8 +12,7 @@ from fxai.effects import fx
 from fxai.mcp.endpoint import Program
 from fxai.mcp.progress import Progress
 from fxai.mcp.settings import Mode, ServerSettings
-from fxai.tools.handler import CallContext
-from fxai.tools.tool import Tool
+from fxai.tools import CallContext, Tool
 
 
 @pytest.mark.parametrize("name", ["timeout", "call_timeout"])

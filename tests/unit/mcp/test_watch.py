@@ -14,7 +14,7 @@ import pytest
 from mcp.shared.message import SessionMessage
 from pydantic import TypeAdapter, ValidationError
 
-from fxai.mcp.limit import McpLimits
+from fxai.mcp import McpLimits
 from fxai.mcp.watch import BATCH, Watch, answered_id, brief, parts_of, watched
 
 SCHEMA = {"type": "object"}

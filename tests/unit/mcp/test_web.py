@@ -14,10 +14,10 @@ import pytest
 from typing_extensions import override
 
 from fxai import fx, mcp
-from fxai.effects.effect import EffectOf
+from fxai.effects import EffectOf
 from fxai.mcp import Connection, McpLimits
 from fxai.mcp.web import _Raw
-from tests.unit.mcp.peer import failure_of, used
+from tests.kit.mcp_peer import failure_of, used
 
 # The SDK leaves an event stream in the middle: trio remarks on the generators that it is made of.
 pytestmark = pytest.mark.filterwarnings("ignore:Async generator 'httpx2:ResourceWarning")

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import pytest
 
-from fxai.messages.errors import (
+from fxai.messages import (
     AiError,
     AuthenticationError,
     ContentPolicyError,

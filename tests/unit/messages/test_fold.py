@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from fxai.messages.errors import AiError, UnknownError
-from fxai.messages.prompt import (
-    AssistantMessage,
-    Prompt,
-    ReasoningPart,
-    ToolApprovalRequestPart,
-    ToolCallPart,
-    ToolMessage,
-    ToolResultPart,
-)
-from fxai.messages.response import (
+from fxai.messages import (
+    AiError,
     AnyPart,
     ApprovalRequest,
+    AssistantMessage,
     ErrorPart,
     Finish,
+    Prompt,
     Reasoning,
+    ReasoningPart,
     ResponseMetadata,
     Source,
     Text,
     TextDelta,
     TextStart,
+    ToolApprovalRequestPart,
     ToolCall,
+    ToolCallPart,
+    ToolMessage,
     ToolParamsStart,
     ToolResult,
+    ToolResultPart,
+    UnknownError,
     WarningPart,
 )
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from fxai.messages import Prompt
-from fxai.messages.content import ToolApprovalResponsePart, ToolCallPart, ToolResultPart
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
-from fxai.messages.part import AnyPart, ApprovalRequest, Finish, Text, ToolCall, ToolResult
+from fxai.messages import (
+    AnyPart,
+    ApprovalRequest,
+    AssistantMessage,
+    Finish,
+    Prompt,
+    Text,
+    ToolApprovalResponsePart,
+    ToolCall,
+    ToolCallPart,
+    ToolMessage,
+    ToolResult,
+    ToolResultPart,
+    UserMessage,
+)
 from fxai.messages.pending import Pending, pending_in
 from fxai.messages.placement import placed
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from returns.result import Failure
 
-from fxai.messages.prompt import (
+from fxai.messages import (
     AssistantMessage,
     FilePart,
     FileUrl,
@@ -31,7 +31,7 @@ from fxai.messages.prompt import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.schema.parsing import Limits
+from fxai.schema import Limits
 
 THREE: Any = 3
 ENDLESS: list[Any] = []

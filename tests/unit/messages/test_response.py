@@ -8,14 +8,16 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from fxai.messages.errors import AiError, InternalProviderError
-from fxai.messages.prompt import FileUrl, MessageError
-from fxai.messages.response import (
+from fxai.messages import (
+    AiError,
     AnyPart,
     ApprovalRequest,
     ErrorPart,
     File,
+    FileUrl,
     Finish,
+    InternalProviderError,
+    MessageError,
     Part,
     Reasoning,
     ReasoningDelta,
@@ -35,9 +37,9 @@ from fxai.messages.response import (
     ToolResult,
     Usage,
     WarningPart,
+    part_to_data,
     stream_of,
 )
-from fxai.messages.wire import part_to_data
 
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
 WHOLE: tuple[Part, ...] = (

@@ -7,20 +7,28 @@ from typing import Any, cast
 import pytest
 from returns.result import Failure, Result, Success
 
-from fxai.effects import EffectOf, Failed, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import Prompt, Response
-from fxai.messages.content import TextPart, ToolResultPart
-from fxai.messages.errors import AiError, ToolkitRequiredError
-from fxai.messages.message import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from fxai.messages.part import ApprovalRequest, ToolCall
+from fxai.effects import Backend, EffectOf, Failed, fx
+from fxai.messages import (
+    AiError,
+    ApprovalRequest,
+    AssistantMessage,
+    Prompt,
+    Response,
+    SystemMessage,
+    TextPart,
+    ToolCall,
+    ToolkitRequiredError,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
 from fxai.models import LanguageModel, ObjectPending
 from fxai.models.answered import without_settled
 from fxai.schema import DecodeFailure, Fault
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit, UnknownTool
 from fxai.tools.call import PREDICATE_SECONDS
-from tests.unit.models.approvals import HOW, How, Office, Wipe, answered
+from tests.kit.approvals import HOW, How, Office, Wipe, answered
 
 WIPE_A, WIPE_B = call("wipe", {"disk": "a"}, id="c1"), call("wipe", {"disk": "b"}, id="c2")
 LOOK = call("look", {}, id="l")

@@ -13,17 +13,24 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from fxai.effects import Failed, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import Prompt
-from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponsePart, ToolResultPart
-from fxai.messages.errors import AiError, AuthenticationError, UnknownError
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
+from fxai.effects import Backend, Failed, fx
+from fxai.messages import (
+    AiError,
+    AssistantMessage,
+    AuthenticationError,
+    Prompt,
+    ToolApprovalRequestPart,
+    ToolApprovalResponsePart,
+    ToolMessage,
+    ToolResultPart,
+    UnknownError,
+    UserMessage,
+)
 from fxai.models import ApprovalKey, ApprovalLedger
 from fxai.models.approval import Authority, digest_of
 from fxai.testing import TestClock, call, text
 from fxai.tools import Tool
-from tests.unit.models.approvals import HOW, How, Office, Wipe, answered, changed, problem_of
+from tests.kit.approvals import HOW, How, Office, Wipe, answered, changed, problem_of
 
 SECRET, OTHER = "a secret that is long enough", "another secret, as long as that"
 LATER = 86_400 + 1.0
@@ -195,7 +202,7 @@ def test_a_request_signed_with_another_key(backend: Backend) -> None:
 PROGRAM = """
 import sys
 from fxai.messages import Prompt
-from tests.unit.models.approvals import Office, answered, problem_of
+from tests.kit.approvals import Office, answered, problem_of
 office = Office()
 ended = office.exit("execute", answered(Prompt.from_json(sys.stdin.read()).unwrap()), [])
 print(problem_of(ended), office.ran, office.requests)

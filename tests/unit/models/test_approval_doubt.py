@@ -15,17 +15,12 @@ import pytest
 from returns.result import Failure, Success
 
 from fxai.agents import Agent, Memory
-from fxai.effects import Failed, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import Prompt
-from fxai.messages.errors import NetworkError
-from fxai.messages.message import ToolMessage
-from fxai.models import ApprovalKey, ApprovalLedger, LanguageModel
-from fxai.models.chat import Chat
-from fxai.models.chat_store import ChatStore
+from fxai.effects import Backend, Failed, fx
+from fxai.messages import NetworkError, Prompt, ToolMessage
+from fxai.models import ApprovalKey, ApprovalLedger, Chat, ChatStore, LanguageModel
 from fxai.testing import ScriptedModel, TestClock, call, fails, text
 from fxai.tools import ApprovalExpired, ApprovalUnavailable, Denied, InDoubt, Tool
-from tests.unit.models.approvals import Office, Wipe, answered, ledgers, problem_of, results_of
+from tests.kit.approvals import Office, Wipe, answered, ledgers, problem_of, results_of
 
 SECRET = "a secret that is long enough"
 
@@ -87,7 +82,7 @@ from fxai.messages.message import ToolMessage
 from fxai.models import ApprovalKey, ApprovalLedger, Chat
 from fxai.models.chat_store import ChatStore
 from fxai.testing import text
-from tests.unit.models.approvals import Office, answered
+from tests.kit.approvals import Office, answered
 how, folder = sys.argv[1:]
 office = Office()
 office.ran = type("Crash", (list,), {"append": lambda self, params: os._exit(3)})() if "crash" in how else office.ran

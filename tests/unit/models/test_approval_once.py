@@ -10,18 +10,26 @@ import msgspec
 import pytest
 
 from fxai.agents import Agent
-from fxai.effects import Failed, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import Prompt
-from fxai.messages.content import ToolApprovalRequestPart, ToolCallPart, ToolResultPart
-from fxai.messages.errors import AiError, InvalidApprovalError, UnknownError
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
-from fxai.messages.part import ApprovalRequest, ToolCall
+from fxai.effects import Backend, Failed, fx
+from fxai.messages import (
+    AiError,
+    ApprovalRequest,
+    AssistantMessage,
+    InvalidApprovalError,
+    Prompt,
+    ToolApprovalRequestPart,
+    ToolCall,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UnknownError,
+    UserMessage,
+)
 from fxai.models import ApprovalLedger
 from fxai.models.approval import authority
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import Toolkit
-from tests.unit.models.approvals import (
+from tests.kit.approvals import (
     HOW,
     How,
     Office,

@@ -14,18 +14,23 @@ import pytest
 from returns.result import Failure, Result
 
 from fxai.agents import Agent
-from fxai.effects import Effect, EffectOf, Layer, fx
-from fxai.effects.effect import Gen
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError, Prompt
-from fxai.messages.content import FilePart, ReasoningPart, TextPart
-from fxai.messages.errors import RateLimitError
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
+from fxai.effects import Backend, Effect, EffectOf, Gen, Layer, fx
+from fxai.messages import (
+    AiError,
+    AssistantMessage,
+    FilePart,
+    Prompt,
+    RateLimitError,
+    ReasoningPart,
+    TextPart,
+    ToolMessage,
+    UserMessage,
+)
 from fxai.models import Chat, ChatStore, ChatStoreError, LanguageModel, ObjectPending
 from fxai.testing import ScriptedModel, TestClock, call, delay, fails, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit
-from tests.unit.effects.journal import turns
-from tests.unit.models.approvals import Office, Wipe
+from tests.kit.approvals import Office, Wipe
+from tests.kit.journal import turns
 
 HELLO = Prompt((UserMessage.make("hello"), AssistantMessage.make("Good day.")))
 DAY = 86_400.0

@@ -10,12 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fxai.effects import Effect, EffectOf, LayerOf, fx
-from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.runtime import Backend
-from fxai.messages.errors import AiError, InvalidOutputError, RateLimitError
-from fxai.messages.usage import Usage
-from fxai.models.embedding import EmbeddingModel, Embeddings, Vector, batched, similarity
+from fxai.effects import Backend, Effect, EffectOf, Exit, Failed, LayerOf, Succeeded, fx
+from fxai.messages import AiError, InvalidOutputError, RateLimitError, Usage
+from fxai.models import EmbeddingModel, Embeddings, Vector, batched, similarity
 from fxai.testing import TestClock
 
 LATE = AiError("acme", "embed", RateLimitError(retry_after=7))

@@ -7,22 +7,26 @@ from typing import Any, Never
 
 import pytest
 
-from fxai.effects import EffectOf, Exit, Failed, Layer, LayerOf, Scope, Tag, fx
-from fxai.effects.effect import Gen
-from fxai.effects.runtime import Backend
-from fxai.messages.errors import (
+from fxai.effects import Backend, EffectOf, Exit, Failed, Gen, Layer, LayerOf, Scope, Tag, fx
+from fxai.messages import (
     AiError,
     AuthenticationError,
+    Finish,
     InvalidRequestError,
     ModelUnavailableError,
     QuotaExhaustedError,
     RateLimitError,
     Reason,
+    ResponseMetadata,
+    StreamPart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    WarningPart,
 )
-from fxai.messages.part import Finish, ResponseMetadata, StreamPart, TextDelta, TextEnd, TextStart, WarningPart
 from fxai.models import LanguageModel, ModelRequest, fallback, per_step, retryable, unavailable
 from fxai.testing import ScriptedModel, Turn, fails
-from tests.unit.effects.journal import Journal
+from tests.kit.journal import Journal
 
 BUSY = RateLimitError(retry_after=7)
 WRONG = InvalidRequestError("temperature", "must be < 2")

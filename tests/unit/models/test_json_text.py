@@ -9,18 +9,16 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages import Prompt
+from fxai.effects import Backend, fx
+from fxai.messages import Prompt, ToolCall
 from fxai.messages.gather import gather
-from fxai.messages.part import ToolCall
 from fxai.models.approval import digest_of
 from fxai.providers import anthropic, openai
 from fxai.schema import DecodeFailure, JsonSchema
 from fxai.testing import call, text
 from fxai.tools import ExplicitNull, InvalidParameters, JsonText, Tool, Toolkit
-from tests.unit.models.approvals import HOW, How, Office, answered, changed
-from tests.unit.tools.samples import outcome_of
+from tests.kit.approvals import HOW, How, Office, answered, changed
+from tests.kit.samples import outcome_of
 
 
 class Row(msgspec.Struct, frozen=True):

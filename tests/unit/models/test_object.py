@@ -7,15 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError
-from fxai.messages.errors import StructuredOutputError
+from fxai.effects import Backend, fx
+from fxai.messages import AiError, StructuredOutputError
 from fxai.models import LanguageModel
 from fxai.schema import Schema
 from fxai.testing import ScriptedModel, call
 from fxai.tools import HandlerFailed, Toolkit
-from tests.unit.tools.samples import add, double, failure_of, on_add, on_double
+from tests.kit.samples import add, double, failure_of, on_add, on_double
 
 
 class Person(msgspec.Struct, frozen=True):

@@ -9,27 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.messages.reason import InvalidRequestError, UnsupportedSchemaError
-from fxai.models.choice import ToolChoice
-from fxai.models.tool_encoding import (
-    Notes,
-    PreparationError,
-    PreparedTools,
-    Settled,
-    Toolset,
-    WireCall,
-    chosen,
-    options_of,
-    settle,
-    without_nulls,
-)
+from fxai import PreparedTools
+from fxai.messages import InvalidRequestError, UnsupportedSchemaError
+from fxai.models import PreparationError, ToolChoice
+from fxai.models.tool_encoding import Notes, Settled, Toolset, WireCall, chosen, options_of, settle, without_nulls
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI
-from fxai.tools.annotations import ExplicitNull, Strict
-from fxai.tools.naming import NameMap
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools import ExplicitNull, NameMap, Strict, Tool, Toolkit
 
 NAMES = NameMap({"Calculator.add": "Calculator__add", "screen": "computer"})
 PAGE = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "integer"}}})

@@ -8,15 +8,13 @@ import msgspec
 import pytest
 from returns.result import Failure, Success
 
-from fxai.effects import Effect, Timeout, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import Prompt, Response
-from fxai.messages.part import ToolCall
+from fxai.effects import Backend, Effect, Timeout, fx
+from fxai.messages import Prompt, Response, ToolCall
 from fxai.models import LanguageModel, ToolChoice, repair_by_model
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Denied, HandlerFailed, InvalidParameters, Tool, Toolkit, UnknownTool
-from tests.unit.models.rounds import Desk, asked, exit_of, streamed
-from tests.unit.tools.samples import TooBig, add, on_add
+from tests.kit.rounds import Desk, asked, exit_of, streamed
+from tests.kit.samples import TooBig, add, on_add
 
 ONE = {"a": 1, "b": 2}
 

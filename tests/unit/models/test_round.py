@@ -11,16 +11,27 @@ import pytest
 from returns.result import Result, Success
 
 from fxai.agents import Agent, RunFailed
-from fxai.effects import Layer, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError, Prompt, Response
-from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPart
-from fxai.messages.errors import InvalidUserInputError, RateLimitError
-from fxai.messages.message import AssistantMessage, SystemMessage, ToolMessage, UserMessage
-from fxai.messages.part import FinishReason, Text, ToolCall, ToolResult
-from fxai.models import Chat, LanguageModel, ToolChoice
-from fxai.models.fallback_chain import fallback
-from fxai.models.selection import per_step
+from fxai.effects import Backend, Layer, fx
+from fxai.messages import (
+    AiError,
+    AssistantMessage,
+    FilePart,
+    FinishReason,
+    InvalidUserInputError,
+    Prompt,
+    RateLimitError,
+    Response,
+    SystemMessage,
+    Text,
+    TextPart,
+    ToolCall,
+    ToolCallPart,
+    ToolMessage,
+    ToolResult,
+    ToolResultPart,
+    UserMessage,
+)
+from fxai.models import Chat, LanguageModel, ToolChoice, fallback, per_step
 from fxai.providers import anthropic, host, openai
 from fxai.testing import ScriptedModel, call, delay, fails, finish, text
 from fxai.tools import (
@@ -34,9 +45,9 @@ from fxai.tools import (
     Toolkit,
     UnknownTool,
 )
-from tests.unit.effects.journal import Journal
-from tests.unit.models.rounds import Desk, asked, exit_of
-from tests.unit.tools.samples import Sum, TooBig, add, double, giving
+from tests.kit.journal import Journal
+from tests.kit.rounds import Desk, asked, exit_of
+from tests.kit.samples import Sum, TooBig, add, double, giving
 
 ONE = {"a": 1, "b": 2}
 RESULT = ToolResultPart("c", "add", 3)

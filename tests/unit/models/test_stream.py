@@ -7,17 +7,23 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.effects import Effect, Layer, Stream, fx
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError, Response
-from fxai.messages.errors import NetworkError
-from fxai.messages.part import TextDelta, ToolCall, ToolParamsDelta, ToolParamsStart, ToolResult
+from fxai.effects import Backend, Effect, Layer, Stream, fx
+from fxai.messages import (
+    AiError,
+    NetworkError,
+    Response,
+    TextDelta,
+    ToolCall,
+    ToolParamsDelta,
+    ToolParamsStart,
+    ToolResult,
+)
 from fxai.models import LanguageModel, ToolChoice
 from fxai.testing import ScriptedModel, call, delay, fails, finish, reasoning, text
 from fxai.tools import CallContext, Denied, HandlerFailed, Interrupted, Tool, Toolkit
-from tests.unit.effects.journal import Journal
-from tests.unit.models.rounds import Desk, asked, streamed
-from tests.unit.tools.samples import Sum, TooBig
+from tests.kit.journal import Journal
+from tests.kit.rounds import Desk, asked, streamed
+from tests.kit.samples import Sum, TooBig
 
 ONE = {"a": 1, "b": 2}
 SAID: dict[str, Any] = {

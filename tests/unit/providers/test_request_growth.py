@@ -17,8 +17,8 @@ from fxai.messages import AssistantMessage, Prompt, ToolCallPart, ToolMessage, T
 from fxai.models import LanguageModel, ModelRequest
 from fxai.models.request_cache import RequestCache
 from fxai.providers import anthropic, openai
-from fxai.providers.anthropic.request import prepare_request as prepare_anthropic
-from fxai.providers.openai.request import prepare_request as prepare_openai
+from fxai.providers.anthropic import prepare_request as prepare_anthropic
+from fxai.providers.openai import prepare_request as prepare_openai
 from fxai.tools import Tool
 
 WIRES: dict[str, Callable[[ModelRequest, Any], object]] = {

@@ -13,10 +13,9 @@ from hypothesis import find, settings
 from hypothesis.errors import NoSuchExample, Unsatisfiable
 from returns.result import Success
 
-from fxai.lint.linter import lint
-from fxai.lint.subject import Subject
-from fxai.providers.local.grammar import grammar
-from fxai.schema import Engine, JsonSchema, Schema
+from fxai.lint import Subject, lint
+from fxai.providers.local import grammar
+from fxai.schema import Engine, JsonSchema, Schema, SchemaError
 from fxai.schema.budget import (
     MAX_FAULTS,
     MAX_LEVELS,
@@ -29,10 +28,8 @@ from fxai.schema.budget import (
     with_stack,
 )
 from fxai.schema.document import growth_of
-from fxai.schema.fault import SchemaError
 from fxai.schema.pattern import expansion
-from fxai.schema.strict import strict_form
-from fxai.schema.strict.rules import ANTHROPIC, OPENAI
+from fxai.schema.strict import ANTHROPIC, OPENAI, strict_form
 from fxai.testing.strategies import instances
 from fxai.tools import Tool, Toolkit
 

@@ -12,11 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.messages.prompt import Prompt
-from fxai.models.request import ModelRequest
+from fxai.messages import Prompt
+from fxai.models import ModelRequest
 from fxai.schema.data import FrozenArray, FrozenObject, copied, frozen
-from fxai.tools.annotations import Annotation, Meta
-from fxai.tools.tool import Tool
+from fxai.tools import Annotation, Meta, Tool
 
 DATA: dict[str, Any] = {"a": {"b": [3, 1], "c": {"x": None}}, "d": "e"}
 

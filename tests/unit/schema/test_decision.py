@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 
-from fxai.schema import Engine, JsonSchema
+from fxai.schema import Engine, JsonSchema, SchemaError
 from fxai.schema.budget import MAX_CONTAINERS, MAX_FAULTS, MAX_PATTERN, MAX_STEPS, Exhausted
 from fxai.schema.constraint import Work, is_multiple
 from fxai.schema.decision import Decider, decider_of
 from fxai.schema.dialect import LATEST
-from fxai.schema.fault import SchemaError
 from fxai.schema.keywords import validator_of
 from fxai.schema.pattern import PatternTimeout
 from fxai.schema.search import Search

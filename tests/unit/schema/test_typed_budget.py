@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from fxai import Tool, Toolkit, fx
-from fxai.schema import Limits, Schema
+from fxai.schema import Limits, Schema, parse_json
 from fxai.schema.budget import MAX_FAULTS, MAX_STEPS, MAX_VALUES
-from fxai.schema.parsing import CALL_LIMITS, parse_json
+from fxai.schema.parsing import CALL_LIMITS
 
 MANY = 10 * MAX_FAULTS
 

@@ -10,16 +10,12 @@ from typing import Any
 
 import pytest
 
-from fxai.agents.memory import Memory, MemoryFailure
-from fxai.effects import Failed, fx
-from fxai.effects.effect import EffectOf, Gen
-from fxai.mcp.failure import McpError
-from fxai.mcp.pin import Pins
-from fxai.messages.errors import AiError
-from fxai.messages.prompt import Prompt
-from fxai.models.approval_ledger import ApprovalLedger
+from fxai.agents import Memory, MemoryFailure
+from fxai.effects import EffectOf, Failed, Gen, fx
+from fxai.mcp import McpError, Pins
+from fxai.messages import AiError, Prompt
+from fxai.models import ApprovalLedger, ChatStore, ChatStoreError
 from fxai.models.chat_file import file_name
-from fxai.models.chat_store import ChatStore, ChatStoreError
 
 Make = Callable[[str], Any]
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from fxai.effects import Clock, Schedule, Timeout, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, Clock, Schedule, Timeout, fx
 from fxai.testing import TestClock
-from tests.unit.effects.journal import Journal, Lost
+from tests.kit.journal import Journal, Lost
 
 
 def _with(clock: TestClock, program: Any, backend: Backend) -> Any:

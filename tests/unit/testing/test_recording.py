@@ -17,17 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typing_extensions import override
 
-from fxai.effects import fx
-from fxai.effects.effect import Effect
-from fxai.effects.runtime import Backend
-from fxai.messages.errors import AiError, AuthenticationError, NetworkError, RateLimitError
-from fxai.models.language_model import LanguageModel
-from fxai.providers.anthropic.model import layer as anthropic_layer
+from fxai.effects import Backend, Effect, fx
+from fxai.messages import AiError, AuthenticationError, NetworkError, RateLimitError
+from fxai.models import LanguageModel
+from fxai.providers.anthropic import layer as anthropic_layer
 from fxai.providers.http import Client, Event, Secret, open_client
 from fxai.testing.recording import CassetteError, Mode, cassette, record, replay
 from fxai.testing.recording.content import Content
 from fxai.testing.recording.redaction import REMOVED, Redaction
-from tests.unit.providers.http.peer import Step, answer, events, peer
+from tests.kit.http_peer import Step, answer, events, peer
 
 KEY = "sk-proj-0123456789abcdef"
 STREAM = b'event: a\ndata: {"n": 1}\n\ndata: [DONE]\n\n'

@@ -6,14 +6,11 @@ from typing import Any
 
 import pytest
 
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages import AiError, Prompt, Response
-from fxai.messages.errors import RateLimitError
-from fxai.messages.part import Text, ToolCall
+from fxai.effects import Backend, fx
+from fxai.messages import AiError, Prompt, RateLimitError, Response, Text, ToolCall
 from fxai.models import LanguageModel
 from fxai.testing import ScriptedModel, TestClock, call, delay, fails, finish, reasoning, text
-from tests.unit.tools.samples import defect_of, failure_of
+from tests.kit.samples import defect_of, failure_of
 
 TURNS: dict[str, Any] = {
     "text": text("Hello"),

@@ -9,24 +9,22 @@ import pytest
 
 from fxai.schema import JsonSchema
 from fxai.tools import (
+    AllowedCallers,
     Annotation,
     Annotations,
+    CacheControl,
+    DeferLoading,
     Destructive,
+    EagerInputStreaming,
     Idempotent,
     Meta,
+    Namespace,
     OpenWorld,
+    OutputSchema,
     Readonly,
     Strict,
     Title,
     Tool,
-)
-from fxai.tools.annotations import (
-    AllowedCallers,
-    CacheControl,
-    DeferLoading,
-    EagerInputStreaming,
-    Namespace,
-    OutputSchema,
     ToolNamespace,
 )
 

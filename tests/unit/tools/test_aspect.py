@@ -11,12 +11,11 @@ from returns.io import IOSuccess
 from returns.maybe import Some
 from returns.result import Failure, Result, Success
 
-from fxai.effects import Effect, EffectOf, Gen, Layer, StreamOf, Tag, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, Effect, EffectOf, Gen, Layer, StreamOf, Tag, fx
 from fxai.schema import SchemaError
 from fxai.tools import CallContext, HandlerError, HandlerFailed, Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, Return
-from tests.unit.tools.samples import (
+from tests.kit.samples import (
     Sum,
     TooBig,
     add,

@@ -9,13 +9,12 @@ from typing import Any, Never
 import pytest
 from returns.result import Failure, Result, Success
 
-from fxai.effects import Effect, EffectOf, Gen, LayerOf, Schedule, Timeout, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, Effect, EffectOf, Gen, LayerOf, Schedule, Timeout, fx
 from fxai.schema import Empty, SchemaError
 from fxai.testing import TestClock
 from fxai.tools import Idempotent, Readonly, Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, cache, log, rate_limit, retry, timeout
-from tests.unit.tools.samples import Sum, TooBig, add, defect_of, double, giving, on_double
+from tests.kit.samples import Sum, TooBig, add, defect_of, double, giving, on_double
 
 GOOD = {"a": 1, "b": 2}
 ask = Tool.make("ask", parameters=int, success=int, failure=TooBig)

@@ -14,10 +14,9 @@ import pytest
 from returns.io import IOSuccess
 from returns.result import Failure, Success
 
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, fx
 from fxai.tools import CallContext, HandlerFailed, Toolkit
-from tests.unit.tools.samples import Sum, TooBig, add, add_kit, defect_of, double, failure_of, giving, outcome_of
+from tests.kit.samples import Sum, TooBig, add, add_kit, defect_of, double, failure_of, giving, outcome_of
 
 GOOD = {"a": 1, "b": 2}
 

@@ -11,12 +11,11 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
-from fxai.effects import Effect, Fail, Failed, Gen, Stream, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, Effect, Fail, Failed, Gen, Stream, fx
 from fxai.schema import Fault, Schema
 from fxai.tools import CallContext, HandlerFailed, InvalidParameters, InvalidResult, Outcome, Tool, Toolkit, UnknownTool
-from tests.unit.effects.journal import Journal
-from tests.unit.tools.samples import (
+from tests.kit.journal import Journal
+from tests.kit.samples import (
     Sum,
     TooBig,
     add,

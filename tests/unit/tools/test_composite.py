@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from returns.result import Result, Success
 
-from fxai.effects import Effect, Gen, Layer, StreamOf, Tag, fx
-from fxai.effects.runtime import Backend
+from fxai import Composite
+from fxai.effects import Backend, Effect, Gen, Layer, StreamOf, Tag, fx
 from fxai.messages import Prompt
 from fxai.models import LanguageModel
 from fxai.schema import JsonSchema, Schema, SchemaError
@@ -25,13 +25,16 @@ from fxai.tools import (
     NeedsApproval,
     OpenWorld,
     Readonly,
+    SubCall,
+    SubCalls,
+    SubResults,
     Title,
     Tool,
     Toolkit,
 )
 from fxai.tools.aspects import Aspect, Return, cache
-from fxai.tools.composite import Composite, SubCall, SubCalls, SubError, SubResult, SubResults
-from tests.unit.tools.samples import Sum, add, add_kit, defect_of, double, giving, on_add, on_double, outcome_of
+from fxai.tools.composite import SubError, SubResult
+from tests.kit.samples import Sum, add, add_kit, defect_of, double, giving, on_add, on_double, outcome_of
 
 
 class Moment(msgspec.Struct, frozen=True):

@@ -15,10 +15,25 @@ from returns.future import FutureResult, future_safe
 from returns.io import IOFailure, IOResult, IOSuccess
 from returns.result import Failure, Result, Success, safe
 
-from fxai import Effect, Gen, Layer, Outcome, Readonly, Schema, SchemaError, Stream, Tag, Title, Tool, Toolkit, fx
-from fxai.effects.runtime import Backend
+from fxai import (
+    Effect,
+    FunctionTool,
+    Gen,
+    Layer,
+    Outcome,
+    Readonly,
+    Schema,
+    SchemaError,
+    Stream,
+    Tag,
+    Title,
+    Tool,
+    Toolkit,
+    fx,
+    tool,
+)
+from fxai.effects import Backend
 from fxai.tools import Annotations, CallContext, HandlerError, HandlerFailed, InvalidResult
-from fxai.tools.function import FunctionTool, tool
 
 
 class Odd(msgspec.Struct, frozen=True):

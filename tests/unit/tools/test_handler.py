@@ -13,12 +13,11 @@ from returns.io import IOFailure, IOResult, IOSuccess
 from returns.maybe import Some
 from returns.result import Failure, Result, Success
 
-from fxai.effects import ContextOf, Effect, Gen, Layer, Scope, Service, Stream, StreamOf, Tag, fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, ContextOf, Effect, Gen, Layer, Scope, Service, Stream, StreamOf, Tag, fx
 from fxai.messages import Prompt
 from fxai.tools import CallContext, HandlerFailed, HandlerOf, InvalidResult, Tool, Toolkit
-from tests.unit.effects.journal import Journal
-from tests.unit.tools.samples import (
+from tests.kit.journal import Journal
+from tests.kit.samples import (
     Sum,
     TooBig,
     add,

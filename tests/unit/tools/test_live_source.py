@@ -8,7 +8,7 @@ import pytest
 from returns.result import Result, Success
 
 from fxai import BoundToolkit, LayerOf, Tool, Toolkit, fx
-from fxai.effects.effect import EffectOf
+from fxai.effects import EffectOf
 
 one, two = Tool.make("one", success=int), Tool.make("two", success=int)
 

@@ -11,9 +11,8 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
-from fxai import NameMap, NameRule, Outcome, Readonly, SchemaError, Tool, Toolkit, fx
-from fxai.tools.function import MethodsOf, tool
-from fxai.tools.source import BoundToolkit
+from fxai import BoundToolkit, NameMap, NameRule, Outcome, Readonly, SchemaError, Tool, Toolkit, fx, tool
+from fxai.tools import MethodsOf
 
 
 class Mode(msgspec.Struct, frozen=True):

@@ -17,7 +17,7 @@ from fxai.models import LanguageModel
 from fxai.schema import SchemaError
 from fxai.testing import ScriptedModel, call
 from fxai.tools import NeedsApproval, Readonly, Tool, ToolError, Toolkit
-from tests.unit.tools.samples import Sum, giving
+from tests.kit.samples import Sum, giving
 
 
 class Database(Tag[str]):

@@ -14,9 +14,8 @@ import msgspec
 import pytest
 from typing_extensions import Doc
 
-from fxai import Schema, SchemaError, Tool
+from fxai import FunctionTool, Schema, SchemaError, Tool, tool
 from fxai.tools import CallContext
-from fxai.tools.function import FunctionTool, tool
 from fxai.tools.signature import Arguments, Signature
 from fxai.tools.type_hints import hints_of
 

@@ -8,11 +8,9 @@ import msgspec
 import pytest
 from returns.result import Failure, Success
 
-from fxai import Gen, Layer, Scope, Tag, Tool, ToolConflictError, Toolkit, fx
-from fxai.effects.runtime import Backend
+from fxai import BoundToolkit, Gen, Layer, Scope, Tag, Tool, ToolConflictError, Toolkit, ToolSource, fx, tool
+from fxai.effects import Backend
 from fxai.tools import HandlerError
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit, ToolSource
 
 
 class Rate(Tag[int]):

@@ -25,7 +25,7 @@ from fxai.tools import (
     Tool,
     Toolkit,
 )
-from tests.unit.tools.samples import Sum, TooBig, add, on_add
+from tests.kit.samples import Sum, TooBig, add, on_add
 
 RAW: dict[str, Any] = {
     "type": "object",

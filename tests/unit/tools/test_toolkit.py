@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from returns.result import Success
 
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
+from fxai.effects import Backend, fx
 from fxai.schema import SchemaError
 from fxai.tools import HandlerError, Readonly, Title, Tool, ToolConflictError, Toolkit
-from tests.unit.tools.samples import Sum, add, defect_of, double, on_add, on_double
+from tests.kit.samples import Sum, add, defect_of, double, on_add, on_double
 
 one, two, three = Tool.make("one"), Tool.make("two"), Tool.make("three")
 kit = Toolkit.make(one, two, three)

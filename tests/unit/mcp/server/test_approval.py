@@ -19,16 +19,12 @@ from mcp_types import (
 from pydantic import TypeAdapter
 from returns.result import Failure, Result, Success
 
-from fxai.effects import Cause, Interrupt, fx
-from fxai.effects.effect import EffectOf
+from fxai import BoundToolkit, tool
+from fxai.effects import Cause, EffectOf, Interrupt, fx
 from fxai.mcp import ToolServer
 from fxai.schema import DecodeFailure, Fault
-from fxai.tools.annotations import Title
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
-from tests.unit.mcp.server.client import Era, refused, text, used
+from fxai.tools import Title, Tool, Toolkit
+from tests.kit.mcp_client import Era, refused, text, used
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 

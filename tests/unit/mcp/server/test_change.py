@@ -10,15 +10,12 @@ import pytest
 from mcp_types import ToolListChangedNotification
 from returns.result import Success
 
-from fxai.effects import Layer, Tag, fx
-from fxai.effects.effect import EffectOf
+from fxai import BoundToolkit, tool
+from fxai.effects import EffectOf, Layer, Tag, fx
 from fxai.mcp import Defect, ToolServer
 from fxai.mcp.server.option import ToolServerSettings
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
-from tests.unit.mcp.server.client import Era, text, used
+from fxai.tools import Tool, Toolkit
+from tests.kit.mcp_client import Era, text, used
 
 
 @tool

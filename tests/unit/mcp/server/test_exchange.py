@@ -14,17 +14,25 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from returns.result import Failure, Result, Success
 
+from fxai import BoundToolkit, tool
 from fxai.effects import Effect, Gen, Layer, Tag, fx
 from fxai.mcp import Defect, ToolServer, http_app
 from fxai.mcp.server.guard import AsgiApp
-from fxai.tools.annotations import Destructive, Idempotent, JsonText, Meta, OpenWorld, Readonly, Title
-from fxai.tools.function import tool
-from fxai.tools.handler import CallContext
-from fxai.tools.source import BoundToolkit
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import HandlerError, Toolkit
-from tests.unit.mcp.server.client import Era, refused, text, used
-from tests.unit.mcp.server.http import INITIALIZE, Client, OnClient, asking, modern, on_client, status_of
+from fxai.tools import (
+    CallContext,
+    Destructive,
+    HandlerError,
+    Idempotent,
+    JsonText,
+    Meta,
+    OpenWorld,
+    Readonly,
+    Title,
+    Tool,
+    Toolkit,
+)
+from tests.kit.mcp_client import Era, refused, text, used
+from tests.kit.mcp_http import INITIALIZE, Client, OnClient, asking, modern, on_client, status_of
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])
 

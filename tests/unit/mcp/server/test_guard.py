@@ -11,16 +11,14 @@ import httpx2
 import pytest
 from returns.result import Result, Success
 
+from fxai import BoundToolkit, tool
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer, http_app, serve_http
 from fxai.mcp.server.guard import AsgiApp
 from fxai.mcp.server.http import HttpApp
-from fxai.providers.http.secret import Secret
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
-from tests.unit.mcp.server.http import INITIALIZE, MODERN, Client, asking, modern, on_client, status_of, with_app
+from fxai.providers.http import Secret
+from fxai.tools import Tool, Toolkit
+from tests.kit.mcp_http import INITIALIZE, MODERN, Client, asking, modern, on_client, status_of, with_app
 
 
 @tool

@@ -10,8 +10,9 @@ import pytest
 
 from fxai.effects import Cause, Die
 from fxai.mcp import Defect
-from fxai.mcp.server.option import CannotListen, HttpSettings, ToolServerSettings, parted
-from fxai.providers.http.secret import Secret
+from fxai.mcp.server import CannotListen
+from fxai.mcp.server.option import HttpSettings, ToolServerSettings, parted
+from fxai.providers.http import Secret
 
 OWN = ("concurrency", "timeout", "approval_timeout", "page_size", "max_body")
 HTTP = ("body_timeout", "max_sessions", "idle_timeout", "grace")

@@ -17,11 +17,11 @@ import pytest
 from anyio.lowlevel import checkpoint
 from mcp.server.lowlevel.server import Server
 
+from fxai import tool
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer, serve_stdio
 from fxai.mcp.server.option import ToolServerSettings
 from fxai.mcp.server.stdio import _claimed, _waited, over_descriptors
-from fxai.tools.function import tool
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 ended: list[str] = []

@@ -10,11 +10,8 @@ import pytest
 
 from fxai.mcp.server.result import content_of
 from fxai.mcp.server.tool import ServedTool, served
-from fxai.schema.codec import Schema
-from fxai.schema.json_schema import JsonSchema
-from fxai.tools.annotations import Meta, OpenWorld
-from fxai.tools.naming import NameConflictError
-from fxai.tools.tool import Tool
+from fxai.schema import JsonSchema, Schema
+from fxai.tools import Meta, NameConflictError, OpenWorld, Tool
 
 
 class Leaf(msgspec.Struct, frozen=True, tag=True):

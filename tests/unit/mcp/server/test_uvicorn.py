@@ -15,11 +15,10 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from fxai.effects import fx
-from fxai.effects.exit import Failed
+from fxai import tool
+from fxai.effects import Failed, fx
 from fxai.mcp import CannotListen, serve_http
-from fxai.tools.function import tool
-from tests.unit.mcp.server.http import HEADERS, modern
+from tests.kit.mcp_http import HEADERS, modern
 
 
 @tool

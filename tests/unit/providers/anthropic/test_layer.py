@@ -10,21 +10,26 @@ import httpx2
 import msgspec
 import pytest
 
-from fxai.effects import fx
-from fxai.effects.layer import Layer
-from fxai.effects.runtime import Backend
-from fxai.messages.errors import AiError, AuthenticationError, ModelUnavailableError, NetworkError, RateLimitError
-from fxai.messages.prompt import FilePart, Prompt, UserMessage
-from fxai.messages.reason import InvalidRequestError, InvalidUserInputError
-from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
-from fxai.providers.anthropic.model import AnthropicModel, layer
-from fxai.providers.by_name import from_name
+from fxai.effects import Backend, Layer, fx
+from fxai.messages import (
+    AiError,
+    AuthenticationError,
+    FilePart,
+    InvalidRequestError,
+    InvalidUserInputError,
+    ModelUnavailableError,
+    NetworkError,
+    Prompt,
+    RateLimitError,
+    UserMessage,
+)
+from fxai.models import LanguageModel, ModelRequest
+from fxai.providers import from_name
+from fxai.providers.anthropic import AnthropicModel, layer
 from fxai.providers.http import Secret
 from fxai.schema import JsonSchema
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
-from tests.unit.providers.anthropic.replies import ALL_BLOCKS, MODEL, events_of, message, sse
+from fxai.tools import Tool, Toolkit
+from tests.kit.anthropic_replies import ALL_BLOCKS, MODEL, events_of, message, sse
 
 KEY = "sk-ant-very-secret"
 HELLO = [{"type": "text", "text": "Good day.", "citations": None}]

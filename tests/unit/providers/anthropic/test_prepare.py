@@ -7,24 +7,24 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.models.choice import ToolChoice
-from fxai.models.tool_encoding import PreparationError, WireCall
+from fxai.models import PreparationError, ToolChoice
+from fxai.models.tool_encoding import WireCall
 from fxai.providers import anthropic
 from fxai.providers.anthropic.strict_limits import Cost, cost_of
 from fxai.providers.anthropic.tool_encoding import kind_of, programs_of, runs_in_programs
 from fxai.schema import JsonSchema, Schema
-from fxai.tools.annotations import (
+from fxai.tools import (
     AllowedCallers,
     CacheControl,
     DeferLoading,
     EagerInputStreaming,
+    NameConflictError,
     Namespace,
     OutputSchema,
     Strict,
+    Tool,
     ToolNamespace,
 )
-from fxai.tools.naming import NameConflictError
-from fxai.tools.tool import Tool
 
 A, B = Tool.make("a"), Tool.make("b")
 

@@ -8,24 +8,28 @@ from typing import Any
 
 import pytest
 
-from fxai.messages.errors import (
+from fxai.messages import (
     AiError,
     AuthenticationError,
     InternalProviderError,
     InvalidOutputError,
+    Part,
+    Prompt,
     QuotaExhaustedError,
     RateLimitError,
     Reason,
+    Response,
+    Source,
+    Text,
+    ToolCall,
+    ToolMessage,
+    ToolResultPart,
 )
-from fxai.messages.part import Part, Source, Text, ToolCall
-from fxai.messages.prompt import Prompt, ToolMessage, ToolResultPart
-from fxai.messages.response import Response
-from fxai.models.request import ModelRequest
-from fxai.providers.anthropic.reply import parse_reply
-from fxai.providers.anthropic.request import PreparedRequest, prepare_request
+from fxai.models import ModelRequest
+from fxai.providers.anthropic import PreparedRequest, parse_reply, prepare_request
 from fxai.schema import JsonSchema
-from fxai.tools.tool import Tool
-from tests.unit.providers.anthropic.replies import ALL_BLOCKS, CITY, FOUND, MODEL, PAGE, RESULT, SENT, TOOLS, message
+from fxai.tools import Tool
+from tests.kit.anthropic_replies import ALL_BLOCKS, CITY, FOUND, MODEL, PAGE, RESULT, SENT, TOOLS, message
 
 NUMBERS = {"type": "array", "items": {"type": "integer"}}
 OLD = "claude-sonnet-4-20250514"

@@ -10,11 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai.messages.prompt import (
+from fxai.messages import (
     AssistantMessage,
     FilePart,
     FileUrl,
+    InvalidRequestError,
+    InvalidUserInputError,
     Message,
+    NetworkError,
     Prompt,
     ReasoningPart,
     SystemMessage,
@@ -23,17 +26,14 @@ from fxai.messages.prompt import (
     ToolCallPart,
     ToolMessage,
     ToolResultPart,
+    UnsupportedSchemaError,
     UserMessage,
 )
-from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, NetworkError, UnsupportedSchemaError
-from fxai.models.choice import ToolChoice
-from fxai.models.request import ModelRequest
-from fxai.models.tool_encoding import PreparationError
+from fxai.models import ModelRequest, PreparationError, ToolChoice
+from fxai.providers.anthropic import PreparedRequest, prepare_request
 from fxai.providers.anthropic.block import hosted_block
-from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.schema import JsonSchema, Schema
-from fxai.tools.annotations import CacheControl
-from fxai.tools.tool import Tool
+from fxai.tools import CacheControl, Tool
 
 SONNET = "claude-sonnet-5"
 OLD = "claude-sonnet-4-20250514"

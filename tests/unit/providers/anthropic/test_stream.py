@@ -7,16 +7,21 @@ from typing import Any
 
 import pytest
 
-from fxai.messages.errors import AiError, InternalProviderError, InvalidOutputError, NetworkError
-from fxai.messages.part import StreamPart, Text, ToolCall
-from fxai.messages.prompt import Prompt
-from fxai.messages.response import Response
-from fxai.models.request import ModelRequest
-from fxai.providers.anthropic.messages_stream import Reader
-from fxai.providers.anthropic.reply import parse_reply
-from fxai.providers.anthropic.request import PreparedRequest, prepare_request
+from fxai.messages import (
+    AiError,
+    InternalProviderError,
+    InvalidOutputError,
+    NetworkError,
+    Prompt,
+    Response,
+    StreamPart,
+    Text,
+    ToolCall,
+)
+from fxai.models import ModelRequest
+from fxai.providers.anthropic import PreparedRequest, Reader, parse_reply, prepare_request
 from fxai.schema import JsonSchema
-from tests.unit.providers.anthropic.replies import (
+from tests.kit.anthropic_replies import (
     ALL_BLOCKS,
     CITY,
     MODEL,

@@ -11,9 +11,7 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import fx
 from fxai.providers import anthropic
-from fxai.tools.annotations import DeferLoading
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools import DeferLoading, Tool, Toolkit
 
 SERVED: list[Any] = [
     anthropic.web_search(),

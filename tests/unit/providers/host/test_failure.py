@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fxai.messages.reason import (
+from fxai.messages import (
     InternalProviderError,
     InvalidOutputError,
     InvalidRequestError,
@@ -16,7 +16,8 @@ from fxai.messages.reason import (
     RequestTimeoutError,
     UnknownError,
 )
-from fxai.providers.host.failure import HostFailure, HostProblem, reason_of
+from fxai.providers.host import HostFailure, HostProblem
+from fxai.providers.host.failure import reason_of
 
 _AFTER = {"retryable": True, "retry_after": 2.0}
 

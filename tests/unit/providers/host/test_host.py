@@ -7,15 +7,12 @@ from typing import Any
 
 import pytest
 
-from fxai.effects import fx
-from fxai.effects.effect import Gen
-from fxai.effects.exit import Succeeded
-from fxai.effects.scope import Scope
-from fxai.models.language_model import LanguageModel
+from fxai.effects import Gen, Scope, Succeeded, fx
+from fxai.models import LanguageModel
 from fxai.providers import host
 from fxai.providers.host.host import Host
 from fxai.providers.host.program import Program
-from tests.unit.providers.host.hosts import Backend, gone, python, shell
+from tests.kit.hosts import Backend, gone, python, shell
 
 ASKING = LanguageModel.generate_text("Hi").map(lambda response: response.text)
 

@@ -9,14 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.effects import fx
-from fxai.effects.effect import Effect, Gen
-from fxai.messages.errors import InternalProviderError, InvalidOutputError, RequestTimeoutError
-from fxai.messages.part import TextDelta
-from fxai.models.language_model import LanguageModel
+from fxai.effects import Effect, Gen, fx
+from fxai.messages import InternalProviderError, InvalidOutputError, RequestTimeoutError, TextDelta
+from fxai.models import LanguageModel
 from fxai.providers import host
 from fxai.testing import TestClock
-from tests.unit.providers.host.hosts import Backend, asked, failed, gone, python, shell
+from tests.kit.hosts import Backend, asked, failed, gone, python, shell
 
 NOTED = "note(sys.argv[1], os.getpid())\n"
 

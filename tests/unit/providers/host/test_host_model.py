@@ -8,18 +8,24 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from fxai.effects import fx
-from fxai.effects.effect import Gen
-from fxai.messages.errors import InvalidRequestError, InvalidUserInputError, ModelUnavailableError, UnknownError
-from fxai.messages.part import Reasoning, StreamPart, WarningPart
-from fxai.messages.prompt import FilePart, Prompt, UserMessage
-from fxai.messages.usage import Usage
-from fxai.models.choice import ToolChoice
-from fxai.models.language_model import LanguageModel
+from fxai import BoundToolkit, tool
+from fxai.effects import Gen, fx
+from fxai.messages import (
+    FilePart,
+    InvalidRequestError,
+    InvalidUserInputError,
+    ModelUnavailableError,
+    Prompt,
+    Reasoning,
+    StreamPart,
+    UnknownError,
+    Usage,
+    UserMessage,
+    WarningPart,
+)
+from fxai.models import LanguageModel, ToolChoice
 from fxai.providers import host
-from fxai.tools.function import tool
-from fxai.tools.source import BoundToolkit
-from tests.unit.providers.host.hosts import Backend, asked, failed, gone, python, shell
+from tests.kit.hosts import Backend, asked, failed, gone, python, shell
 
 REPEATS = 'for m in asked(): say(type="result", text=json.dumps({k: v for k, v in m.items() if k != "type"}))'
 

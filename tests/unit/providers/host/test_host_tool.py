@@ -9,14 +9,12 @@ import msgspec
 import pytest
 
 from fxai.effects import fx
-from fxai.models.language_model import LanguageModel
+from fxai.models import LanguageModel
 from fxai.providers import host
-from fxai.providers.host.failure import HostFailure
-from fxai.testing import ScriptedModel, call
-from fxai.testing.check import check_tool
-from fxai.tools.failure import HandlerFailed
-from fxai.tools.tool import Tool
-from tests.unit.providers.host.hosts import Backend, failed, gone, python, shell
+from fxai.providers.host import HostFailure
+from fxai.testing import ScriptedModel, call, check_tool
+from fxai.tools import HandlerFailed, Tool
+from tests.kit.hosts import Backend, failed, gone, python, shell
 
 
 class Sum(msgspec.Struct, frozen=True):

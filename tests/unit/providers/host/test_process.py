@@ -10,7 +10,7 @@ import pytest
 from fxai.effects import fx
 from fxai.providers.host.process import Process, TooMuch
 from fxai.providers.host.program import Program
-from tests.unit.providers.host.hosts import Backend
+from tests.kit.hosts import Backend
 
 
 class Pipe:

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from fxai.messages.part import (
+from fxai.messages import (
     Finish,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
+    Response,
     ResponseMetadata,
     TextDelta,
     TextEnd,
     TextStart,
     ToolCall,
+    Usage,
     WarningPart,
 )
-from fxai.messages.response import Response
-from fxai.messages.usage import Usage
 from fxai.providers.host.message import Called, Delta, Message, Progress, Result, Thought, Tokens, Warned
 from fxai.providers.host.reply import Broken, Reply
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from fxai.effects import Schedule, fx
 from fxai.providers.http import open_client
-from tests.unit.effects.journal import turns
+from tests.kit.journal import turns
 
 _TURNS = 16
 

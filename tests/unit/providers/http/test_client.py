@@ -17,11 +17,8 @@ import msgspec
 import pytest
 from typing_extensions import override
 
-from fxai.effects import fx
-from fxai.effects.effect import Effect
-from fxai.effects.runtime import Backend
-from fxai.effects.schedule import Schedule
-from fxai.messages.errors import (
+from fxai.effects import Backend, Effect, Schedule, fx
+from fxai.messages import (
     AiError,
     AuthenticationError,
     InternalProviderError,
@@ -32,11 +29,10 @@ from fxai.messages.errors import (
     Reason,
     RequestTimeoutError,
 )
-from fxai.providers.http import RETRY, Answer, Client, Secret, Timeout, exchange, open_client
+from fxai.providers.http import RETRY, Answer, Client, Secret, Timeout, Transport, exchange, open_client
 from fxai.providers.http.pool import open_line, trusted
-from fxai.providers.http.transport import Transport
-from fxai.testing.clock import TestClock
-from tests.unit.providers.http.peer import Step, answer, events, peer
+from fxai.testing import TestClock
+from tests.kit.http_peer import Step, answer, events, peer
 
 OK = answer(200, b'{"ok": true}')
 KEY = "sk-proj-0123456789abcdef"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fxai.messages.reason import InvalidOutputError, NetworkError
+from fxai.messages import InvalidOutputError, NetworkError
 from fxai.providers.http import Event, EventReader, read_events
 
 LINES = st.sampled_from(

@@ -9,15 +9,11 @@ import httpx2
 import pytest
 from typing_extensions import override
 
-from fxai.effects import fx
-from fxai.effects.effect import Effect
-from fxai.effects.runtime import Backend
-from fxai.effects.schedule import Schedule
-from fxai.effects.stream import Stream, StreamOf
-from fxai.messages.errors import AiError, InvalidOutputError, NetworkError, RateLimitError, RequestTimeoutError
+from fxai.effects import Backend, Effect, Schedule, Stream, StreamOf, fx
+from fxai.messages import AiError, InvalidOutputError, NetworkError, RateLimitError, RequestTimeoutError
 from fxai.providers.http import Event, Secret, Timeout, open_client
-from fxai.testing.clock import TestClock
-from tests.unit.providers.http.peer import Step, answer, events, peer
+from fxai.testing import TestClock
+from tests.kit.http_peer import Step, answer, events, peer
 
 BODY = b"event: a\ndata: 1\n\ndata: 2\n\n: keep-alive\n\ndata: 3\n\n"
 READ = [Event("a", "1"), Event("message", "2"), Event("message", "3")]

@@ -9,7 +9,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from fxai.messages.reason import InvalidOutputError, NetworkError, Reason, RequestTimeoutError
+from fxai.messages import InvalidOutputError, NetworkError, Reason, RequestTimeoutError
+from fxai.providers.http import Timeout
 from fxai.providers.http.fault import (
     BrokenAnswerError,
     hidden,
@@ -18,7 +19,6 @@ from fxai.providers.http.fault import (
     unexpected_type,
     why,
 )
-from fxai.providers.http.timeout import Timeout
 
 URL = httpx2.URL("https://ann:word@x.example/v1?key=1#top")
 WAITS = Timeout(connect=1, read=2, write=3, pool=4)

@@ -14,11 +14,9 @@ import msgspec
 import pytest
 from typing_extensions import override
 
-from fxai.effects import fx
-from fxai.effects.layer import Layer
-from fxai.messages.errors import AuthenticationError
-from fxai.providers.http import Secret
-from fxai.providers.http.transport import Transport
+from fxai.effects import Layer, fx
+from fxai.messages import AuthenticationError
+from fxai.providers.http import Secret, Transport
 
 KEY = "sk-proj-0123456789"
 

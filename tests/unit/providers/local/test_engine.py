@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.messages.usage import Usage
+from fxai.messages import Usage
 from fxai.providers.local.engine import Completed, Completion, Engine, Setting
 from fxai.providers.local.gguf import Description
 

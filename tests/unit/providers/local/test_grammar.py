@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai.providers.local.grammar import Bounds, choice_grammar, grammar
-from fxai.schema.json_schema import JsonSchema
-from tests.unit.providers.local.gbnf import Gbnf
+from fxai.providers.local import Bounds, grammar
+from fxai.providers.local.grammar import choice_grammar
+from fxai.schema import JsonSchema
+from tests.kit.gbnf import Gbnf
 
 NODE = {
     "$defs": {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxai.providers.local.number import integers, multiples, numbers
-from tests.unit.providers.local.gbnf import Gbnf
+from tests.kit.gbnf import Gbnf
 
 BOUNDS = st.integers(-3000, 3000)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fxai.providers.local.pattern import pattern_grammar, string_grammar
 from fxai.schema.expression import PatternError
-from tests.unit.providers.local.gbnf import Gbnf
+from tests.kit.gbnf import Gbnf
 
 CHAR = 'char ::= [^"\\\\\\x00-\\x1F\\x7F] | "\\\\" ["\\\\nrt]'
 

@@ -8,9 +8,17 @@ from typing import Any
 
 import pytest
 
-from fxai.messages.content import FilePart, ToolCallPart, ToolResultPart
-from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from fxai.models.choice import ToolChoice, ToolChoices
+from fxai.messages import (
+    AssistantMessage,
+    FilePart,
+    Message,
+    SystemMessage,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+)
+from fxai.models import ToolChoice, ToolChoices
 from fxai.providers.local.conversation import clauses, conversation
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.gguf import describe

@@ -8,14 +8,21 @@ from typing import Any
 
 import anyio
 
-from fxai.messages.content import ToolCallPart, ToolResultPart
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
-from fxai.messages.part import StreamPart, TextDelta, WarningPart
-from fxai.messages.prompt import Prompt
-from fxai.models.request import ModelRequest
+from fxai.messages import (
+    AssistantMessage,
+    Prompt,
+    StreamPart,
+    TextDelta,
+    ToolCallPart,
+    ToolMessage,
+    ToolResultPart,
+    UserMessage,
+    WarningPart,
+)
+from fxai.models import ModelRequest
+from fxai.providers.local import Bounds
 from fxai.providers.local.engine import Engine, Setting
 from fxai.providers.local.gguf import Description
-from fxai.providers.local.grammar import Bounds
 from fxai.providers.local.turn import Turn
 
 SOUND: dict[str, Any] = {"type": "file", "media_type": "audio/wav", "data": "aGFyYm91cg=="}

@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
-from fxai.messages.reason import ModelUnavailableError
+from fxai.messages import ModelUnavailableError
+from fxai.providers.local import DEFAULT, Progress, Weights, assemble, cache_directory
 from fxai.providers.local.failure import LocalFailure
-from fxai.providers.local.weights import DEFAULT, Progress, Weights, assemble, cache_directory, check_file
+from fxai.providers.local.weights import check_file
 
 
 class Full(NamedTuple):

@@ -10,21 +10,19 @@ from typing import Any
 import httpx2
 import pytest
 
-from fxai.effects import fx
-from fxai.effects.runtime import Backend
-from fxai.messages.errors import (
+from fxai.effects import Backend, fx
+from fxai.messages import (
     AiError,
     AuthenticationError,
     InvalidOutputError,
     InvalidRequestError,
     ModelUnavailableError,
     Reason,
+    Usage,
 )
-from fxai.messages.usage import Usage
-from fxai.models.embedding import EmbeddingModel, Embeddings
+from fxai.models import EmbeddingModel, Embeddings
 from fxai.providers import embedding_from_name
-from fxai.providers.openai import embedding_layer, read_embeddings
-from fxai.providers.openai.failure import ReplyError
+from fxai.providers.openai import ReplyError, embedding_layer, read_embeddings
 
 MODEL = "text-embedding-3-small"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fxai.messages.prompt import (
+from fxai.messages import (
     AssistantMessage,
     FilePart,
     Message,
@@ -19,11 +19,11 @@ from fxai.messages.prompt import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.models.request import ModelRequest
+from fxai.models import ModelRequest
 from fxai.providers import openai
+from fxai.providers.openai import Api
 from fxai.providers.openai.model import Continuation
-from fxai.providers.openai.tool_encoding import Api
-from fxai.tools.tool import Tool
+from fxai.tools import Tool
 
 HANDLED = (openai.shell(), openai.local_shell(), openai.apply_patch(), openai.computer())
 RAN = {"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}

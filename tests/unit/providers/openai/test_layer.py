@@ -8,25 +8,25 @@ from typing import Any, Literal
 import httpx2
 import pytest
 
-from fxai.effects import fx
-from fxai.effects.schedule import Schedule
-from fxai.messages.errors import (
+from fxai.effects import Schedule, fx
+from fxai.messages import (
     AiError,
+    AssistantMessage,
     AuthenticationError,
     InvalidRequestError,
     InvalidUserInputError,
     ModelUnavailableError,
     NetworkError,
+    Prompt,
     RateLimitError,
+    StreamPart,
+    ToolCallPart,
+    UserMessage,
 )
-from fxai.messages.part import StreamPart
-from fxai.messages.prompt import AssistantMessage, Prompt, ToolCallPart, UserMessage
-from fxai.models.language_model import LanguageModel
-from fxai.providers import openai
-from fxai.providers.by_name import from_name
+from fxai.models import LanguageModel
+from fxai.providers import from_name, openai
 from fxai.providers.http import Secret
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools import Tool, Toolkit
 
 Backend = Literal["asyncio", "trio"]
 QUICK = Schedule.recurs(2)

@@ -6,22 +6,21 @@ from typing import Any
 
 import pytest
 
-from fxai.models.choice import ToolChoice
-from fxai.models.tool_encoding import PreparationError
+from fxai.models import PreparationError, ToolChoice
 from fxai.providers import openai
 from fxai.schema import JsonSchema
-from fxai.tools.annotations import (
+from fxai.tools import (
     AllowedCallers,
     CacheControl,
     DeferLoading,
     EagerInputStreaming,
+    NameConflictError,
     Namespace,
     OutputSchema,
     Strict,
+    Tool,
     ToolNamespace,
 )
-from fxai.tools.naming import NameConflictError
-from fxai.tools.tool import Tool
 
 A, B = Tool.make("a"), Tool.make("b")
 SCHEMA = {"type": "string"}

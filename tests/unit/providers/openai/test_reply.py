@@ -8,26 +8,29 @@ from typing import Any
 
 import pytest
 
-from fxai.messages.part import (
+from fxai.messages import (
     ApprovalRequest,
+    ContentPolicyError,
     File,
     Finish,
+    InternalProviderError,
+    InvalidOutputError,
+    Prompt,
+    RateLimitError,
     Reasoning,
+    Response,
     ResponseMetadata,
     Source,
     Text,
     ToolCall,
     ToolResult,
+    Usage,
 )
-from fxai.messages.prompt import Prompt
-from fxai.messages.reason import ContentPolicyError, InternalProviderError, InvalidOutputError, RateLimitError
-from fxai.messages.response import Response
-from fxai.messages.usage import Usage
-from fxai.models.request import ModelRequest
+from fxai.models import ModelRequest
 from fxai.providers import openai
-from fxai.providers.openai.tool_encoding import Api
-from fxai.schema.json_schema import JsonSchema
-from fxai.tools.tool import Tool
+from fxai.providers.openai import Api
+from fxai.schema import JsonSchema
+from fxai.tools import Tool
 
 PARAMS = {"type": "object", "properties": {"a": {"type": "integer"}}}
 add = Tool.dynamic("math.add", parameters=PARAMS)

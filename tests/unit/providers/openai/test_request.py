@@ -13,10 +13,13 @@ from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.agents import Agent
 from fxai.effects import fx
-from fxai.messages.prompt import (
+from fxai.messages import (
     AssistantMessage,
     FilePart,
+    InvalidRequestError,
+    InvalidUserInputError,
     Message,
+    NetworkError,
     Prompt,
     ReasoningPart,
     SystemMessage,
@@ -26,19 +29,15 @@ from fxai.messages.prompt import (
     ToolCallPart,
     ToolMessage,
     ToolResultPart,
+    UnsupportedSchemaError,
     UserMessage,
 )
-from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, NetworkError, UnsupportedSchemaError
-from fxai.models import LanguageModel
-from fxai.models.choice import ToolChoice
-from fxai.models.request import ModelRequest
-from fxai.models.tool_encoding import PreparationError
+from fxai.models import LanguageModel, ModelRequest, PreparationError, ToolChoice
 from fxai.providers import openai
-from fxai.providers.openai.tool_encoding import Api
-from fxai.schema.codec import Schema
-from fxai.schema.json_schema import JsonSchema
+from fxai.providers.openai import Api
+from fxai.schema import JsonSchema, Schema
 from fxai.testing import ScriptedModel
-from fxai.tools.tool import Tool
+from fxai.tools import Tool
 
 _T = TypeVar("_T")
 APIS: tuple[Api, ...] = ("responses", "chat")

@@ -8,26 +8,29 @@ from typing import Any
 import msgspec
 import pytest
 
-from fxai.messages.part import StreamPart, ToolParamsDelta, ToolParamsEnd, ToolParamsStart
-from fxai.messages.prompt import Prompt
-from fxai.messages.reason import (
+from fxai.messages import (
     ContentPolicyError,
     InternalProviderError,
     InvalidOutputError,
     InvalidRequestError,
     NetworkError,
+    Prompt,
     QuotaExhaustedError,
     RateLimitError,
+    Response,
+    StreamPart,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
 )
-from fxai.messages.response import Response
-from fxai.models.request import ModelRequest
+from fxai.models import ModelRequest
 from fxai.providers import openai
+from fxai.providers.openai import Api
 from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.failure import reason_of_error
 from fxai.providers.openai.responses_stream import ResponsesReader
-from fxai.providers.openai.tool_encoding import Api
-from fxai.schema.json_schema import JsonSchema
-from fxai.tools.tool import Tool
+from fxai.schema import JsonSchema
+from fxai.tools import Tool
 
 add = Tool.dynamic("math.add", parameters={"type": "object", "properties": {"a": {"type": "integer"}}})
 NUMBERS = JsonSchema.of({"type": "array", "items": {"type": "integer"}})

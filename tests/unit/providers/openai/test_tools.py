@@ -13,11 +13,9 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import fx
 from fxai.providers import openai
-from fxai.providers.openai.tools.parameters import Screen, ShellOutput
+from fxai.providers.openai import Screen, ShellOutput
 from fxai.schema import Empty, SchemaError
-from fxai.tools.annotations import DeferLoading
-from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools import DeferLoading, Tool, Toolkit
 
 SERVED: list[Any] = [
     openai.web_search(),

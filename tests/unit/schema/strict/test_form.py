@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from returns.result import Failure, Success
 
-from fxai.schema.json_schema import JsonSchema
+from fxai.schema import JsonSchema
 from fxai.schema.strict import (
     ANTHROPIC,
     NULL_LOST,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fxai.schema.json_schema import JsonSchema
+from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictRules, rule_faults
 
 STRING: dict[str, Any] = {"type": "string"}

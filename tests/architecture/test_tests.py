@@ -1,0 +1,125 @@
+"""Tests stand on what users stand on: the faces of the rooms; what they share is in one kit."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.kit.source import ROOT, modules
+
+FACES = {module.name for module in modules() if module.path.endswith("__init__.py")} | {
+    f"fxai.{name}" for name in ("testing.strategies", "testing.plugin")
+}
+"""What a test may import from: packages, and modules of the testing kit that are documented as such."""
+
+INTERNAL = {
+    "tests/conformance/test_approval_cases.py": "what an approval covers",
+    "tests/conformance/test_concerto_cases.py": "the messages of a host",
+    "tests/conformance/test_mcp_client_cases.py": "how a server's content is shown",
+    "tests/conformance/test_openai_cases.py": "finish reasons, and answers continued",
+    "tests/integration/local/test_local_model.py": "the engine, which is loaded once for all",
+    "tests/integration/mcp/test_client.py": "how a server's content is shown",
+    "tests/integration/sdk/test_openai_replies.py": "answers written back as input",
+    "tests/integration/sdk/test_openai_streams.py": "events read one by one",
+    "tests/integration/sdk/test_results.py": "how a server's content is shown",
+    "tests/kit/mcp_http.py": "an application asked without a socket",
+    "tests/typing/right/mcp_tool_servers.py": "the type of an application",
+    "tests/kit/json_schema_suite.py": "the dialects of JSON Schema",
+    "tests/kit/kept_servers.py": "locks of files",
+    "tests/kit/runs.py": "the loop, without an agent around it",
+    "tests/laws/test_answer_laws.py": "the forms of answers",
+    "tests/laws/test_approval_laws.py": "what an approval covers, and what is settled",
+    "tests/laws/test_encoding_laws.py": "the engines of validation",
+    "tests/laws/test_memory_laws.py": "what a run is reminded of",
+    "tests/laws/test_nested_text_laws.py": "JSON text within JSON",
+    "tests/laws/test_openai_laws.py": "events read one by one",
+    "tests/laws/test_request_cache_laws.py": "histories encoded by what is new",
+    "tests/laws/test_schema_laws.py": "places of faults",
+    "tests/laws/test_strict_laws.py": "documents checked, and places in them",
+    "tests/laws/test_testing_kit.py": "the engines of validation, and the dialects",
+}
+"""Laws and cases about a mechanism that no face offers, each with what it holds."""
+
+# Folders whose Python files are no tests: the kit, programs that are checked or run, and tools of the developers.
+NO_TESTS = ("tests/kit/", "tests/typing/", "tests/acceptance/", "tests/benchmarks/", "tests/mutation/")
+
+
+class Deep(msgspec.Struct, frozen=True):
+    """An import of a name from within a room."""
+
+    path: str
+    line: int
+    module: str
+    name: str
+
+    @property
+    def is_at_home(self) -> bool:
+        """Whether a unit test imports it: of its own room, or of the rooms that stand on it."""
+        return self.path.startswith("tests/unit/")
+
+    def __str__(self) -> str:
+        """Where it is, and what it takes from where."""
+        return f"{self.path}:{self.line}: from {self.module} import {self.name}"
+
+
+def _imports() -> Iterator[Deep]:
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        name = str(path.relative_to(ROOT))
+        if "node_modules" in name or name.startswith(("tests/typing/wrong/", "tests/acceptance/programs/")):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if (
+                isinstance(node, ast.ImportFrom)
+                and (node.module or "").startswith("fxai.")
+                and node.module not in FACES
+            ):
+                yield from (Deep(name, node.lineno, str(node.module), alias.name) for alias in node.names)
+
+
+DEEP = tuple(_imports())
+
+
+def test_what_a_face_offers_is_imported_from_the_face() -> None:
+    """So a module may be moved within its room, and no test but its own knows."""
+    asked = sorted({f"{deep.module}:{deep.name}" for deep in DEEP})
+    code = (
+        "import importlib, sys\n"
+        "for line in sys.stdin.read().split():\n"
+        "    module, name = line.split(':')\n"
+        "    thing, room = getattr(importlib.import_module(module), name), module.rpartition('.')[0]\n"
+        "    while room:\n"
+        "        face = importlib.import_module(room)\n"
+        "        if name in getattr(face, '__all__', ()) and getattr(face, name) is thing: print(line); break\n"
+        "        room = room.rpartition('.')[0]\n"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=ROOT, input="\n".join(asked), capture_output=True, text=True, check=True)
+    offered = set(done.stdout.split())
+
+    assert [str(deep) for deep in DEEP if f"{deep.module}:{deep.name}" in offered] == []
+
+
+def test_only_the_tests_of_a_room_look_into_it() -> None:
+    """What no face offers is imported by the room's own unit tests, or by a law or case of that mechanism."""
+    assert [str(deep) for deep in DEEP if not deep.is_at_home and deep.path not in INTERNAL] == []
+    assert set(INTERNAL) <= {deep.path for deep in DEEP if not deep.is_at_home}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_tests_share_is_in_the_kit(path: Path) -> None:
+    """A file beside the tests is a test or a program; what several share is in `tests/kit`."""
+    name = str(path.relative_to(ROOT))
+    is_program = "__main__" in path.read_text(encoding="utf-8")
+
+    assert (
+        is_program
+        or name.startswith(NO_TESTS)
+        or "node_modules" in name
+        or path.stem.startswith(("test_", "conftest", "__"))
+    )
