@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from fxai.effects import fx
+from fxai.effects import Backend, fx
 from fxai.effects.lock import Lock
-from fxai.effects.runtime import Backend
 
 
 def test_the_turn_goes_round_in_order(backend: Backend) -> None:
