@@ -26,11 +26,11 @@ from fxai.agents.memory import Memory
 from fxai.agents.plan import RunPlan
 from fxai.agents.recall import Commits, recalled
 from fxai.agents.step_setup import StepSetup
-from fxai.effects.clock import Clock
 from fxai.effects.context import ContextOf, Key
 from fxai.effects.effect import Ask, EffectOf, Fetch, Generate, Succeed, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import scoped
+from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
 from fxai.messages.message import SystemMessage
 from fxai.messages.part import StreamPart

@@ -31,10 +31,10 @@ from fxai.agents.step import Step
 from fxai.agents.step import Steps as StepsSoFar
 from fxai.agents.step_setup import OnStep, StepSetup, is_effect
 from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.clock import Clock
 from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Suspend
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
+from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
 from fxai.messages.errors import AiError, InvalidUserInputError
 from fxai.messages.pairing import unpaired

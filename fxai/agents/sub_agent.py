@@ -22,9 +22,9 @@ from typing_extensions import TypeVar, override
 from fxai.agents.answer import Answer
 from fxai.agents.budget import Budget, BudgetExceeded, counted
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.clock import Clock
 from fxai.effects.effect import EffectOf, FailCause, Fetch, Succeed
 from fxai.effects.layer import LayerOf
+from fxai.effects.service import Clock
 from fxai.messages.errors import AiError
 from fxai.messages.prompt import PromptInput
 from fxai.schema.codec import Schema

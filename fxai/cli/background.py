@@ -27,8 +27,8 @@ from typing_extensions import TypeVar
 from fxai.cli.cli_error import HUNG_UP, INTERRUPTED, TERMINATED, CliError
 from fxai.cli.program import success_of
 from fxai.effects import fx
+from fxai.effects.cause import Exit
 from fxai.effects.effect import EffectOf
-from fxai.effects.exit import Exit
 
 __all__ = ["Background"]
 

@@ -18,8 +18,8 @@ from typing_extensions import TypeVar
 
 from fxai.cli.cli_error import INTERRUPTED, TERMINATED, CliError, error_of
 from fxai.effects import fx
+from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.effect import EffectOf
-from fxai.effects.exit import Exit, Succeeded
 
 __all__ = ["success_of", "value_of"]
 

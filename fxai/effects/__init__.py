@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from fxai.effects import fx
-from fxai.effects.cause import Cause, Die, Fail, FailureError, Interrupt, InterruptedProgramError, Reason
-from fxai.effects.clock import Clock
+from fxai.effects.cause import (
+    Cause,
+    Die,
+    Exit,
+    Fail,
+    Failed,
+    FailureError,
+    Interrupt,
+    InterruptedProgramError,
+    Reason,
+    Succeeded,
+)
+from fxai.effects.concurrency import FiberHandle
+from fxai.effects.constructor import Absent
 from fxai.effects.context import Context, ContextOf, Key, MissingServiceError
 from fxai.effects.effect import Effect, EffectOf, Gen, Timeout
-from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.fork import FiberHandle
-from fxai.effects.interop import Absent
 from fxai.effects.layer import Layer, LayerOf
 from fxai.effects.ref import Ref
 from fxai.effects.runtime import Backend, Runtime, runtime
 from fxai.effects.schedule import Retryable, Schedule
 from fxai.effects.scope import Scope
-from fxai.effects.service import ClassKey, Reference, Service, Tag
+from fxai.effects.service import ClassKey, Clock, Reference, Service, Tag
 from fxai.effects.stream import Emit, Stream, StreamOf
 
 __all__ = [

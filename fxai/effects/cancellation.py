@@ -11,18 +11,17 @@ Tasks, context variables and cancel scopes stay as they are, and nothing here co
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Awaitable, Callable, Generator
 from contextvars import Context as Variables
 from contextvars import ContextVar
 from functools import lru_cache, partial
 from types import CodeType, GeneratorType
-from typing import TYPE_CHECKING, Any, Self, cast, final
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, final
 
 import anyio
 import msgspec
 from typing_extensions import TypeVar
-
-from fxai.effects.spawn import event_loop
 
 if TYPE_CHECKING:
     import asyncio
@@ -31,6 +30,7 @@ __all__ = [
     "Guard",
     "Request",
     "cancelled_once",
+    "event_loop",
     "handles",
     "interrupted",
     "is_reraised",
@@ -40,6 +40,22 @@ __all__ = [
 
 _A = TypeVar("_A")
 _SCOPE = "cancel scope "  # in the message of each cancellation that anyio makes
+
+
+def event_loop() -> Literal["asyncio", "trio"] | None:
+    """The event loop that runs this code, or None."""
+    trio = sys.modules.get("trio")
+    if trio is not None and trio.lowlevel.in_trio_run():
+        return "trio"
+
+    loops = sys.modules.get("asyncio")
+    if loops is None:  # so it runs nothing either
+        return None
+    try:
+        loops.get_running_loop()
+    except RuntimeError:
+        return None
+    return "asyncio"
 
 
 class Request(msgspec.Struct, frozen=True):

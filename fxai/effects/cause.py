@@ -1,12 +1,15 @@
-"""Causes: why a program did not succeed.
+"""Exits and causes: how a program ended, and why it did not succeed.
 
-A program ends in one of three ways that are never mixed: a typed failure (`Fail`), a defect, which is
-an exception that no type declares (`Die`), or an interruption (`Interrupt`). A `Cause` holds every reason in
-the order it arose, so that a failure and a finalizer that failed after it are both kept.
+An `Exit` is `Succeeded`, with a value, or `Failed`, with a `Cause`. There are three reasons for not succeeding, which
+are never mixed: a typed failure (`Fail`), a defect, which is an exception that no type declares (`Die`), and an
+interruption (`Interrupt`). A `Cause` holds every reason in the order in which they arose, so that a failure and a
+finalizer that failed after it are both kept.
 
 >>> cause = Cause((Fail("lost"),)).combine(Cause((Interrupt(),)))
 >>> cause.failures, cause.interrupted
 (('lost',), True)
+>>> outcome(Succeeded(3)), outcome(Failed(Cause((Fail("no"),))))
+(<Success: 3>, <Failure: no>)
 """
 
 from __future__ import annotations
@@ -16,19 +19,26 @@ from typing import Any, Generic, Never, TypeAlias, cast, final
 
 import msgspec
 import msgspec.structs
+from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
 __all__ = [
     "Cause",
     "Die",
+    "Exit",
     "Fail",
+    "Failed",
     "FailureError",
     "Interrupt",
     "InterruptedProgramError",
     "Reason",
+    "Succeeded",
     "attach",
     "attached",
+    "ending",
+    "outcome",
 ]
+
 
 _E = TypeVar("_E")
 _E2 = TypeVar("_E2")
@@ -223,3 +233,47 @@ class FailureError(Exception):
 
 class InterruptedProgramError(Exception):
     """Raised by `fx.run` when a program was interrupted from inside, with no cancellation of its task."""
+
+
+_A = TypeVar("_A")
+_A_co = TypeVar("_A_co", covariant=True)
+
+
+@final
+class Succeeded(msgspec.Struct, Generic[_A_co], frozen=True):
+    """The program gave `value`."""
+
+    value: _A_co
+
+
+@final
+class Failed(msgspec.Struct, Generic[_E_co], frozen=True):
+    """The program gave no value, because of `cause`."""
+
+    cause: Cause[_E_co]
+
+
+Exit: TypeAlias = Succeeded[_A] | Failed[_E]
+
+
+def ending(error: BaseException | None) -> Exit[None, Never]:
+    """The exit of a block of plain Python that was left by `error`, or by none."""
+    if error is None:
+        return Succeeded(None)
+    return Failed(Cause((Die(error) if isinstance(error, Exception) else Interrupt(),)))
+
+
+def outcome(exit_: Exit[_A, _E]) -> Result[_A, _E]:
+    """The exit as a `Result`: the first typed failure is a `Failure`.
+
+    Raises:
+        BaseException: the defect or the interruption, when there is no typed failure: they are never values here.
+    """
+    if isinstance(exit_, Succeeded):
+        return Success(exit_.value)
+
+    for reason in () if exit_.cause.defects else exit_.cause.reasons:
+        if isinstance(reason, Fail):
+            return Failure(reason.error)
+
+    raise exit_.cause.squash()

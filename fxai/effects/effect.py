@@ -34,9 +34,8 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar
 
-from fxai.effects.cause import Cause, Die, Fail
+from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded
 from fxai.effects.context import ContextOf
-from fxai.effects.exit import Exit, Failed, Succeeded
 
 __all__ = ["AnyEffect", "Effect", "EffectOf", "Gen", "Policy", "Timeout"]
 

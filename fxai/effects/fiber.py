@@ -25,9 +25,8 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
-from fxai.effects.cancellation import Guard, Request, handles, interrupted, is_reraised, requested
-from fxai.effects.cause import Cause, Die, Fail, Interrupt, attach, attached
-from fxai.effects.clock import LIVE, Clock
+from fxai.effects.cancellation import Guard, Request, event_loop, handles, interrupted, is_reraised, requested
+from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Interrupt, Succeeded, attach, attached
 from fxai.effects.effect import (
     AnyEffect,
     EffectOf,
@@ -40,9 +39,8 @@ from fxai.effects.effect import (
     nesting,
     not_an_effect,
 )
-from fxai.effects.exit import Exit, Failed, Succeeded
-from fxai.effects.spawn import event_loop
-from fxai.effects.task_group import in_own_task
+from fxai.effects.service import LIVE, Clock
+from fxai.effects.task import in_own_task
 
 __all__ = [
     "EMITTED",

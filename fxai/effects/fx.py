@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from fxai.effects.concurrency import all_, collect, for_each, race
+from fxai.effects.concurrency import all_, collect, for_each, fork, race
 from fxai.effects.constructor import (
     attempt,
     attempt_async,
@@ -16,7 +16,10 @@ from fxai.effects.constructor import (
     die,
     fail,
     fail_cause,
+    from_reader,
     gen,
+    lift,
+    maybe,
     never,
     reference,
     service,
@@ -24,10 +27,10 @@ from fxai.effects.constructor import (
     succeed,
     suspend,
     sync,
+    to_future_result,
+    to_reader,
     wait,
 )
-from fxai.effects.fork import fork
-from fxai.effects.interop import from_reader, lift, maybe, to_future_result, to_reader
 from fxai.effects.runtime import (
     run,
     run_async,

@@ -1,22 +1,25 @@
 """Pulls: what streams are made of.
 
 A pull is an effect of the next value, or of `END`; it is run again for each value. Opening a stream, in a scope,
-gives a pull that belongs to that reading. The functions here make pulls, or the effects that open them.
+gives a pull that belongs to that reading. The functions here make pulls, or the effects that open them. A `Channel`
+hands on the items of a program that runs beside the reader, no faster than they are read.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterator
 from contextlib import suppress
 from contextvars import Context as Variables
 from contextvars import copy_context
-from typing import Any, TypeAlias, final
+from typing import Any, Generic, TypeAlias, final
 
+import anyio
 from returns.maybe import Maybe, Nothing, Some
+from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Fail
-from fxai.effects.channel import END, Channel
-from fxai.effects.concurrency import parallel
+from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
+from fxai.effects.concurrency import FiberHandle, fork, fork_in, parallel
 from fxai.effects.effect import (
     AnyEffect,
     Await,
@@ -31,13 +34,92 @@ from fxai.effects.effect import (
     Suspend,
     Sync,
 )
-from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.fiber import EMITTED, NESTED, RESUMED, TURN_TAKEN, Children, Fiber, Inside, ReaderLeft
-from fxai.effects.fork import FiberHandle, fork, fork_in
 from fxai.effects.scope import NOTHING, Scope, add_finalizer, scoped
-from fxai.effects.task_group import in_own_task
+from fxai.effects.task import in_own_task
 
-__all__ = ["Open", "Pull", "Steps"]
+__all__ = ["END", "Channel", "Open", "Pull", "Steps"]
+
+
+_A = TypeVar("_A")
+
+
+@final
+class _End:
+    def __repr__(self) -> str:
+        return "END"
+
+
+END: Any = _End()
+"""What a pull gives when there are no more items."""
+
+_TAKEN: Exit[None, Any] = Succeeded(None)
+
+
+@final
+class Channel(Generic[_A]):
+    """A queue with one reader. `put` waits while more than `capacity` items are unread; `end` is told once."""
+
+    __slots__ = ("_capacity", "_exit", "_items", "_ready", "_room")
+
+    def __init__(self, capacity: int = 0) -> None:
+        self._items: deque[_A] = deque()
+        self._capacity = capacity
+        self._exit: Exit[Any, Any] | None = None
+        self._ready: anyio.Event | None = None
+        self._room: anyio.Event | None = None
+
+    def offer(self, item: _A) -> None:
+        """Adds an item, whether there is room or not."""
+        self._items.append(item)
+        self._wake()
+
+    def put(self, item: _A) -> EffectOf[None]:
+        """Adds an item and waits until there is room: with capacity 0, until it was taken."""
+
+        def start(_: object) -> Any:
+            self.offer(item)
+            return _TAKEN if len(self._items) <= self._capacity else self._roomy()
+
+        return AwaitExit(start)
+
+    def end(self, exit_: Exit[Any, Any]) -> None:
+        """Ends the channel: the reader gets what is left, then the end, or the cause of a failed exit."""
+        self._exit = exit_
+        self._wake()
+
+    def take(self) -> EffectOf[Any, Any, None]:
+        """The next item, or `END`; waits for it. A producer that failed is the failure here."""
+        return AwaitExit(lambda _: self._next() or self._waited())
+
+    def _next(self) -> Exit[Any, Any] | None:
+        if self._items:
+            item = self._items.popleft()
+            if self._room is not None:
+                self._room.set()
+                self._room = None
+            return Succeeded(item)
+        if self._exit is None:
+            return None
+        return self._exit if isinstance(self._exit, Failed) else Succeeded(END)
+
+    async def _waited(self) -> Exit[Any, Any]:
+        while (found := self._next()) is None:
+            self._ready = anyio.Event()
+            await self._ready.wait()
+        return found
+
+    async def _roomy(self) -> Exit[None, Any]:
+        while len(self._items) > self._capacity:
+            self._room = self._room or anyio.Event()
+            await self._room.wait()
+        return _TAKEN
+
+    def _wake(self) -> None:
+        if self._ready is not None:
+            self._ready.set()
+            self._ready = None
+
 
 Pull: TypeAlias = AnyEffect
 Open: TypeAlias = EffectOf[Pull, Any, Any]

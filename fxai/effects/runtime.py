@@ -15,14 +15,13 @@ from returns.io import IOResult
 from returns.result import Result
 from typing_extensions import TypeVar
 
+from fxai.effects.cancellation import event_loop
+from fxai.effects.cause import Exit, Failed, Succeeded, ending, outcome
 from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import Effect, EffectOf, Instruction, not_an_effect, require_no_effect
-from fxai.effects.exit import Exit, Failed, Succeeded, ending, outcome
 from fxai.effects.fiber import Fiber, attach_failure, report, run_fiber
-from fxai.effects.layer import LayerOf
-from fxai.effects.memo import MemoMap
+from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.scope import Scope
-from fxai.effects.spawn import event_loop
 
 __all__ = [
     "Backend",

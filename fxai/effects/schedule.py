@@ -19,9 +19,9 @@ from typing import Any, Generic, Protocol, TypeAlias, cast, final, runtime_check
 import msgspec
 from typing_extensions import TypeVar
 
-from fxai.effects.clock import Clock
+from fxai.effects.cause import Succeeded
 from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Gen, Generate
-from fxai.effects.exit import Succeeded
+from fxai.effects.service import Clock
 
 __all__ = ["Retryable", "Schedule"]
 

@@ -18,10 +18,9 @@ from typing import Any, Never, TypeAlias, final
 
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Die, Reason
+from fxai.effects.cause import Cause, Die, Exit, Failed, Reason
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Gen, Generate, Local, Mask, Succeed, Suspend
-from fxai.effects.exit import Exit, Failed
 from fxai.effects.service import Service
 
 __all__ = ["Finalizer", "Scope", "acquire_cm", "acquire_release", "add_finalizer", "closing", "scoped"]

@@ -2,7 +2,7 @@
 
 A class that names `Service` among its bases is a key, and what implements it is its service. `Tag` makes a key whose
 service is any type, `ClassKey` one of a class of another package, and `Reference` one with a default, which no layer
-has to give.
+has to give. `Clock`, the time, is such a reference: a test gives its own.
 
 >>> from abc import abstractmethod
 >>> from fxai.effects import fx
@@ -21,15 +21,19 @@ has to give.
 
 from __future__ import annotations
 
+import time
 from abc import ABCMeta, abstractmethod
 from collections.abc import Generator
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, ClassVar, Generic, Never, Self, final
 
-from typing_extensions import TypeVar
+import anyio
+from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import EffectOf, Fetch, Suspend
 
-__all__ = ["ClassKey", "Reference", "ReferenceMeta", "Service", "Tag"]
+__all__ = ["ClassKey", "Clock", "Reference", "ReferenceMeta", "Service", "Tag"]
+
 
 _S = TypeVar("_S")
 _T = TypeVar("_T")
@@ -133,3 +137,51 @@ class ClassKey(Generic[_T]):
 
     def __fx_service__(self, x: _T, /) -> _T:
         return x
+
+
+class Clock(Reference):
+    """What time it is, and waiting."""
+
+    @abstractmethod
+    def now(self) -> float:
+        """Seconds since 1970-01-01T00:00Z."""
+
+    @abstractmethod
+    def monotonic(self) -> float:
+        """Seconds since some fixed moment; never goes back."""
+
+    @abstractmethod
+    async def sleep(self, seconds: float) -> None:
+        """Returns `seconds` later; at once, after a turn of the event loop, when that is not positive."""
+
+    @abstractmethod
+    def deadline(self, scope: anyio.CancelScope, seconds: float) -> AbstractAsyncContextManager[None]:
+        """A context in which `scope` is cancelled once `seconds` have passed."""
+
+    @classmethod
+    @override
+    def default(cls) -> Self:
+        """The live clock."""
+        return LIVE  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # the key's only default
+
+
+class _Live(Clock):
+    @override
+    def now(self) -> float:
+        return time.time()
+
+    @override
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    @override
+    async def sleep(self, seconds: float) -> None:
+        await anyio.sleep(max(seconds, 0))
+
+    @override
+    def deadline(self, scope: anyio.CancelScope, seconds: float) -> AbstractAsyncContextManager[None]:
+        scope.deadline = anyio.current_time() + seconds
+        return nullcontext()
+
+
+LIVE: Clock = _Live()

@@ -21,12 +21,11 @@ from returns.maybe import Maybe
 from typing_extensions import TypeVar
 
 from fxai.effects import pull as _pull
-from fxai.effects.channel import END, Channel
+from fxai.effects.cause import Exit, Failed, ending
 from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Generate, Local, Map, Succeed, Suspend, Sync
-from fxai.effects.exit import Exit, Failed, ending
 from fxai.effects.fiber import attach_failure, run_fiber
-from fxai.effects.pull import Open
+from fxai.effects.pull import END, Channel, Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
 __all__ = ["AnyStream", "Emit", "Iteration", "Stream", "StreamOf"]

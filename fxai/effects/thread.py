@@ -15,9 +15,8 @@ import anyio
 import anyio.to_thread
 from typing_extensions import TypeVar
 
-from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cancellation import event_loop, uninterrupted
 from fxai.effects.cause import Cause, Die, attach
-from fxai.effects.spawn import event_loop
 
 __all__ = ["in_thread"]
 

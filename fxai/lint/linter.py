@@ -24,10 +24,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias
 
 from fxai.effects import fx
-from fxai.effects.cause import Cause
+from fxai.effects.cause import Cause, Exit, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf
-from fxai.effects.exit import Exit, Succeeded
 from fxai.effects.layer import AnyLayer
 from fxai.lint.attribute import attribute_findings
 from fxai.lint.description import name_findings, number_findings, wording_findings

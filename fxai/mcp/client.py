@@ -19,10 +19,10 @@ from typing import Any, TypeAlias, TypedDict, final
 import msgspec
 from typing_extensions import Unpack, override
 
+from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.concurrency import FiberHandle, fork
 from fxai.effects.constructor import fail, wait
 from fxai.effects.effect import Effect, EffectOf, Succeed, Suspend
-from fxai.effects.exit import Exit, Succeeded
-from fxai.effects.fork import FiberHandle, fork
 from fxai.effects.scope import NOTHING, Scope, add_finalizer
 from fxai.mcp.connection import Connection, McpHandler, asked
 from fxai.mcp.elicitation import Elicit

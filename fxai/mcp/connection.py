@@ -18,11 +18,11 @@ from anyio.lowlevel import checkpoint
 from returns.result import Success
 from typing_extensions import TypeVar, override
 
+from fxai.effects.cause import Succeeded
 from fxai.effects.concurrency import all_
 from fxai.effects.constructor import attempt_async, fail, sync
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Ask, EffectOf, Succeed, Suspend
-from fxai.effects.exit import Succeeded
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING
 from fxai.mcp.content import content_text, result_value

@@ -22,9 +22,8 @@ from typing import Any, Literal, TypeAlias, TypeVar, final
 import msgspec
 from typing_extensions import override
 
-from fxai.effects.cause import Cause, Fail
+from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.effect import AwaitExit, EffectOf, Succeed, Suspend
-from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.mcp.failure import McpError
 from fxai.storage.private_file import file_path, locked, read_file, read_record, replace_file
 

@@ -20,9 +20,9 @@ from typing import Any, cast, final
 
 import msgspec
 
-from fxai.effects.clock import Clock
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Ask, EffectOf
+from fxai.effects.service import Clock
 from fxai.messages.content import ToolApprovalRequestPart, ToolCallPart
 from fxai.messages.errors import ApprovalProblem
 from fxai.messages.part import ApprovalRequest, ToolCall

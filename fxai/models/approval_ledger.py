@@ -24,12 +24,11 @@ from typing import Any, Final, Literal, Never, TypeAlias, TypeVar, final
 
 from typing_extensions import override
 
-from fxai.effects.clock import Clock
 from fxai.effects.concurrency import for_each
 from fxai.effects.constructor import attempt_async
 from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed, Sync
 from fxai.effects.layer import LayerOf
-from fxai.effects.service import Reference
+from fxai.effects.service import Clock, Reference
 from fxai.messages.errors import AiError, UnknownError
 
 __all__ = ["ApprovalLedger", "ApprovalUse"]

@@ -28,13 +28,12 @@ from returns.result import Success
 from typing_extensions import TypeVar, Unpack
 
 from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.clock import Clock
+from fxai.effects.concurrency import Lock
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, FlatMap, Local, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
-from fxai.effects.lock import Lock
 from fxai.effects.scope import Scope, scoped
-from fxai.effects.service import Service
+from fxai.effects.service import Clock, Service
 from fxai.effects.stream import StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import StreamPart

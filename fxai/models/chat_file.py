@@ -18,10 +18,10 @@ import anyio
 import msgspec
 from returns.result import Success
 
-from fxai.effects.clock import Clock
 from fxai.effects.constructor import attempt_async
 from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
+from fxai.effects.service import Clock
 from fxai.effects.thread import in_thread
 from fxai.messages.prompt import Prompt
 from fxai.models.chat_error import ChatStoreError

@@ -22,12 +22,11 @@ from typing import Never, Protocol, final
 
 from typing_extensions import override
 
-from fxai.effects.clock import Clock
+from fxai.effects.concurrency import Lock
 from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed, Sync
 from fxai.effects.layer import LayerOf
-from fxai.effects.lock import Lock
 from fxai.effects.scope import Scope
-from fxai.effects.service import Service
+from fxai.effects.service import Clock, Service
 from fxai.messages.prompt import Prompt
 from fxai.models.chat_error import ChatStoreError
 

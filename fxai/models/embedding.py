@@ -27,12 +27,12 @@ import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.effects import fx
-from fxai.effects.channel import Channel
+from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.concurrency import FiberHandle
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap, Gen
-from fxai.effects.exit import Exit, Succeeded
-from fxai.effects.fork import FiberHandle
 from fxai.effects.layer import LayerOf
+from fxai.effects.pull import Channel
 from fxai.effects.scope import Scope
 from fxai.effects.service import Service
 from fxai.messages.errors import AiError, InvalidOutputError

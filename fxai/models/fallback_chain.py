@@ -21,9 +21,9 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects import fx
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.channel import END
 from fxai.effects.effect import Effect, EffectOf, FlatMap, Gen, Succeed, Suspend
 from fxai.effects.layer import LayerOf
+from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, AuthenticationError, ModelUnavailableError, QuotaExhaustedError

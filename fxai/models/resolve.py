@@ -22,8 +22,8 @@ from returns.result import Success
 
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import for_each
+from fxai.effects.constructor import lift_any
 from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Suspend
-from fxai.effects.interop import lift_any
 from fxai.messages.metadata import merge_metadata
 from fxai.messages.part import (
     ApprovalRequest,

@@ -23,13 +23,12 @@ from typing import Any, Final, Protocol, TypeAlias, final
 
 import msgspec
 
-from fxai.effects.cause import Cause, Fail
-from fxai.effects.channel import END
-from fxai.effects.clock import Clock
+from fxai.effects.cause import Cause, Exit, Fail, Succeeded
 from fxai.effects.effect import EffectOf, FailCause, Fold, Generate, Succeed, Timeout
-from fxai.effects.exit import Exit, Succeeded
 from fxai.effects.layer import LayerOf
+from fxai.effects.pull import END
 from fxai.effects.scope import scoped
+from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.gather import gather

@@ -20,11 +20,10 @@ from typing import Any, Never, cast, final
 from typing_extensions import TypeVar, override
 
 from fxai.effects import fx
+from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Effect, EffectOf, Gen
-from fxai.effects.exit import Exit, Succeeded
-from fxai.effects.layer import LayerOf
-from fxai.effects.memo import MemoMap
+from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, ModelUnavailableError

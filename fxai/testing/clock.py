@@ -24,9 +24,9 @@ import anyio
 import anyio.lowlevel
 from typing_extensions import override
 
-from fxai.effects.clock import Clock
 from fxai.effects.effect import Await, EffectOf
 from fxai.effects.layer import LayerOf
+from fxai.effects.service import Clock
 
 __all__ = ["TestClock"]
 

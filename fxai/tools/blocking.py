@@ -18,8 +18,8 @@ from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
 
 from fxai.effects.cancellation import uninterrupted
+from fxai.effects.constructor import of_result
 from fxai.effects.effect import AnyEffect, Await, EffectOf
-from fxai.effects.interop import of_result
 
 __all__ = ["Blocking"]
 

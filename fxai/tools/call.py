@@ -22,7 +22,7 @@ from returns.maybe import Some
 from returns.result import Failure, Success
 from typing_extensions import override
 
-from fxai.effects.cause import Cause, Die, Fail
+from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
 from fxai.effects.concurrency import begin
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
@@ -37,7 +37,6 @@ from fxai.effects.effect import (
     Timeout,
     Within,
 )
-from fxai.effects.exit import Exit, Failed
 from fxai.effects.fiber import Children, Fiber, Inside, inside
 from fxai.schema.codec import Schema
 from fxai.schema.data import copied, holds_more

@@ -25,14 +25,13 @@ from returns.maybe import Maybe
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar, override
 
-from fxai.effects.cause import Cause, Fail
-from fxai.effects.channel import END
+from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
+from fxai.effects.constructor import lift_any, of_result
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
-from fxai.effects.exit import Exit, Failed, Succeeded
 from fxai.effects.fiber import run_fiber
-from fxai.effects.interop import lift_any, of_result
 from fxai.effects.layer import LayerOf
+from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.tools.identity import Identity

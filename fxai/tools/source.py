@@ -33,8 +33,7 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Generate, Succeed
-from fxai.effects.layer import AnyLayer, LayerOf
-from fxai.effects.memo import MemoMap
+from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.tools.handler import Given, Gives

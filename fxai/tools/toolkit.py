@@ -21,11 +21,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Protocol, TypeAl
 
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.effects.channel import Channel
 from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.effects.effect import EffectOf
-from fxai.effects.layer import LayerOf
-from fxai.effects.memo import MemoMap
+from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.pull import Channel
 from fxai.effects.scope import Scope
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError

@@ -27,12 +27,11 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, Eli
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.clock import LIVE, Clock
+from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
-from fxai.effects.exit import Exit, Failed
 from fxai.effects.fiber import run_fiber
+from fxai.effects.service import LIVE, Clock
 from fxai.mcp.server.offer import Offer
 from fxai.mcp.server.option import Defect, ToolServerSettings
 from fxai.mcp.server.result import failed, result_of, text_of

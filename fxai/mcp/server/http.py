@@ -9,9 +9,9 @@ import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.responses import PlainTextResponse
 
+from fxai.effects.concurrency import fork
 from fxai.effects.constructor import gen
 from fxai.effects.effect import Await, EffectOf, Gen
-from fxai.effects.fork import fork
 from fxai.effects.scope import Scope, add_finalizer
 from fxai.mcp.server.exchange import Exchange
 from fxai.mcp.server.guard import Guard, Receive, Send

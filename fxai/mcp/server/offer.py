@@ -10,11 +10,11 @@ from typing import Any, final
 import anyio
 import msgspec
 
+from fxai.effects.cause import Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Suspend, Within
-from fxai.effects.exit import Succeeded
 from fxai.effects.fiber import run_fiber
-from fxai.effects.memo import MemoMap
+from fxai.effects.layer import MemoMap
 from fxai.effects.scope import NOTHING, Scope
 from fxai.mcp.server.tool import ServedTool, served
 from fxai.tools.call import Call

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, Final, Never, final
 import anyio
 from typing_extensions import TypeVar, Unpack
 
+from fxai.effects.cause import Exit, Failed
+from fxai.effects.concurrency import fork
 from fxai.effects.constructor import gen, sleep
 from fxai.effects.effect import Await, EffectOf, Gen, Succeed, Suspend, Sync
-from fxai.effects.exit import Exit, Failed
 from fxai.effects.fiber import run_fiber
-from fxai.effects.fork import fork
 from fxai.effects.scope import Scope, add_finalizer, scoped
 from fxai.mcp.server.offer import Offer, offered
 from fxai.mcp.server.option import (

@@ -17,9 +17,9 @@ import uvicorn
 from typing_extensions import override
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from fxai.effects.cancellation import event_loop
 from fxai.effects.constructor import fail
 from fxai.effects.effect import Await, EffectOf, Suspend
-from fxai.effects.spawn import event_loop
 from fxai.mcp.server.http import HttpApp
 from fxai.mcp.server.option import CannotListen, HttpSettings
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, final
 import msgspec
 
 from fxai.effects import fx
-from fxai.effects.channel import END
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
+from fxai.effects.pull import END
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from typing import Any, Final, Never, TypeAlias, final
 
 from fxai.effects import fx
-from fxai.effects.clock import Clock
+from fxai.effects.cause import Exit, Succeeded
+from fxai.effects.concurrency import Lock
 from fxai.effects.effect import Effect, EffectOf, Gen, Local
-from fxai.effects.exit import Exit, Succeeded
-from fxai.effects.lock import Lock
 from fxai.effects.scope import NOTHING, Scope
+from fxai.effects.service import Clock
 from fxai.providers.host.failure import HostFailure, HostProblem
 from fxai.providers.host.message import (
     VERSION,

@@ -17,9 +17,9 @@ from returns.result import Failure, Result, Success
 from typing_extensions import Unpack, override
 
 from fxai.effects import fx
-from fxai.effects.channel import Channel
 from fxai.effects.effect import Effect, EffectOf, Gen
 from fxai.effects.layer import Layer
+from fxai.effects.pull import Channel
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, final
 
 from fxai.effects import fx
 from fxai.effects.cancellation import cancelled_once
-from fxai.effects.clock import Clock
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.effect import Timeout as TimedOut
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
+from fxai.effects.service import Clock
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, ModelUnavailableError, RequestTimeoutError
 from fxai.providers.http.event import Event

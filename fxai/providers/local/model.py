@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, final
 
 from fxai.effects import fx
-from fxai.effects.channel import Channel
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
+from fxai.effects.pull import Channel
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.effects.thread import in_thread

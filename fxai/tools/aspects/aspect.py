@@ -30,8 +30,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, Local, Suspend, Within
-from fxai.effects.layer import LayerOf
-from fxai.effects.memo import MemoMap
+from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.scope import Scope
 from fxai.schema.fault import SchemaError
 from fxai.tools.aspects.hook import HookReturn, Hooks, Invocation, Wrap

@@ -18,10 +18,10 @@ from typing import Any, cast, final
 import anyio
 import msgspec
 
-from fxai.effects.clock import Clock
+from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, Await, EffectOf, FailCause, Succeed, Within
-from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.service import Clock
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.aspects.aspect import Aspect

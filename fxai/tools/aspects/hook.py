@@ -18,11 +18,10 @@ from returns.maybe import Maybe
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar
 
-from fxai.effects.cause import Cause
+from fxai.effects.cause import Cause, Exit, Succeeded
+from fxai.effects.constructor import lift_any
 from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf, FailCause, Fold, Succeed, Suspend, Within
-from fxai.effects.exit import Exit, Succeeded
 from fxai.effects.fiber import Fiber, run_fiber
-from fxai.effects.interop import lift_any
 from fxai.tools.handler import CallContext, lifted
 
 if TYPE_CHECKING:

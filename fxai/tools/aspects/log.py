@@ -15,11 +15,10 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.effects.cause import Cause
-from fxai.effects.clock import Clock
+from fxai.effects.cause import Cause, Exit, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, Within
-from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.service import Clock
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.aspects.hook import Invocation, Wrap
 

@@ -18,11 +18,10 @@ from typing import Any, final, overload
 import msgspec
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Fail
-from fxai.effects.clock import Clock
+from fxai.effects.cause import Cause, Exit, Fail, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, Await, EffectOf, FailCause, Within
-from fxai.effects.exit import Exit, Succeeded
+from fxai.effects.service import Clock
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.aspects.hook import Invocation, Wrap
 from fxai.tools.tool import AnyTool, Tool

@@ -16,9 +16,8 @@ from typing import Any, final, overload
 import msgspec
 from typing_extensions import TypeVar
 
-from fxai.effects.cause import Cause, Die, Fail
+from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.effect import AnyEffect, FailCause, Fold, Succeed, Timeout
-from fxai.effects.exit import Exit, Succeeded
 from fxai.tools.aspects.aspect import Aspect
 from fxai.tools.aspects.hook import Invocation, Wrap
 from fxai.tools.tool import AnyTool, Tool

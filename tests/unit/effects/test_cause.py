@@ -10,7 +10,7 @@ import pytest
 from returns.result import Failure, Success
 
 from fxai.effects import Cause, Die, Fail, Failed, FailureError, Interrupt, InterruptedProgramError, Succeeded
-from fxai.effects.exit import ending, outcome
+from fxai.effects.cause import ending, outcome
 from tests.kit.journal import Lost
 
 

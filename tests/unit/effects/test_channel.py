@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from fxai.effects import Backend, Cause, Fail, Failed, Gen, Scope, Succeeded, fx
-from fxai.effects.channel import END, Channel
+from fxai.effects.pull import END, Channel
 from tests.kit.journal import Journal, Lost
 
 

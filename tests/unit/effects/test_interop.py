@@ -14,7 +14,7 @@ from returns.maybe import Maybe, Nothing, Some
 from returns.result import Failure, Result, Success
 
 from fxai.effects import Absent, Backend, Context, Effect, EffectOf, Gen, Layer, Tag, fx
-from fxai.effects.interop import lift_any
+from fxai.effects.constructor import lift_any
 from tests.kit.journal import Journal, Lost, boom, ending_of
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fxai.effects import Backend, fx
-from fxai.effects.lock import Lock
+from fxai.effects.concurrency import Lock
 
 
 def test_the_turn_goes_round_in_order(backend: Backend) -> None:

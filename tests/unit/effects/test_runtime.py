@@ -28,7 +28,7 @@ from fxai.effects import (
     fx,
     runtime,
 )
-from fxai.effects.spawn import event_loop
+from fxai.effects.cancellation import event_loop
 from tests.kit.journal import Lost, boom
 
 interrupted: Effect[int] = fx.fail_cause(Cause((Interrupt(),)))

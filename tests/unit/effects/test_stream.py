@@ -11,7 +11,7 @@ import pytest
 from returns.maybe import Nothing, Some
 
 from fxai.effects import Backend, Cause, Context, Effect, Emit, Fail, Failed, Gen, Scope, Stream, StreamOf, Tag, fx
-from fxai.effects.channel import END
+from fxai.effects.pull import END
 from tests.kit.journal import Journal, Lost, boom, ending_of, running_tasks, turns
 
 

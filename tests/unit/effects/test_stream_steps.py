@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from fxai.effects import Backend, Cause, Die, Effect, Emit, Fail, Failed, Gen, Layer, Stream, StreamOf, Tag, fx
-from fxai.effects.channel import END
+from fxai.effects.pull import END
 from tests.kit.journal import Journal, running_tasks
 
 

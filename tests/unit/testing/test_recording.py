@@ -23,8 +23,7 @@ from fxai.models import LanguageModel
 from fxai.providers.anthropic import layer as anthropic_layer
 from fxai.providers.http import Client, Event, Secret, open_client
 from fxai.testing.recording import CassetteError, Mode, cassette, record, replay
-from fxai.testing.recording.content import Content
-from fxai.testing.recording.redaction import REMOVED, Redaction
+from fxai.testing.tape import REMOVED, Content, Redaction
 from tests.kit.http_peer import Step, answer, events, peer
 
 KEY = "sk-proj-0123456789abcdef"

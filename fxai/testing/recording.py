@@ -1,4 +1,6 @@
-"""Cassettes: files of exchanges, as layers under which every provider's client records or replays.
+"""Recording: what a program and its providers send each other over HTTP, kept in a file and answered from it.
+
+`cassette` is a layer: under it every provider's client records or replays, unchanged. Keys never reach the file.
 
 >>> import tempfile, httpx2
 >>> from pathlib import Path
@@ -26,19 +28,18 @@ from typing import TYPE_CHECKING, Any, Literal, Never, TypeAlias, final
 from typing_extensions import override
 
 from fxai.effects import fx
+from fxai.effects.cause import Exit, Failed
 from fxai.effects.effect import Effect, Gen
-from fxai.effects.exit import Exit, Failed
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.providers.http.secret import Secret
 from fxai.providers.http.transport import Transport
-from fxai.testing.recording.redaction import Redaction
-from fxai.testing.recording.tape import Tape
+from fxai.testing.tape import CassetteError, Redaction, Tape
 
 if TYPE_CHECKING:
     from httpx2 import AsyncBaseTransport
 
-__all__ = ["Mode", "cassette", "record", "replay"]
+__all__ = ["CassetteError", "Mode", "cassette", "record", "replay"]
 
 Mode: TypeAlias = Literal["replay", "record", "auto"]
 """What a cassette does: answer from its file alone; send every request and write the file anew; answer from the file
@@ -109,7 +110,7 @@ class _Cassette(Transport):
 
     @override
     def over(self, live: Callable[[], AsyncBaseTransport]) -> AsyncBaseTransport:
-        from fxai.testing.recording.transport import Player, Recorder
+        from fxai.testing.recorder import Player, Recorder
 
         if self._mode == "replay":
             return Player(self._tape, self._redaction)

@@ -1,6 +1,12 @@
-"""Task groups: tasks that end before the block that holds them does.
+"""Tasks of the event loop that runs, asyncio or trio: in a group, or on their own.
 
-On asyncio each task has a cancel scope of its own, and the group cancels those: it does what anyio's group does, for
+The tasks of a `task_group` end before its block does. A forked program outlives the step that forked it and ends with
+its scope, so no block of code can hold its task: `spawn` starts it, and its handle interrupts it and waits for its end.
+
+A program has begun when it gets a task, and may hold something. asyncio never runs what it cancels before its first
+turn: that is started once more, in a cancelled scope, and so its finalizers run.
+
+On asyncio each task has a cancel scope of its own, and a group cancels those: it does what anyio's group does, for
 half the time and memory; but a task cannot ask for deadlines around the block, only be cancelled at them. On trio it is
 anyio's.
 
@@ -20,23 +26,108 @@ anyio's.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import Context, ContextVar, copy_context
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
 
 import anyio
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, override
 
-from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cancellation import event_loop, uninterrupted
 from fxai.effects.cause import attach, attached
-from fxai.effects.spawn import Child, Held, event_loop
 
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["TaskGroup", "in_own_task", "task_group"]
+__all__ = ["Child", "Held", "TaskGroup", "in_own_task", "spawn", "stops_the_loop", "task_group"]
+
+
+Child: TypeAlias = Callable[[AbstractContextManager[Any]], Coroutine[Any, Any, None]]
+"""What a task runs, all of it inside the context manager that it is given. It raises cancellations and nothing else."""
+
+_tasks: set[Any] = set()  # an event loop holds its tasks weakly
+
+
+@final
+class Held(AbstractContextManager[None]):
+    """The cancel scope of a task, entered by what the task runs."""
+
+    __slots__ = ("_began", "_child", "_ended", "_scope", "_variables")
+
+    def __init__(self, child: Child, variables: Context, ended: Callable[[Held], object]) -> None:
+        self._scope = anyio.CancelScope()
+        self._began = False
+        self._child = child
+        self._variables = variables
+        self._ended = ended
+
+    @override
+    def __enter__(self) -> None:
+        self._began = True
+        self._scope.__enter__()
+
+    @override
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> bool | None:
+        return self._scope.__exit__(kind, error, traceback)
+
+    def cancel(self) -> None:
+        """Cancels what the task runs; what is shielded in it goes on to its end."""
+        self._scope.cancel()
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> bool:
+        """Starts the task, on asyncio; calls `ended` at its end, with what was raised out of the loop seen.
+
+        Gives False where it has ended already, as an eager task may; `ended` is not called then.
+        """
+        return self._variables.run(self._start, loop)
+
+    def _start(self, loop: asyncio.AbstractEventLoop) -> bool:
+        task = loop.create_task(self._child(self))
+        if task.done():
+            return False
+        task.add_done_callback(self._over, context=self._variables)
+        return True
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        if not self._began:
+            self.cancel()
+            if self._start(task.get_loop()):
+                return
+        if not task.cancelled():
+            task.exception()
+        self._ended(self)
+
+
+def spawn(child: Child, variables: Context) -> Held:
+    """Starts `child` in a task of its own; gives what cancels it.
+
+    Raises:
+        RuntimeError: no event loop runs here.
+    """
+    held = Held(child, variables, _tasks.discard)
+    if event_loop() == "trio":
+        import trio
+
+        trio.lowlevel.spawn_system_task(child, held, context=variables)
+        return held
+
+    import asyncio
+
+    if held.start(asyncio.get_running_loop()):
+        _tasks.add(held)
+    return held
+
+
+def stops_the_loop(raised: BaseException) -> bool:
+    """True for what a task of its own must let out: a cancellation, and what asyncio stops its loop for."""
+    if isinstance(raised, anyio.get_cancelled_exc_class()):
+        return True
+    return event_loop() == "asyncio" and isinstance(raised, KeyboardInterrupt | SystemExit)
+
 
 _A = TypeVar("_A")
 

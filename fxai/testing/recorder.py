@@ -1,4 +1,4 @@
-"""Transports that record and replay. It imports `httpx2`, so it is imported where a client is opened."""
+"""Transports that record a tape or answer from it. The module imports `httpx2`: load it where a client is opened."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.providers.http.fault import why
-from fxai.testing.recording.content import Answered, Asked, Content, Exchange, Fault
-from fxai.testing.recording.failure import CassetteError
-from fxai.testing.recording.redaction import Redaction
-from fxai.testing.recording.tape import Tape
+from fxai.testing.tape import Answered, Asked, CassetteError, Content, Exchange, Fault, Redaction, Tape
 
 __all__ = ["Player", "Recorder"]
 

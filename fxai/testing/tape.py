@@ -1,0 +1,315 @@
+"""Tapes: the exchanges of one cassette in their file, without secrets.
+
+Requests and answers are stored as readable JSON, without loss, but for keys in headers, addresses and bodies.
+
+>>> Redaction(["correct horse"]).text("the password is correct horse")
+'the password is (secret)'
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable
+from difflib import SequenceMatcher, unified_diff
+from pathlib import Path
+from typing import Any, Final, cast, final
+from urllib.parse import parse_qsl, urlencode
+
+import msgspec
+
+from fxai.providers.http.secret import Secret
+from fxai.storage.private_file import replace_file
+
+__all__ = [
+    "REMOVED",
+    "Answered",
+    "Asked",
+    "CassetteError",
+    "Content",
+    "Exchange",
+    "Fault",
+    "Redaction",
+    "Tape",
+    "pretty",
+]
+
+
+class CassetteError(AssertionError):
+    """A cassette cannot be read, or does not hold what is asked: a mistake of the test, no failure of a model."""
+
+
+_EVENT_END = re.compile(r"(?<=\n\n)|(?<=\r\n\r\n)|(?<=\r\r)")
+
+
+@final
+class Content(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A body in its most readable form: JSON data, a list of the events of a stream, text, or base64; at most one."""
+
+    json: Any = msgspec.UNSET
+    events: list[str] | None = None
+    text: str | None = None
+    base64: str | None = None
+
+    @staticmethod
+    def of(body: bytes, kind: str = "") -> Content:
+        """The content of a body of this media type; one that it does not tell is taken for what it looks like."""
+        if not body:
+            return Content()
+        try:
+            text = body.decode()
+        except UnicodeDecodeError:
+            return Content(base64=b64encode(body).decode())
+        if kind.lower().startswith("text/event-stream"):
+            return Content(events=[event for event in _EVENT_END.split(text) if event])
+        try:
+            data = json.loads(text)
+            json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
+        except (ValueError, RecursionError):
+            return Content(text=text)
+        return Content(json=data)
+
+    def pieces(self) -> list[bytes]:
+        """The body again: each event a piece, everything else one; JSON written anew, without space."""
+        if self.events is not None:
+            return [event.encode() for event in self.events]
+        if self.text is not None:
+            return [self.text.encode()]
+        if self.base64 is not None:
+            return [b64decode(self.base64)]
+        if self.json is msgspec.UNSET:
+            return []
+        return [json.dumps(self.json, ensure_ascii=False, separators=(",", ":")).encode()]
+
+
+@final
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A request: its verb, its path with the query, the headers that say something about it, its body."""
+
+    method: str
+    path: str
+    headers: dict[str, str] = {}
+    body: Content = Content()
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What a recorded request must have in common with one that is asked: verb, path, and body by its meaning."""
+        return (self.method, self.path, pretty(self.body))
+
+
+@final
+class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the connection broke: the name of httpx2's exception, and its message."""
+
+    kind: str
+    message: str
+
+
+@final
+class Answered(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An answer. `left` says that its reader stopped before its end, so that no more of it is known."""
+
+    status: int
+    headers: dict[str, str] = {}
+    body: Content = Content()
+    left: bool = False
+
+
+@final
+class Exchange(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A request with its answer, with the fault that came in its place, or with both: a fault behind what came."""
+
+    request: Asked
+    answer: Answered | None = None
+    fault: Fault | None = None
+
+
+def pretty(content: Content) -> str:
+    """The content as lines for people, equal for equal meanings: members of JSON objects are in order."""
+    data = msgspec.to_builtins(content)
+    return json.dumps(data, ensure_ascii=False, indent=2, sort_keys=True)
+
+
+REMOVED: Final = "(secret)"
+"""What stands in place of a secret."""
+
+_SHORTEST: Final = 8  # a shorter key, such as "test", is taken out by its place alone, not wherever its letters stand
+
+_NAMES = (
+    r"(?:x-)?api[-_]?key|(?:proxy-)?authorization(?:_token)?|(?:access|refresh|id|auth|bearer|session)[-_]?token"
+    r"|client[-_]?secret|secret|secret[-_]?(?:access[-_]?)?key|private[-_]?key|password|passwd"
+)
+_SECRET_NAME = re.compile(_NAMES, re.IGNORECASE)
+_SECRET_HEADER = re.compile(rf"{_NAMES}|(?:set-)?cookie|.*token|.*secret|.*key", re.IGNORECASE)
+_SECRET_ARGUMENT = re.compile(rf"{_NAMES}|key|token|sig|signature|auth|code", re.IGNORECASE)
+_SECRET_MEMBER = re.compile(rf'("(?:{_NAMES})"\s*:\s*)"(?:[^"\\]|\\.)*"', re.IGNORECASE)
+_SECRET_VALUE = re.compile(
+    r"\b(?:sk|pk|rk|sess)-[A-Za-z0-9_-]{12,}|\bBearer [A-Za-z0-9._~+/=-]{8,}|\bAIza[A-Za-z0-9_-]{30,}"
+    r"|\bgh[pousr]_[A-Za-z0-9]{20,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAKIA[A-Z0-9]{16}\b|\bhf_[A-Za-z0-9]{20,}"
+    r"|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}"
+)
+
+_KEPT = frozenset(
+    {
+        *("accept", "content-type", "date", "retry-after", "retry-after-ms", "request-id", "x-request-id"),
+        *("anthropic-beta", "anthropic-version", "openai-beta", "openai-processing-ms", "openai-version"),
+    }
+)
+_KEPT_BEGINNINGS = ("x-ratelimit-", "anthropic-ratelimit-")
+
+
+@final
+class Redaction:
+    """Takes out secrets: those it was told, those that requests carried in their headers, and what looks like one.
+
+    Of headers only those are kept that are known to be harmless.
+    """
+
+    def __init__(self, secrets: Iterable[str | Secret] = ()) -> None:
+        self._known: set[str] = set()
+        for secret in secrets:
+            self._learn(secret.reveal() if isinstance(secret, Secret) else secret)
+
+    def headers(self, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """The headers that are kept, by lower-case name; the values of those that hold keys are secrets from now on."""
+        kept: dict[str, str] = {}
+        for name, value in headers:
+            name = name.lower()
+            if _SECRET_HEADER.fullmatch(name):
+                for text in {value, *value.split()[-1:]}:
+                    self._learn(text)
+            elif name in _KEPT or name.startswith(_KEPT_BEGINNINGS):
+                kept[name] = value
+        return {name: self.text(value) for name, value in kept.items()}
+
+    def path(self, path: str) -> str:
+        """The path, and its query without the values of arguments that are named like keys."""
+        before, mark, query = path.partition("?")
+        pairs = parse_qsl(query, keep_blank_values=True)
+        hidden = [(name, REMOVED if _SECRET_ARGUMENT.fullmatch(name) else self.text(value)) for name, value in pairs]
+        return self.text(before) + mark + urlencode(hidden, safe="()")
+
+    def text(self, text: str) -> str:
+        """The text without secrets."""
+        for secret in sorted(self._known, key=len, reverse=True):
+            text = text.replace(secret, REMOVED)
+        text = _SECRET_MEMBER.sub(rf'\1"{REMOVED}"', text)
+        return _SECRET_VALUE.sub(REMOVED, text)
+
+    def body(self, body: bytes) -> bytes:
+        """The bytes without secrets; those that are no text, only without the ones that are known."""
+        try:
+            return self.text(body.decode()).encode()
+        except UnicodeDecodeError:
+            for secret in sorted(self._known, key=len, reverse=True):
+                body = body.replace(secret.encode(), REMOVED.encode())
+            return body
+
+    def data(self, data: Any) -> Any:
+        """JSON data without secrets, in its keys and its values."""
+        if isinstance(data, str):
+            return self.text(data)
+        if isinstance(data, list):
+            return [self.data(item) for item in cast("Any", data)]
+        if isinstance(data, dict):
+            return {self.text(name): self._member(name, value) for name, value in cast("Any", data).items()}
+        return data
+
+    def _member(self, name: str, value: Any) -> Any:
+        return REMOVED if isinstance(value, str) and _SECRET_NAME.fullmatch(name) else self.data(value)
+
+    def _learn(self, text: str) -> None:
+        if len(text) >= _SHORTEST:
+            self._known.add(text)
+
+
+_VERSION: Final = 1
+_LINES, _WIDTH = 60, 160
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    exchanges: list[Exchange]
+
+
+@final
+class Tape:
+    """The exchanges of one cassette, in order.
+
+    Args:
+        path: Its file.
+        exchanges: What is recorded already.
+    """
+
+    def __init__(self, path: Path, exchanges: list[Exchange]) -> None:
+        self._path = path
+        self._recorded = exchanges
+        self._left = list(range(len(exchanges)))
+        self._added: list[Callable[[], Exchange | None]] = []
+
+    @staticmethod
+    def read(path: Path) -> Tape:
+        """The tape that a file holds.
+
+        Raises:
+            CassetteError: there is no such file, or it is none of a cassette.
+        """
+        try:
+            file = msgspec.convert(json.loads(path.read_bytes()), _File)
+        except FileNotFoundError:
+            raise CassetteError(f"there is no cassette {path}: record it first, with mode 'record' or 'auto'") from None
+        except (msgspec.ValidationError, ValueError, RecursionError) as error:
+            raise CassetteError(f"{path} is no cassette: {error}; record it anew, with mode 'record'") from None
+        if file.version != _VERSION:
+            raise CassetteError(f"{path} is of version {file.version}, not {_VERSION}: record it anew")
+        return Tape(path, file.exchanges)
+
+    def take(self, asked: Asked) -> Exchange | None:
+        """The first exchange that answers it and was not taken yet; None where there is none."""
+        for number in self._left:
+            if self._recorded[number].request.key == asked.key:
+                self._left.remove(number)
+                return self._recorded[number]
+        return None
+
+    def add(self, exchange: Callable[[], Exchange | None]) -> None:
+        """Keeps the place of an exchange that has begun: what `exchange` gives in the end is written there."""
+        self._added.append(exchange)
+
+    def write(self) -> None:
+        """Writes the file, whole or not at all, if anything was added."""
+        added = [exchange for make in self._added if (exchange := make()) is not None]
+        if self._recorded and not added:
+            return
+        data = msgspec.to_builtins(_File(_VERSION, [*self._recorded, *added]))
+        text = json.dumps(data, ensure_ascii=False, indent=2)
+        replace_file(self._path, f"{text}\n".encode())
+
+    def missing(self, asked: Asked) -> CassetteError:
+        """The error of a request that nothing answers, with the nearest one that is recorded."""
+        said = f"no exchange of the cassette {self._path} answers {asked.method} {asked.path}"
+        same = sum(exchange.request.key == asked.key for exchange in self._recorded)
+        remedy = "Record it anew with mode 'record', or add what is missing with mode 'auto'."
+        if same:
+            return CassetteError(f"{said} once more: it was recorded {same} times and asked {same + 1} times. {remedy}")
+        if not self._recorded:
+            return CassetteError(f"{said}: it is empty. {remedy}")
+        number = max(range(len(self._recorded)), key=lambda n: _likeness(self._recorded[n].request, asked))
+        nearest = self._recorded[number].request
+        return CassetteError(f"{said}. The nearest is number {number + 1}:\n{_difference(nearest, asked)}\n{remedy}")
+
+
+def _likeness(recorded: Asked, asked: Asked) -> tuple[bool, bool, float]:
+    lines = SequenceMatcher(None, pretty(recorded.body).splitlines(), pretty(asked.body).splitlines(), autojunk=False)
+    return (recorded.path == asked.path, recorded.method == asked.method, lines.ratio())
+
+
+def _difference(recorded: Asked, asked: Asked) -> str:
+    lines = list(unified_diff(_lines(recorded), _lines(asked), "recorded", "asked", lineterm="", n=2))
+    more = [f"… and {len(lines) - _LINES} lines more"] if len(lines) > _LINES else []
+    return "\n".join([*(line if len(line) <= _WIDTH else line[:_WIDTH] + "…" for line in lines[:_LINES]), *more])
+
+
+def _lines(asked: Asked) -> list[str]:
+    return [f"{asked.method} {asked.path}", *pretty(asked.body).splitlines()]
