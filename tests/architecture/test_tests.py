@@ -14,7 +14,7 @@ import pytest
 from tests.kit.source import ROOT, modules
 
 FACES = {module.name for module in modules() if module.path.endswith("__init__.py")} | {
-    f"fxai.{name}" for name in ("testing.strategies", "testing.plugin")
+    f"fxai.{name}" for name in ("testing.strategies", "testing.plugin", "testing.recording")
 }
 """What a test may import from: packages, and modules of the testing kit that are documented as such."""
 
