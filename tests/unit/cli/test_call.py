@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.command_line import Ended, Run
 
-CALLABLE = str(Path(__file__).with_name("callable_tools.py"))
+CALLABLE = str(Path(__file__).parents[2] / "kit" / "callable_tools.py")
 
 
 @pytest.fixture

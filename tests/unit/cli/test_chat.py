@@ -12,7 +12,7 @@ import pytest
 
 from tests.kit.command_line import Ended, Run
 
-TARGETS = str(Path(__file__).with_name("chat_targets.py"))
+TARGETS = str(Path(__file__).parents[2] / "kit" / "chat_targets.py")
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from fxai.cli.example import PROMPTS
 from tests.kit.command_line import Ended, Run
 
-TARGETS = str(Path(__file__).with_name("targets.py"))
+TARGETS = str(Path(__file__).parents[2] / "kit" / "targets.py")
 
 
 @pytest.fixture

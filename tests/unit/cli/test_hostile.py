@@ -26,7 +26,7 @@ from fxai.schema.display import clean, in_line, json_line, one_line
 from tests.kit.command_line import Run
 from tests.kit.hostile_targets import EVIL, NAME, SCHEMA
 
-TARGETS = str(Path(__file__).with_name("hostile_targets.py"))
+TARGETS = str(Path(__file__).parents[2] / "kit" / "hostile_targets.py")
 KIT = f"{TARGETS}:kit"
 WITH = ("--layer", f"{TARGETS}:handlers")
 ASKED = ("--agent", f"{TARGETS}:agent", "--layer")

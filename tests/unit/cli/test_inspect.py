@@ -14,7 +14,7 @@ from fxai.cli.tool_view import type_of
 from tests.kit.command_line import Run
 
 FAULTY = str(Path(__file__).parents[2] / "kit" / "faulty_tools.py")
-CALLABLE = str(Path(__file__).with_name("callable_tools.py"))
+CALLABLE = str(Path(__file__).parents[2] / "kit" / "callable_tools.py")
 LIST = {
     "tools": [
         {

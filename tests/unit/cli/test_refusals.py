@@ -25,9 +25,9 @@ from fxai.tools.type_hints import needed_services
 from tests.kit import needy_targets
 from tests.kit.command_line import Run
 
-NEEDY = str(Path(__file__).with_name("needy_targets.py"))
-FAULTY = str(Path(__file__).with_name("targets.py"))
-CHATS = str(Path(__file__).with_name("chat_targets.py"))
+NEEDY = str(Path(__file__).parents[2] / "kit" / "needy_targets.py")
+FAULTY = str(Path(__file__).parents[2] / "kit" / "targets.py")
+CHATS = str(Path(__file__).parents[2] / "kit" / "chat_targets.py")
 KIT = f"{NEEDY}:kit"
 WAYS = ["generator", "effect", "stream", "context", "coroutine", "decorated", "name", "erased", "wrapped"]
 
@@ -77,7 +77,7 @@ def test_a_service_that_is_missing_is_told_before_anything_runs(fxai: Run, comma
 
 def test_a_layer_without_a_handler_is_not_served(fxai: Run) -> None:
     """A server that could answer half of its tools does not begin."""
-    targets = Path(__file__).with_name("targets.py")
+    targets = Path(__file__).parents[2] / "kit" / "targets.py"
     ended = fxai("mcp", "serve", f"{targets}:kit", "--layer", f"{targets}:one_of_two")
 
     assert (ended.code, ended.out) == (1, "")
