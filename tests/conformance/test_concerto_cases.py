@@ -32,9 +32,8 @@ from fxai.messages import (
 )
 from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import anthropic, from_name, host, openai
-from fxai.providers.host.message import Progress, Result, read
-from fxai.providers.host.process import Process
-from fxai.providers.host.program import Program
+from fxai.providers.host.program import Process, Program
+from fxai.providers.host.protocol import Progress, Result, read
 from fxai.schema import Schema
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import Tool, Toolkit

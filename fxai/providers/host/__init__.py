@@ -1,4 +1,4 @@
-"""Floor 6. Hosts: an external program that speaks lines of text or JSON over stdio, as a model or as a tool.
+"""Floor 6. Hosts: an external program that reads and writes lines of text or JSON, as a model or as a tool.
 
 `model("./program")` is the layer of a language model, `tool("name", "./program", parameters=…)` a source of tools. The
 program is started with the scope and ended with it.
@@ -9,10 +9,9 @@ program is started with the scope and ended with it.
 
 from __future__ import annotations
 
-from fxai.providers.host.failure import HostFailure, HostProblem
-from fxai.providers.host.language import HostModel, model
-from fxai.providers.host.operation import HostToolOptions, tool
-from fxai.providers.host.program import Format, HostOptions, Lifetime, Take
+from fxai.providers.host.host_model import HostModel, model
+from fxai.providers.host.host_tool import HostToolOptions, tool
+from fxai.providers.host.program import Format, HostFailure, HostOptions, HostProblem, Lifetime, Take
 
 __all__ = [
     "Format",

@@ -20,8 +20,8 @@ from fxai.effects.concurrency import Lock
 from fxai.effects.effect import Effect, EffectOf, Gen, Local
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import Clock
-from fxai.providers.host.failure import HostFailure, HostProblem
-from fxai.providers.host.message import (
+from fxai.providers.host.program import HostFailure, HostProblem, Process, Program, TooMuch
+from fxai.providers.host.protocol import (
     VERSION,
     Acknowledged,
     Delta,
@@ -29,20 +29,18 @@ from fxai.providers.host.message import (
     Reported,
     Result,
     Unreadable,
+    encode_line,
     read,
     read_text,
-    written,
 )
-from fxai.providers.host.process import Process, TooMuch
-from fxai.providers.host.program import Program
 
 __all__ = ["Compose", "Hear", "Host"]
 
 Compose: TypeAlias = Callable[[int, frozenset[str]], bytes]
-"""The line of a request, of its number and of what the host takes beside messages."""
+"""Makes the line of a request from its number and from what the host takes beside messages."""
 
 Hear: TypeAlias = Callable[[Message], EffectOf[None, HostFailure, None]]
-"""What is done with a message that comes before the answer is complete."""
+"""Handles a message that comes before the answer is complete."""
 
 _DONE: Final = Result()
 
@@ -51,14 +49,14 @@ _DONE: Final = Result()
 class Host:
     """A program that answers one request after another, or, with a process for each, many at once."""
 
-    __slots__ = ("_held", "_lock", "_number", "_program", "_scope")
+    __slots__ = ("_lock", "_number", "_program", "_running", "_scope")
 
     def __init__(self, program: Program, scope: Scope) -> None:
-        """Keep both; use `Host.open`."""
+        """Use `Host.open`."""
         self._program = program
         self._scope = scope
         self._lock = Lock()
-        self._held: tuple[Process, Scope, object] | None = None
+        self._running: tuple[Process, Scope, object] | None = None
         self._number = 0
 
     @staticmethod
@@ -72,69 +70,69 @@ class Host:
         """
 
         @fx.gen
-        def opened() -> Gen[Host, HostFailure, Scope]:
+        def start() -> Gen[Host, HostFailure, Scope]:
             host = Host(program, (yield from fx.service(Scope)))
             if program.lifetime == "scope":
-                yield from host._lasting()
+                yield from host._current()
             return host
 
-        return opened()
+        return start()
 
     def exchange(self, compose: Compose, hear: Hear) -> Effect[Result, HostFailure]:
-        """The answer to a request: `hear` is told what comes before it, and waited for.
+        """The answer to a request; `hear` is run for each message before it, one after another.
 
-        Whoever stops waiting in the middle of an answer ends the process; the next request starts another.
+        An exchange that is interrupted ends the process; the next request starts another.
 
         Fails with:
-            HostFailure: The program cannot be started, ended, was silent too long, said what is no protocol or too
+            HostFailure: The program cannot be started, ended, was silent too long, wrote what is no protocol or too
                 much, or reported an error.
         """
 
         @fx.gen
         def talk() -> Gen[Result, HostFailure, Scope]:
             if self._program.lifetime == "request":
-                process = yield from self._started()
+                process = yield from self._start()
             else:
                 yield from self._lock.hold()
-                process = yield from self._lasting()
-            answered = self._answered(process, compose, hear)
-            return (yield from answered.on_exit(lambda exit_: NOTHING if process.usable else self._dropped(exit_)))
+                process = yield from self._current()
+            answered = self._answer(process, compose, hear)
+            return (yield from answered.on_exit(lambda exit_: NOTHING if process.usable else self._drop(exit_)))
 
         return fx.scoped(talk())
 
     # -- the process
 
     @fx.gen
-    def _lasting(self) -> Gen[Process, HostFailure]:
-        """The process that is there; a new one where there is none that can be asked."""
-        if self._held is not None and self._held[0].usable:
-            return self._held[0]
-        yield from self._dropped(Succeeded(None))
+    def _current(self) -> Gen[Process, HostFailure]:
+        """The running process; a new one where there is none that can be asked."""
+        if self._running is not None and self._running[0].usable:
+            return self._running[0]
+        yield from self._drop(Succeeded(None))
         own = Scope()
         token = self._scope.add(own.close)
 
         def keep(exit_: Exit[Process, HostFailure]) -> EffectOf[None]:
             if isinstance(exit_, Succeeded):
-                self._held = (exit_.value, own, token)
+                self._running = (exit_.value, own, token)
                 return NOTHING
             self._scope.remove(token)
             return own.close(exit_)
 
-        started = Local(self._started(), lambda context: context.put(Scope, own))
+        started = Local(self._start(), lambda context: context.put(Scope, own))
         process: Process = yield from started.on_exit(keep)
         return process
 
-    def _dropped(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
-        """Ends the process that is held, if one is."""
-        if self._held is None:
+    def _drop(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
+        """Ends the running process, if there is one."""
+        if self._running is None:
             return NOTHING
-        _, own, token = self._held
-        self._held = None
+        _, own, token = self._running
+        self._running = None
         self._scope.remove(token)
         return own.close(exit_)
 
     @fx.gen
-    def _started(self) -> Gen[Process, HostFailure, Scope]:
+    def _start(self) -> Gen[Process, HostFailure, Scope]:
         program = self._program
 
         def to_failure(error: Exception) -> HostFailure | None:
@@ -146,23 +144,23 @@ class Host:
         process.takes = program.takes
         if program.params is None:
             return process
-        return (yield from self._introduced(process, program.params))
+        return (yield from self._initialise(process, program.params))
 
     @fx.gen
-    def _introduced(self, process: Process, params: str) -> Gen[Process, HostFailure, Scope]:
+    def _initialise(self, process: Process, params: str) -> Gen[Process, HostFailure, Scope]:
         process.begin()
-        said = written({"type": "init", "version": VERSION, "params": json.loads(params)})
-        yield from fx.fork(fx.wait(lambda: process.send(said, last=False)))
+        init = encode_line({"type": "init", "version": VERSION, "params": json.loads(params)})
+        yield from fx.fork(fx.wait(lambda: process.send(init, last=False)))
         deadline = yield from self._deadline()
         line = yield from self._line(process, deadline)
         if line is None:
-            return (yield from self._ended(process, "before it acknowledged `init`"))
+            return (yield from self._fail_ended(process, "before it acknowledged `init`"))
         message = read(line)
         if isinstance(message, Reported):
-            return (yield from self._fails(process, "refused", message.message))
+            return (yield from self._fail(process, "refused", message.message))
         if not isinstance(message, Acknowledged):
             expected = 'it answers `init` by {"type": "init_ack"} or {"type": "error", "message": …}'
-            return (yield from self._fails(process, "invalid-output", f"{expected}, and said {_quote(line)}"))
+            return (yield from self._fail(process, "invalid-output", f"{expected}, and said {_quote(line)}"))
         process.takes |= frozenset(message.takes)
         process.finish()
         return process
@@ -170,12 +168,12 @@ class Host:
     # -- one answer
 
     @fx.gen
-    def _answered(self, process: Process, compose: Compose, hear: Hear) -> Gen[Result, HostFailure, Scope]:
+    def _answer(self, process: Process, compose: Compose, hear: Hear) -> Gen[Result, HostFailure, Scope]:
         self._number += 1
         number, process.busy = self._number, True
         if process.left_over:
-            said = f"it said more than its answer: {_quote(process.left_over)}"
-            return (yield from self._fails(process, "invalid-output", said))
+            text = f"it said more than its answer: {_quote(process.left_over)}"
+            return (yield from self._fail(process, "invalid-output", text))
         process.begin()
         line, last = compose(number, process.takes), self._program.lifetime == "request"
         yield from fx.fork(fx.wait(lambda: process.send(line, last=last)))
@@ -189,7 +187,7 @@ class Host:
                 return message
             if isinstance(message, Reported):
                 process.finish()
-                return (yield from self._reported(process, message))
+                return (yield from self._fail_reported(process, message))
             yield from hear(message)
 
     @fx.gen
@@ -199,12 +197,12 @@ class Host:
         while (line := (yield from self._line(process, deadline))) is not None:
             message = read_text(line)
             if isinstance(message, Unreadable):
-                return (yield from self._fails(process, "invalid-output", message.description))
+                return (yield from self._fail(process, "invalid-output", message.description))
             yield from hear(Delta(text=f"{between}{message.text}"))
             between = "\n"
         yield from fx.wait(process.settle)
         if process.exit_code:
-            return (yield from self._fails(process, "ended", ""))
+            return (yield from self._fail(process, "ended", ""))
         return _DONE
 
     @fx.gen
@@ -213,17 +211,17 @@ class Host:
         while True:
             line = yield from self._line(process, deadline)
             if line is None:
-                return (yield from self._ended(process, "before its answer was complete"))
+                return (yield from self._fail_ended(process, "before its answer was complete"))
             message = read_text(line) if self._program.format == "text" else read(line)
             if message is None:
                 continue
             if process.at_end:
                 yield from self._cut(process, message)
             if isinstance(message, Unreadable):
-                return (yield from self._fails(process, "invalid-output", message.description))
+                return (yield from self._fail(process, "invalid-output", message.description))
             if message.id not in (None, number):
-                said = f"it answers the request {message.id}, and {number} was asked"
-                return (yield from self._fails(process, "invalid-output", said))
+                text = f"it answers the request {message.id}, and {number} was asked"
+                return (yield from self._fail(process, "invalid-output", text))
             return message
 
     @fx.gen
@@ -231,7 +229,7 @@ class Host:
         """Fails where the last line is not whole: its end is missing, and it is no message, or it ended badly."""
         yield from fx.wait(process.settle)
         if isinstance(message, Unreadable) or process.exit_code:
-            yield from self._fails(process, "ended", "in the middle of a line")
+            yield from self._fail(process, "ended", "in the middle of a line")
 
     # -- lines and failures
 
@@ -265,19 +263,19 @@ class Host:
 
         return (yield from reading.timeout(seconds or 0.0).map_error(to_failure))
 
-    def _ended(self, process: Process, when: str) -> Effect[Never, HostFailure]:
+    def _fail_ended(self, process: Process, when: str) -> Effect[Never, HostFailure]:
         def fail(_: None) -> Effect[Never, HostFailure]:
-            return self._fails(
+            return self._fail(
                 process, "ended", when if process.exit_code is not None else f"it closed its output {when}"
             )
 
         return fx.wait(process.settle).flat_map(fail)
 
-    def _fails(self, process: Process, problem: HostProblem, said: str) -> Effect[Never, HostFailure]:
+    def _fail(self, process: Process, problem: HostProblem, text: str) -> Effect[Never, HostFailure]:
         code = process.exit_code if problem == "ended" else None
-        return fx.fail(HostFailure(self._program.name, problem, said, exit_code=code, stderr=process.stderr))
+        return fx.fail(HostFailure(self._program.name, problem, text, exit_code=code, stderr=process.stderr))
 
-    def _reported(self, process: Process, error: Reported) -> Effect[Never, HostFailure]:
+    def _fail_reported(self, process: Process, error: Reported) -> Effect[Never, HostFailure]:
         retryable = error.retryable or error.retry_after is not None
         failure = HostFailure(
             self._program.name,

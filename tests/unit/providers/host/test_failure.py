@@ -17,7 +17,7 @@ from fxai.messages import (
     UnknownError,
 )
 from fxai.providers.host import HostFailure, HostProblem
-from fxai.providers.host.failure import reason_of
+from fxai.providers.host.program import reason_of
 
 _AFTER = {"retryable": True, "retry_after": 2.0}
 

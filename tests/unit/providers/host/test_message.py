@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fxai.providers.host.message import (
+from fxai.providers.host.protocol import (
     Acknowledged,
     Called,
     Delta,
@@ -16,9 +16,9 @@ from fxai.providers.host.message import (
     Tokens,
     Unreadable,
     Warned,
+    encode_line,
     read,
     read_text,
-    written,
 )
 
 
@@ -66,4 +66,4 @@ def test_a_line_of_text_is_taken_as_it_is() -> None:
     """In plain text nothing is stripped, and what looks like a message is text."""
     assert read_text(b' {"type": "result"} ') == Result(text=' {"type": "result"} ')
     assert read_text(b"ab\xff") == Unreadable("a line that is not UTF-8, at byte 2")
-    assert written({"a": "ö"}) == '{"a":"ö"}\n'.encode()
+    assert encode_line({"a": "ö"}) == '{"a":"ö"}\n'.encode()

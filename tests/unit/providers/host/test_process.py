@@ -8,8 +8,7 @@ import anyio
 import pytest
 
 from fxai.effects import fx
-from fxai.providers.host.process import Process, TooMuch
-from fxai.providers.host.program import Program
+from fxai.providers.host.program import Process, Program, TooMuch
 from tests.kit.hosts import Backend
 
 

@@ -21,8 +21,18 @@ from fxai.messages import (
     Usage,
     WarningPart,
 )
-from fxai.providers.host.message import Called, Delta, Message, Progress, Result, Thought, Tokens, Warned
-from fxai.providers.host.reply import Broken, Reply
+from fxai.providers.host.protocol import (
+    Broken,
+    Called,
+    Delta,
+    Message,
+    Progress,
+    Reply,
+    Result,
+    Thought,
+    Tokens,
+    Warned,
+)
 
 BEGUN = ResponseMetadata(model="it")
 
@@ -30,8 +40,8 @@ BEGUN = ResponseMetadata(model="it")
 def parts(*messages: Message, result: Result, **dynamic: bool) -> list[Any]:
     """The parts of a whole turn of the program `it`."""
     reply = Reply("it", dynamic)
-    heard = [part for message in messages for part in reply.heard(message)]
-    return [*heard, *reply.ended(result)]
+    heard = [part for message in messages for part in reply.parts(message)]
+    return [*heard, *reply.end(result)]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +146,7 @@ def test_warnings_come_first_and_once() -> None:
     """What the program was not given stands before all that it says."""
     reply = Reply("it", {})
     reply.warnings = (WarningPart("left out"),)
-    heard = [*reply.heard(Delta(text="a")), *reply.heard(Delta(text="b")), *reply.ended(Result())]
+    heard = [*reply.parts(Delta(text="a")), *reply.parts(Delta(text="b")), *reply.end(Result())]
 
     assert [part.type for part in heard if not isinstance(part, Broken)] == [
         "warning",

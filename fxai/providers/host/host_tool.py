@@ -20,11 +20,10 @@ from typing_extensions import TypeVar, Unpack
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf, Gen
-from fxai.providers.host.failure import HostFailure, HostProblem
 from fxai.providers.host.host import Host
-from fxai.providers.host.message import Delta, Message, Progress, written
-from fxai.providers.host.message import Result as Answer
-from fxai.providers.host.program import HostOptions, Program, program_of
+from fxai.providers.host.program import HostFailure, HostOptions, HostProblem, Program, program_of
+from fxai.providers.host.protocol import Delta, Message, Progress, encode_line
+from fxai.providers.host.protocol import Result as Answer
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import JsonSchema
@@ -45,7 +44,7 @@ class HostToolOptions(HostOptions, ToolOptions, total=False):
 
 
 @final
-class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
+class _Public(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a model is shown of a failure: all but the end of stderr, which is for people."""
 
     program: str
@@ -57,16 +56,16 @@ class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
     retry_after: float | None = None
 
 
-def _public_fields(failure: HostFailure) -> _Told:
-    return _Told(**{name: getattr(failure, name) for name in _Told.__struct_fields__})
+def _public_fields(failure: HostFailure) -> _Public:
+    return _Public(**{name: getattr(failure, name) for name in _Public.__struct_fields__})
 
 
-def _read(told: _Told) -> HostFailure:
+def _read(told: _Public) -> HostFailure:
     return HostFailure(**msgspec.structs.asdict(told))
 
 
 _FAILURE: Final[Schema[HostFailure]] = Schema.of(
-    Annotated[HostFailure, Schema.codec(wire=_Told, decode=_read, encode=_public_fields)]
+    Annotated[HostFailure, Schema.codec(wire=_Public, decode=_read, encode=_public_fields)]
 )
 
 
@@ -119,25 +118,25 @@ def tool(name: str, command: str, *args: str, parameters: Any, success: Any = ob
     make: Any = Tool.dynamic if raw else Tool.make
     made: AnyTool = make(name, parameters=parameters, success=success, failure=_FAILURE, **about)
     program = program_of((command, *args), hosting)
-    return ToolSource(Host.open(program).map(lambda host: _bound(made, host, program)))
+    return ToolSource(Host.open(program).map(lambda host: _bind(made, host, program)))
 
 
-def _bound(made: AnyTool, host: Host, program: Program) -> BoundToolkit[Any, HostFailure, Any]:
-    def handled(params: Any, context: CallContext) -> Effect[Any, HostFailure]:
-        return _called(made, host, program, params, context)
+def _bind(made: AnyTool, host: Host, program: Program) -> BoundToolkit[Any, HostFailure, Any]:
+    def handle(params: Any, context: CallContext) -> Effect[Any, HostFailure]:
+        return _call(made, host, program, params, context)
 
     kit: Any = Toolkit.make(made)
-    return BoundToolkit.of(kit, kit.to_layer(made.handler(handled)), origin=host)
+    return BoundToolkit.of(kit, kit.to_layer(made.handler(handle)), origin=host)
 
 
 @fx.gen
-def _called(made: AnyTool, host: Host, program: Program, params: Any, context: CallContext) -> Gen[Any, HostFailure]:
+def _call(made: AnyTool, host: Host, program: Program, params: Any, context: CallContext) -> Gen[Any, HostFailure]:
     data = made.parameters.encode(params).unwrap() if isinstance(made.parameters, Schema) else params
     line = yield from _line(program, data)
     pieces: list[str] = []
 
     def compose(number: int, _: frozenset[str]) -> bytes:
-        return line or written({"type": "call", "id": number, "tool": made.identity.name, "params": data})
+        return line or encode_line({"type": "call", "id": number, "tool": made.identity.name, "params": data})
 
     def hear(message: Message) -> EffectOf[None, HostFailure, None]:
         if isinstance(message, Progress):

@@ -30,11 +30,9 @@ from fxai.messages.response import Response
 from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.models.language_model import LanguageModel
 from fxai.models.request import ModelRequest
-from fxai.providers.host.failure import HostFailure, reason_of
 from fxai.providers.host.host import Host
-from fxai.providers.host.message import Message, written
-from fxai.providers.host.program import HostOptions, Program, Take, program_of
-from fxai.providers.host.reply import Broken, Reply
+from fxai.providers.host.program import HostFailure, HostOptions, Program, Take, program_of, reason_of
+from fxai.providers.host.protocol import Broken, Message, Reply, encode_line
 from fxai.tools.tool import AnyTool, Tool
 
 __all__ = ["HostModel", "model"]
@@ -102,10 +100,10 @@ def model(
     program = program_of((command, *args), options, takes)
 
     @fx.gen
-    def opened() -> Gen[LanguageModel, HostFailure, Scope]:
+    def start() -> Gen[LanguageModel, HostFailure, Scope]:
         return HostModel((yield from Host.open(program)), program)
 
-    layer = Layer.scoped(LanguageModel, opened())
+    layer = Layer.scoped(LanguageModel, start())
     return layer.map_error(lambda failure: AiError(_MODULE, "model", reason_of(failure)))
 
 
@@ -119,16 +117,16 @@ def _turn(
     reply = Reply(program.name, {tool.name: Tool.is_dynamic(tool) for tool in request.tools})
 
     def compose(number: int, takes: frozenset[str]) -> bytes:
-        reply.warnings = (*question.warnings, *_left_out(request, takes))
+        reply.warnings = (*question.warnings, *_omissions(request, takes))
         if question.line is not None:
             return question.line
-        return written({"type": "request", "id": number, **_record(request, question, takes)})
+        return encode_line({"type": "request", "id": number, **_record(request, question, takes)})
 
     def hear(message: Message) -> EffectOf[None, HostFailure]:
-        return _put(channel, reply.heard(message), program)
+        return _put(channel, reply.parts(message), program)
 
     result = yield from host.exchange(compose, hear)
-    yield from _put(channel, reply.ended(result), program)
+    yield from _put(channel, reply.end(result), program)
 
 
 @fx.gen
@@ -169,10 +167,10 @@ def _question(request: ModelRequest, program: Program) -> Result[_Question, str]
     if line is None:
         advice = 'use lifetime="request", or format="json"'
         return Failure(f"a program that reads a line for each request gets no text of several lines: {advice}")
-    return Success(_Question(text, [], line, _unsaid(request.prompt)))
+    return Success(_Question(text, [], line, _text_warnings(request.prompt)))
 
 
-def _unsaid(prompt: Prompt) -> tuple[WarningPart, ...]:
+def _text_warnings(prompt: Prompt) -> tuple[WarningPart, ...]:
     why = 'this program reads text and gets the last message of the user alone; use format="json" for more'
     found: list[WarningPart] = []
     if any(message.role == "system" for message in prompt):
@@ -186,10 +184,10 @@ def _unsaid(prompt: Prompt) -> tuple[WarningPart, ...]:
 def _record(request: ModelRequest, question: _Question, takes: frozenset[str]) -> dict[str, Any]:
     """What a program that reads JSON is asked."""
     record: dict[str, Any] = {"prompt": question.text, "messages": question.messages}
-    if "tools" in takes and _offered(request):
+    if "tools" in takes and _own_tools(request):
         record["tools"] = [
             {"name": tool.name, "description": tool.description, "parameters": tool.json_schema()}
-            for tool in _offered(request)
+            for tool in _own_tools(request)
         ]
         record["tool_choice"] = _choice(request.tool_choice)
     if "schema" in takes and request.response_schema is not None:
@@ -205,7 +203,7 @@ def _choice(choice: ToolChoices) -> object:
     return {"mode": choice.mode, "names": list(choice.names)} if isinstance(choice, ToolChoice) else choice
 
 
-def _offered(request: ModelRequest) -> list[AnyTool]:
+def _own_tools(request: ModelRequest) -> list[AnyTool]:
     return [tool for tool in request.tools if not Tool.is_provider_defined(tool)]
 
 
@@ -213,25 +211,25 @@ def _options(request: ModelRequest) -> dict[str, Any]:
     return {name: value for name in _OPTIONS if (value := getattr(request, name)) not in (None, ())}
 
 
-def _left_out(request: ModelRequest, takes: frozenset[str]) -> list[WarningPart]:
+def _omissions(request: ModelRequest, takes: frozenset[str]) -> list[WarningPart]:
     """Warnings of what was asked for and is not passed to the program."""
     found: list[WarningPart] = []
-    offered = _offered(request) if "tools" in takes else []
+    offered = _own_tools(request) if "tools" in takes else []
     for tool in request.tools:
         if tool not in offered:
-            why = "another provider runs it" if Tool.is_provider_defined(tool) else _does_not_take("tools")
+            why = "another provider runs it" if Tool.is_provider_defined(tool) else _not_taken("tools")
             said = f"the tool {tool.name!r} was left out: {why}"
             found.append(WarningPart(said, kind="unsupported-tool", subject=tool.name))
     if request.response_schema is not None and "schema" not in takes:
-        found.append(_ignored("response_schema", "schema"))
+        found.append(_ignored_option("response_schema", "schema"))
     if "options" not in takes:
-        found.extend(_ignored(name, "options") for name in _options(request))
+        found.extend(_ignored_option(name, "options") for name in _options(request))
     return found
 
 
-def _ignored(option: str, take: Take) -> WarningPart:
-    return WarningPart(f"{option} was ignored: {_does_not_take(take)}", kind="unsupported-option", subject=option)
+def _ignored_option(option: str, take: Take) -> WarningPart:
+    return WarningPart(f"{option} was ignored: {_not_taken(take)}", kind="unsupported-option", subject=option)
 
 
-def _does_not_take(take: Take) -> str:
+def _not_taken(take: Take) -> str:
     return f"this program does not say that it takes {take}; where it does, name {take!r} in `takes`"
