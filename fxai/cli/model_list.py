@@ -323,7 +323,7 @@ def _ask_anthropic(model: str) -> Gen[object, AiError, Scope]:
     from fxai.providers.anthropic.model import BASE_URL, KEY
     from fxai.providers.anthropic.request import VERSION
     from fxai.providers.http.client import open_client
-    from fxai.providers.http.secret import Secret
+    from fxai.providers.http.transport import Secret
 
     key: Secret = yield from Secret.from_env(KEY, module="anthropic")
     client = yield from open_client(

@@ -32,8 +32,7 @@ from fxai.effects.cause import Exit, Failed
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
-from fxai.providers.http.secret import Secret
-from fxai.providers.http.transport import Transport
+from fxai.providers.http.transport import Secret, Transport
 from fxai.testing.tape import CassetteError, Redaction, Tape
 
 if TYPE_CHECKING:

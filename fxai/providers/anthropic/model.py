@@ -30,8 +30,7 @@ from fxai.providers.anthropic.option import NAME
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
 from fxai.providers.http.client import RETRY, Client, open_client
-from fxai.providers.http.secret import Secret
-from fxai.providers.http.timeout import TIMEOUT, Timeout
+from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.tools.naming import NameConflictError
 
 if TYPE_CHECKING:

@@ -9,18 +9,18 @@ Secret(…)
 
 from __future__ import annotations
 
-from fxai.providers.http.client import RETRY, Answer, Client, open_client
+from fxai.providers.http.client import RETRY, Answer, Client, ConnectionOptions, Key, open_client
 from fxai.providers.http.event import Event, EventReader, read_events
-from fxai.providers.http.secret import Secret
-from fxai.providers.http.timeout import Timeout
-from fxai.providers.http.transport import Transport
+from fxai.providers.http.transport import Secret, Timeout, Transport
 
 __all__ = [
     "RETRY",
     "Answer",
     "Client",
+    "ConnectionOptions",
     "Event",
     "EventReader",
+    "Key",
     "Secret",
     "Timeout",
     "Transport",

@@ -4,21 +4,27 @@
 >>> from fxai.effects import fx
 >>> def answer(request: httpx2.Request) -> httpx2.Response:
 ...     return httpx2.Response(401, json={"error": {"message": f"no such key"}})
->>> opened = open_client(
+>>> client = open_client(
 ...     base_url="https://api.example.com/v1",
 ...     headers={"authorization": Secret("Bearer sk-1")},
 ...     module="acme",
 ...     transport=httpx2.MockTransport(answer),
 ... )
->>> asked = opened.flat_map(lambda client: client.post("/replies", b"{}"))
->>> print(fx.run_result(fx.scoped(asked)).failure().message)
+>>> reply = client.flat_map(lambda client: client.post("/replies", b"{}"))
+>>> print(fx.run_result(fx.scoped(reply)).failure().message)
 acme.POST /replies: InvalidKey: The API key was refused: no such key
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar, final
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, TypeVar, final
+
+import msgspec
+from anyio import CancelScope, move_on_after
 
 from fxai.effects import fx
 from fxai.effects.cancellation import cancelled_once
@@ -29,27 +35,90 @@ from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, ModelUnavailableError, RequestTimeoutError
-from fxai.providers.http.event import Event
-from fxai.providers.http.exchange import EVENTS, JSON, Answer, Call, Line, Reading
-from fxai.providers.http.fault import BrokenAnswerError
-from fxai.providers.http.secret import Secret
-from fxai.providers.http.timeout import TIMEOUT, Timeout
-from fxai.providers.http.transport import Transport
+from fxai.messages.reason import AuthenticationError, InvalidOutputError, NetworkError, Reason
+from fxai.messages.status import reason_of_status
+from fxai.providers.http.event import Event, EventReader
+from fxai.providers.http.fault import (
+    BrokenAnswerError,
+    reason_of_fault,
+    redact,
+    unexpected_redirect,
+    unexpected_type,
+)
+from fxai.providers.http.transport import TIMEOUT, Secret, Timeout, Transport
 
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["RETRY", "Answer", "Client", "open_client"]
+__all__ = ["RETRY", "Answer", "Client", "ConnectionOptions", "Key", "key_of", "open_client"]
 
 _A = TypeVar("_A")
 
-_PATIENCE: Final = 60.0
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+_LONGEST_WAIT: Final = 60.0  # seconds that a provider may ask to wait before the next attempt
+_LARGEST: Final = 512 * 2**20  # bytes of an answer, and of an error's body below
+_LARGEST_ERROR: Final = 2**20
+_ERROR_TIME: Final = 10.0  # seconds that the body of an error may take
+_BUFFERED: Final = 16_384  # pieces that may have been received and not read yet: 64 KiB in chunks of a byte
+_KEYS: Final = frozenset({"api-key", "authorization", "cookie", "proxy-authorization", "x-api-key"})
+_FIELD_VALUE = re.compile(r"[\t\x20-\x7e]*")  # RFC 9110, section 5.5, without its obsolete bytes
 
 RETRY: Final[Schedule[AiError, object]] = (
     Schedule.exponential(0.5).capped(8).jittered(0.75, 1.25) & Schedule.recurs(2)
-).while_input(lambda error: (error.retry_after or 0.0) <= _PATIENCE)
+).while_input(lambda error: (error.retry_after or 0.0) <= _LONGEST_WAIT)
 """Twice again after about 0.5 s and 1 s, or after what the provider asks to wait; not if that is more than a minute,
-and not for a reason that says that it does not help."""
+and not for a reason that a further attempt cannot change."""
+
+Key: TypeAlias = str | Secret | Effect[Secret, AiError] | None
+"""The key of a provider, or an effect that gives one; None: the environment variable of the provider."""
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """How a provider is reached: keyword arguments that the layers of every provider take, all of them optional."""
+
+    api_key: Key
+    """The key, as a text, a secret, or an effect that gives one; None: the environment variable of the provider, read
+    when the layer is built."""
+    base_url: str | None
+    """Where the API is; None: the provider's own address."""
+    headers: Mapping[str, str | Secret] | None
+    """Sent with each request; of one name with those of the provider, these are sent."""
+    timeout: Timeout | float | None
+    """The longest waits, by default `TIMEOUT`; a number of seconds is for each of them but `total`, None: no end."""
+    proxy: str | None
+    """The URL of an HTTP or SOCKS proxy; None: as `HTTPS_PROXY`, `NO_PROXY` and their kin say."""
+    retry: Schedule[AiError, Any] | None
+    """When a failed request is sent again, by default `RETRY`; None: never."""
+    transport: httpx2.AsyncBaseTransport | None
+    """What carries the requests in place of the network, closed with the layer; None: the service `Transport`."""
+
+
+def key_of(key: Key, variable: str, *, module: str) -> Effect[Secret, AiError]:
+    """The secret of a key; without one, what the environment variable holds when the effect runs.
+
+    Fails with:
+        AiError: As the effect that the key is; `AuthenticationError("MissingKey")`: the variable is not set.
+    """
+    if key is None:
+        return Secret.from_env(variable, module=module)
+    if isinstance(key, str):
+        return fx.succeed(Secret(key))
+    return fx.succeed(key) if isinstance(key, Secret) else key
+
+
+@final
+class Answer(msgspec.Struct, frozen=True):
+    """A whole answer: its status, below 300; its headers, named in lower case, as they came; its body, decompressed."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name, in any case; None where there is none."""
+        wanted = name.lower()
+        return next((value for key, value in self.headers if key == wanted), None)
 
 
 @final
@@ -60,7 +129,7 @@ class Client:
 
     - the status: `AiError.from_status` says which reason, with the words of the body; a redirect is not followed
       (`NetworkError("InvalidUrlError")`), so that no key goes elsewhere;
-    - the way: `NetworkError("TransportError")` for a connection that is refused, reset or cut, a name without
+    - the connection: `NetworkError("TransportError")` for one that is refused, reset or cut, a name without
       address, TLS or a proxy that fails; `NetworkError("InvalidUrlError")` for an address that is none;
     - the time: `RequestTimeoutError`, with the seconds that were allowed;
     - the form: `InvalidOutputError` for an answer of another media type, of broken compression or too large;
@@ -92,7 +161,7 @@ class Client:
             body: What is sent.
             headers: Beside the client's headers; of one name in both, this one is sent.
             accept: The media type of the answer; `"*/*"` for any.
-            method: What an error says was being done; by default the verb and the path.
+            method: What an error names as the operation; by default the verb and the path.
 
         Fails with:
             AiError: As the class says.
@@ -115,7 +184,7 @@ class Client:
     ) -> Stream[Event, AiError]:
         """The server-sent events that answer `body`, each as soon as it is whole; arguments as `post`.
 
-        It is tried again only until the first event has come. Whoever stops reading closes the connection.
+        It is tried again only until the first event has come. A reader that stops early closes the connection.
 
         Fails with:
             AiError: As the class says; also behind events that came: `NetworkError` for a stream that is cut, also
@@ -123,43 +192,24 @@ class Client:
                 `Timeout.read`, `InvalidOutputError` for what is no stream of events.
         """
         call = Call("POST", path, body, headers, EVENTS, method or f"POST {path}")
-        return StreamOf.unwrap(fx.suspend(lambda: self._opened(Reading(self._line, call), call)))
+        return StreamOf.unwrap(fx.suspend(lambda: self._begin(_Reading(self._line, call))))
 
     def _whole(self, call: Call) -> Effect[Answer, AiError]:
-        limit = self._line.timeout.total
-        return self._retried(self._within(self._tried(lambda: self._line.whole(call), call), call, limit))
+        line = self._line
+        return self._with_retry(line.attempt(call, lambda: line.whole(call), line.timeout.total))
 
-    def _opened(self, reading: Reading, call: Call) -> Effect[Stream[Event, AiError], AiError, Scope]:
+    def _begin(self, reading: _Reading) -> Effect[Stream[Event, AiError], AiError, Scope]:
         limit = self._line.timeout.total
 
         def begin(now: float) -> Effect[None, AiError]:
             reading.deadline = None if limit is None else now + limit
-            return self._within(self._tried(reading.begin, call), call, limit)
+            return self._line.attempt(reading.call, reading.begin, limit)
 
-        began = self._retried(_now().flat_map(begin))
-        stream = StreamOf.unfold(reading, lambda held: self._next(held, call))
+        stream = StreamOf.unfold(reading, lambda held: held.following())
+        began = self._with_retry(_now().flat_map(begin))
         return fx.add_finalizer(lambda _: fx.wait(reading.close)).and_then(began).as_(stream)
 
-    def _next(self, reading: Reading, call: Call) -> Effect[tuple[Event, Reading] | None, AiError]:
-        if reading.ready:
-            return fx.succeed((reading.ready.popleft(), reading))
-        following = self._tried(reading.next, call).map(lambda event: event and (event, reading))
-        deadline = reading.deadline
-        if deadline is None:
-            return following
-        return _now().flat_map(lambda now: self._within(following, call, max(deadline - now, 0.0)))
-
-    def _tried(self, f: Callable[[], Awaitable[_A]], call: Call) -> Effect[_A, AiError]:
-        return fx.attempt_async(lambda: cancelled_once(f()), lambda error: self._line.to_error(error, call))
-
-    def _within(self, effect: Effect[_A, AiError], call: Call, seconds: float | None) -> Effect[_A, AiError]:
-        if seconds is None:
-            return effect
-        total = self._line.timeout.total
-        late = AiError(self._line.module, call.method, RequestTimeoutError(total, "the whole answer took longer"))
-        return effect.timeout(seconds).map_error(lambda error: late if isinstance(error, TimedOut) else error)
-
-    def _retried(self, effect: Effect[_A, AiError]) -> Effect[_A, AiError]:
+    def _with_retry(self, effect: Effect[_A, AiError]) -> Effect[_A, AiError]:
         return effect if self._retry is None else effect.retry(self._retry)
 
 
@@ -182,7 +232,7 @@ def open_client(
         timeout: The longest waits; a number is for each of them but `total`, None is without end.
         proxy: The URL of an HTTP or SOCKS proxy; by default what `HTTPS_PROXY`, `NO_PROXY` and their kin say.
         retry: When to try again, with `retry_after` and `is_retryable` honoured; None for never.
-        module: Who reports errors, such as "openai".
+        module: What errors name as their origin, such as "openai".
         transport: What carries the requests in place of the network; closed with the client. By default the service
             `Transport` decides.
 
@@ -191,35 +241,250 @@ def open_client(
             a package that it needs is not installed.
     """
 
+    def make(carrier: httpx2.AsyncBaseTransport | Transport) -> Effect[Line, AiError]:
+        try:
+            from fxai.providers.http.pool import open_pool
+
+            waits = Timeout.of(timeout)
+            pool, base, whole = open_pool(base_url, headers, waits, proxy, carrier)
+            return fx.succeed(Line(pool, base, whole, waits, module))
+        except BrokenAnswerError as error:
+            return fx.fail(AiError(module, "open_client", error.reason))
+        except ImportError as error:
+            problem = f"{error}; `pip install 'fxai[http]'` brings what is needed"
+            missing = ModelUnavailableError(model=module, problem="not-installed", description=problem)
+            return fx.fail(AiError(module, "open_client", missing))
+
     @fx.gen
-    def opened() -> Gen[Client, AiError, Scope]:
+    def opening() -> Gen[Client, AiError, Scope]:
         carrier = transport or (yield from Transport)
-        made = fx.suspend(lambda: _line(base_url, headers, Timeout.of(timeout), proxy, module, carrier))
-        line = yield from fx.acquire_release(made, lambda held: fx.wait(held.close))
+        line = yield from fx.acquire_release(fx.suspend(lambda: make(carrier)), lambda held: fx.wait(held.close))
         return Client(line, retry)
 
-    return opened()
-
-
-def _line(
-    base_url: str,
-    headers: Mapping[str, str | Secret],
-    timeout: Timeout,
-    proxy: str | None,
-    module: str,
-    carrier: httpx2.AsyncBaseTransport | Transport,
-) -> Effect[Line, AiError]:
-    try:
-        from fxai.providers.http.pool import open_line
-
-        return fx.succeed(open_line(base_url, headers, timeout, proxy, module, carrier))
-    except BrokenAnswerError as error:
-        return fx.fail(AiError(module, "open_client", error.reason))
-    except ImportError as error:
-        said = f"{error}; `pip install 'fxai[http]'` brings what is needed"
-        missing = ModelUnavailableError(model=module, problem="not-installed", description=said)
-        return fx.fail(AiError(module, "open_client", missing))
+    return opening()
 
 
 def _now() -> Effect[float]:
     return fx.reference(Clock).map(lambda clock: clock.monotonic())
+
+
+@final
+class Call(msgspec.Struct, frozen=True):
+    """A request: the HTTP verb, the path, the body, headers of its own, the type of the answer, its name in errors."""
+
+    verb: str
+    path: str
+    body: bytes
+    headers: Mapping[str, str | Secret]
+    accept: str
+    method: str
+
+
+@final
+class Line:
+    """A pool of connections to one address, with what each request carries: one attempt at a time at one request."""
+
+    def __init__(
+        self,
+        pool: httpx2.AsyncClient,
+        base: httpx2.URL,
+        headers: Mapping[str, str | Secret],
+        timeout: Timeout,
+        module: str,
+    ) -> None:
+        self._pool = pool
+        self._base = base
+        self._headers = dict(headers)
+        self.timeout = timeout
+        self.module = module
+
+    async def close(self) -> None:
+        """Closes the pool and every connection of it."""
+        await self._pool.aclose()
+
+    def attempt(self, call: Call, f: Callable[[], Awaitable[_A]], seconds: float | None) -> Effect[_A, AiError]:
+        """One attempt at a call: what `f` raises is its failure, with no secret in it, and so is a lack of time."""
+        effect = fx.attempt_async(lambda: cancelled_once(f()), lambda error: self._to_error(error, call))
+        if seconds is None:
+            return effect
+        late = AiError(
+            self.module, call.method, RequestTimeoutError(self.timeout.total, "the whole answer took longer")
+        )
+        return effect.timeout(seconds).map_error(lambda error: late if isinstance(error, TimedOut) else error)
+
+    async def whole(self, call: Call) -> Answer:
+        """The whole answer."""
+        response = await self.begin(call)
+        body: list[bytes] = []
+        try:
+            is_whole = await _read(response, _LARGEST, body)
+        finally:
+            await response.aclose()
+        if not is_whole:
+            raise BrokenAnswerError(InvalidOutputError(f"the answer is larger than {_LARGEST} bytes"))
+        headers = tuple((name.lower(), value) for name, value in response.headers.multi_items())
+        return Answer(response.status_code, headers, b"".join(body))
+
+    async def begin(self, call: Call) -> httpx2.Response:
+        """The answer, whose status and type are right and whose body is still to be read; the caller closes it."""
+        request = self._pool.build_request(
+            call.verb, self._url(call), headers=self._fields(call), content=call.body if call.verb == "POST" else None
+        )
+        response = await self._pool.send(request, stream=True)
+        try:
+            await self._check(response, call)
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+    def _url(self, call: Call) -> httpx2.URL:
+        """Where a call goes: its path behind the base's, its query behind the base's."""
+        path, _, query = call.path.partition("?")
+        before, _, first = self._base.raw_path.partition(b"?")
+        joined = before.rstrip(b"/") + (b"/" + path.lstrip("/").encode() if path else b"")
+        queries = b"&".join(part for part in (first, query.encode()) if part)
+        return self._base.copy_with(raw_path=(joined or b"/") + (b"?" + queries if queries else b""))
+
+    def _to_error(self, error: Exception, call: Call) -> AiError | None:
+        """The typed failure of an exception, with no secret in it; None for a defect."""
+        reason = reason_of_fault(error, self._base, self.timeout)
+        return None if reason is None else AiError(self.module, call.method, self._without_secrets(reason, call))
+
+    def _without_secrets(self, reason: Reason, call: Call) -> Reason:
+        texts = {name: text for name in reason.__struct_fields__ if isinstance(text := getattr(reason, name), str)}
+        secrets = self._secrets(call)
+        return msgspec.structs.replace(reason, **{name: redact(text, secrets) for name, text in texts.items()})
+
+    def _secrets(self, call: Call) -> list[str]:
+        whole = [
+            value.reveal() if isinstance(value, Secret) else value
+            for name, value in (*self._headers.items(), *call.headers.items())
+            if isinstance(value, Secret) or name.lower() in _KEYS
+        ]
+        parts = [text.split()[-1] for text in whole if text.split()]  # without the scheme: "Bearer …"
+        return sorted({text for text in (*whole, *parts) if text}, key=len, reverse=True)
+
+    def _fields(self, call: Call) -> dict[str, str]:
+        kind = {"content-type": JSON} if call.verb == "POST" else {}
+        fields: dict[str, str | Secret] = {"accept": call.accept, "user-agent": "fxai", **kind}
+        for headers in (self._headers, call.headers):
+            fields.update((name.lower(), value) for name, value in headers.items())
+        return {name: _field(name, value) for name, value in fields.items()}
+
+    async def _check(self, response: httpx2.Response, call: Call) -> None:
+        status = response.status_code
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if status < 300 and (not kind or _fits(call.accept, kind)):
+            return
+        if 300 <= status < 400:
+            raise BrokenAnswerError(unexpected_redirect(response))
+        read: list[bytes] = []
+        with suppress(Exception), move_on_after(_ERROR_TIME):  # a status says enough, whatever becomes of its words
+            await _read(response, _LARGEST_ERROR, read)
+        body = redact(b"".join(read).decode("utf-8", "replace"), self._secrets(call)).encode()
+        if status >= 400:
+            raise BrokenAnswerError(reason_of_status(status, body, dict(response.headers)))
+        raise BrokenAnswerError(unexpected_type(call.accept, kind, body))
+
+
+@final
+class _Reading:
+    """One reading of a stream of events: `begin` may be tried again, what follows may not."""
+
+    def __init__(self, line: Line, call: Call) -> None:
+        self.call = call
+        self.deadline: float | None = None
+        self._line = line
+        self._response: httpx2.Response | None = None
+        self._pieces: AsyncGenerator[bytes, None] | None = None
+        self._reader: EventReader
+        self._ready: deque[Event] = deque()
+
+    async def begin(self) -> None:
+        """Sends the request, and waits for the first event; an attempt before this one is closed."""
+        await self.close()
+        self._reader = EventReader()
+        self._response = await self._line.begin(self.call)
+        self._pieces = self._response.aiter_bytes()
+        await self._fill()
+        if not self._ready:
+            raise BrokenAnswerError(InvalidOutputError("the stream ended before its first event"))
+
+    def following(self) -> Effect[tuple[Event, _Reading] | None, AiError]:
+        """The next event, or None at the end."""
+        if self._ready:
+            return fx.succeed((self._ready.popleft(), self))
+        deadline, line = self.deadline, self._line
+        if deadline is None:
+            return line.attempt(self.call, self._next, None)
+        return _now().flat_map(lambda now: line.attempt(self.call, self._next, max(deadline - now, 0.0)))
+
+    async def _next(self) -> tuple[Event, _Reading] | None:
+        await self._fill()
+        return (self._ready.popleft(), self) if self._ready else None
+
+    async def close(self) -> None:
+        """Closes the connection, unless the answer was read to its end: then it goes back to the pool."""
+        pieces, self._pieces = self._pieces, None
+        response, self._response = self._response, None
+        try:
+            if pieces is not None:
+                await _leave(pieces)
+        finally:
+            if response is not None:
+                await response.aclose()
+
+    async def _fill(self) -> None:
+        while not self._ready:
+            fault = self._reader.fault
+            if fault is None:
+                piece = None if self._pieces is None else await anext(self._pieces, None)
+                if piece is not None:
+                    self._ready.extend(self._reader.feed(piece))
+                    continue
+                fault = self._reader.end()
+            if fault is not None:
+                raise BrokenAnswerError(fault)
+            return
+
+
+def _field(name: str, value: str | Secret) -> str:
+    """The value of a header, if HTTP allows it; an error shows no value that it does not allow."""
+    text = value.reveal() if isinstance(value, Secret) else value
+    if _FIELD_VALUE.fullmatch(text):
+        return text
+    problem = f"the header {name!r} holds a character that HTTP does not allow there, such as a line break"
+    if isinstance(value, Secret):
+        raise BrokenAnswerError(AuthenticationError("InvalidKey", problem))
+    raise BrokenAnswerError(NetworkError(kind="EncodeError", description=problem))
+
+
+def _fits(accept: str, kind: str) -> bool:
+    return accept in ("*/*", kind) or (accept == JSON and kind.startswith("application/") and kind.endswith("+json"))
+
+
+async def _read(response: httpx2.Response, largest: int, read: list[bytes]) -> bool:
+    """Adds the body, decompressed, to `read`, piece by piece; whether it came to its end within `largest` bytes."""
+    left = largest
+    pieces = response.aiter_bytes()
+    async for piece in pieces:
+        left -= len(piece)
+        if left < 0:
+            await _leave(pieces)
+            return False
+        read.append(piece)
+    return True
+
+
+async def _leave(pieces: AsyncGenerator[bytes, None]) -> None:
+    """Ends a generator that is not exhausted, and those that it reads from, which closing it would leave behind.
+
+    Going on in a cancelled scope ends all of them where they wait for the network; trio warns of any that is left.
+    """
+    with CancelScope() as scope:
+        scope.cancel()
+        with suppress(Exception):
+            for _ in range(_BUFFERED):
+                await anext(pieces)
+    await pieces.aclose()

@@ -14,7 +14,7 @@ from fxai.messages.reason import (
     Reason,
     RequestTimeoutError,
 )
-from fxai.providers.http.timeout import Timeout
+from fxai.providers.http.transport import Timeout
 
 if TYPE_CHECKING:
     import httpx2
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "BrokenAnswerError",
     "address_of",
-    "hidden",
     "reason_of_fault",
+    "redact",
     "unexpected_redirect",
     "unexpected_type",
     "why",
@@ -41,7 +41,7 @@ class BrokenAnswerError(Exception):
         self.reason = reason
 
 
-def hidden(text: str, secrets: Iterable[str]) -> str:
+def redact(text: str, secrets: Iterable[str]) -> str:
     """The text with each of the secrets taken out: servers and libraries repeat what they were sent."""
     for secret in secrets:
         if len(secret) < _SHORT:  # as a word alone: a key such as "x" would take the x out of every other
@@ -64,7 +64,7 @@ def reason_of_fault(error: Exception, url: httpx2.URL, timeout: Timeout) -> Reas
         case BrokenAnswerError():
             return error.reason
         case httpx2.TimeoutException():
-            return _timed_out(error, url, timeout)
+            return _late(error, url, timeout)
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
             return NetworkError(kind="InvalidUrlError", description=f"{address_of(url)}: {error}")
         case httpx2.LocalProtocolError():
@@ -82,7 +82,7 @@ def reason_of_fault(error: Exception, url: httpx2.URL, timeout: Timeout) -> Reas
             return None
 
 
-def _timed_out(error: httpx2.TimeoutException, url: httpx2.URL, timeout: Timeout) -> Reason:
+def _late(error: httpx2.TimeoutException, url: httpx2.URL, timeout: Timeout) -> Reason:
     import httpx2
 
     match error:

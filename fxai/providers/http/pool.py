@@ -1,6 +1,6 @@
 """Opening a pool of connections. It imports `httpx2`, so it is imported where a client is opened.
 
->>> trusted() is trusted()
+>>> ssl_context() is ssl_context()
 True
 """
 
@@ -17,52 +17,48 @@ from typing_extensions import override
 
 from fxai.effects.cancellation import uninterrupted
 from fxai.messages.reason import NetworkError
-from fxai.providers.http.exchange import Line
 from fxai.providers.http.fault import BrokenAnswerError
-from fxai.providers.http.secret import Secret
-from fxai.providers.http.timeout import Timeout
-from fxai.providers.http.transport import Transport
+from fxai.providers.http.transport import Secret, Timeout, Transport
 
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["open_line", "trusted"]
+__all__ = ["open_pool", "ssl_context"]
 
 _LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=5.0)
 _PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
 _TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 
 
-class _Held(local):
-    """What a thread holds: who is trusted, by what the environment says of it."""
+class _Contexts(local):
+    """The TLS contexts of a thread, by what the environment says of them."""
 
     def __init__(self) -> None:
-        self.contexts: dict[tuple[str | None, ...], SSLContext] = {}
+        self.known: dict[tuple[str | None, ...], SSLContext] = {}
 
 
-_HELD: Final = _Held()
+_CONTEXTS: Final = _Contexts()
 
 
-def trusted() -> SSLContext:
-    """Whom TLS trusts, as the environment says: one for all clients of a thread, since making one takes 45 ms."""
+def ssl_context() -> SSLContext:
+    """The certificates that TLS trusts, as the environment says: one for each thread, since making it takes 45 ms."""
     # Of a thread, not of the process: each connection sets the protocols of the context, and OpenSSL copies them for
     # another connection without the interpreter's lock.
-    said = tuple(map(os.environ.get, _TRUST))
-    held = _HELD.contexts.get(said)
-    if held is None:
-        held = _HELD.contexts[said] = httpx2.create_ssl_context()
-    return held
+    variables = tuple(map(os.environ.get, _TRUST))
+    known = _CONTEXTS.known.get(variables)
+    if known is None:
+        known = _CONTEXTS.known[variables] = httpx2.create_ssl_context()
+    return known
 
 
-def open_line(
+def open_pool(
     base_url: str,
     headers: Mapping[str, str | Secret],
     timeout: Timeout,
     proxy: str | None,
-    module: str,
     transport: httpx2.AsyncBaseTransport | Transport,
-) -> Line:
-    """A line with a pool of its own.
+) -> tuple[httpx2.AsyncClient, httpx2.URL, Mapping[str, str | Secret]]:
+    """A pool of connections, the address without user and password, and the headers with them.
 
     Raises:
         BrokenAnswerError: base_url or proxy is no URL that can be asked.
@@ -70,21 +66,21 @@ def open_line(
     """
     base = _url("base_url", base_url, ("http", "https"))
     if base.username or base.password:  # httpx2 writes addresses to its log
-        known = {name.lower() for name in headers}
         basic = b64encode(f"{base.username}:{base.password}".encode()).decode()
-        headers = {**headers, **({} if "authorization" in known else {"authorization": Secret(f"Basic {basic}")})}
+        if "authorization" not in {name.lower() for name in headers}:
+            headers = {**headers, "authorization": Secret(f"Basic {basic}")}
         base = base.copy_with(username=None, password=None)
     if proxy is not None:
         _url("proxy", proxy, _PROXY_SCHEMES)
     limits = httpx2.Timeout(connect=timeout.connect, read=timeout.read, write=timeout.write, pool=timeout.pool)
     carrier = transport.over(lambda: _Live(proxy)) if isinstance(transport, Transport) else transport
-    return Line(_pool(proxy if carrier is None else None, carrier, limits), base, headers, timeout, module)
+    return _pool(proxy if carrier is None else None, carrier, limits), base, headers
 
 
 def _pool(
     proxy: str | None, carrier: httpx2.AsyncBaseTransport | None, timeout: httpx2.Timeout | None
 ) -> httpx2.AsyncClient:
-    verify = True if carrier is not None else trusted()  # a transport that was given does its own TLS
+    verify = True if carrier is not None else ssl_context()  # a transport that was given does its own TLS
     try:
         return httpx2.AsyncClient(
             verify=verify,
@@ -95,19 +91,19 @@ def _pool(
             event_hooks={"response": [_close_whole]},
         )
     except (ValueError, httpx2.InvalidURL):
-        said = "one of the proxies that the environment names (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) is not a URL"
-        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=said)) from None
+        problem = "one of the proxies that the environment names (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY) is not a URL"
+        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=problem)) from None
 
 
-def _url(name: str, given: str, schemes: tuple[str, ...]) -> httpx2.URL:
+def _url(name: str, text: str, schemes: tuple[str, ...]) -> httpx2.URL:
     try:
-        url = httpx2.URL(given)
+        url = httpx2.URL(text)
     except httpx2.InvalidURL as error:
-        said = f"{name} is no URL: {error}"
-        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=said)) from None
+        problem = f"{name} is no URL: {error}"
+        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=problem)) from None
     if url.scheme not in schemes or not url.host:
-        said = f"{name} has to begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and name a host"
-        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=said))
+        problem = f"{name} has to begin with {' or '.join(f'{scheme}://' for scheme in schemes)} and name a host"
+        raise BrokenAnswerError(NetworkError(kind="InvalidUrlError", description=problem))
     return url
 
 

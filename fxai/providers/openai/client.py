@@ -18,8 +18,7 @@ from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError
 from fxai.providers.http.client import RETRY, Client, open_client
-from fxai.providers.http.secret import Secret
-from fxai.providers.http.timeout import TIMEOUT, Timeout
+from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 
 if TYPE_CHECKING:
     import httpx2

@@ -25,8 +25,7 @@ from fxai.messages.errors import AiError, ModelUnavailableError
 from fxai.messages.usage import Usage
 from fxai.models.embedding import EmbeddingModel, Embeddings, Vector
 from fxai.providers.http.client import RETRY, Client
-from fxai.providers.http.secret import Secret
-from fxai.providers.http.timeout import TIMEOUT, Timeout
+from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.providers.openai.client import MODULE, Key, open_account
 from fxai.providers.openai.failure import ReplyError, broken, reason_of_error
 

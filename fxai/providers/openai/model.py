@@ -28,8 +28,7 @@ from fxai.models.request import ModelRequest
 from fxai.models.request_cache import RequestCache
 from fxai.models.tool_encoding import PreparationError
 from fxai.providers.http.client import RETRY, Client
-from fxai.providers.http.secret import Secret
-from fxai.providers.http.timeout import TIMEOUT, Timeout
+from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.client import BASE_URL, MODULE, Key, open_account
 from fxai.providers.openai.failure import ReplyError
