@@ -232,10 +232,10 @@ def _yes_or_no(known: bool) -> Ability:
 
 def _structured_output(provider: str, model: str) -> Ability:
     if provider == "openai":
-        from fxai.providers.openai.capabilities import supports_schema
+        from fxai.providers.openai.options import supports_schema
 
         return "yes" if supports_schema(model) else "by a tool"
-    from fxai.providers.anthropic.capabilities import capability_of
+    from fxai.providers.anthropic.options import capability_of
 
     return "yes" if capability_of(model).structured else "by a tool"
 
@@ -244,7 +244,7 @@ def _image_input(provider: str, model: str) -> Ability:
     if _BLIND[provider].match(model):
         return "no"
     if provider == "openai":
-        from fxai.providers.openai.capabilities import is_known
+        from fxai.providers.openai.options import is_known
 
         return "yes" if is_known(model) else "unknown"
     return "yes" if "claude" in model else "unknown"

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from fxai.providers.anthropic.browser import (
+from fxai.providers.anthropic.computer_use import (
     BrowserAction,
     BrowserCloseTab,
     BrowserConfigs,
@@ -41,9 +41,6 @@ from fxai.providers.anthropic.browser import (
     BrowserType,
     BrowserWait,
     BrowserZoom,
-)
-from fxai.providers.anthropic.capabilities import Capability, capability_of
-from fxai.providers.anthropic.computer import (
     ComputerAction,
     ComputerConfigs,
     ComputerCursorPosition,
@@ -63,57 +60,60 @@ from fxai.providers.anthropic.computer import (
     ComputerType,
     ComputerWait,
     ComputerZoom,
+    Coordinate,
+    CoordinateTarget,
+    Direction,
+    Member,
+    RefTarget,
+    Region,
+    Target,
 )
-from fxai.providers.anthropic.coordinates import Coordinate, CoordinateTarget, Direction, RefTarget, Region, Target
-from fxai.providers.anthropic.editing import (
+from fxai.providers.anthropic.hosted_tools import (
+    AllSources,
+    Citations,
+    ExceptSources,
+    FetchArgs,
+    FetchVersion,
+    HostedTool,
+    NoSources,
+    OnlySources,
+    SearchVersion,
+    ToolReference,
+    UrlSource,
+    UrlSources,
+    UserLocation,
+    code_execution,
+    tool_search,
+    web_fetch,
+    web_search,
+)
+from fxai.providers.anthropic.local_tools import (
     BashCommand,
     Create,
     Delete,
     EditorCommand,
     EditorCommand20250124,
+    ImageContent,
     Insert,
     InsertNewStr,
     MemoryCommand,
     Rename,
     StrReplace,
-    UndoEdit,
-    View,
-)
-from fxai.providers.anthropic.messages_stream import Reader
-from fxai.providers.anthropic.model import AnthropicModel, layer
-from fxai.providers.anthropic.option import RequestOptions
-from fxai.providers.anthropic.reply import parse_reply
-from fxai.providers.anthropic.request import PreparedRequest, prepare_request
-from fxai.providers.anthropic.setting import (
-    AllSources,
-    Citations,
-    ExceptSources,
-    Member,
-    NoSources,
-    OnlySources,
-    ToolReference,
-    UrlSource,
-    UrlSources,
-    UserLocation,
-)
-from fxai.providers.anthropic.tool import (
-    FetchArgs,
-    FetchVersion,
-    HostedTool,
-    ImageContent,
-    SearchVersion,
     TextContent,
     ToolContent,
+    UndoEdit,
+    View,
     bash,
     browser_toolset,
-    code_execution,
     computer_toolset,
     memory,
     text_editor,
-    tool_search,
-    web_fetch,
-    web_search,
 )
+from fxai.providers.anthropic.messages_stream import Reader
+from fxai.providers.anthropic.model import AnthropicModel, layer
+from fxai.providers.anthropic.options import Capability, RequestOptions, capability_of
+from fxai.providers.anthropic.reply import parse_reply
+from fxai.providers.anthropic.request import PreparedRequest, prepare_request
 from fxai.providers.anthropic.tool_encoding import prepare_tools, supports_strict_tools
 
 __all__ = [

@@ -36,8 +36,8 @@ from fxai.messages.part import (
     ToolParamsStart,
 )
 from fxai.messages.response import stream_of
-from fxai.providers.anthropic.block import citations_of
-from fxai.providers.anthropic.option import NAME
+from fxai.providers.anthropic.messages_input import citations_of
+from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import (
     Blocks,
     Malformed,

@@ -26,7 +26,7 @@ from fxai.models.request import ModelRequest
 from fxai.models.request_cache import RequestCache
 from fxai.models.tool_encoding import PreparationError
 from fxai.providers.anthropic.messages_stream import Reader
-from fxai.providers.anthropic.option import NAME
+from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
 from fxai.providers.http.client import RETRY, Client, open_client

@@ -35,9 +35,8 @@ from fxai.messages.part import (
     ToolResult,
 )
 from fxai.messages.usage import Usage
-from fxai.providers.anthropic.block import citations_of
-from fxai.providers.anthropic.messages_input import Document
-from fxai.providers.anthropic.option import NAME
+from fxai.providers.anthropic.messages_input import Document, citations_of
+from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.schema.data import is_array, is_object
 

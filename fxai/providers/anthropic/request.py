@@ -20,12 +20,9 @@ from fxai.models.answer_form import AnswerForm, answer_name
 from fxai.models.request import ModelRequest, ReasoningEffort
 from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools
-from fxai.providers.anthropic.block import json_of
-from fxai.providers.anthropic.capabilities import Capability, capability_of
-from fxai.providers.anthropic.messages_input import Document, HistoryWriter
-from fxai.providers.anthropic.option import RequestOptions, options_of_request
-from fxai.providers.anthropic.strict_limits import MARKS, MOST, cost_of, fewer_marks
-from fxai.providers.anthropic.tool_encoding import prepare_tools
+from fxai.providers.anthropic.messages_input import Document, HistoryWriter, json_of
+from fxai.providers.anthropic.options import Capability, RequestOptions, capability_of, options_of_request
+from fxai.providers.anthropic.tool_encoding import MARKS, MOST, cost_of, fewer_marks, prepare_tools
 from fxai.schema.data import is_object
 from fxai.schema.strict import ANTHROPIC
 
@@ -298,7 +295,7 @@ def _reasoning_fields(
         notes: where it is noted what is not done.
         forced: whether the model must call a tool, which excludes that it is told to think.
 
-    >>> from fxai.providers.anthropic.capabilities import capability_of
+    >>> from fxai.providers.anthropic.options import capability_of
     >>> _reasoning_fields("high", capability_of("claude-opus-4-8"), 4096, Notes())
     {'thinking': {'type': 'adaptive'}, 'output_config': {'effort': 'high'}}
     >>> _reasoning_fields("low", capability_of("claude-haiku-4-5"), 64000, Notes())

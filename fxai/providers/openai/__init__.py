@@ -13,12 +13,7 @@ from fxai.providers.openai.embedding import (
     prepare_embedding,
     read_embeddings,
 )
-from fxai.providers.openai.failure import ReplyError
-from fxai.providers.openai.model import BASE_URL, OpenAIModel, layer
-from fxai.providers.openai.reply import read_reply
-from fxai.providers.openai.request import Profile, WireRequest, prepare_prompt, prepare_request
-from fxai.providers.openai.responses_input import SystemRole
-from fxai.providers.openai.setting import (
+from fxai.providers.openai.hosted_tools import (
     Approval,
     ApprovalRules,
     ComparisonFilter,
@@ -26,11 +21,14 @@ from fxai.providers.openai.setting import (
     Container,
     ContainerAuto,
     ContainerReference,
+    ContextSize,
     DomainSecret,
     Filter,
     Grammar,
     HostedContainer,
+    HostedTool,
     HybridSearch,
+    ImageArgs,
     ImageMask,
     InlineSkill,
     LocalEnvironment,
@@ -47,12 +45,6 @@ from fxai.providers.openai.setting import (
     Svg,
     SvgReasoning,
     UserLocation,
-)
-from fxai.providers.openai.tool_encoding import Api, prepare_tools, supports_strict_tools
-from fxai.providers.openai.tools.hosted import (
-    ContextSize,
-    HostedTool,
-    ImageArgs,
     code_interpreter,
     file_search,
     image_generation,
@@ -61,16 +53,7 @@ from fxai.providers.openai.tools.hosted import (
     web_search,
     web_search_preview,
 )
-from fxai.providers.openai.tools.local import (
-    apply_patch,
-    computer,
-    computer_use_preview,
-    custom,
-    local_shell,
-    shell,
-    tool_search,
-)
-from fxai.providers.openai.tools.parameters import (
+from fxai.providers.openai.local_tools import (
     Click,
     ComputerAction,
     ComputerActions,
@@ -94,7 +77,19 @@ from fxai.providers.openai.tools.parameters import (
     Type,
     UpdateFile,
     Wait,
+    apply_patch,
+    computer,
+    computer_use_preview,
+    custom,
+    local_shell,
+    shell,
+    tool_search,
 )
+from fxai.providers.openai.model import BASE_URL, OpenAIModel, layer
+from fxai.providers.openai.reply import ReplyError, read_reply
+from fxai.providers.openai.request import Profile, WireRequest, prepare_prompt, prepare_request
+from fxai.providers.openai.responses_input import SystemRole
+from fxai.providers.openai.tool_encoding import Api, prepare_tools, supports_strict_tools
 
 __all__ = [
     "BASE_URL",

@@ -21,10 +21,10 @@ from fxai.messages.pairing import Pairing
 from fxai.messages.prompt import AssistantMessage, Message, UserMessage
 from fxai.models.result_content import contents_of, file_note
 from fxai.models.tool_encoding import Notes
-from fxai.providers.openai.call import arguments_of, input_of, item_type, refuse_unanswered, result_text
-from fxai.providers.openai.file import chat_file, is_taken
-from fxai.providers.openai.metadata import marks
-from fxai.providers.openai.request_tools import RequestTools
+from fxai.providers.openai.media import chat_file, is_taken
+from fxai.providers.openai.options import marks
+from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text
+from fxai.providers.openai.tool_encoding import RequestTools
 
 __all__ = ["THOUGHTS", "ChatRole", "ChatWriter"]
 

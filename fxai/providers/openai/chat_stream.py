@@ -17,14 +17,25 @@ from typing import Any, final
 
 from fxai.messages.part import Finish, ResponseMetadata, StreamPart, ToolParamsDelta, ToolParamsEnd, ToolParamsStart
 from fxai.messages.usage import Usage
-from fxai.providers.openai.block import Blocks, quoted
 from fxai.providers.openai.chat_input import THOUGHTS
-from fxai.providers.openai.failure import ReplyError, cut, reason_of_error
-from fxai.providers.openai.finish import chat_finish_of, said_of, usage_of
-from fxai.providers.openai.metadata import mark
-from fxai.providers.openai.reply import parsed, sound_data, sound_of, turn_end
+from fxai.providers.openai.options import mark
+from fxai.providers.openai.reply import (
+    Item,
+    ReplyError,
+    chat_finish_of,
+    cut,
+    listed,
+    parsed,
+    reason_of_error,
+    said_of,
+    sound_data,
+    sound_of,
+    source_of,
+    turn_end,
+    usage_of,
+)
 from fxai.providers.openai.request import WireRequest
-from fxai.providers.openai.responses_output import Item, listed, source_of
+from fxai.providers.openai.responses_stream import Blocks, quoted
 from fxai.schema.data import is_object
 
 __all__ = ["ChatReader"]

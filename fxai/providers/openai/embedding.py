@@ -27,7 +27,7 @@ from fxai.models.embedding import EmbeddingModel, Embeddings, Vector
 from fxai.providers.http.client import RETRY, Client
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.providers.openai.client import MODULE, Key, open_account
-from fxai.providers.openai.failure import ReplyError, broken, reason_of_error
+from fxai.providers.openai.reply import ReplyError, broken, reason_of_error
 
 if TYPE_CHECKING:
     import httpx2

@@ -31,8 +31,7 @@ from fxai.providers.http.client import RETRY, Client
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.client import BASE_URL, MODULE, Key, open_account
-from fxai.providers.openai.failure import ReplyError
-from fxai.providers.openai.reply import read_reply
+from fxai.providers.openai.reply import ReplyError, read_reply
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.responses_input import SystemRole, reply_items
 from fxai.providers.openai.responses_stream import ResponsesReader

@@ -13,20 +13,259 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from fxai.messages.part import AnyPart, File, Finish, FinishReason, Part, Reasoning, Text
+from fxai.messages.part import AnyPart, File, Finish, FinishReason, Part, Reasoning, ResponseMetadata, Source, Text
+from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason
+from fxai.messages.status import reason_of_status
+from fxai.messages.usage import Usage
+from fxai.models.tool_encoding import without_nulls
 from fxai.providers.openai.chat_input import THOUGHTS
-from fxai.providers.openai.failure import ReplyError, broken, reason_of_error
-from fxai.providers.openai.finish import chat_finish_of, finish_of, said_of, usage_of
-from fxai.providers.openai.metadata import mark, marks
+from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
-from fxai.providers.openai.responses_output import Item, item_parts, listed, source_of
-from fxai.schema.data import is_object
+from fxai.providers.openai.tool_calls import ANSWERED, HOSTED, OURS, PAIRED, call_of, hosted_parts
+from fxai.providers.openai.tool_encoding import RequestTools
+from fxai.schema.data import is_array, is_object
 
-__all__ = ["ended", "parsed", "read_reply", "sound_data", "sound_of", "turn_end"]
+__all__ = [
+    "Item",
+    "ReplyError",
+    "broken",
+    "chat_finish_of",
+    "cut",
+    "ended",
+    "finish_of",
+    "is_hosted",
+    "item_parts",
+    "kind_of_item",
+    "listed",
+    "parsed",
+    "read_reply",
+    "reason_of_code",
+    "reason_of_error",
+    "said_of",
+    "sound_data",
+    "sound_of",
+    "source_of",
+    "thoughts_of",
+    "turn_end",
+    "usage_of",
+]
+
+
+Item: TypeAlias = Mapping[str, Any]
+"""An item as it came, as plain JSON data."""
+
+
+def item_parts(item: Item, sent: WireRequest) -> list[Part]:
+    """The parts of an item, in order; `sent` is the request that the item answers."""
+    kind = kind_of_item(item)
+    if kind == "message":
+        return _message(item, sent)
+    if kind == "reasoning":
+        return list(thoughts_of(item))
+    if kind == "function_call" and sent.format is not None and item.get("name") == sent.format.tool:
+        return [Text(sent.format.text(str(item.get("arguments", ""))))]
+    if is_hosted(item, sent.offer):
+        return list(hosted_parts(item, sent.offer))
+    if kind in OURS:
+        return [call_of(item, sent.offer)]
+    kept = {key: value for key, value in item.items() if key != "created_by" and value is not None}
+    return [Text("", metadata=mark(item=kept if "tools" in kept else without_nulls(kept)))]
+
+
+def kind_of_item(item: Item) -> str:
+    """The type of an item; empty where it says none, or no text."""
+    kind = item.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def is_hosted(item: Item, offer: RequestTools) -> bool:
+    """Whether an item is a call that the provider runs, or the result of one."""
+    kind = kind_of_item(item)
+    if kind == "tool_search_call":
+        return item.get("execution") != "client"
+    if kind in ("shell_call", "shell_call_output"):
+        place = item.get("environment")
+        return offer.hosted("shell_call") or (is_object(place) and place.get("type") == "container_reference")
+    return kind in HOSTED or kind in PAIRED or kind in ANSWERED
+
+
+def _message(item: Item, sent: WireRequest) -> list[Part]:
+    status = item.get("status")
+    about = {"id": item.get("id"), "phase": item.get("phase"), "status": None if status == "completed" else status}
+    parts: list[Part] = []
+    for place, content in enumerate(listed(item, "content")):
+        if content.get("type") == "refusal":
+            parts.append(Text(str(content.get("refusal", "")), metadata=mark(**about, refusal=True)))
+        elif content.get("type") == "output_text":
+            text = str(content.get("text", ""))
+            notes = [without_nulls(one) for one in listed(content, "annotations")] or None
+            said = mark(**about, annotations=notes, logprobs=content.get("logprobs") or None)
+            parts.append(Text(text if sent.format is None else sent.format.text(text), metadata=said))
+            parts.extend(source_of(one, f"{item.get('id')}:{place}:{n}") for n, one in enumerate(notes or ()))
+    return parts or [Text("", metadata=mark(item=without_nulls(dict(item))))]
+
+
+def thoughts_of(item: Item) -> list[Reasoning]:
+    """The reasoning of an item: a part for each summary, then for each text; what is encrypted goes with the last."""
+    status = item.get("status")
+    last = {"encrypted_content": item.get("encrypted_content"), "status": None if status == "completed" else status}
+    summary = [("summary", one) for one in listed(item, "summary")]
+    content = [("content", one) for one in listed(item, "content")]
+    whole = [*summary, *content]
+    if not whole:
+        return [Reasoning("", metadata=mark(id=item.get("id"), **last))]
+    return [
+        Reasoning(
+            str(one.get("text", "")),
+            metadata=mark(id=item.get("id"), kind=kind, **(last if place == len(whole) else {})),
+        )
+        for place, (kind, one) in enumerate(whole, 1)
+    ]
+
+
+def source_of(annotation: Item, id_: str) -> Source:
+    """The source that an annotation names: a page, or a file that was searched or made."""
+    about = mark(**{key: annotation.get(key) for key in ("type", "file_id", "container_id")})
+    title, name = (one if isinstance(one, str) else None for one in map(annotation.get, ("title", "filename")))
+    if annotation.get("type") == "url_citation":
+        return Source(id_, title=title or None, url=str(annotation.get("url", "")), metadata=about)
+    media = "application/octet-stream"
+    return Source(id_, title=name, media_type=media, file_name=name, metadata=about)
+
+
+def listed(said: Item, key: str) -> list[dict[str, Any]]:
+    """The objects of a list; none where there is no list."""
+    value = said.get(key)
+    return [one for one in value if is_object(one)] if is_array(value) else []
+
+
+_CUT: Final[Mapping[str, FinishReason]] = {
+    "max_output_tokens": "length",
+    "max_messages": "other",
+    "content_filter": "content-filter",
+    "steered": "other",
+}
+_CHAT: Final[Mapping[str, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content-filter",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+}
+
+
+def finish_of(reason: object, *, calls: bool) -> FinishReason:
+    """Why a turn of Responses ended: by `incomplete_details.reason`, and by whether it asks for calls."""
+    if isinstance(reason, str) and reason in _CUT:
+        return _CUT[reason]
+    if calls:
+        return "tool-calls"
+    return "stop" if reason is None else "unknown"
+
+
+def chat_finish_of(reason: object, *, calls: bool) -> FinishReason:
+    """Why a turn of Chat Completions ended: by its `finish_reason`; some servers say `stop` beside calls."""
+    known: FinishReason = _CHAT.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+    return "tool-calls" if calls and known in ("stop", "unknown") else known
+
+
+def usage_of(usage: object) -> Usage:
+    """The token counts of either API; None for each that is missing."""
+    if not is_object(usage):
+        return Usage()
+    given = _details(usage, "input_tokens_details", "prompt_tokens_details")
+    made = _details(usage, "output_tokens_details", "completion_tokens_details")
+    return Usage(
+        _count(usage, "input_tokens", "prompt_tokens"),
+        _count(usage, "output_tokens", "completion_tokens"),
+        _count(given, "cached_tokens"),
+        _count(given, "cache_write_tokens"),
+        _count(made, "reasoning_tokens"),
+    )
+
+
+def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    for name in names:
+        found = usage.get(name)
+        if is_object(found):
+            return found
+    return {}
+
+
+def _count(said: Mapping[str, Any], *names: str) -> int | None:
+    found = (said.get(name) for name in names)
+    return next((count for count in found if isinstance(count, int) and not isinstance(count, bool)), None)
+
+
+def said_of(reply: Mapping[str, Any], time: str) -> ResponseMetadata:
+    """The metadata of an answer; `time` is the field that holds when it was made, in seconds since 1970."""
+    tier, print_ = reply.get("service_tier"), reply.get("system_fingerprint")
+    about = mark(service_tier=tier, system_fingerprint=print_)
+    return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), _moment(reply.get(time)), metadata=about)
+
+
+def _text(reply: Mapping[str, Any], name: str) -> str | None:
+    value = reply.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _moment(seconds: object) -> datetime | None:
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        return None
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
+
+
+_STATUS: Final = {"server_error": 500, "rate_limit_exceeded": 429, "insufficient_quota": 429, "overloaded": 503}
+_REFUSED: Final = frozenset(("bio_policy", "misalignment_policy_violation", "cyber_policy"))
+
+
+class ReplyError(Exception):
+    """A reply that is no answer: `reason` says it as a value. The layer's effects fail with it as an `AiError`."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[ReplyError], tuple[Reason]]:
+        return (ReplyError, (self.reason,))
+
+
+def reason_of_code(code: str | None, message: str, parameter: str | None = None) -> Reason:
+    """The reason that an error inside an answer means: its code, its words, and the parameter that it blames."""
+    if code is not None and (code in _REFUSED or code.endswith("_policy_violation")):
+        return ContentPolicyError(message)
+    status = _STATUS.get(code or "", 400 if code else 500)
+    return reason_of_status(status, {"error": {"code": code, "message": message, "param": parameter}}, {})
+
+
+def reason_of_error(error: object) -> Reason:
+    """The reason of an error as it is written: an object with `code` (or `type`), `message` and `param`, or a text."""
+    if not is_object(error):
+        return reason_of_code(None, str(error))
+    code = error.get("code") or error.get("type")
+    if isinstance(code, int):  # servers of others write the status there
+        return reason_of_status(code if code >= 400 else 500, {"error": error}, {})
+    parameter = error.get("param")
+    known = None if code in (None, "error") else str(code)
+    return reason_of_code(known, str(error.get("message") or ""), parameter if isinstance(parameter, str) else None)
+
+
+def broken(description: str, pointer: str = "") -> ReplyError:
+    """The error of an answer that is not what it should be, with the place."""
+    return ReplyError(InvalidOutputError(description, pointer))
+
+
+def cut(before: str) -> ReplyError:
+    """The error of a stream that ended too early; what came before it stands."""
+    return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
 
 
 def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tuple[Part, ...]:

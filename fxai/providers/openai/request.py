@@ -20,12 +20,10 @@ from fxai.models.answer_form import AnswerForm, answer_name
 from fxai.models.request import ModelRequest
 from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools
-from fxai.providers.openai.capabilities import reasons, supports_schema
 from fxai.providers.openai.chat_input import ChatWriter
-from fxai.providers.openai.option import merge_options, option_fields
-from fxai.providers.openai.request_tools import RequestTools
+from fxai.providers.openai.options import merge_options, option_fields, reasons, supports_schema
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
-from fxai.providers.openai.tool_encoding import Api, prepare_tools
+from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import OPENAI
 from fxai.tools.naming import NameConflictError

@@ -22,11 +22,18 @@ from fxai.messages.part import AnyPart
 from fxai.messages.prompt import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage
 from fxai.models.result_content import file_note
 from fxai.models.tool_encoding import Notes
-from fxai.providers.openai.call import item_of, output_of, refuse_unanswered
-from fxai.providers.openai.file import input_file, is_taken
-from fxai.providers.openai.hosted_call import ANSWERED, HOSTED, PAIRED, hosted_item
-from fxai.providers.openai.metadata import marks
-from fxai.providers.openai.request_tools import RequestTools
+from fxai.providers.openai.media import input_file, is_taken
+from fxai.providers.openai.options import marks
+from fxai.providers.openai.tool_calls import (
+    ANSWERED,
+    HOSTED,
+    PAIRED,
+    hosted_item,
+    item_of,
+    output_of,
+    refuse_unanswered,
+)
+from fxai.providers.openai.tool_encoding import RequestTools
 
 __all__ = ["InputWriter", "SystemRole", "reply_items"]
 

@@ -19,7 +19,7 @@ from urllib.parse import unquote_to_bytes
 from fxai.messages.content import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.tool_encoding import PreparationError
-from fxai.providers.anthropic.option import said_in
+from fxai.providers.anthropic.options import said_in
 from fxai.schema.data import is_object
 
 __all__ = ["file_block", "file_id_of", "is_text", "refused"]

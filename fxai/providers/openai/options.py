@@ -14,17 +14,79 @@ What a wire or a model lacks is left out with a warning. What `provider_options[
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from fxai.messages.metadata import Carrier
 from fxai.models.request import ModelRequest
 from fxai.models.tool_encoding import Notes, PreparationError, without_nulls
-from fxai.providers.openai.capabilities import is_known, reasons, samples
-from fxai.providers.openai.metadata import NAME
 from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["merge_options", "option_fields"]
+__all__ = [
+    "NAME",
+    "is_known",
+    "mark",
+    "marks",
+    "merge_options",
+    "option_fields",
+    "reasons",
+    "samples",
+    "supports_schema",
+]
+
+
+_REASONING: Final = re.compile(r"^(?:ft:)?(?:o[1-9]|gpt-[5-9]|codex|computer-use)(?!.*chat-latest)")
+_PLAIN: Final = re.compile(r"^(?:ft:)?(?:gpt-3|gpt-4|chatgpt-4|gpt-[5-9][\d.]*-chat-latest|davinci|babbage)")
+_SAMPLING: Final = re.compile(r"^(?:gpt-5\.[1-9]|gpt-[6-9])")
+# Structured outputs came with gpt-4o-2024-08-06; what was there before has none.
+_WITHOUT_SCHEMA: Final = re.compile(
+    r"^(?:ft:)?(?:gpt-3\.5|gpt-4(?:-|$)|gpt-4o-2024-05-13|chatgpt-4o|o1-mini|o1-preview)"
+)
+
+
+def is_known(model: str) -> bool:
+    """Whether it is a model of OpenAI's, by its name."""
+    return reasons(model) is not None
+
+
+def reasons(model: str) -> bool | None:
+    """Whether the model reasons before it answers; None for an unknown model."""
+    if _REASONING.match(model):
+        return True
+    return False if _PLAIN.match(model) else None
+
+
+def samples(model: str, effort: str | None) -> bool:
+    """Whether it takes `temperature` and `top_p`: a model that reasons does not, unless it is told not to think."""
+    return not reasons(model) or (effort == "none" and _SAMPLING.match(model) is not None)
+
+
+def supports_schema(model: str) -> bool:
+    """Whether it can be held to a JSON Schema; an unknown model is taken to.
+
+    >>> supports_schema("gpt-5.5"), supports_schema("gpt-3.5-turbo")
+    (True, False)
+    """
+    return _WITHOUT_SCHEMA.match(model) is None
+
+
+NAME: Final = "openai"
+"""The name of the provider, in metadata and options."""
+
+
+def mark(**said: Any) -> dict[str, Any]:
+    """Metadata of the values that are not None; empty where all are None."""
+    kept = {name: value for name, value in said.items() if value is not None}
+    return {NAME: kept} if kept else {}
+
+
+def marks(part: Carrier) -> Mapping[str, Any]:
+    """OpenAI's own metadata of a part or a message; empty where there is none."""
+    said = part.metadata.get(NAME)
+    return said if is_object(said) else {}
+
 
 _EXTRA: Final = "extra_body"
 _SHARED: Final = frozenset(

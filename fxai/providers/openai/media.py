@@ -19,7 +19,7 @@ from typing import Any, Final
 from fxai.messages.content import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.tool_encoding import PreparationError
-from fxai.providers.openai.metadata import marks
+from fxai.providers.openai.options import marks
 
 __all__ = ["chat_file", "input_file", "is_taken"]
 

@@ -1,46 +1,41 @@
-"""Tools of Anthropic's own: what the provider runs, or defines and asks us to run, ready for a toolkit.
+"""Hosted tools: run by Anthropic, ready for a toolkit; they need no handler.
 
-Each constructor takes what the tool is set up with, the name that it has here, and the options of every tool. What is
+Each constructor takes what the tool is set up with, its name in the toolkit, and the options of every tool. What is
 left out is not sent, and the provider's own default holds. The version is the newest unless another one is asked for.
 
->>> shell = bash(name="shell")
->>> shell.name, shell.provider.name, shell.requires_handler
-('shell', 'bash', True)
->>> web_search(max_uses=2).requires_handler
-False
+>>> search = web_search(max_uses=2, user_location=UserLocation(city="Oslo", country="NO"))
+>>> search.name, search.requires_handler
+('web_search', False)
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Never, TypeAlias, TypedDict, cast, overload
+from typing import Annotated, Any, Literal, Never, TypeAlias, TypedDict, final
 
 import msgspec
 from typing_extensions import Unpack
 
-from fxai.providers.anthropic.browser import BrowserAction, BrowserConfigs
-from fxai.providers.anthropic.computer import ComputerAction, ComputerConfigs
-from fxai.providers.anthropic.editing import BashCommand, EditorCommand, EditorCommand20250124, MemoryCommand
-from fxai.providers.anthropic.setting import Citations, Setting, UrlSources, UserLocation
-from fxai.schema.codec import Schema
 from fxai.schema.fault import SchemaError
 from fxai.tools.options import ToolOptions
 from fxai.tools.tool import ExternalTool, Tool
 
 __all__ = [
+    "AllSources",
+    "Citations",
+    "ExceptSources",
     "FetchArgs",
     "FetchVersion",
     "HostedTool",
-    "ImageContent",
+    "NoSources",
+    "OnlySources",
     "SearchVersion",
-    "TextContent",
-    "ToolContent",
-    "bash",
-    "browser_toolset",
+    "Setting",
+    "ToolReference",
+    "UrlSource",
+    "UrlSources",
+    "UserLocation",
     "code_execution",
-    "computer_toolset",
-    "memory",
-    "text_editor",
     "tool_search",
     "web_fetch",
     "web_search",
@@ -50,6 +45,78 @@ HostedTool: TypeAlias = ExternalTool[Any, object, Never]
 """A tool that the provider runs: it needs no handler."""
 
 _Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What all settings are: what is None is not sent, and the provider's own default holds."""
+
+
+@final
+class UserLocation(Setting, frozen=True, tag_field="type", tag="approximate"):
+    """About where the user is.
+
+    Attributes:
+        city: Its name.
+        country: Two letters, as ISO 3166-1 has them.
+        region: Its name.
+        timezone: As IANA names it, such as `"Europe/Oslo"`.
+    """
+
+    city: str | None = None
+    country: str | None = None
+    region: str | None = None
+    timezone: str | None = None
+
+
+@final
+class Citations(Setting, frozen=True):
+    """Whether the answer cites what was fetched."""
+
+    enabled: bool | None = None
+
+
+@final
+class ToolReference(Setting, frozen=True, tag_field="type", tag="tool_reference"):
+    """A tool, by its name on the wire."""
+
+    name: str
+
+
+@final
+class AllSources(Setting, frozen=True, tag_field="type", tag="all"):
+    """Every URL that stands there may be fetched."""
+
+
+@final
+class NoSources(Setting, frozen=True, tag_field="type", tag="none"):
+    """No URL that stands there may be fetched."""
+
+
+@final
+class OnlySources(Setting, frozen=True, tag_field="type", tag="only"):
+    """URLs in the results of these tools may be fetched."""
+
+    tools: tuple[ToolReference, ...]
+
+
+@final
+class ExceptSources(Setting, frozen=True, tag_field="type", tag="except"):
+    """URLs in the results of all tools but these may be fetched."""
+
+    tools: tuple[ToolReference, ...]
+
+
+UrlSource: TypeAlias = AllSources | NoSources | OnlySources | ExceptSources
+"""Which URLs may be fetched, of those that stand somewhere."""
+
+
+@final
+class UrlSources(Setting, frozen=True):
+    """Where a URL must stand to be fetched: in results of our tools, of the provider's, in what the user wrote."""
+
+    client_tool_results: UrlSource | None = None
+    server_tool_results: UrlSource | None = None
+    user_input: AllSources | NoSources | None = None
 
 
 def _hosted(kind: str, wire: str, name: str, args: type[Setting], given: Mapping[str, Any], options: Any) -> HostedTool:
@@ -200,164 +267,3 @@ def tool_search(
 ) -> HostedTool:
     """The search that finds tools annotated with `DeferLoading`: by words (`"bm25"`) or by a pattern (`"regex"`)."""
     return _hosted(f"tool_search_tool_{by}_20251119", f"tool_search_tool_{by}", name, Setting, {}, options)
-
-
-# -- what we run
-
-
-class TextContent(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
-    """A text for the model."""
-
-    text: str
-
-
-class ImageContent(msgspec.Struct, frozen=True, tag_field="type", tag="image"):
-    """A picture for the model: its media type, such as `"image/png"`, and its bytes."""
-
-    media_type: str
-    data: bytes
-
-
-ToolContent: TypeAlias = TextContent | ImageContent
-"""What an action of a computer or a browser gives: words or a picture."""
-
-_EDITOR: Schema[EditorCommand] = Schema[Any].of(cast(object, EditorCommand))
-_EDITOR_20250124: Schema[EditorCommand20250124] = Schema[Any].of(cast(object, EditorCommand20250124))
-_MEMORY: Schema[MemoryCommand] = Schema[Any].of(cast(object, MemoryCommand))
-_COMPUTER: Schema[ComputerAction] = Schema[Any].of(cast(object, ComputerAction))
-_BROWSER: Schema[BrowserAction] = Schema[Any].of(cast(object, BrowserAction))
-
-
-def bash(*, name: str = "bash", **options: Unpack[ToolOptions]) -> Tool[BashCommand, str, str]:
-    """A shell on this machine; its handler keeps it open from call to call and gives what it wrote."""
-    make = Tool.provider_defined(
-        id="anthropic.bash_20250124",
-        name=name,
-        provider_name="bash",
-        requires_handler=True,
-        parameters=BashCommand,
-        success=str,
-        failure=str,
-    )
-    return make(**options)
-
-
-class _Editor(Setting, frozen=True):
-    max_characters: _Positive | None = None
-
-
-@overload
-def text_editor(
-    *,
-    name: str = ...,
-    version: Literal["20250728", "20250429"] = ...,
-    max_characters: int | None = None,
-    **options: Unpack[ToolOptions],
-) -> Tool[EditorCommand, str, str]: ...
-@overload
-def text_editor(
-    *, name: str = ..., version: Literal["20250124"], **options: Unpack[ToolOptions]
-) -> Tool[EditorCommand20250124, str, str]: ...
-def text_editor(
-    *,
-    name: str = "text_editor",
-    version: Literal["20250728", "20250429", "20250124"] = "20250728",
-    max_characters: int | None = None,
-    **options: Unpack[ToolOptions],
-) -> Any:
-    """An editor of files on this machine; its handler does what is asked and gives what the model should see.
-
-    Args:
-        name: what it is called here.
-        version: 20250728 (Claude 4 and newer), or an earlier one; that of January 2025 can undo.
-        max_characters: how much of a file is shown at most; in 20250728 alone.
-        options: see `ToolOptions`.
-
-    Raises:
-        SchemaError: an arg of a wrong type, or one that the version has not.
-    """
-    make = Tool.provider_defined(
-        id=f"anthropic.text_editor_{version}",
-        name=name,
-        provider_name="str_replace_editor" if version == "20250124" else "str_replace_based_edit_tool",
-        requires_handler=True,
-        args=_Editor if version == "20250728" else Setting,
-        parameters=cast("Schema[Any]", _EDITOR_20250124 if version == "20250124" else _EDITOR),
-        success=str,
-        failure=str,
-    )
-    return make(**({} if max_characters is None else {"max_characters": max_characters}), **options)
-
-
-def memory(*, name: str = "memory", **options: Unpack[ToolOptions]) -> Tool[MemoryCommand, str, str]:
-    """Files that the model keeps from one conversation to the next; its handler stores them."""
-    make = Tool.provider_defined(
-        id="anthropic.memory_20250818",
-        name=name,
-        provider_name="memory",
-        requires_handler=True,
-        parameters=_MEMORY,
-        success=str,
-        failure=str,
-    )
-    return make(**options)
-
-
-class _ComputerToolset(Setting, frozen=True):
-    configs: ComputerConfigs | None = None
-
-
-def computer_toolset(
-    *, name: str = "computer", configs: ComputerConfigs | None = None, **options: Unpack[ToolOptions]
-) -> Tool[ComputerAction, list[ToolContent], str]:
-    """A computer that the model uses: one tool here, on the wire a tool for each action.
-
-    Args:
-        name: what it is called here.
-        configs: which actions the model has.
-        options: see `ToolOptions`.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
-    """
-    make = Tool.provider_defined(
-        id="anthropic.computer_toolset_20260801",
-        name=name,
-        provider_name="computer",
-        requires_handler=True,
-        args=_ComputerToolset,
-        parameters=_COMPUTER,
-        success=list[ToolContent],
-        failure=str,
-    )
-    return make(configs=configs, **options)
-
-
-class _BrowserToolset(Setting, frozen=True):
-    configs: BrowserConfigs | None = None
-
-
-def browser_toolset(
-    *, name: str = "browser", configs: BrowserConfigs | None = None, **options: Unpack[ToolOptions]
-) -> Tool[BrowserAction, list[ToolContent], str]:
-    """A browser that the model uses: one tool here, on the wire a tool for each action.
-
-    Args:
-        name: what it is called here.
-        configs: which actions the model has.
-        options: see `ToolOptions`.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
-    """
-    make = Tool.provider_defined(
-        id="anthropic.browser_toolset_20260801",
-        name=name,
-        provider_name="browser",
-        requires_handler=True,
-        args=_BrowserToolset,
-        parameters=_BROWSER,
-        success=list[ToolContent],
-        failure=str,
-    )
-    return make(configs=configs, **options)
