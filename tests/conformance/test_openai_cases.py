@@ -21,8 +21,8 @@ from fxai.messages import (
 from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import openai
 from fxai.providers.http import open_client
-from fxai.providers.openai.finish import finish_of
 from fxai.providers.openai.model import Continuation
+from fxai.providers.openai.reply import finish_of
 from tests.kit.conformance import Case, case
 
 # -- failures and finish reasons

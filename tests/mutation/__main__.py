@@ -91,7 +91,7 @@ ROOMS = {
         ),
     ),
     "providers/openai": Room(
-        ("fxai/providers/openai/*.py", "fxai/providers/openai/tools/*.py"),
+        ("fxai/providers/openai/*.py",),
         (
             "tests/unit/providers/openai",
             "tests/laws/test_openai_laws.py",

@@ -31,15 +31,12 @@ __all__ = [
     "ContextSize",
     "DomainSecret",
     "Filter",
-    "Grammar",
     "HostedContainer",
     "HostedTool",
     "HybridSearch",
     "ImageArgs",
     "ImageMask",
     "InlineSkill",
-    "LocalEnvironment",
-    "LocalSkill",
     "McpTools",
     "MemoryLimit",
     "NetworkAllowlist",
@@ -254,22 +251,6 @@ HostedContainer: TypeAlias = ContainerAuto | ContainerReference
 """A container of the provider: what runs in it needs no handler."""
 
 
-@final
-class LocalSkill(Setting, frozen=True):
-    """A skill in a folder of this machine."""
-
-    name: str
-    description: str
-    path: str
-
-
-@final
-class LocalEnvironment(Setting, frozen=True, tag_field="type", tag="local"):
-    """This machine: a handler runs the commands."""
-
-    skills: tuple[LocalSkill, ...] | None = None
-
-
 # -- image generation
 
 
@@ -317,17 +298,6 @@ class ApprovalRules(Setting, frozen=True):
 
 Approval: TypeAlias = Literal["always", "never"] | ApprovalRules
 """Which calls of a server's tools wait for an approval."""
-
-
-# -- custom tools
-
-
-@final
-class Grammar(Setting, frozen=True, tag_field="type", tag="grammar"):
-    """The input is a sentence of a grammar, in the syntax of Lark or as a regular expression."""
-
-    syntax: Literal["lark", "regex"]
-    definition: str
 
 
 HostedTool: TypeAlias = ExternalTool[Any, object, Never]

@@ -6,6 +6,9 @@ They exist on Responses; Chat Completions has `custom` alone.
 (True, False)
 """
 
+# The type variable of failures has a default: that of the argument that it stands for.
+# pyright: reportInvalidTypeVarUse=false
+
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Never, TypeAlias, cast, final, overload
@@ -16,10 +19,8 @@ from typing_extensions import TypeVar, Unpack
 from fxai.providers.openai.hosted_tools import (
     ContainerAuto,
     ContainerReference,
-    Grammar,
     HostedContainer,
     HostedTool,
-    LocalEnvironment,
     Setting,
     hosted,
 )
@@ -35,8 +36,11 @@ __all__ = [
     "DeleteFile",
     "DoubleClick",
     "Drag",
+    "Grammar",
     "Keypress",
+    "LocalEnvironment",
     "LocalShellAction",
+    "LocalSkill",
     "Move",
     "PatchOperation",
     "Point",
@@ -272,16 +276,28 @@ class Screen(msgspec.Struct, frozen=True, kw_only=True):
     file_id: str | None = None
 
 
-# The type variable of failures has a default: that of the argument that it stands for.
-# pyright: reportInvalidTypeVarUse=false
-
-
 _P = TypeVar("_P")
 _S = TypeVar("_S")
 _F = TypeVar("_F", default=Never)
 
 
 _PATCH: Schema[PatchOperation] = Schema[Any].of(cast(object, PatchOperation))
+
+
+@final
+class LocalSkill(Setting, frozen=True):
+    """A skill in a folder of this machine."""
+
+    name: str
+    description: str
+    path: str
+
+
+@final
+class LocalEnvironment(Setting, frozen=True, tag_field="type", tag="local"):
+    """This machine: a handler runs the commands."""
+
+    skills: tuple[LocalSkill, ...] | None = None
 
 
 class _Shell(Setting, frozen=True):
@@ -398,6 +414,14 @@ def computer_use_preview(
     )
     size = {"display_width": display_width, "display_height": display_height}
     return make(**size, environment=environment, **options)
+
+
+@final
+class Grammar(Setting, frozen=True, tag_field="type", tag="grammar"):
+    """The input is a sentence of a grammar, in the syntax of Lark or as a regular expression."""
+
+    syntax: Literal["lark", "regex"]
+    definition: str
 
 
 class _Custom(Setting, frozen=True):

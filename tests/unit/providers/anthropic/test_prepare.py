@@ -10,8 +10,7 @@ import pytest
 from fxai.models import PreparationError, ToolChoice
 from fxai.models.tool_encoding import WireCall
 from fxai.providers import anthropic
-from fxai.providers.anthropic.strict_limits import Cost, cost_of
-from fxai.providers.anthropic.tool_encoding import kind_of, programs_of, runs_in_programs
+from fxai.providers.anthropic.tool_encoding import Cost, cost_of, kind_of, programs_of, runs_in_programs
 from fxai.schema import JsonSchema, Schema
 from fxai.tools import (
     AllowedCallers,

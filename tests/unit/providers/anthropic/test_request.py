@@ -31,7 +31,7 @@ from fxai.messages import (
 )
 from fxai.models import ModelRequest, PreparationError, ToolChoice
 from fxai.providers.anthropic import PreparedRequest, prepare_request
-from fxai.providers.anthropic.block import hosted_block
+from fxai.providers.anthropic.messages_input import hosted_block
 from fxai.schema import JsonSchema, Schema
 from fxai.tools import CacheControl, Tool
 

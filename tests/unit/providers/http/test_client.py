@@ -17,7 +17,7 @@ import msgspec
 import pytest
 from typing_extensions import override
 
-from fxai.effects import Backend, Effect, Schedule, fx
+from fxai.effects import Backend, Effect, Gen, Layer, Schedule, Scope, fx
 from fxai.messages import (
     AiError,
     AuthenticationError,
@@ -29,8 +29,8 @@ from fxai.messages import (
     Reason,
     RequestTimeoutError,
 )
-from fxai.providers.http import RETRY, Answer, Client, Secret, Timeout, Transport, exchange, open_client
-from fxai.providers.http.pool import open_line, trusted
+from fxai.providers.http import RETRY, Answer, Client, Secret, Timeout, Transport, client, open_client
+from fxai.providers.http.pool import open_pool, ssl_context
 from fxai.testing import TestClock
 from tests.kit.http_peer import Step, answer, events, peer
 
@@ -252,7 +252,7 @@ def test_an_error_whose_body_is_cut_is_still_its_status() -> None:
 
 def test_an_error_whose_body_stalls_is_still_its_status(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     """The words of an error are not waited for longer than a few seconds, whatever `read` allows."""
-    monkeypatch.setattr(exchange, "_PATIENCE", 0.1)
+    monkeypatch.setattr(client, "_ERROR_TIME", 0.1)
 
     with peer([b"HTTP/1.1 503 No\r\ncontent-length: 100\r\n\r\nbusy", Step.HANG]) as server:
         reason = _reason(_post(server.url), backend)
@@ -427,8 +427,8 @@ def test_a_user_or_a_password_alone_is_sent_too(user: str, headers: dict[str, st
 
 def test_whom_to_trust_is_a_context_of_tls() -> None:
     """It verifies, and is the same for the next client."""
-    assert trusted().verify_mode is ssl.CERT_REQUIRED
-    assert trusted() is trusted()
+    assert ssl_context().verify_mode is ssl.CERT_REQUIRED
+    assert ssl_context() is ssl_context()
 
 
 def test_the_longest_secret_is_taken_out_first() -> None:
@@ -443,7 +443,7 @@ def test_the_longest_secret_is_taken_out_first() -> None:
 
 def test_an_answer_that_is_too_large_is_given_up(monkeypatch: pytest.MonkeyPatch, backend: Backend) -> None:
     """An answer of as many bytes as are read is whole; of one more, it is a failure, and its connection is closed."""
-    monkeypatch.setattr(exchange, "_LARGEST", 12)
+    monkeypatch.setattr(client, "_LARGEST", 12)
     with peer([OK], [answer(200, b"[" + b"1" * 12)]) as server:
         whole = fx.run(_post(server.url), backend=backend)
         reason = _reason(_post(server.url), backend)
@@ -486,14 +486,14 @@ def test_a_pool_is_opened_as_it_was_asked_for(carried: bool, monkeypatch: pytest
     carrier = httpx2.MockTransport(lambda _: httpx2.Response(200))
     waits = Timeout(connect=1, read=2, write=3, pool=4)
     way = carrier if carried else Transport.default()
-    line = open_line("https://user:word@x.example/v1", {"a": "b"}, waits, "http://127.0.0.1:9", "acme", way)
+    _, base, headers = open_pool("https://user:word@x.example/v1", {"a": "b"}, waits, "http://127.0.0.1:9", way)
     (given,) = opened
 
-    assert given["verify"] is (True if carried else trusted())
+    assert given["verify"] is (True if carried else ssl_context())
     assert (given["proxy"], given["transport"]) == ((None, carrier) if carried else ("http://127.0.0.1:9", None))
     assert given["timeout"] == httpx2.Timeout(connect=1, read=2, write=3, pool=4)
     assert (given["limits"].max_connections, given["limits"].max_keepalive_connections) == (1000, 100)
-    assert (line.module, line.timeout) == ("acme", waits)
+    assert (str(base), headers) == ("https://x.example/v1", {"a": "b", "authorization": Secret("Basic dXNlcjp3b3Jk")})
 
 
 def test_a_client_that_is_recorded_has_the_proxy_of_the_network(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -505,13 +505,13 @@ def test_a_client_that_is_recorded_has_the_proxy_of_the_network(monkeypatch: pyt
         def over(self, live: Callable[[], httpx2.AsyncBaseTransport]) -> httpx2.AsyncBaseTransport:
             return live()
 
-    line = open_line("https://x.example", {}, Timeout(), "http://127.0.0.1:9", "acme", Recording())
+    _, base, headers = open_pool("https://x.example", {}, Timeout(), "http://127.0.0.1:9", Recording())
     inner, outer = opened
 
     assert (inner["proxy"], inner["transport"], inner["timeout"]) == ("http://127.0.0.1:9", None, None)
-    assert inner["verify"] is trusted()
+    assert inner["verify"] is ssl_context()
     assert (outer["proxy"], outer["transport"] is None, outer["verify"]) == (None, False, True)
-    assert line.module == "acme"
+    assert (str(base), headers) == ("https://x.example", {})
 
 
 def test_a_client_that_is_recorded_streams_and_closes_what_it_stands_on(backend: Backend) -> None:
@@ -522,18 +522,17 @@ def test_a_client_that_is_recorded_streams_and_closes_what_it_stands_on(backend:
         def over(self, live: Callable[[], httpx2.AsyncBaseTransport]) -> httpx2.AsyncBaseTransport:
             return live()
 
-    async def ask(url: str) -> str:
-        line = open_line(url, {}, Timeout(), None, "acme", Recording())
-        reading = exchange.Reading(line, exchange.Call("POST", "/", b"{}", {}, "text/event-stream", "ask"))
-        await reading.begin()
-        first = reading.ready.popleft()
-        await reading.close()
-        await line.whole(exchange.Call("GET", "/", b"", {}, "*/*", "ask"))
-        await line.close()
-        return first.data
+    @fx.gen
+    def ask(url: str) -> Gen[str, AiError, Scope]:
+        opened = yield from open_client(base_url=url, module="acme")
+        first = yield from opened.events("/", b"{}").take(1).collect()
+        yield from opened.get("/", accept="*/*")
+        return first[0].data
 
     with peer([*events(b"data: 1\n\n", whole=False), Step.HANG], [OK]) as server:
-        assert fx.run(fx.wait(lambda: ask(server.url)), backend=backend) == "1"
+        asked = fx.scoped(ask(server.url)).provide(Layer.succeed(Transport, Recording()))
+
+        assert fx.run(asked, backend=backend) == "1"
         assert server.gone()
         assert server.gone()
 

@@ -13,8 +13,8 @@ from fxai.messages import InvalidOutputError, NetworkError, Reason, RequestTimeo
 from fxai.providers.http import Timeout
 from fxai.providers.http.fault import (
     BrokenAnswerError,
-    hidden,
     reason_of_fault,
+    redact,
     unexpected_redirect,
     unexpected_type,
     why,
@@ -176,4 +176,4 @@ def test_another_type_shows_how_its_body_begins(body: bytes, shown: str) -> None
 )
 def test_a_secret_is_taken_out(text: str, secret: str, left: str) -> None:
     """A short one where it is a word alone, one of eight characters and more wherever it stands; never as a pattern."""
-    assert hidden(text, [secret]) == left
+    assert redact(text, [secret]) == left
