@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 
-from fxai.providers.http.secret import Secret
+from fxai.providers.http.transport import Secret
 from fxai.storage.private_file import replace_file
 
 __all__ = [
