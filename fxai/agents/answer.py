@@ -13,11 +13,10 @@ import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.agents.step import Step
-from fxai.messages.part import FinishReason
-from fxai.messages.pending import Pending
+from fxai.messages.calls import Pending
+from fxai.messages.part import FinishReason, Usage
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
-from fxai.messages.usage import Usage
 
 __all__ = ["Answer", "Ended"]
 

@@ -36,8 +36,8 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
+from fxai.messages.calls import unpaired_calls
 from fxai.messages.errors import AiError, InvalidUserInputError
-from fxai.messages.pairing import unpaired
 from fxai.messages.part import Finish, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
@@ -299,8 +299,8 @@ def _hold_models(run: Run) -> EffectOf[HeldModels, Any, Any]:
 
 def _check_pairs(run: Run, shown: Prompt) -> Steps:
     """Fails where the messages of a step were changed so that a call stands without its result."""
-    split = set(unpaired(shown))
-    split = split and split.difference(unpaired(run.told))  # what was so before is the caller's
+    split = set(unpaired_calls(shown))
+    split = split and split.difference(unpaired_calls(run.told))  # what was so before is the caller's
     if split:
         said = ", ".join(sorted(split))
         description = (

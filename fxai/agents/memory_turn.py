@@ -1,6 +1,6 @@
 """Turns: the messages of one run, from what the user said to the last answer, kept together.
 
->>> from fxai.messages.content import ToolCallPart, ToolResultPart
+>>> from fxai.messages.message import ToolCallPart, ToolResultPart
 >>> from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
 >>> asked = Prompt([UserMessage.make("2 + 3?"), AssistantMessage.make(ToolCallPart("c", "add", {}))])
 >>> owner(Prompt([ToolMessage.make(ToolResultPart("c", "add", 5))]), [asked])
@@ -14,9 +14,8 @@ from typing import Any, Final, cast, final
 
 import msgspec
 
-from fxai.messages.content import ToolResultPart
-from fxai.messages.message import Message, ToolMessage
-from fxai.messages.pending import pending_in
+from fxai.messages.calls import pending_in
+from fxai.messages.message import Message, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
 from fxai.tools.failure import InDoubt
 
@@ -98,7 +97,7 @@ def merged(commits: Prompt) -> Prompt:
 
     Before an approved call runs, its turn is kept with the call in doubt; what came of it is committed later.
 
-    >>> from fxai.messages.content import ToolResultPart
+    >>> from fxai.messages.message import ToolResultPart
     >>> doubt = ToolResultPart("c", "wipe", {"type": "execution-in-doubt"}, is_failure=True)
     >>> len(merged(Prompt([ToolMessage.make(doubt), ToolMessage.make(ToolResultPart("c", "wipe", 5))])))
     1

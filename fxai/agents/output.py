@@ -15,9 +15,8 @@ from typing import Any, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.messages.content import TextPart
 from fxai.messages.errors import AiError, StructuredOutputError
-from fxai.messages.message import UserMessage
+from fxai.messages.message import TextPart, UserMessage
 from fxai.messages.response import Response
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault

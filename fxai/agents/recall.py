@@ -7,7 +7,7 @@ The messages of a run are committed when it has succeeded. Answers to approval r
 the approved calls run, they are committed as in doubt, and their results replace that as soon as they have ended. So
 whatever stops the run in between, no approved call is run again.
 
->>> from fxai.messages.content import ToolCallPart, ToolResultPart
+>>> from fxai.messages.message import ToolCallPart, ToolResultPart
 >>> from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
 >>> asked = Prompt([UserMessage.make("2 + 3?"), AssistantMessage.make(ToolCallPart("c", "add", {}))])
 >>> past = asked + Prompt.make("Hello?")
@@ -34,11 +34,9 @@ from fxai.agents.answer import Answer
 from fxai.agents.memory import Memory
 from fxai.agents.memory_turn import NotAwaitedError, merged, owner
 from fxai.effects.effect import EffectOf, Suspend
-from fxai.messages.content import ToolCallPart, ToolResultPart
-from fxai.messages.fold import fold
-from fxai.messages.message import Message, ToolMessage
-from fxai.messages.pending import pending_in
-from fxai.messages.placement import placed
+from fxai.messages.accumulate import fold
+from fxai.messages.calls import pending_in, place_results
+from fxai.messages.message import Message, ToolCallPart, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
 from fxai.tools.failure import Interrupted, encode_failure
 
@@ -59,7 +57,9 @@ def recalled(past: Prompt, new: Prompt) -> Prompt:
     if not any(map(_waiting, pieces)):
         return past
     last = _continued(pieces, new)
-    shown = [placed(one, map(_waits, _waiting(one))) if index != last else one for index, one in enumerate(pieces)]
+    shown = [
+        place_results(one, map(_waits, _waiting(one))) if index != last else one for index, one in enumerate(pieces)
+    ]
     if last is not None:
         shown.append(shown.pop(last))
     return Prompt(message for piece in shown for message in piece)
@@ -145,7 +145,7 @@ class Commits:
         early = _early(answer)
         if not early:
             return self._new.extend(islice(answer.history, len(self._prompt), None))
-        rest = islice(answer.history, len(placed(self._prompt, early)), None)
+        rest = islice(answer.history, len(place_results(self._prompt, early)), None)
         if not self._committed:
             return Prompt(self._messages(early)).extend(rest)
         # the results once more: they say which turn it goes on with
@@ -156,10 +156,10 @@ class Commits:
 
         They stand in it as in the whole conversation; where that has them further up, they are put behind it.
         """
-        whole = placed(self._prompt, early)
+        whole = place_results(self._prompt, early)
         here = whole[len(self._prompt) - len(self._new) :] if len(whole) == len(self._prompt) else []
         there = {part.id for one in here if one.role == "tool" for part in one.content if part.type == "tool-result"}
-        return here if there.issuperset(one.id for one in early) else placed(self._new, early)
+        return here if there.issuperset(one.id for one in early) else place_results(self._new, early)
 
     def _commit(self, messages: Prompt, history: Prompt) -> EffectOf[None, Any]:
         committed = self._memory.commit(messages)

@@ -22,8 +22,8 @@ from fxai.agents.step import Step
 from fxai.effects.cause import Cause
 from fxai.effects.effect import EffectOf, FailCause
 from fxai.effects.scope import Scope
+from fxai.messages.accumulate import fold
 from fxai.messages.errors import AiError
-from fxai.messages.fold import fold
 from fxai.messages.part import FinishReason, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response

@@ -16,9 +16,8 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
-from fxai.messages.part import FinishReason, ToolCall, ToolResult, WarningPart
+from fxai.messages.part import FinishReason, ToolCall, ToolResult, Usage, WarningPart
 from fxai.messages.response import Response
-from fxai.messages.usage import Usage
 from fxai.tools.tool import Tool
 
 __all__ = ["Step", "Steps"]

@@ -13,7 +13,7 @@ from typing import final
 import msgspec
 from typing_extensions import override
 
-from fxai.messages.content import Content, FilePart
+from fxai.messages.message import Content, FilePart
 from fxai.messages.prompt import Prompt
 
 __all__ = ["Window", "estimated_tokens"]

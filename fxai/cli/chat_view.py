@@ -16,8 +16,8 @@ from fxai.cli.json_lines import JsonLines
 from fxai.cli.screen import Screen, console
 from fxai.cli.slash_command import COMMANDS, HELP
 from fxai.cli.summary import Summary
+from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
-from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt
 from fxai.schema.display import indented, json_line, one_line, quoted, squeeze
 from fxai.tools.tool import AnyTool

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, final
 
 from fxai.cli.line_input import LineInput
-from fxai.messages.content import ToolApprovalResponsePart, ToolResultPart
-from fxai.messages.pending import Pending
+from fxai.messages.calls import Pending
+from fxai.messages.message import ToolApprovalResponsePart, ToolResultPart
 from fxai.schema.data import is_array, is_object
 from fxai.schema.display import one_line, quoted
 from fxai.schema.fault import DecodeError

@@ -31,8 +31,8 @@ from fxai.cli.summary import Record, Summary
 from fxai.effects import fx
 from fxai.effects.effect import Gen
 from fxai.effects.scope import Scope
+from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
-from fxai.messages.pending import Pending
 from fxai.schema.display import in_line
 from fxai.tools.annotations import Readonly
 from fxai.tools.tool import AnyTool

@@ -14,9 +14,8 @@ from fxai.agents.memory import Memory, MemoryFailure
 from fxai.cli.cli_error import WRONG_USE, CliError
 from fxai.effects import fx
 from fxai.effects.effect import Gen
-from fxai.messages.content import ToolResultPart
-from fxai.messages.message import ToolMessage
-from fxai.messages.pending import Pending
+from fxai.messages.calls import Pending
+from fxai.messages.message import ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
 from fxai.tools.failure import ApprovalUnavailable, Interrupted, encode_failure
 

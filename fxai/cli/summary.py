@@ -11,9 +11,8 @@ from typing import Any, final
 import msgspec
 
 from fxai.cli.cli_error import CliError
-from fxai.messages.part import AnyPart, StreamPart
-from fxai.messages.pending import Pending, pending_in
-from fxai.messages.usage import Usage
+from fxai.messages.calls import Pending, pending_in
+from fxai.messages.part import AnyPart, StreamPart, Usage
 
 __all__ = ["Record", "Summary"]
 

@@ -33,7 +33,7 @@ from fxai.messages.errors import (
     UnknownError,
     UnsupportedSchemaError,
 )
-from fxai.messages.metadata import Metadata, merge_metadata
+from fxai.messages.message import Metadata, merge_metadata
 from fxai.messages.prompt import (
     AssistantContent,
     AssistantMessage,

@@ -1,4 +1,4 @@
-"""Errors of the model and the wire: one wrapper, `AiError`, with a closed set of reasons.
+"""Errors of models and of the requests to them: one wrapper, `AiError`, with a closed set of reasons.
 
     AiError(module, method, reason)
     │
@@ -20,20 +20,24 @@
     ├── ModelUnavailableError                 no such model, or not on this machine
     └── UnknownError                          anything else
 
-Errors are values: frozen, comparable, hashable, written to tagged JSON and read back. What goes wrong in a *tool* is
-told by the floor above.
+Errors are values: frozen, comparable, hashable, written to tagged JSON and read back. Failures of tools are
+described in `fxai.tools`.
 
 >>> error = AiError("Acme", "generate_text", RateLimitError(retry_after=7.0))
 >>> print(error)
 Acme.generate_text: Rate limit exceeded. Wait 7 s and retry, or send fewer requests at a time
 >>> AiError.from_json(error.to_json()).unwrap() == error
 True
+>>> reason_of_status(400, b'{"error": {"code": "context_length_exceeded", "message": "too long"}}', {}).message
+'Context window full: too long'
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from returns.result import Result
@@ -62,7 +66,6 @@ from fxai.messages.reason import (
     UnknownError,
     UnsupportedSchemaError,
 )
-from fxai.messages.status import reason_of_status
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 
@@ -90,6 +93,8 @@ __all__ = [
     "ToolkitRequiredError",
     "UnknownError",
     "UnsupportedSchemaError",
+    "reason_of_status",
+    "retry_after_of",
 ]
 
 
@@ -97,9 +102,9 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
     """What went wrong with a model or on the way to it. A run of an agent fails with one that holds its history.
 
     Attributes:
-        module: Who reports it: the provider or the service, such as "OpenAI".
-        method: What it was doing, such as "generate_text".
-        reason: Why: one of a closed set, to be told apart by `match`.
+        module: The provider or the service that reports it, such as "OpenAI".
+        method: The operation that failed, such as "generate_text".
+        reason: Why: one of a closed set; `match` tells them apart.
     """
 
     module: str
@@ -113,7 +118,7 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
 
     @property
     def retry_after(self) -> float | None:
-        """The seconds to wait before that, if the provider said; else None."""
+        """The seconds to wait before that, where the provider gave them; else None."""
         return self.reason.retry_after
 
     @property
@@ -140,7 +145,7 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
 
     @staticmethod
     def from_data(data: object) -> Result[AiError, DecodeFailure]:
-        """The error that `to_data` was asked of.
+        """The error that `to_data` wrote.
 
         Fails with:
             DecodeFailure: What is not in that form, by JSON pointer.
@@ -149,7 +154,7 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
 
     @staticmethod
     def from_json(text: str | bytes) -> Result[AiError, DecodeFailure]:
-        """The error that `to_json` was asked of.
+        """The error that `to_json` wrote.
 
         Fails with:
             DecodeFailure: What is not JSON or not in that form, by JSON pointer.
@@ -166,8 +171,8 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
         exhausted quota, a full context, refused content, an unknown model. `retry-after` is read in all its forms.
 
         Args:
-            module: Who reports it.
-            method: What it was doing.
+            module: The provider or the service that reports it.
+            method: The operation that failed.
             status: The HTTP status, 400 and above.
             body: The body: bytes, text or parsed JSON.
             headers: The headers, their names in any case.
@@ -176,3 +181,113 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
         7.0
         """
         return AiError(module, method, reason_of_status(status, body, headers or {}))
+
+
+# ---- the reason that an HTTP answer means
+
+_LONGEST = 500
+_QUOTA = re.compile(r"insufficient_quota|insufficient_balance|billing|credit balance", re.IGNORECASE)
+_OVERFLOW = re.compile(
+    r"context_length_exceeded|context_window|maximum context length|prompt is too long|exceed_context_size",
+    re.IGNORECASE,
+)
+_POLICY = re.compile(r"content_policy|content_filter|ResponsibleAIPolicyViolation", re.IGNORECASE)
+_NO_MODEL = re.compile(r"model_not_found|model_not_available|not_found_error.*\bmodel\b", re.IGNORECASE)
+_MODEL_NAME = re.compile(r"model:? [`'\"]?([\w./:@-]*\w)", re.IGNORECASE)
+
+
+class _ErrorBody(msgspec.Struct, frozen=True):
+    """The body of an error: its text for people, its codes for programs, and the parameter that it blames."""
+
+    description: str = ""
+    codes: str = ""
+    parameter: str | None = None
+
+
+def reason_of_status(status: int, body: object, headers: Mapping[str, str]) -> Reason:
+    """The reason of an answer with this status, of 400 and above; body and headers as they came."""
+    named = {name.lower(): value for name, value in headers.items()}
+    error = _read(body, named)
+    reason = _of_codes(status, error) or _of_status(status, error)
+    wait = retry_after_of(named)
+    return reason if wait is None else msgspec.structs.replace(reason, retry_after=wait)
+
+
+def retry_after_of(headers: Mapping[str, str]) -> float | None:
+    """The seconds that the headers (named in lower case) ask to wait; None if they do not, or cannot be read.
+
+    A date (RFC 9110 section 10.2.3) is measured against the answer's own `date`, so that no clock is asked.
+    """
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers[name]) / scale
+        except (KeyError, ValueError):
+            continue
+        if math.isfinite(seconds):
+            return max(seconds, 0.0)
+    if "retry-after" not in headers or "date" not in headers:
+        return None
+    from email.utils import parsedate_to_datetime
+
+    try:
+        until, now = parsedate_to_datetime(headers["retry-after"]), parsedate_to_datetime(headers["date"])
+        return max((until - now).total_seconds(), 0.0)
+    except (TypeError, ValueError):  # no date at all, or one with a time zone against one without
+        return None
+
+
+def _of_codes(status: int, error: _ErrorBody) -> Reason | None:
+    text = f"{error.codes} {error.description}"
+    if status in {400, 402, 403, 429} and _QUOTA.search(text):
+        return QuotaExhaustedError(error.description)
+    if status in {400, 413, 422} and _OVERFLOW.search(text):
+        return ContextOverflowError(description=error.description)
+    if status in {400, 403, 422} and _POLICY.search(text):
+        return ContentPolicyError(error.description)
+    if status in {400, 404} and _NO_MODEL.search(text):
+        model = _MODEL_NAME.search(error.description)
+        return ModelUnavailableError(model[1] if model else "(unnamed)", "unknown-model", error.description)
+    return None
+
+
+def _of_status(status: int, error: _ErrorBody) -> Reason:
+    match status:
+        case 400 | 404 | 409 | 413 | 415 | 422:
+            return InvalidRequestError(error.parameter, None, error.description or f"status {status}")
+        case 401:
+            return AuthenticationError("InvalidKey", error.description)
+        case 403:
+            return AuthenticationError("InsufficientPermissions", error.description)
+        case 408 | 504:
+            return RequestTimeoutError(None, error.description)
+        case 429:
+            return RateLimitError(error.description)
+        case _ if status >= 500:
+            return InternalProviderError(error.description, status, overloaded=status in {503, 529})
+        case _:
+            return UnknownError(error.description, status)
+
+
+def _read(body: object, headers: Mapping[str, str]) -> _ErrorBody:
+    data, text = body, ""
+    if isinstance(body, bytes | bytearray):
+        text = bytes(body).decode("utf-8", "replace")
+    elif isinstance(body, str):
+        text = body
+    if text:
+        try:
+            data = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            data = None
+    content = _mapping(data).get("error", data)
+    error = _mapping(content)
+    words = error.get("message") or (content if isinstance(content, str) else "") or ("" if error else text.strip())
+    request = headers.get("x-request-id") or headers.get("request-id")
+    description = " ".join(str(words).split())[:_LONGEST] + (f" (request {request})" if request else "")
+    codes = " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
+    parameter = error.get("param")
+    return _ErrorBody(description.strip(), codes, parameter if isinstance(parameter, str) else None)
+
+
+def _mapping(data: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}

@@ -1,52 +1,252 @@
-"""Messages: who said what, in a prompt.
+"""Messages of a prompt, and the parts that they are made of: texts, files, reasoning, tool calls and their results.
 
-A message is an immutable record told apart by `role`, in code and in JSON. Its content is a tuple of the parts that
-this role can say; a system message holds one text.
+A message is an immutable record told apart by `role`, in code and in JSON. Its content is a tuple of parts, told apart
+by `type`; which parts depends on the role. A system message holds one text. Both type checkers narrow by role and type.
+
+Messages and parts carry metadata: what a provider adds beside the content (ids, signatures, encrypted reasoning, cache
+marks), as plain data under the provider's name. It goes wherever the part goes, to history, to JSON and back to the
+provider; only that provider's adapter reads it.
 
 >>> UserMessage.make("Hello").content
 (TextPart(text='Hello', metadata={}),)
+>>> merge_metadata({"acme": {"id": "a"}}, {"acme": {"signature": "S"}, "other": {"x": 1}})
+{'acme': {'id': 'a', 'signature': 'S'}, 'other': {'x': 1}}
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, TypeAlias, final
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, TypeAlias, cast, final
 
-from fxai.messages.content import AssistantContent, TextPart, ToolContent, UserContent
-from fxai.messages.metadata import Carrier
+import msgspec
 
-__all__ = ["AssistantMessage", "Message", "SystemMessage", "ToolMessage", "UserMessage"]
+__all__ = [
+    "AssistantContent",
+    "AssistantMessage",
+    "Content",
+    "FilePart",
+    "FileUrl",
+    "Message",
+    "Metadata",
+    "ReasoningPart",
+    "SystemMessage",
+    "TextPart",
+    "ToolApprovalRequestPart",
+    "ToolApprovalResponsePart",
+    "ToolCallPart",
+    "ToolContent",
+    "ToolMessage",
+    "ToolResultPart",
+    "UserContent",
+    "UserMessage",
+    "WithMetadata",
+    "merge_metadata",
+]
 
 
-def _refuse_loose(content: object, kind: type[Any]) -> None:
-    if content.__class__ is not tuple:
-        raise TypeError(
-            f"the content of {kind.__name__} is a tuple of parts, not {type(content).__name__}; "
-            f"{kind.__name__}.make(…) makes one of parts and strings"
-        )
+Metadata: TypeAlias = Mapping[str, Any]
+"""Provider name to that provider's data, which is plain JSON data."""
+
+# Plain JSON data is held as Python dicts and lists, which have no hash. Equality still sees all of it.
+_OUTSIDE_HASH = frozenset({"metadata", "params", "result", "encoded_result"})
+
+
+class WithMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """An immutable record with metadata of providers: every part and every message is one.
+
+    Equality compares everything. The hash leaves out metadata and JSON payloads, so that parts can be members of sets
+    and keys of maps whatever they carry.
+    """
+
+    metadata: Metadata = {}
+
+    def __hash__(self) -> int:
+        fields = (getattr(self, name) for name in self.__struct_fields__ if name not in _OUTSIDE_HASH)
+        return hash((self.__class__.__name__, *fields))
+
+
+def merge_metadata(*several: Metadata) -> Metadata:
+    """One metadata of several: providers side by side, one provider's keys together, the later value winning."""
+    merged: dict[str, Any] = {}
+    for metadata in several:
+        for provider, data in metadata.items():
+            before = merged.get(provider)
+            if isinstance(before, Mapping) and isinstance(data, Mapping):
+                merged[provider] = {**cast("Metadata", before), **cast("Metadata", data)}
+            else:
+                merged[provider] = data
+    return merged
 
 
 @final
-class SystemMessage(Carrier, frozen=True, tag_field="role", tag="system"):
-    """What the model is told of its task."""
+class FileUrl(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a file is, for the provider to fetch; fxai itself never does. `data:` URLs are kept as they are."""
+
+    url: str
+
+
+@final
+class TextPart(WithMetadata, frozen=True, tag_field="type", tag="text"):
+    """A text."""
+
+    type: ClassVar[Literal["text"]] = "text"
+    text: str
+
+
+@final
+class ReasoningPart(WithMetadata, frozen=True, tag_field="type", tag="reasoning"):
+    """Reasoning of a model. The text may be empty where the provider encrypts it into the metadata."""
+
+    type: ClassVar[Literal["reasoning"]] = "reasoning"
+    text: str
+
+
+@final
+class FilePart(WithMetadata, frozen=True, tag_field="type", tag="file"):
+    """A file: its media type, and its bytes or where they are.
+
+    In JSON the bytes are base64 text, and a URL is an object: `"data": "aGk="` or `"data": {"url": "https://…"}`.
+
+    >>> FilePart.of_url("image/png", "https://example.org/cat.png").data
+    FileUrl(url='https://example.org/cat.png')
+    """
+
+    type: ClassVar[Literal["file"]] = "file"
+    media_type: str
+    data: bytes | FileUrl
+    file_name: str | None = None
+
+    @staticmethod
+    def of_url(media_type: str, url: str, file_name: str | None = None) -> FilePart:
+        """A file that the provider fetches from `url`."""
+        return FilePart(media_type, FileUrl(url), file_name)
+
+
+@final
+class ToolCallPart(WithMetadata, frozen=True, tag_field="type", tag="tool-call"):
+    """A tool that the model asked for.
+
+    Attributes:
+        id: What the result refers to.
+        name: The tool's name.
+        params: The parameters as plain JSON data, as the tool was run with; None when they were no JSON.
+        provider_executed: Whether the provider ran the tool itself.
+        dynamic: Whether the tool was a dynamic one.
+        params_text: The text that the model wrote where it is not JSON; None when the parameters were JSON.
+        json_text: Where the model wrote JSON text in place of an object or an array, as JSON pointers; `params` holds
+            the parsed data there.
+    """
+
+    type: ClassVar[Literal["tool-call"]] = "tool-call"
+    id: str
+    name: str
+    params: Any
+    provider_executed: bool = False
+    dynamic: bool = False
+    params_text: str | None = None
+    json_text: tuple[str, ...] = ()
+
+
+@final
+class ToolResultPart(WithMetadata, frozen=True, tag_field="type", tag="tool-result"):
+    """The result of a tool call, as plain JSON data: its success, or with `is_failure` its failure."""
+
+    type: ClassVar[Literal["tool-result"]] = "tool-result"
+    id: str
+    name: str
+    result: Any
+    is_failure: bool = False
+    provider_executed: bool = False
+    dynamic: bool = False
+
+
+@final
+class ToolApprovalRequestPart(WithMetadata, frozen=True, tag_field="type", tag="tool-approval-request"):
+    """A request for a person's approval of the call `tool_call_id`.
+
+    Attributes:
+        approval_id: What the answer refers to.
+        tool_call_id: Which call of the same turn.
+        digest: A digest of tool, schemas and parameters, to which the approval is bound. Empty for a provider's own.
+        expires: Until when it may be approved, in seconds since 1970; None: without end.
+        signature: Of the asking program, made with an `ApprovalKey`.
+    """
+
+    type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
+    approval_id: str
+    tool_call_id: str
+    digest: str = ""
+    expires: float | None = None
+    signature: str = ""
+
+
+@final
+class ToolApprovalResponsePart(WithMetadata, frozen=True, tag_field="type", tag="tool-approval-response"):
+    """A person's answer to the approval request `approval_id`, or that no answer came.
+
+    Attributes:
+        approval_id: Which request.
+        approved: Whether the call may run.
+        reason: Why, for the model.
+        unanswered: Why no answer came, with `approved=False`: the time is over, or there is no person to ask. The model
+            then reads that, and not a denial.
+    """
+
+    type: ClassVar[Literal["tool-approval-response"]] = "tool-approval-response"
+    approval_id: str
+    approved: bool
+    reason: str | None = None
+    unanswered: Literal["expired", "unavailable"] | None = None
+
+
+UserContent: TypeAlias = TextPart | FilePart
+"""The parts of a user message."""
+
+AssistantContent: TypeAlias = (
+    TextPart | ReasoningPart | FilePart | ToolCallPart | ToolResultPart | ToolApprovalRequestPart
+)
+"""The parts of an assistant message. A result is among them where the provider ran the tool."""
+
+ToolContent: TypeAlias = ToolResultPart | ToolApprovalResponsePart
+"""The parts of a tool message."""
+
+Content: TypeAlias = AssistantContent | ToolApprovalResponsePart
+"""Any part of any message."""
+
+
+class _WithContent(WithMetadata, frozen=True):
+    """A message whose content is a tuple of parts."""
+
+    content: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        if self.content.__class__ is not tuple:
+            kind = self.__class__.__name__
+            raise TypeError(
+                f"the content of {kind} is a tuple of parts, not {type(self.content).__name__}; "
+                f"{kind}.make(…) makes one of parts and strings"
+            )
+
+
+@final
+class SystemMessage(WithMetadata, frozen=True, tag_field="role", tag="system"):
+    """Instructions for the model."""
 
     role: ClassVar[Literal["system"]] = "system"
     content: str
 
 
 @final
-class UserMessage(Carrier, frozen=True, tag_field="role", tag="user"):
-    """What a user said: texts and files."""
+class UserMessage(_WithContent, frozen=True, tag_field="role", tag="user"):
+    """A message of a user: texts and files."""
 
     role: ClassVar[Literal["user"]] = "user"
     content: tuple[UserContent, ...]
 
-    def __post_init__(self) -> None:
-        _refuse_loose(self.content, UserMessage)
-
     @staticmethod
     def make(*content: str | UserContent) -> UserMessage:
-        """What a user said, of strings and parts."""
-        return UserMessage(tuple(TextPart(one) if isinstance(one, str) else one for one in content))
+        """A message of strings and parts."""
+        return UserMessage(tuple(TextPart(part) if isinstance(part, str) else part for part in content))
 
     @property
     def text(self) -> str:
@@ -55,19 +255,16 @@ class UserMessage(Carrier, frozen=True, tag_field="role", tag="user"):
 
 
 @final
-class AssistantMessage(Carrier, frozen=True, tag_field="role", tag="assistant"):
-    """What a model said: texts, reasoning, files, tool calls, and results of tools that the provider ran."""
+class AssistantMessage(_WithContent, frozen=True, tag_field="role", tag="assistant"):
+    """A message of a model: texts, reasoning, files, tool calls, and results of tools that the provider ran."""
 
     role: ClassVar[Literal["assistant"]] = "assistant"
     content: tuple[AssistantContent, ...]
 
-    def __post_init__(self) -> None:
-        _refuse_loose(self.content, AssistantMessage)
-
     @staticmethod
     def make(*content: str | AssistantContent) -> AssistantMessage:
-        """What a model said, of strings and parts."""
-        return AssistantMessage(tuple(TextPart(one) if isinstance(one, str) else one for one in content))
+        """A message of strings and parts."""
+        return AssistantMessage(tuple(TextPart(part) if isinstance(part, str) else part for part in content))
 
     @property
     def text(self) -> str:
@@ -76,18 +273,15 @@ class AssistantMessage(Carrier, frozen=True, tag_field="role", tag="assistant"):
 
 
 @final
-class ToolMessage(Carrier, frozen=True, tag_field="role", tag="tool"):
-    """What came back for a model's calls: results, and answers to approval requests."""
+class ToolMessage(_WithContent, frozen=True, tag_field="role", tag="tool"):
+    """The answers to a model's calls: their results, and answers to approval requests."""
 
     role: ClassVar[Literal["tool"]] = "tool"
     content: tuple[ToolContent, ...]
 
-    def __post_init__(self) -> None:
-        _refuse_loose(self.content, ToolMessage)
-
     @staticmethod
     def make(*content: ToolContent) -> ToolMessage:
-        """What came back, of parts."""
+        """A message of parts."""
         return ToolMessage(content)
 
 

@@ -1,11 +1,15 @@
-"""What a model answers, part by part, as it comes and as a whole.
+"""Parts of a model's response, streamed and whole, and the tokens that it used.
 
-A text, a line of reasoning and the parameters of a call come in pieces: a start, deltas and an end that share an id.
-Everything else comes whole. `StreamPart` is what a stream gives, `Part` what a finished response holds.
+A text, a piece of reasoning and the parameters of a call are streamed in pieces: a start, deltas and an end that share
+an id. Everything else comes whole. `StreamPart` is an item of a stream, `Part` an item of a finished response.
 
 >>> parts: list[StreamPart] = [TextStart("1"), TextDelta("1", "Hel"), TextDelta("1", "lo"), TextEnd("1")]
 >>> "".join(part.delta for part in parts if part.type == "text-delta")
 'Hello'
+>>> Usage(input_tokens=5) + Usage(input_tokens=2, output_tokens=1)
+Usage(input_tokens=7, output_tokens=1)
+>>> Usage().total_tokens is None
+True
 """
 
 from __future__ import annotations
@@ -15,10 +19,8 @@ from typing import Any, ClassVar, Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.messages.content import FileUrl
 from fxai.messages.errors import AiError
-from fxai.messages.metadata import Carrier
-from fxai.messages.usage import Usage
+from fxai.messages.message import FileUrl, WithMetadata
 
 __all__ = [
     "AnyPart",
@@ -44,26 +46,69 @@ __all__ = [
     "ToolParamsEnd",
     "ToolParamsStart",
     "ToolResult",
+    "Usage",
     "WarningKind",
     "WarningPart",
 ]
+
+
+def _plus(left: int | None, right: int | None) -> int | None:
+    if left is None:
+        return right
+    return left if right is None else left + right
+
+
+@final
+class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, omit_defaults=True, forbid_unknown_fields=True):
+    """Tokens that a request used, counted by the provider. None means that the provider gave no number.
+
+    Attributes:
+        input_tokens: All tokens of the prompt, cached ones among them.
+        output_tokens: All tokens of the answer, reasoning among them.
+        cached_input_tokens: The input tokens that were read from the provider's cache.
+        cache_write_input_tokens: The input tokens that were written to it.
+        reasoning_tokens: The output tokens that were reasoning.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cache_write_input_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum: associative and commutative, with `Usage()` as its neutral value."""
+        return Usage(
+            _plus(self.input_tokens, other.input_tokens),
+            _plus(self.output_tokens, other.output_tokens),
+            _plus(self.cached_input_tokens, other.cached_input_tokens),
+            _plus(self.cache_write_input_tokens, other.cache_write_input_tokens),
+            _plus(self.reasoning_tokens, other.reasoning_tokens),
+        )
+
+    @property
+    def total_tokens(self) -> int | None:
+        """Input and output together, as far as they are known; None when neither is."""
+        return _plus(self.input_tokens, self.output_tokens)
+
 
 FinishReason: TypeAlias = Literal[
     "stop", "length", "content-filter", "tool-calls", "error", "pause", "pending", "other", "unknown"
 ]
 """Why a turn ended.
 
-`stop`: the model was done. `length`: a token limit cut it. `content-filter`: the provider's filter did. `tool-calls`:
-it waits for results. `pause`: the provider stopped a long turn, to be asked again. `pending`: approvals or calls of
-others are open. `error`: it broke off. `other`: a reason that we have no word for. `unknown`: none was given.
+`stop`: the model had finished. `length`: a token limit cut the answer. `content-filter`: the provider's filter did.
+`tool-calls`: the model waits for results. `pause`: the provider interrupted a long turn, to be continued by another
+request. `pending`: approvals, or results from outside, are missing. `error`: the answer broke off. `other`: a reason
+that has no name here. `unknown`: the provider gave none.
 """
 
 WarningKind: TypeAlias = Literal["unsupported-option", "unsupported-tool", "not-strict", "other"]
-"""What a warning is about."""
+"""The subject of a warning."""
 
 
 @final
-class Text(Carrier, frozen=True, tag_field="type", tag="text"):
+class Text(WithMetadata, frozen=True, tag_field="type", tag="text"):
     """A whole text."""
 
     type: ClassVar[Literal["text"]] = "text"
@@ -71,7 +116,7 @@ class Text(Carrier, frozen=True, tag_field="type", tag="text"):
 
 
 @final
-class TextStart(Carrier, frozen=True, tag_field="type", tag="text-start"):
+class TextStart(WithMetadata, frozen=True, tag_field="type", tag="text-start"):
     """The text `id` starts, at this place of the response."""
 
     type: ClassVar[Literal["text-start"]] = "text-start"
@@ -79,7 +124,7 @@ class TextStart(Carrier, frozen=True, tag_field="type", tag="text-start"):
 
 
 @final
-class TextDelta(Carrier, frozen=True, tag_field="type", tag="text-delta"):
+class TextDelta(WithMetadata, frozen=True, tag_field="type", tag="text-delta"):
     """The text `id` goes on with `delta`."""
 
     type: ClassVar[Literal["text-delta"]] = "text-delta"
@@ -88,7 +133,7 @@ class TextDelta(Carrier, frozen=True, tag_field="type", tag="text-delta"):
 
 
 @final
-class TextEnd(Carrier, frozen=True, tag_field="type", tag="text-end"):
+class TextEnd(WithMetadata, frozen=True, tag_field="type", tag="text-end"):
     """The text `id` is whole."""
 
     type: ClassVar[Literal["text-end"]] = "text-end"
@@ -96,7 +141,7 @@ class TextEnd(Carrier, frozen=True, tag_field="type", tag="text-end"):
 
 
 @final
-class Reasoning(Carrier, frozen=True, tag_field="type", tag="reasoning"):
+class Reasoning(WithMetadata, frozen=True, tag_field="type", tag="reasoning"):
     """A whole piece of reasoning; the text may be empty where the provider encrypts it into the metadata."""
 
     type: ClassVar[Literal["reasoning"]] = "reasoning"
@@ -104,7 +149,7 @@ class Reasoning(Carrier, frozen=True, tag_field="type", tag="reasoning"):
 
 
 @final
-class ReasoningStart(Carrier, frozen=True, tag_field="type", tag="reasoning-start"):
+class ReasoningStart(WithMetadata, frozen=True, tag_field="type", tag="reasoning-start"):
     """The reasoning `id` starts, at this place of the response."""
 
     type: ClassVar[Literal["reasoning-start"]] = "reasoning-start"
@@ -112,7 +157,7 @@ class ReasoningStart(Carrier, frozen=True, tag_field="type", tag="reasoning-star
 
 
 @final
-class ReasoningDelta(Carrier, frozen=True, tag_field="type", tag="reasoning-delta"):
+class ReasoningDelta(WithMetadata, frozen=True, tag_field="type", tag="reasoning-delta"):
     """The reasoning `id` goes on with `delta`."""
 
     type: ClassVar[Literal["reasoning-delta"]] = "reasoning-delta"
@@ -121,7 +166,7 @@ class ReasoningDelta(Carrier, frozen=True, tag_field="type", tag="reasoning-delt
 
 
 @final
-class ReasoningEnd(Carrier, frozen=True, tag_field="type", tag="reasoning-end"):
+class ReasoningEnd(WithMetadata, frozen=True, tag_field="type", tag="reasoning-end"):
     """The reasoning `id` is whole."""
 
     type: ClassVar[Literal["reasoning-end"]] = "reasoning-end"
@@ -129,8 +174,8 @@ class ReasoningEnd(Carrier, frozen=True, tag_field="type", tag="reasoning-end"):
 
 
 @final
-class ToolParamsStart(Carrier, frozen=True, tag_field="type", tag="tool-params-start"):
-    """The model starts to write the parameters of the call `id` of the tool `name`."""
+class ToolParamsStart(WithMetadata, frozen=True, tag_field="type", tag="tool-params-start"):
+    """The parameters of the call `id` of the tool `name` start."""
 
     type: ClassVar[Literal["tool-params-start"]] = "tool-params-start"
     id: str
@@ -140,7 +185,7 @@ class ToolParamsStart(Carrier, frozen=True, tag_field="type", tag="tool-params-s
 
 
 @final
-class ToolParamsDelta(Carrier, frozen=True, tag_field="type", tag="tool-params-delta"):
+class ToolParamsDelta(WithMetadata, frozen=True, tag_field="type", tag="tool-params-delta"):
     """More of the JSON text of the call `id`."""
 
     type: ClassVar[Literal["tool-params-delta"]] = "tool-params-delta"
@@ -149,7 +194,7 @@ class ToolParamsDelta(Carrier, frozen=True, tag_field="type", tag="tool-params-d
 
 
 @final
-class ToolParamsEnd(Carrier, frozen=True, tag_field="type", tag="tool-params-end"):
+class ToolParamsEnd(WithMetadata, frozen=True, tag_field="type", tag="tool-params-end"):
     """The JSON text of the call `id` is whole; the call itself follows as a `ToolCall`."""
 
     type: ClassVar[Literal["tool-params-end"]] = "tool-params-end"
@@ -157,8 +202,8 @@ class ToolParamsEnd(Carrier, frozen=True, tag_field="type", tag="tool-params-end
 
 
 @final
-class ToolCall(Carrier, frozen=True, tag_field="type", tag="tool-call"):
-    """A tool that the model asks for.
+class ToolCall(WithMetadata, frozen=True, tag_field="type", tag="tool-call"):
+    """A call of a tool, made by the model.
 
     Attributes:
         id: What the result refers to; unique in the response.
@@ -166,12 +211,12 @@ class ToolCall(Carrier, frozen=True, tag_field="type", tag="tool-call"):
         params: The parameters as plain JSON data; None when the model wrote no JSON.
         provider_executed: Whether the provider runs the tool itself.
         dynamic: Whether the tool is a dynamic one.
-        params_text: What the model wrote in place of JSON, or as much of it as came before a stream was cut; None when
-            the parameters are JSON. A call with a text here cannot be run.
-        repaired: Whether it stands for a call of the model's that could not be run. In a stream it comes after that
-            call, under the same id, before its result: whoever shows or gathers calls puts it in that call's place.
-        json_text: Where the model wrote JSON text in place of an object or an array, as JSON pointers: it was read as
-            what it says, so that the parameters fit. Such a call is marked as repaired, too.
+        params_text: The text that the model wrote where it is not JSON, or as much as came before the stream was cut;
+            None when the parameters are JSON. A call with a text here cannot be run.
+        repaired: Whether it replaces a call of the model's that could not be run. In a stream it comes after that call,
+            under the same id, before its result, and takes the place of that call.
+        json_text: Where the model wrote JSON text in place of an object or an array, as JSON pointers; `params` holds
+            the parsed data there. Such a call is marked as repaired, too.
     """
 
     type: ClassVar[Literal["tool-call"]] = "tool-call"
@@ -186,13 +231,13 @@ class ToolCall(Carrier, frozen=True, tag_field="type", tag="tool-call"):
 
 
 @final
-class ToolResult(Carrier, frozen=True, tag_field="type", tag="tool-result"):
-    """What a tool call gave.
+class ToolResult(WithMetadata, frozen=True, tag_field="type", tag="tool-result"):
+    """The result of a tool call.
 
     Attributes:
         id: The call's id.
         name: The tool's name.
-        result: The success or failure as the Python value that the handler gave.
+        result: The success or failure, as the Python value that the handler returned.
         encoded_result: The same as plain JSON data: what the model reads and what history keeps. `result` by default.
         is_failure: Whether it is a failure.
         preliminary: Whether more is to come; of each call exactly one result is not preliminary.
@@ -216,15 +261,15 @@ class ToolResult(Carrier, frozen=True, tag_field="type", tag="tool-result"):
 
 
 @final
-class ApprovalRequest(Carrier, frozen=True, tag_field="type", tag="tool-approval-request"):
+class ApprovalRequest(WithMetadata, frozen=True, tag_field="type", tag="tool-approval-request"):
     """The call `tool_call_id` waits until a person answers `approval_id`.
 
     Attributes:
         approval_id: What the answer refers to.
         tool_call_id: Which call of the same turn.
-        digest: What the approval is bound to: a digest of tool, schemas and parameters. Empty for a provider's own.
-        expires: Until when it may be answered by yes, in seconds since 1970; None: as long as you like.
-        signature: Who asks, by an `ApprovalKey`.
+        digest: A digest of tool, schemas and parameters, to which the approval is bound. Empty for a provider's own.
+        expires: Until when it may be approved, in seconds since 1970; None: without end.
+        signature: Of the asking program, made with an `ApprovalKey`.
     """
 
     type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
@@ -236,7 +281,7 @@ class ApprovalRequest(Carrier, frozen=True, tag_field="type", tag="tool-approval
 
 
 @final
-class File(Carrier, frozen=True, tag_field="type", tag="file"):
+class File(WithMetadata, frozen=True, tag_field="type", tag="file"):
     """A file that the model made: its media type, and its bytes or where they are."""
 
     type: ClassVar[Literal["file"]] = "file"
@@ -246,8 +291,8 @@ class File(Carrier, frozen=True, tag_field="type", tag="file"):
 
 
 @final
-class Source(Carrier, frozen=True, tag_field="type", tag="source"):
-    """Something that the answer rests on: a page with a `url`, or a document with a `media_type`."""
+class Source(WithMetadata, frozen=True, tag_field="type", tag="source"):
+    """A source of the answer: a page with a `url`, or a document with a `media_type`."""
 
     type: ClassVar[Literal["source"]] = "source"
     id: str
@@ -258,8 +303,8 @@ class Source(Carrier, frozen=True, tag_field="type", tag="source"):
 
 
 @final
-class ResponseMetadata(Carrier, frozen=True, tag_field="type", tag="response-metadata"):
-    """What the provider says of the response: its id there, the model that answered, when it did."""
+class ResponseMetadata(WithMetadata, frozen=True, tag_field="type", tag="response-metadata"):
+    """The provider's data about the response: its id there, the model that answered, the time of the answer."""
 
     type: ClassVar[Literal["response-metadata"]] = "response-metadata"
     id: str | None = None
@@ -268,8 +313,8 @@ class ResponseMetadata(Carrier, frozen=True, tag_field="type", tag="response-met
 
 
 @final
-class Finish(Carrier, frozen=True, tag_field="type", tag="finish"):
-    """The turn ended: why, and what it took."""
+class Finish(WithMetadata, frozen=True, tag_field="type", tag="finish"):
+    """The end of a turn: the reason, and the tokens used."""
 
     type: ClassVar[Literal["finish"]] = "finish"
     reason: FinishReason
@@ -277,7 +322,7 @@ class Finish(Carrier, frozen=True, tag_field="type", tag="finish"):
 
 
 @final
-class ErrorPart(Carrier, frozen=True, tag_field="type", tag="error"):
+class ErrorPart(WithMetadata, frozen=True, tag_field="type", tag="error"):
     """The provider reported an error in the middle of its answer."""
 
     type: ClassVar[Literal["error"]] = "error"
@@ -285,13 +330,13 @@ class ErrorPart(Carrier, frozen=True, tag_field="type", tag="error"):
 
 
 @final
-class WarningPart(Carrier, frozen=True, tag_field="type", tag="warning"):
-    """Something that was asked for and not done, which is no failure.
+class WarningPart(WithMetadata, frozen=True, tag_field="type", tag="warning"):
+    """Something that was asked for and not done, without a failure.
 
     Attributes:
-        message: What, and why, in words.
+        message: What was not done, and why, in words.
         kind: What it is about.
-        subject: The option's or the tool's name, if it is about one.
+        subject: The name of the option or tool, if it is about one.
     """
 
     type: ClassVar[Literal["warning"]] = "warning"
@@ -313,7 +358,7 @@ Part: TypeAlias = (
     | ErrorPart
     | WarningPart
 )
-"""What a whole response holds."""
+"""An item of a whole response."""
 
 StreamPart: TypeAlias = (
     TextStart
@@ -335,7 +380,7 @@ StreamPart: TypeAlias = (
     | ErrorPart
     | WarningPart
 )
-"""What a stream gives."""
+"""An item of a stream."""
 
 AnyPart: TypeAlias = Part | StreamPart
 """Either."""

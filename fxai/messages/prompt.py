@@ -1,4 +1,4 @@
-"""Prompts: the whole of a conversation as one immutable value.
+"""Prompts: a whole conversation as one immutable value.
 
 >>> prompt = Prompt.make("What is 2 + 3?").set_system("You add.")
 >>> [message.role for message in prompt]
@@ -9,6 +9,7 @@ True
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from threading import Lock
@@ -16,26 +17,28 @@ from typing import Any, ClassVar, TypeAlias, final
 
 from returns.result import Result
 
-from fxai.messages.content import (
+from fxai.messages.accumulate import fold
+from fxai.messages.calls import Pending, pending_in, place_results
+from fxai.messages.message import (
     AssistantContent,
+    AssistantMessage,
     Content,
     FilePart,
     FileUrl,
+    Message,
     ReasoningPart,
+    SystemMessage,
     TextPart,
     ToolApprovalRequestPart,
     ToolApprovalResponsePart,
     ToolCallPart,
     ToolContent,
+    ToolMessage,
     ToolResultPart,
     UserContent,
+    UserMessage,
 )
-from fxai.messages.fold import fold
-from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
 from fxai.messages.part import AnyPart
-from fxai.messages.pending import Pending, pending_in
-from fxai.messages.placement import placed
-from fxai.messages.transcript import transcript
 from fxai.messages.wire import (
     HISTORY_LIMITS,
     MessageError,
@@ -72,7 +75,7 @@ __all__ = [
 ]
 
 PromptInput: TypeAlias = "str | Prompt | Message | Iterable[Message | Mapping[str, Any]]"
-"""What `Prompt.make` takes: what a user said, a prompt, a message, or messages as records or as plain data."""
+"""What `Prompt.make` takes: the text of a user, a prompt, a message, or messages as records or as plain data."""
 
 
 @final
@@ -113,7 +116,7 @@ class Prompt:
 
     @staticmethod
     def make(content: PromptInput) -> Prompt:
-        """A prompt of what is at hand.
+        """A prompt of a string, a message or messages.
 
         A string is one user message. A message, or messages, may be records or plain data such as
         `{"role": "user", "content": "hi"}`, in the form of `to_data`, where the content of user and assistant may be a
@@ -159,12 +162,16 @@ class Prompt:
         if not more:
             return self
         buffer = self._buffer
-        if self._length:  # nobody may write into the buffer of `Prompt.empty`: it would live forever
-            with buffer.lock:
-                if len(buffer.messages) == self._length:
-                    buffer.messages.extend(more)
-                    return Prompt._prefix(buffer, self._length + len(more))
-        return Prompt._prefix(_Buffer([*self, *more]), self._length + len(more))
+        with buffer.lock:
+            # The buffer of `Prompt.empty` stays empty: it would live forever.
+            if self._length and len(buffer.messages) == self._length:
+                buffer.messages.extend(more)
+            else:
+                buffer = _Buffer([*buffer.messages[: self._length], *more])
+        prompt = object.__new__(Prompt)
+        prompt._buffer = buffer
+        prompt._length = self._length + len(more)
+        return prompt
 
     def with_response(self, parts: Iterable[AnyPart]) -> Prompt:
         """The prompt with what the parts of a response leave in the history.
@@ -176,17 +183,16 @@ class Prompt:
         if not messages or messages[0].role != "tool":
             return self.extend(messages)
         early = [part for part in messages[0].content if part.type == "tool-result"]
-        return Prompt(placed(self, early)).extend(messages[1:])
+        return Prompt(place_results(self, early)).extend(messages[1:])
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What the last turn left open: approval requests without an answer, and calls without a result, in order."""
-        since: list[Message] = []
-        for at in range(len(self) - 1, -1, -1):
-            since.append(self[at])
-            if self[at].role == "assistant":
-                break
-        return pending_in(part for one in reversed(since) if one.role != "system" for part in one.content)
+        """The open calls of the last turn, in order: approval requests without an answer, calls without a result."""
+        start = self._length - 1
+        while start > 0 and self[start].role != "assistant":
+            start -= 1
+        turn = self._buffer.messages[max(start, 0) : self._length]
+        return pending_in(part for message in turn if message.role != "system" for part in message.content)
 
     def concat(self, other: PromptInput) -> Prompt:
         """The prompt with another behind it; `other` may be all that `make` takes."""
@@ -246,8 +252,8 @@ class Prompt:
         """The prompt that plain JSON data holds; the content of user and assistant may be a string.
 
         Fails with:
-            DecodeFailure: An unknown role, a part that its role cannot say, an unknown field or a wrong type, each by
-                JSON pointer.
+            DecodeFailure: An unknown role, a part that its role does not have, an unknown field or a wrong type, each
+                by JSON pointer.
         """
         return messages_from_data(data).map(Prompt)
 
@@ -262,13 +268,6 @@ class Prompt:
         /0/role: expected ..., found ...
         """
         return messages_from_json(text, limits).map(Prompt)
-
-    @staticmethod
-    def _prefix(buffer: _Buffer, length: int) -> Prompt:
-        prompt = object.__new__(Prompt)
-        prompt._buffer = buffer
-        prompt._length = length
-        return prompt
 
     def __iter__(self) -> Iterator[Message]:
         return islice(self._buffer.messages, self._length)
@@ -299,7 +298,47 @@ class Prompt:
         return f"Prompt({self.messages!r})"
 
     def __str__(self) -> str:
-        return transcript(self)
+        return _transcript(self)
 
 
 Prompt.empty = Prompt()
+
+
+# ---- as a person reads it
+
+
+def _transcript(messages: Iterable[Message]) -> str:
+    """The messages as text, each part on lines of its own behind its role; for reading, not for reading back."""
+    return "\n".join(line for message in messages for line in _lines(message))
+
+
+def _lines(message: Message) -> list[str]:
+    if message.role == "system":
+        return [f"system: {message.content}"]
+    return [f"{message.role}: {_line(part)}" for part in message.content]
+
+
+def _line(part: Content) -> str:
+    match part.type:
+        case "text":
+            return part.text
+        case "reasoning":
+            return f"[reasoning] {part.text}"
+        case "file":
+            data = part.data
+            return f"[{part.media_type}] {data.url if isinstance(data, FileUrl) else f'{len(data)} bytes'}"
+        case "tool-call":
+            params = _plain(part.params) if part.params_text is None else part.params_text
+            return f"[call {part.id}] {part.name} {params}"
+        case "tool-result":
+            return f"[{'failure' if part.is_failure else 'result'} {part.id}] {part.name} {_plain(part.result)}"
+        case "tool-approval-request":
+            return f"[approval {part.approval_id}] asked for call {part.tool_call_id}"
+        case "tool-approval-response":
+            reason = f": {part.reason}" if part.reason else ""
+            answer = "approved" if part.approved else part.unanswered or "denied"
+            return f"[approval {part.approval_id}] {answer}{reason}"
+
+
+def _plain(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, default=repr)

@@ -1,9 +1,9 @@
 """Reasons why a model could not be asked or understood: a closed set of records.
 
-Each says what happened (`message`), what to do (`advice`), whether asking again can help (`is_retryable`) and how many
-seconds to wait before it (`retry_after`). They are values in the error channel and are never raised. Their names end
-in `Error` because `RateLimit`, `StructuredOutput` or `Authentication` alone would name a feature, and because that is
-what the field and its JSON call them: the name of the class is the tag.
+Each tells what happened (`message`), what to do (`advice`), whether the same request can succeed later
+(`is_retryable`) and how many seconds to wait first (`retry_after`). They are values in the error channel and are never
+raised. Their names end in `Error` because `RateLimit`, `StructuredOutput` or `Authentication` alone would name a
+feature, and because the field and its JSON use these names: the name of the class is the tag.
 
 >>> reason = InvalidRequestError("max_tokens", "must be > 0")
 >>> reason.message, reason.is_retryable
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal, TypeAlias, final
 
-from fxai.messages.ground import Ground, place_in, sentence
+import msgspec
 
 __all__ = [
     "ApprovalProblem",
@@ -34,12 +34,66 @@ __all__ = [
     "QuotaExhaustedError",
     "RateLimitError",
     "Reason",
+    "ReasonBase",
     "RequestTimeoutError",
     "StructuredOutputError",
     "ToolkitRequiredError",
     "UnknownError",
     "UnsupportedSchemaError",
+    "place_in",
+    "sentence",
 ]
+
+
+def sentence(summary: str, description: str) -> str:
+    """The summary, with the description behind it where there is one."""
+    return f"{summary}: {description}" if description else summary
+
+
+def place_in(pointer: str, description: str) -> str:
+    """The place that a summary names, by its pointer; empty where the description names it itself.
+
+    >>> place_in("/a", "expected integer"), place_in("/a", "/a: expected integer")
+    (' at /a', '')
+    """
+    names_it = description.startswith(f"{pointer}: ") or f" {pointer}: " in description
+    return f" at {pointer}" if pointer and not names_it else ""
+
+
+class ReasonBase(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="_tag", omit_defaults=True, forbid_unknown_fields=True
+):
+    """What every reason offers, and `retry_after`: the seconds to wait, where the provider gave them."""
+
+    retry_after: float | None = None
+
+    _retryable: ClassVar[bool] = False
+    _advice: ClassVar[str] = ""
+
+    @property
+    def is_retryable(self) -> bool:
+        """Whether the same request may succeed when it is sent again."""
+        return self._retryable
+
+    @property
+    def message(self) -> str:
+        """What happened, in one line."""
+        return self._summary()
+
+    @property
+    def advice(self) -> str:
+        """What to do about it, in one line."""
+        return self._remedy()
+
+    def _summary(self) -> str:
+        raise NotImplementedError
+
+    def _remedy(self) -> str:
+        return self._advice
+
+    def __str__(self) -> str:
+        return f"{self.message.removesuffix('.')}. {self.advice}"
+
 
 AuthenticationKind: TypeAlias = Literal["MissingKey", "InvalidKey", "ExpiredKey", "InsufficientPermissions", "Unknown"]
 """What is wrong with the key."""
@@ -50,9 +104,10 @@ NetworkKind: TypeAlias = Literal["TransportError", "EncodeError", "InvalidUrlErr
 ApprovalProblem: TypeAlias = Literal[
     "no-request", "no-call", "altered", "forged", "expired", "used", "denied", "in-doubt"
 ]
-"""What is wrong with the answer to an approval request: nobody asked, or it is answered already; its call is not there;
-call or tool are not what was asked about; the request is signed by nobody who is trusted here; it is too late; it was
-used before; it was denied before; its call was begun before, and whether it was run to its end is not known."""
+"""What is wrong with the answer to an approval request: there is no such request, or it is answered already;
+its call is not there; call or tool are not what was asked about; the request is not signed by a key that is trusted
+here; it is too late; it was used before; it was denied before; its call was begun before, and whether it was run to its
+end is not known."""
 
 ModelProblem: TypeAlias = Literal["missing", "checksum", "not-installed", "unreadable", "unknown-model"]
 """Why a model cannot be used: its file is missing or not the expected one, the package that runs it is not installed,
@@ -60,7 +115,7 @@ the file cannot be loaded, or the provider does not know the model."""
 
 
 @final
-class RateLimitError(Ground, frozen=True):
+class RateLimitError(ReasonBase, frozen=True):
     """Too many requests or tokens in too short a time. Retryable, after `retry_after` seconds where it is known."""
 
     _retryable: ClassVar[bool] = True
@@ -76,7 +131,7 @@ class RateLimitError(Ground, frozen=True):
 
 
 @final
-class QuotaExhaustedError(Ground, frozen=True):
+class QuotaExhaustedError(ReasonBase, frozen=True):
     """The account has nothing left to spend. Not retryable."""
 
     _advice: ClassVar[str] = "Check the plan and billing of the account; retrying does not help"
@@ -97,8 +152,8 @@ _KEY_MESSAGES: dict[AuthenticationKind, tuple[str, str]] = {
 
 
 @final
-class AuthenticationError(Ground, frozen=True):
-    """The provider does not accept who asks, or what they ask for. Not retryable."""
+class AuthenticationError(ReasonBase, frozen=True):
+    """The provider refuses the key, or what it may do. Not retryable."""
 
     kind: AuthenticationKind
     description: str = ""
@@ -111,7 +166,7 @@ class AuthenticationError(Ground, frozen=True):
 
 
 @final
-class ContentPolicyError(Ground, frozen=True):
+class ContentPolicyError(ReasonBase, frozen=True):
     """The provider refused the content of the request or of the answer. Not retryable."""
 
     _advice: ClassVar[str] = "Change what is asked; the same request will be refused again"
@@ -123,13 +178,13 @@ class ContentPolicyError(Ground, frozen=True):
 
 
 @final
-class InvalidRequestError(Ground, frozen=True):
+class InvalidRequestError(ReasonBase, frozen=True):
     """The provider found the request wrong. Not retryable.
 
     Attributes:
         parameter: The parameter that is wrong, if it is known.
         constraint: What it has to be, such as "must be > 0".
-        description: What the provider said.
+        description: The words of the provider.
     """
 
     _advice: ClassVar[str] = "Change the request; the same one will fail again"
@@ -145,7 +200,7 @@ class InvalidRequestError(Ground, frozen=True):
 
 
 @final
-class InternalProviderError(Ground, frozen=True):
+class InternalProviderError(ReasonBase, frozen=True):
     """The provider failed, or with `overloaded` has no room just now. Retryable."""
 
     _retryable: ClassVar[bool] = True
@@ -162,7 +217,7 @@ class InternalProviderError(Ground, frozen=True):
 
 
 @final
-class NetworkError(Ground, frozen=True):
+class NetworkError(ReasonBase, frozen=True):
     """The request did not reach the provider, or the answer did not reach us. Retryable if it got stuck on the way."""
 
     kind: NetworkKind
@@ -188,7 +243,7 @@ _NETWORK_MESSAGES: dict[NetworkKind, tuple[str, str]] = {
 
 
 @final
-class RequestTimeoutError(Ground, frozen=True):
+class RequestTimeoutError(ReasonBase, frozen=True):
     """No whole answer came within the time allowed. Retryable."""
 
     _retryable: ClassVar[bool] = True
@@ -203,7 +258,7 @@ class RequestTimeoutError(Ground, frozen=True):
 
 
 @final
-class InvalidOutputError(Ground, frozen=True):
+class InvalidOutputError(ReasonBase, frozen=True):
     """What the provider sent is not what it should be. Retryable: a model may do better when asked again.
 
     `pointer` says where in what was sent, as a JSON pointer; empty for the whole.
@@ -221,7 +276,7 @@ class InvalidOutputError(Ground, frozen=True):
 
 
 @final
-class StructuredOutputError(Ground, frozen=True):
+class StructuredOutputError(ReasonBase, frozen=True):
     """The answer does not fit the schema that was asked for. Retryable: a model may do better when asked again.
 
     Attributes:
@@ -248,7 +303,7 @@ class StructuredOutputError(Ground, frozen=True):
 
 
 @final
-class UnsupportedSchemaError(Ground, frozen=True):
+class UnsupportedSchemaError(ReasonBase, frozen=True):
     """A schema that this provider cannot hold a model to, found before anything was sent. Not retryable.
 
     Attributes:
@@ -270,7 +325,7 @@ class UnsupportedSchemaError(Ground, frozen=True):
 
 
 @final
-class ToolkitRequiredError(Ground, frozen=True):
+class ToolkitRequiredError(ReasonBase, frozen=True):
     """Approvals are answered, but the toolkit that holds their tools was not given. Not retryable."""
 
     _advice: ClassVar[str] = "Give the toolkit that holds these tools"
@@ -282,7 +337,7 @@ class ToolkitRequiredError(Ground, frozen=True):
 
 
 @final
-class InvalidApprovalError(Ground, frozen=True):
+class InvalidApprovalError(ReasonBase, frozen=True):
     """An answer to an approval request that is not to be trusted, so nothing was run and nothing asked. Not retryable.
 
     Attributes:
@@ -305,7 +360,7 @@ class InvalidApprovalError(Ground, frozen=True):
 
 
 @final
-class InvalidUserInputError(Ground, frozen=True):
+class InvalidUserInputError(ReasonBase, frozen=True):
     """Something in the prompt cannot be sent to this provider. Not retryable."""
 
     _advice: ClassVar[str] = "Change or leave out that part of the prompt"
@@ -317,7 +372,7 @@ class InvalidUserInputError(Ground, frozen=True):
 
 
 @final
-class ContextOverflowError(Ground, frozen=True):
+class ContextOverflowError(ReasonBase, frozen=True):
     """Prompt and answer, of so many `tokens`, do not fit into the model's context window of `limit`. Not retryable."""
 
     _advice: ClassVar[str] = "Shorten the history or the tools, or take a model with a larger window"
@@ -359,7 +414,7 @@ _MODEL_MESSAGES: dict[ModelProblem, tuple[str, str]] = {
 
 
 @final
-class ModelUnavailableError(Ground, frozen=True):
+class ModelUnavailableError(ReasonBase, frozen=True):
     """The model cannot be used. Not retryable."""
 
     model: str
@@ -374,7 +429,7 @@ class ModelUnavailableError(Ground, frozen=True):
 
 
 @final
-class UnknownError(Ground, frozen=True):
+class UnknownError(ReasonBase, frozen=True):
     """Something that no other reason describes. Not retryable."""
 
     _advice: ClassVar[str] = "Look at the description and at the provider's documentation"

@@ -15,7 +15,8 @@ from typing import Any, TypeVar, final
 import msgspec
 from returns.result import Result
 
-from fxai.messages.gather import gather
+from fxai.messages.accumulate import gather
+from fxai.messages.calls import Pending, pending_in
 from fxai.messages.part import (
     AnyPart,
     ApprovalRequest,
@@ -40,11 +41,10 @@ from fxai.messages.part import (
     ToolParamsEnd,
     ToolParamsStart,
     ToolResult,
+    Usage,
     WarningKind,
     WarningPart,
 )
-from fxai.messages.pending import Pending, pending_in
-from fxai.messages.usage import Usage
 from fxai.messages.wire import HISTORY_LIMITS, parts_from_data, parts_from_json, parts_to_data, parts_to_json
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.parsing import Limits

@@ -4,7 +4,7 @@ A history may hold the same turn more than once, as it is or changed: copied, me
 all its copies, told by its id, or by the call and what is bound to it: the first answer stands, a denial wins over any
 other, and a call that has its result anywhere is not run.
 
->>> from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponsePart
+>>> from fxai.messages.message import ToolApprovalRequestPart, ToolApprovalResponsePart
 >>> from fxai.messages.message import AssistantMessage, ToolMessage
 >>> turn = AssistantMessage.make(ToolCallPart("c", "wipe", {}), ToolApprovalRequestPart("a", "c"))
 >>> asked = Prompt((turn, ToolMessage.make(ToolApprovalResponsePart("a", True))))
@@ -20,9 +20,15 @@ from typing import Any, final
 import msgspec
 from typing_extensions import override
 
-from fxai.messages.content import ToolApprovalRequestPart, ToolApprovalResponsePart, ToolCallPart
 from fxai.messages.errors import ApprovalProblem, InvalidApprovalError
-from fxai.messages.message import AssistantMessage, Message, ToolMessage
+from fxai.messages.message import (
+    AssistantMessage,
+    Message,
+    ToolApprovalRequestPart,
+    ToolApprovalResponsePart,
+    ToolCallPart,
+    ToolMessage,
+)
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool import Tool
 

@@ -23,8 +23,8 @@ import msgspec
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Ask, EffectOf
 from fxai.effects.service import Clock
-from fxai.messages.content import ToolApprovalRequestPart, ToolCallPart
 from fxai.messages.errors import ApprovalProblem
+from fxai.messages.message import ToolApprovalRequestPart, ToolCallPart
 from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.models.approval_key import ApprovalKey
 from fxai.models.approval_ledger import ApprovalLedger

@@ -35,9 +35,9 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock, Service
 from fxai.effects.stream import StreamOf
+from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
 from fxai.messages.part import StreamPart
-from fxai.messages.pending import Pending
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response
 from fxai.models.chat_error import ChatStoreError

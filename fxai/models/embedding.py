@@ -36,7 +36,7 @@ from fxai.effects.pull import Channel
 from fxai.effects.scope import Scope
 from fxai.effects.service import Service
 from fxai.messages.errors import AiError, InvalidOutputError
-from fxai.messages.usage import Usage
+from fxai.messages.part import Usage
 
 __all__ = ["EmbeddingModel", "Embeddings", "Vector", "batched", "similarity"]
 

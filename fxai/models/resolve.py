@@ -24,7 +24,7 @@ from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import for_each
 from fxai.effects.constructor import lift_any
 from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Suspend
-from fxai.messages.metadata import merge_metadata
+from fxai.messages.message import merge_metadata
 from fxai.messages.part import (
     ApprovalRequest,
     Finish,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from fxai.messages.content import FilePart, TextPart, ToolResultPart
+from fxai.messages.message import FilePart, TextPart, ToolResultPart
 from fxai.schema.data import is_array, is_object
 
 __all__ = ["contents_of", "file_note"]

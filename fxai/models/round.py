@@ -30,8 +30,8 @@ from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
+from fxai.messages.accumulate import gather
 from fxai.messages.errors import AiError
-from fxai.messages.gather import gather
 from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult
 from fxai.messages.response import Response
 from fxai.models.request import ModelRequest

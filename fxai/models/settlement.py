@@ -22,10 +22,10 @@ from typing_extensions import override
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.concurrency import for_each
 from fxai.effects.effect import EffectOf, FailCause, Succeed, Suspend
-from fxai.messages.content import ToolCallPart
+from fxai.messages.calls import UNANSWERED
 from fxai.messages.errors import AiError, ApprovalProblem, InvalidApprovalError, Reason, ToolkitRequiredError
+from fxai.messages.message import ToolCallPart
 from fxai.messages.part import Finish, ToolCall, ToolResult
-from fxai.messages.pending import UNANSWERED
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.answered import Answered, History, concerns, is_waiting, read, without

@@ -39,9 +39,9 @@ from fxai.messages.part import (
     TextEnd,
     TextStart,
     ToolCall,
+    Usage,
 )
 from fxai.messages.response import Response, stream_of
-from fxai.messages.usage import Usage
 from fxai.models.language_model import LanguageModel
 from fxai.models.request import ModelRequest
 

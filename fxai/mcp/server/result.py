@@ -17,7 +17,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from fxai.messages.content import FilePart, TextPart
+from fxai.messages.message import FilePart, TextPart
 from fxai.schema.data import is_array, is_object
 
 __all__ = ["content_of", "failed", "result_of", "text_of"]

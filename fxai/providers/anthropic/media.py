@@ -2,7 +2,7 @@
 
 A URL that is `file_…` means that id.
 
->>> from fxai.messages.content import FilePart
+>>> from fxai.messages.message import FilePart
 >>> file_block(FilePart.of_url("image/png", "https://example.org/cat.png"))
 {'type': 'image', 'source': {'type': 'url', 'url': 'https://example.org/cat.png'}}
 """
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
-from fxai.messages.content import FilePart, FileUrl
+from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.tool_encoding import PreparationError
 from fxai.providers.anthropic.options import said_in

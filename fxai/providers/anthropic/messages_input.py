@@ -24,19 +24,23 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.messages.content import (
+from fxai.messages.calls import Pairing
+from fxai.messages.message import (
     AssistantContent,
+    AssistantMessage,
     FilePart,
     FileUrl,
+    Message,
+    Metadata,
     ReasoningPart,
+    SystemMessage,
     TextPart,
     ToolCallPart,
+    ToolMessage,
     ToolResultPart,
     UserContent,
+    UserMessage,
 )
-from fxai.messages.message import AssistantMessage, Message, SystemMessage, ToolMessage, UserMessage
-from fxai.messages.metadata import Metadata
-from fxai.messages.pairing import Pairing
 from fxai.messages.reason import NetworkError
 from fxai.models.result_content import file_note
 from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools, WireCall, without_nulls

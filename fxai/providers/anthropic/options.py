@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 
-from fxai.messages.metadata import Metadata
+from fxai.messages.message import Metadata
 from fxai.models.tool_encoding import PreparationError, option_names
 from fxai.providers.anthropic.tool_encoding import supports_strict_tools
 from fxai.schema.data import is_object

@@ -20,8 +20,8 @@ from typing import Any, Final, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.messages.content import FileUrl
 from fxai.messages.errors import AiError, InvalidOutputError
+from fxai.messages.message import FileUrl
 from fxai.messages.part import (
     File,
     Finish,
@@ -33,8 +33,8 @@ from fxai.messages.part import (
     Text,
     ToolCall,
     ToolResult,
+    Usage,
 )
-from fxai.messages.usage import Usage
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest

@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 from returns.result import Failure
 
-from fxai.messages.metadata import Metadata
+from fxai.messages.message import Metadata
 from fxai.messages.part import (
     Finish,
     ReasoningDelta,
@@ -34,10 +34,10 @@ from fxai.messages.part import (
     TextEnd,
     TextStart,
     ToolCall,
+    Usage,
     WarningPart,
 )
 from fxai.messages.response import stream_of
-from fxai.messages.usage import Usage
 from fxai.schema.parsing import Limits, parse_json
 
 __all__ = [

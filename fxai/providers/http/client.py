@@ -34,9 +34,8 @@ from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.effects.stream import Stream, StreamOf
-from fxai.messages.errors import AiError, ModelUnavailableError, RequestTimeoutError
+from fxai.messages.errors import AiError, ModelUnavailableError, RequestTimeoutError, reason_of_status
 from fxai.messages.reason import AuthenticationError, InvalidOutputError, NetworkError, Reason
-from fxai.messages.status import reason_of_status
 from fxai.providers.http.event import Event, EventReader
 from fxai.providers.http.fault import (
     BrokenAnswerError,

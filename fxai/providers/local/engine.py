@@ -28,13 +28,13 @@ from anyio import from_thread
 
 from fxai.effects.cancellation import uninterrupted
 from fxai.effects.thread import in_thread
+from fxai.messages.part import Usage
 from fxai.messages.reason import (
     ContextOverflowError,
     InternalProviderError,
     InvalidRequestError,
     ModelUnavailableError,
 )
-from fxai.messages.usage import Usage
 from fxai.providers.local.failure import LocalFailure, not_embedded, refused
 from fxai.providers.local.gguf import Description, read_description
 from fxai.providers.local.repetition import Unrepeated

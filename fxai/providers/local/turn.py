@@ -28,6 +28,7 @@ from fxai.messages.part import (
     ToolParamsDelta,
     ToolParamsEnd,
     ToolParamsStart,
+    Usage,
     WarningPart,
 )
 from fxai.messages.reason import (
@@ -38,7 +39,6 @@ from fxai.messages.reason import (
     StructuredOutputError,
     UnsupportedSchemaError,
 )
-from fxai.messages.usage import Usage
 from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.models.request import ModelRequest
 from fxai.providers.local import recipe

@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
-from fxai.messages.content import FilePart, TextPart, ToolCallPart, ToolResultPart
-from fxai.messages.pairing import Pairing
+from fxai.messages.calls import Pairing
+from fxai.messages.message import FilePart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.prompt import AssistantMessage, Message, UserMessage
 from fxai.models.result_content import contents_of, file_note
 from fxai.models.tool_encoding import Notes

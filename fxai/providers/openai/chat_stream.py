@@ -15,8 +15,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, final
 
-from fxai.messages.part import Finish, ResponseMetadata, StreamPart, ToolParamsDelta, ToolParamsEnd, ToolParamsStart
-from fxai.messages.usage import Usage
+from fxai.messages.part import (
+    Finish,
+    ResponseMetadata,
+    StreamPart,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
+    Usage,
+)
 from fxai.providers.openai.chat_input import THOUGHTS
 from fxai.providers.openai.options import mark
 from fxai.providers.openai.reply import (

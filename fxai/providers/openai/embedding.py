@@ -22,7 +22,7 @@ from fxai.effects.layer import Layer
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError, ModelUnavailableError
-from fxai.messages.usage import Usage
+from fxai.messages.part import Usage
 from fxai.models.embedding import EmbeddingModel, Embeddings, Vector
 from fxai.providers.http.client import RETRY, Client
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout

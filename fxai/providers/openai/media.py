@@ -2,7 +2,7 @@
 
 A file is sent as its bytes, as the URL where it is, or by the id of an upload: a URL that is `file-…` means that id.
 
->>> from fxai.messages.content import FilePart
+>>> from fxai.messages.message import FilePart
 >>> input_file(FilePart.of_url("image/png", "https://example.org/cat.png"))
 {'type': 'input_image', 'detail': 'auto', 'image_url': 'https://example.org/cat.png'}
 >>> chat_file(FilePart("audio/wav", b"RIFF"))
@@ -16,7 +16,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, Final
 
-from fxai.messages.content import FilePart, FileUrl
+from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.tool_encoding import PreparationError
 from fxai.providers.openai.options import marks

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from fxai.messages.metadata import Carrier
+from fxai.messages.message import WithMetadata
 from fxai.models.request import ModelRequest
 from fxai.models.tool_encoding import Notes, PreparationError, without_nulls
 from fxai.providers.openai.tool_encoding import Api
@@ -82,7 +82,7 @@ def mark(**said: Any) -> dict[str, Any]:
     return {NAME: kept} if kept else {}
 
 
-def marks(part: Carrier) -> Mapping[str, Any]:
+def marks(part: WithMetadata) -> Mapping[str, Any]:
     """OpenAI's own metadata of a part or a message; empty where there is none."""
     said = part.metadata.get(NAME)
     return said if is_object(said) else {}

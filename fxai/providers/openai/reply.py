@@ -18,10 +18,20 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from fxai.messages.part import AnyPart, File, Finish, FinishReason, Part, Reasoning, ResponseMetadata, Source, Text
+from fxai.messages.errors import reason_of_status
+from fxai.messages.part import (
+    AnyPart,
+    File,
+    Finish,
+    FinishReason,
+    Part,
+    Reasoning,
+    ResponseMetadata,
+    Source,
+    Text,
+    Usage,
+)
 from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason
-from fxai.messages.status import reason_of_status
-from fxai.messages.usage import Usage
 from fxai.models.tool_encoding import without_nulls
 from fxai.providers.openai.chat_input import THOUGHTS
 from fxai.providers.openai.options import mark, marks

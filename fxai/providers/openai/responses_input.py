@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, final
 
-from fxai.messages.content import AssistantContent, FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
-from fxai.messages.pairing import Pairing
+from fxai.messages.calls import Pairing
+from fxai.messages.message import AssistantContent, FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage
 from fxai.models.result_content import file_note

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from returns.result import Success
 
-from fxai.messages.content import FilePart, ToolCallPart, ToolResultPart
+from fxai.messages.message import FilePart, ToolCallPart, ToolResultPart
 from fxai.messages.part import ApprovalRequest, File, ToolCall, ToolResult
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.result_content import contents_of

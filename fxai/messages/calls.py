@@ -1,0 +1,295 @@
+"""The calls of a history and their answers: which are open, which result belongs to which call, where a result goes.
+
+>>> from fxai.messages.message import AssistantMessage
+>>> from fxai.messages.part import ApprovalRequest, ToolCall
+>>> (wipe,) = pending_in([ToolCall("c1", "wipe", {"disk": "a"}), ApprovalRequest("a1", "c1")])
+>>> wipe.name, wipe.approve().approved, wipe.deny("not that one").reason
+('wipe', True, 'not that one')
+>>> turn = AssistantMessage.make(ToolCallPart("c", "add", {}))
+>>> unpaired_calls([turn]), [call.id for call in Pairing().add([turn])]
+(['c'], ['c'])
+>>> [message.role for message in place_results([turn], [ToolResultPart("c", "add", 5)])]
+['assistant', 'tool']
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.messages.message import Content, Message, ToolApprovalResponsePart, ToolCallPart, ToolMessage, ToolResultPart
+from fxai.messages.part import AnyPart
+
+__all__ = ["UNANSWERED", "Pairing", "Pending", "pending_in", "place_results", "unpaired_calls"]
+
+UNANSWERED: Final = {
+    "expired": "nobody answered in time whether it may run, and nobody denied it",
+    "unavailable": "nobody could be asked whether it may run, and nobody denied it",
+}
+"""The default reasons of approvals that were not answered."""
+
+
+@final
+class Pending(msgspec.Struct, frozen=True):
+    """An open call: it waits for a person's approval, or for a result from outside the program."""
+
+    id: str
+    """The call's id."""
+    name: str
+    """The tool's name; empty where the call of an approval request is not there."""
+    params: Any
+    """The parameters, as plain JSON data."""
+    approval_id: str | None = None
+    """What an answer refers to; None for a call whose result comes from outside."""
+    dynamic: bool = False
+    """Whether the tool is a dynamic one."""
+
+    def approve(self, reason: str | None = None) -> ToolApprovalResponsePart:
+        """The answer that lets the call run, for a tool message behind the turn.
+
+        Raises:
+            ValueError: the call waits for no approval; `answer` it.
+        """
+        return ToolApprovalResponsePart(_approval_of(self), True, reason)
+
+    def deny(self, reason: str | None = None) -> ToolApprovalResponsePart:
+        """The answer that keeps the call from running, for a tool message behind the turn.
+
+        Raises:
+            ValueError: the call waits for no approval; `answer` it.
+        """
+        return ToolApprovalResponsePart(_approval_of(self), False, reason)
+
+    def expire(self, reason: str | None = None) -> ToolApprovalResponsePart:
+        """The answer where none came in time: the call is not run, and the model does not read it as a denial.
+
+        Raises:
+            ValueError: the call waits for no approval; `answer` it.
+        """
+        return ToolApprovalResponsePart(_approval_of(self), False, reason or UNANSWERED["expired"], "expired")
+
+    def abandon(self, reason: str | None = None) -> ToolApprovalResponsePart:
+        """The answer where there is no person to ask: the call is not run, and the model does not read it as a denial.
+
+        Raises:
+            ValueError: the call waits for no approval; `answer` it.
+        """
+        why = reason or UNANSWERED["unavailable"]
+        return ToolApprovalResponsePart(_approval_of(self), False, why, "unavailable")
+
+    def answer(self, result: Any, *, is_failure: bool = False) -> ToolResultPart:
+        """The result of a call that was run outside, as plain JSON data, for a tool message behind the turn.
+
+        Raises:
+            ValueError: the call waits for an approval; `approve` or `deny` it.
+        """
+        if self.approval_id is not None:
+            raise ValueError(f"the call {self.id!r} of {self.name!r} waits for an approval: approve or deny it")
+        return ToolResultPart(self.id, self.name, result, is_failure, dynamic=self.dynamic)
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.id, self.name, self.approval_id))
+
+
+def _approval_of(call: Pending) -> str:
+    if call.approval_id is None:
+        raise ValueError(f"the call {call.id!r} of {call.name!r} waits for a result, not for an approval: answer it")
+    return call.approval_id
+
+
+def pending_in(parts: Iterable[AnyPart | Content]) -> tuple[Pending, ...]:
+    """What is open among the parts of a turn, or of a whole conversation, in order.
+
+    That is each approval request without an answer, and each call without a result, but for those of a provider.
+    """
+    waiting: dict[str, Pending] = {}
+    of_provider: dict[str, Pending] = {}
+    for part in parts:
+        match part.type:
+            case "tool-call":
+                calls = of_provider if part.provider_executed else waiting
+                calls[part.id] = Pending(part.id, part.name, part.params, dynamic=part.dynamic)
+            case "tool-result" if not getattr(part, "preliminary", False):
+                waiting.pop(part.id, None)
+            case "tool-approval-request":
+                id_ = part.tool_call_id
+                about = waiting.get(id_) or of_provider.get(id_) or Pending(id_, "", None)
+                waiting[id_] = msgspec.structs.replace(about, approval_id=part.approval_id)
+            case "tool-approval-response":
+                answered = part.approval_id
+                waiting = {id_: call for id_, call in waiting.items() if call.approval_id != answered}
+            case _:
+                pass
+    return tuple(waiting.values())
+
+
+# ---- calls and their results
+
+
+def unpaired_calls(messages: Iterable[Message]) -> list[str]:
+    """The ids of the calls without a result right behind their turn, and of such results without a call, in order.
+
+    Calls that a provider runs have theirs in the same message, and are not looked at.
+    """
+    alone: list[str] = []
+    called: list[str] = []
+    for message in messages:
+        if message.role == "tool":
+            answered = [part.id for part in _results([message])]
+            alone += [id_ for id_ in answered if id_ not in called]
+            called = [id_ for id_ in called if id_ not in answered]
+        else:
+            alone += called
+            called = [part.id for part in _calls([message]) if not part.provider_executed]
+    return alone + called
+
+
+@final
+class Pairing:
+    """The calls of a history that grows, and their results, wherever in it these stand.
+
+    A result belongs to the call with its id. Of several calls with one id, which some servers give, the first has the
+    first result.
+    """
+
+    __slots__ = ("_approvals", "_calls", "_results")
+
+    def __init__(self) -> None:
+        self._calls: dict[str, ToolCallPart] = {}
+        self._results: defaultdict[str, deque[ToolResultPart]] = defaultdict(deque)
+        self._approvals: set[str] = set()
+
+    def add(self, messages: Sequence[Message]) -> list[ToolCallPart]:
+        """Add the messages that come next; gives their calls that no result answers, those of the provider's left out.
+
+        A call is answered where its id is that of a result, before it or behind it.
+        """
+        calls = {part.id: part for part in _calls(messages)}
+        self._calls.update(calls)
+        for part in _results(messages):
+            self._results[part.id].append(part)
+        for message in messages:
+            if message.role == "tool":
+                self._approvals.update(part.approval_id for part in message.content if part.type != "tool-result")
+        return [call for call in calls.values() if not call.provider_executed and call.id not in self._results]
+
+    def has_other_calls(self, messages: Iterable[Message]) -> bool:
+        """Whether these messages have a call with an id that stands in those before: of a call, a result, an answer."""
+        known = (self._calls, self._results, self._approvals)
+        return any(part.id in ids for part in _calls(messages) for ids in known)
+
+    def call(self, id_: str) -> ToolCallPart | None:
+        """The call with this id, the last one of several; None where there is none."""
+        return self._calls.get(id_)
+
+    def result(self, id_: str) -> ToolResultPart | None:
+        """The result that the next call with this id has; None where there is none."""
+        waiting = self._results.get(id_)
+        return waiting[0] if waiting else None
+
+    def take(self, id_: str) -> ToolResultPart | None:
+        """The same result, which no other call has then."""
+        waiting = self._results.get(id_)
+        return waiting.popleft() if waiting else None
+
+    @property
+    def left(self) -> list[str]:
+        """The ids of the results that no call took, in the order in which these ids came."""
+        return [part.id for waiting in self._results.values() for part in waiting]
+
+
+def _calls(messages: Iterable[Message]) -> Iterator[ToolCallPart]:
+    for message in messages:
+        if message.role == "assistant":
+            yield from (part for part in message.content if part.type == "tool-call")
+
+
+def _results(messages: Iterable[Message]) -> Iterator[ToolResultPart]:
+    for message in messages:
+        if message.role == "tool":
+            yield from (part for part in message.content if part.type == "tool-result")
+
+
+# ---- where results go
+
+
+def place_results(messages: Iterable[Message], results: Iterable[ToolResultPart]) -> list[Message]:
+    """The messages with each result in the tool message right behind the latest turn that made its call.
+
+    Where there is no such message yet, the turn gets one; a result whose call is nowhere goes to the end. Where a turn
+    that asked for an approval stands there more than once, as in a history that was merged, each copy that has no
+    result gets it. Results are put there in the order of their calls.
+    """
+    made, given = list(messages), tuple(results)
+    turns = _turns(made, {result.id for result in given})
+    more: dict[int, list[ToolResultPart]] = {}
+    for result in given if len(given) < 2 else _in_order(made, given):
+        for end in _places(turns.get(result.id, [])) or [len(made) - 1]:
+            more.setdefault(end, []).append(result)
+    for end in sorted(more, reverse=True):
+        _put(made, end, tuple(more[end]))
+    return made
+
+
+def _in_order(messages: list[Message], results: tuple[ToolResultPart, ...]) -> list[ToolResultPart]:
+    """The results in the order of their calls; those whose call is nowhere last."""
+    places = {call.id: place for place, call in enumerate(_calls(messages))}
+    return sorted(results, key=lambda result: places.get(result.id, len(places)))
+
+
+@final
+class _Turn(msgspec.Struct):
+    """A turn that makes a call: where it ends, the call, whether it asks for its approval, and whether it is open."""
+
+    end: int
+    call: tuple[str, Any]
+    asks: bool
+    is_open: bool
+
+
+def _turns(messages: list[Message], ids: set[str]) -> dict[str, list[_Turn]]:
+    """The turns that make the calls of these ids, by id."""
+    found: dict[str, list[_Turn]] = {}
+    for at, message in enumerate(messages):
+        if message.role != "assistant":
+            continue
+        calls: dict[str, tuple[str, Any]] = {}
+        for part in message.content:
+            if part.type == "tool-call" and part.id in ids:
+                calls.setdefault(part.id, (part.name, part.params))
+        if not calls:
+            continue
+        end = at
+        while end + 1 < len(messages) and messages[end + 1].role == "tool":
+            end += 1
+        asked = {part.tool_call_id for part in message.content if part.type == "tool-approval-request"}
+        there = {part.id for part in _results(messages[at + 1 : end + 1])}
+        for id_, call in calls.items():
+            found.setdefault(id_, []).append(_Turn(end, call, id_ in asked, id_ not in there))
+    return found
+
+
+def _places(turns: list[_Turn]) -> list[int]:
+    """Where the turns end that get a result of the call that they all make."""
+    if not turns:
+        return []
+    copies = [turn for turn in turns if turn.asks and turn.is_open]
+    if not copies or not turns[-1].asks:
+        return [turns[-1].end]
+    same = [turn for turn in copies if turn.call == copies[-1].call]
+    for turn in same:
+        turn.is_open = False
+    return [turn.end for turn in same]
+
+
+def _put(messages: list[Message], at: int, results: tuple[ToolResultPart, ...]) -> None:
+    here = messages[at] if at >= 0 else None
+    if here is not None and here.role == "tool":
+        messages[at] = msgspec.structs.replace(here, content=(*here.content, *results))
+    else:
+        messages.insert(at + 1, ToolMessage(results))
