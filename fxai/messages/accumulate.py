@@ -1,5 +1,6 @@
 """From the parts of a response to what they amount to: whole parts, and the messages that they leave in the history.
 
+>>> from fxai.messages.part import ToolResult
 >>> gather([TextStart("1"), TextDelta("1", "Hel"), ToolCall("c", "add", {}), TextDelta("1", "lo")])
 (Text(text='Hello', metadata={}), ToolCall(id='c', name='add', params={}, ...))
 >>> [message.role for message in fold([ToolCall("c", "add", {}), ToolResult("c", "add", 3)])]
