@@ -23,7 +23,7 @@ from fxai.messages import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.messages.ground import Ground
+from fxai.messages.reason import ReasonBase
 from fxai.models import ModelRequest, PreparationError, ToolChoice
 from fxai.models.request_cache import RequestCache
 from fxai.providers import anthropic, openai
@@ -216,7 +216,7 @@ def test_a_request_that_goes_on_is_the_one_made_anew() -> None:
             anew = _outcome(prepare, request, name, None)
 
             assert _outcome(prepare, request, name, cache) == anew
-            reached("refused" if isinstance(anew, Ground) else "sent")
+            reached("refused" if isinstance(anew, ReasonBase) else "sent")
         reached("resumed", cache.resumed > 0)
         reached("from_between", cache.from_between)
 

@@ -20,7 +20,7 @@ from fxai.cli.consent import Consent
 from fxai.cli.exit import Outlet, writable
 from fxai.cli.line_input import PipedInput
 from fxai.cli.slash_command import slash_command
-from fxai.messages.pending import Pending
+from fxai.messages.calls import Pending
 from fxai.tools.type_hints import needed_services
 from tests.kit import needy_targets
 from tests.kit.command_line import Run

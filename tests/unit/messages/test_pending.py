@@ -17,8 +17,7 @@ from fxai.messages import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.messages.pending import Pending, pending_in
-from fxai.messages.placement import placed
+from fxai.messages.calls import Pending, pending_in, place_results
 
 A, B = ToolCall("a", "add", {"n": 1}), ToolCall("b", "add", {"n": 2}, dynamic=True)
 
@@ -80,10 +79,10 @@ def test_a_response_goes_behind_its_prompt() -> None:
 def test_a_result_goes_to_the_latest_call_of_its_id() -> None:
     """Ids are unique in a turn alone; one whose call is nowhere goes to the end."""
     turn = AssistantMessage.make(ToolCallPart("a", "add", {}))
-    messages = placed(
+    messages = place_results(
         [turn, turn, UserMessage.make("x")], [ToolResultPart("a", "add", 1), ToolResultPart("z", "add", 2)]
     )
 
     assert [m.role for m in messages] == ["assistant", "assistant", "tool", "user", "tool"]
-    assert placed([], []) == []
-    assert [m.role for m in placed([], [ToolResultPart("z", "add", 2)])] == ["tool"]
+    assert place_results([], []) == []
+    assert [m.role for m in place_results([], [ToolResultPart("z", "add", 2)])] == ["tool"]

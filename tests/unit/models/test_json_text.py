@@ -11,7 +11,7 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import Backend, fx
 from fxai.messages import Prompt, ToolCall
-from fxai.messages.gather import gather
+from fxai.messages.accumulate import gather
 from fxai.models.approval import digest_of
 from fxai.providers import anthropic, openai
 from fxai.schema import DecodeFailure, JsonSchema

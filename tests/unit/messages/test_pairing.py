@@ -16,7 +16,7 @@ from fxai.messages import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.messages.pairing import unpaired
+from fxai.messages.calls import unpaired_calls
 
 
 def _calls(*ids: str) -> Message:
@@ -45,7 +45,7 @@ _HOSTED = ToolCallPart("h", "search", {}, provider_executed=True)
 )
 def test_pairs_are_whole(messages: Sequence[Message]) -> None:
     """In any order, in several tool messages, with one id again; a provider's own calls are its own."""
-    assert unpaired(messages) == []
+    assert unpaired_calls(messages) == []
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_pairs_are_whole(messages: Sequence[Message]) -> None:
 )
 def test_what_stands_alone_is_named(messages: Sequence[Message], alone: list[str]) -> None:
     """A result is right behind the turn of its call, or both are alone."""
-    assert unpaired(messages) == alone
+    assert unpaired_calls(messages) == alone
