@@ -215,16 +215,7 @@ def _content_of(part: Part) -> AssistantContent | None:
         case "reasoning":
             return ReasoningPart(part.text, metadata=part.metadata) if part.text or part.metadata else None
         case "tool-call":
-            return ToolCallPart(
-                part.id,
-                part.name,
-                part.params,
-                part.provider_executed,
-                part.dynamic,
-                part.params_text,
-                part.json_text,
-                metadata=part.metadata,
-            )
+            return _call_part(part)
         case "tool-result":
             return ToolResultPart(
                 part.id,
@@ -243,3 +234,16 @@ def _content_of(part: Part) -> AssistantContent | None:
             return FilePart(part.media_type, part.data, part.file_name, metadata=part.metadata)
         case _:
             return None
+
+
+def _call_part(part: ToolCall) -> ToolCallPart:
+    return ToolCallPart(
+        part.id,
+        part.name,
+        part.params,
+        part.provider_executed,
+        part.dynamic,
+        part.params_text,
+        part.json_text,
+        metadata=part.metadata,
+    )
