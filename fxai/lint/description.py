@@ -20,8 +20,8 @@ from typing import Any
 
 from fxai.lint.rule import RULES, Finding
 from fxai.lint.subject import Entry, Provider, Subject
-from fxai.lint.walk import Place, places, target
 from fxai.schema.data import is_array, is_object
+from fxai.schema.location import Subschema, target, walk
 from fxai.tools.tool import AnyTool
 
 __all__ = ["name_findings", "number_findings", "wording_findings"]
@@ -122,7 +122,7 @@ def _long_description(entry: Entry, said: str, subject: Subject) -> Iterator[Fin
 
 
 def _missing_descriptions(entry: Entry) -> Iterator[Finding]:
-    for place in places(entry.document):
+    for place in walk(entry.document):
         if place.name is None or place.around or _needs_no_description(place, entry.document):
             continue
         written = 'describe it: Annotated[…, msgspec.Meta(description="…")], or in the docstring of its function'
@@ -131,7 +131,7 @@ def _missing_descriptions(entry: Entry) -> Iterator[Finding]:
         yield RULES["parameter-undescribed"].finding(entry.tool.name, at, f"{place.name!r} has no description", remedy)
 
 
-def _needs_no_description(place: Place, document: Any) -> bool:
+def _needs_no_description(place: Subschema, document: Any) -> bool:
     """Whether a parameter has a description, its own or that of its `$ref`, or only one possible value."""
     schema = place.schema
     values = schema.get("enum")

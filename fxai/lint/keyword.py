@@ -1,7 +1,7 @@
 """Checks of keywords: misspelt ones, those of another draft, and those without effect on the type beside them.
 
->>> from fxai.lint.walk import places
->>> for place in places({"type": "string", "minimum": 3, "patern": "^a"}):
+>>> from fxai.schema.location import walk
+>>> for place in walk({"type": "string", "minimum": 3, "patern": "^a"}):
 ...     for found in keyword_findings("tool", place):
 ...         print(found)
 tool /parameters/minimum: warning keyword-without-effect: 'minimum' is about numbers, and the type is string; take it \
@@ -17,10 +17,10 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 from fxai.lint.rule import RULES, Finding
-from fxai.lint.walk import Place
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import DIALECTS, Dialect
 from fxai.schema.fault import pointer_to
+from fxai.schema.location import Subschema
 
 __all__ = ["KINDS", "keyword_findings"]
 
@@ -76,7 +76,7 @@ _LONGEST: Final = 40  # longer words are not looked up as misspelt keywords
 _ANYWHERE: Final = frozenset(("$defs", "definitions", "$id", "id", "$comment", "$anchor", "title", "dependencies"))
 
 
-def keyword_findings(tool: str, place: Place) -> Iterator[Finding]:
+def keyword_findings(tool: str, place: Subschema) -> Iterator[Finding]:
     """Faults of the keywords of one schema."""
     for keyword, value in place.schema.items():
         at = pointer_to(f"/parameters{place.pointer}", keyword)
@@ -97,7 +97,7 @@ def _without_effect(tool: str, at: str, keyword: str, schema: dict[str, Any]) ->
     yield RULES["keyword-without-effect"].finding(tool, at, said, "take it away, or correct the type")
 
 
-def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, place: Place) -> Finding:
+def _unknown_keyword(tool: str, at: str, keyword: str, value: Any, place: Subschema) -> Finding:
     said = f"JSON Schema has no keyword {keyword!r} and passes over it"
     drafts = [dialect.name for dialect in DIALECTS.values() if keyword in dialect.keywords]
     if drafts:
@@ -129,6 +129,6 @@ def _near(keyword: str, dialect: Dialect) -> str | None:
     return lower.get(near[0]) if near else None
 
 
-def _is_a_schema(value: Any, place: Place) -> bool:
+def _is_a_schema(value: Any, place: Subschema) -> bool:
     """Whether the value of an unknown keyword is a schema, and so a misplaced property of an object."""
     return is_object(value) and ("type" in value or "$ref" in value) and "object" in str(place.schema.get("type"))

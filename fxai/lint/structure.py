@@ -8,9 +8,9 @@ wrap them in a Struct or in an object schema
 
 Defaults, examples, enums and constants must be valid for the schema that they stand in.
 
->>> from fxai.lint.walk import places
+>>> from fxai.schema.location import walk
 >>> document = {"type": "integer", "default": "ten"}
->>> for place in places(document):
+>>> for place in walk(document):
 ...     print(*fitting_findings("tool", place, document))
 tool /parameters/default: warning default-misfit: the default expected integer, found string 'ten'; give one that \
 fits, or correct the schema
@@ -36,12 +36,12 @@ from fxai.lint.contradiction import contradictions
 from fxai.lint.keyword import KINDS, keyword_findings
 from fxai.lint.rule import RULES, Finding, Severity
 from fxai.lint.subject import Entry, Provider, Subject
-from fxai.lint.walk import Place, places, target
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect
 from fxai.schema.document import document_faults
 from fxai.schema.fault import Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.location import Subschema, target, walk
 from fxai.schema.strict import NULL_LOST, strict_form
 from fxai.tools.annotations import ExplicitNull, Strict
 
@@ -77,7 +77,7 @@ def structure_findings(subject: Subject) -> Iterator[Finding]:
         yield from _root(entry) if entry.sound else document_findings(entry.tool.name, entry.document)
         yield from _property_names(entry, subject.providers)
         declared: Declared = {}
-        for place in places(entry.document):
+        for place in walk(entry.document):
             yield from _place(entry, place, declared)
 
 
@@ -119,7 +119,7 @@ def _property_names(entry: Entry, providers: tuple[Provider, ...]) -> Iterator[F
                 yield RULES["property-name"].finding(entry.tool.name, f"/parameters{place}", message, remedy)
 
 
-def _place(entry: Entry, place: Place, declared: Declared) -> Iterator[Finding]:
+def _place(entry: Entry, place: Subschema, declared: Declared) -> Iterator[Finding]:
     name = entry.tool.name
     if not entry.derived:
         yield from keyword_findings(name, place)
@@ -133,12 +133,12 @@ def _place(entry: Entry, place: Place, declared: Declared) -> Iterator[Finding]:
         yield from fitting_findings(name, place, entry.document)
 
 
-def is_untyped(place: Place) -> bool:
+def is_untyped(place: Subschema) -> bool:
     """Whether the schema of a parameter or an item has no type."""
     return not place.around and place.keyword in _VALUES and not _SAYS_WHAT.intersection(place.schema)
 
 
-def _untyped_findings(entry: Entry, place: Place) -> Iterator[Finding]:
+def _untyped_findings(entry: Entry, place: Subschema) -> Iterator[Finding]:
     if is_untyped(place):
         what = repr(place.name) if place.name is not None else "an item"
         message = f"{what} has no type, so anything goes"
@@ -147,7 +147,7 @@ def _untyped_findings(entry: Entry, place: Place) -> Iterator[Finding]:
         yield RULES["untyped"].finding(entry.tool.name, f"/parameters{place.pointer}", message, remedy, severity)
 
 
-def required_findings(tool: str, place: Place, document: Any, declared: Declared) -> Iterator[Finding]:
+def required_findings(tool: str, place: Subschema, document: Any, declared: Declared) -> Iterator[Finding]:
     """Each required name of one schema that no property has; `declared` is what is known of the document's schemas."""
     required = place.schema.get("required")
     if not is_array(required) or not _speaks_of_properties(place):
@@ -174,7 +174,7 @@ def _near(name: str, known: set[str]) -> list[str]:
     return get_close_matches(name[:_LONGEST], known, n=1) if len(known) <= _MOST_LOOKED_FOR else []
 
 
-def _speaks_of_properties(place: Place) -> bool:
+def _speaks_of_properties(place: Subschema) -> bool:
     """Whether the schema, or one around it, names properties; an object that names none may mean any."""
     return any("properties" in schema for schema in (place.schema, *place.around))
 
@@ -202,7 +202,7 @@ _HERE: Final = "urn:fxai:document"
 _REFIT: Final = "give one that fits, or correct the schema"
 
 
-def fitting_findings(tool: str, place: Place, document: Any) -> Iterator[Finding]:
+def fitting_findings(tool: str, place: Subschema, document: Any) -> Iterator[Finding]:
     """Each value in one schema of a usable document that the schema refuses."""
     if not any(keyword in place.schema for keyword in _VALUE_KEYWORDS):
         return
@@ -219,7 +219,7 @@ def fitting_findings(tool: str, place: Place, document: Any) -> Iterator[Finding
     yield from _enum_findings(tool, at, place, document)
 
 
-def _enum_findings(tool: str, at: str, place: Place, document: Any) -> Iterator[Finding]:
+def _enum_findings(tool: str, at: str, place: Subschema, document: Any) -> Iterator[Finding]:
     enum = place.schema.get("enum")
     values: list[Any] = enum if is_array(enum) else []
     faults_of = _validator(place, document, ("enum",))
@@ -246,7 +246,7 @@ def _fault_text(fault: Fault) -> str:
     return f"expected {fault.expected}, found {fault.found}{inside}"
 
 
-def _validator(place: Place, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
+def _validator(place: Subschema, document: Any, without: tuple[str, ...]) -> Callable[[Any], tuple[Fault, ...]]:
     """A validator for the schema without the keywords `without`."""
     schema = {keyword: inner for keyword, inner in place.schema.items() if keyword not in without}
     if not set(schema) - _SAYS_NOTHING - set(_VALUE_KEYWORDS[:2]):
@@ -262,7 +262,7 @@ def _no_faults(_: Any) -> tuple[Fault, ...]:
     return ()
 
 
-def _inside(document: Any, place: Place) -> JsonSchema:
+def _inside(document: Any, place: Subschema) -> JsonSchema:
     """The schema as a document of its own, with the references of the one that it stands in."""
     dialect: Dialect = place.dialect
     name = str(document.get(dialect.id_keyword) or _HERE)
@@ -317,7 +317,7 @@ def _known_keywords(entry: Entry, *, asked: bool) -> dict[str, set[str]]:
     """By place, the keywords that another rule reports already."""
     known: dict[str, set[str]] = {}
     declared: Declared = {}
-    for place in places(entry.document):
+    for place in walk(entry.document):
         if any(required_findings("", place, entry.document, declared)):
             known.setdefault(place.pointer, set()).add("required")
         if is_untyped(place) and not (asked or entry.derived):

@@ -12,13 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Any, Final, final
-from urllib.parse import unquote
 
 from fxai.schema.constraint import MAKERS, Check, Parts, Work, always, never, number_of
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect
-from fxai.schema.document import names_inside
-from fxai.schema.fault import pointer_tokens
+from fxai.schema.location import lookup, names_inside
 
 __all__ = ["Decider", "decider_of"]
 
@@ -93,7 +91,7 @@ class Decider:
 
     def _reference(self, reference: str) -> Check:
         """What decides by the schema that a reference leads to, which may not be made yet."""
-        target = self._target(reference)
+        target = lookup(reference, self._root)
         if not is_object(target):
             return self.of(target)
         made = self._shared.get(id(target))
@@ -105,12 +103,6 @@ class Decider:
             return made[0](value, work)
 
         return _remembered(check, id(target)) if self._multiplies else check
-
-    def _target(self, reference: str) -> Any:
-        value = self._root
-        for token in pointer_tokens(unquote(reference.removeprefix("#"))):
-            value = value[int(token)] if is_array(value) else value[token]
-        return value
 
     def number(self, value: Any) -> object:
         """The number of a constant."""

@@ -12,11 +12,10 @@ under $defs), found string 'http://x.org/y'"]
 
 from __future__ import annotations
 
-import re
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, cast, final
-from urllib.parse import unquote, urldefrag, urljoin
+from urllib.parse import urldefrag
 
 from fxai.schema.budget import (
     ANY_ITEM,
@@ -31,12 +30,13 @@ from fxai.schema.budget import (
     too_deep,
 )
 from fxai.schema.data import identity, is_array, is_object
-from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
+from fxai.schema.dialect import LATEST, Dialect, dialect_of
 from fxai.schema.expectation import listed
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, pointer_tokens
+from fxai.schema.location import MISSING, References, Site, absolute, is_reference, subschemas
 from fxai.schema.pattern import compiled_pattern, expansion
 
-__all__ = ["document_faults", "excess_of", "growth_of", "is_inside", "names_inside", "resources_inside", "subschemas"]
+__all__ = ["document_faults", "excess_of", "growth_of"]
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _IN_PLACE: Final = frozenset(
@@ -49,9 +49,8 @@ _EVERYWHERE: Final = {
 }
 _LOOKS_AGAIN: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
 _AGAIN: Final = 3  # what holds beside such a keyword is held against the value for it once more, and once more inside
+_NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
-_MISSING: Final = object()
-_INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 _OF_ITSELF: Final = 64  # what any pattern costs to compile, as characters
 _META_VISITS: Final = 48  # how many schemas of a metaschema hold for one value, about
 
@@ -62,11 +61,12 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
     if (excess := too_deep(document, MAX_LEVELS)) is not None:
         return (excess,)
-    check = _Check(cast("Any", document))
+    known = cast("Any", document)
+    check = _Check(known)
     try:
         check.run()
     except SchemaError as error:
-        return (Fault("/$schema", str(error), found_in(_value_at(document, "/$schema"))),)
+        return (Fault("/$schema", str(error), found_in(known["$schema"])),)
     return tuple(dict.fromkeys(check.faults))
 
 
@@ -88,68 +88,6 @@ def growth_of(document: Any) -> Growth:
     return check.reach.growth()
 
 
-def subschemas(schema: dict[str, Any], dialect: Dialect) -> Iterator[tuple[str, str, Any]]:
-    """Each schema directly inside a schema: its keyword, its pointer from there, and itself."""
-    for keyword, value in schema.items():
-        shape = dialect.keywords.get(keyword, "")
-        at = pointer_to("", keyword)
-        if is_array(value) and "schemas" in shape:
-            for index, item in enumerate(value):
-                yield keyword, pointer_to(at, index), item
-        elif is_object(value) and shape in _NAMED:
-            for name, item in value.items():
-                if not is_array(item):
-                    yield keyword, pointer_to(at, name), item
-        elif isinstance(value, (dict, bool)) and shape.startswith("schema"):
-            yield keyword, at, value
-
-
-def resources_inside(document: Any) -> tuple[str, ...]:
-    """The pointers of the schemas inside a document that have a URI of their own: references in them start there.
-
-    >>> resources_inside({"$defs": {"a": {"$id": "a", "$ref": "#/$defs/b"}, "b": {}}})
-    ('/$defs/a',)
-    """
-    dialect = dialect_of(document)
-    pending, found = [("", document)], list[str]()
-    while pending:
-        pointer, schema = pending.pop()
-        if not is_object(schema):
-            continue
-        own = schema.get(dialect.id_keyword)
-        if pointer and isinstance(own, str) and not own.startswith("#"):
-            found.append(pointer)
-        pending += [(pointer + at, inner) for _, at, inner in subschemas(schema, dialect)]
-    return tuple(found)
-
-
-def is_inside(pointer: str, resources: Container[str]) -> bool:
-    """Whether a pointer leads into one of these schemas, or to it.
-
-    >>> is_inside("/a/b/c", {"/a/b"}), is_inside("/a/bc", {"/a/b"})
-    (True, False)
-    """
-    while pointer:
-        if pointer in resources:
-            return True
-        pointer = pointer.rpartition("/")[0]
-    return False
-
-
-def names_inside(document: Any) -> bool:
-    """Whether schemas inside of a document may have names of their own."""
-    pending = [document]
-    while pending:
-        value = pending.pop()
-        if is_object(value):
-            if value is not document and not value.keys().isdisjoint(("$id", "id", "$anchor", "$dynamicAnchor")):
-                return True
-            pending += value.values()
-        elif is_array(value):
-            pending += value
-    return False
-
-
 @final
 class _Check:
     """One check: what was found on the way, and what is to be resolved at its end."""
@@ -160,8 +98,7 @@ class _Check:
         self.faults: list[Fault] = []
         self.looked: set[int] = set()
         self.numbers: dict[int, int] = {}
-        self.resources: dict[str, Any] = {"": document}
-        self.anchors: dict[tuple[str, str], Any] = {}
+        self.uris = References(Site("", document))
         self.dynamic: dict[str, list[Any]] = {}
         self.references: deque[tuple[str, str, str, dict[str, Any]]] = deque()
         self.steps: dict[int, list[tuple[int, str]]] = {}
@@ -270,32 +207,23 @@ class _Check:
 
     def _is_uri(self, reference: str, resource: str, pointer: str) -> bool:
         """Whether a reference can be joined and looked up; else it is a fault."""
-        try:
-            urldefrag(_joined(resource, reference))
-        except ValueError:  # a host in brackets that is no address
-            self.faults.append(Fault(pointer, "a URI reference", found_in(reference)))
-            return False
-        return True
+        if known := is_reference(reference, resource):
+            return known
+        self.faults.append(Fault(pointer, "a URI reference", found_in(reference)))
+        return False
 
     def _name(self, members: dict[str, Any], pointer: str, resource: str, dialect: Dialect) -> str:
         """Note what names a schema has, and give the resource that its references start from."""
-        hidden = dialect.ref_alone and "$ref" in members
-        given = members.get(dialect.id_keyword)
-        if isinstance(given, str) and not hidden and self._is_uri(given, resource, f"{pointer}/{dialect.id_keyword}"):
-            uri, fragment = urldefrag(_joined(resource, given))
-            if uri != resource or not fragment:
-                resource = uri
-                self.resources.setdefault(resource, members)
-            if fragment:
-                self.anchors[resource, fragment] = members
-        for keyword in ("$anchor", "$dynamicAnchor"):
-            if keyword in dialect.keywords and isinstance(anchor := members.get(keyword), str):
-                self.anchors[resource, anchor] = members
-                if keyword == "$dynamicAnchor":
-                    self.dynamic.setdefault(anchor, []).append(members)
+        if members.keys().isdisjoint(_NAMES):
+            return resource
+        own = members.get(dialect.id_keyword)
+        if isinstance(own, str) and not (dialect.ref_alone and "$ref" in members):
+            self._is_uri(own, resource, f"{pointer}/{dialect.id_keyword}")
+        if "$dynamicAnchor" in dialect.keywords and isinstance(anchor := members.get("$dynamicAnchor"), str):
+            self.dynamic.setdefault(anchor, []).append(members)
         if members.get("$recursiveAnchor") is True:
             self.dynamic.setdefault("", []).append(members)
-        return resource
+        return self.uris.enter(Site(pointer, members), resource, dialect)
 
     def _refer(self, members: dict[str, Any], pointer: str, resource: str, dialect: Dialect) -> None:
         for keyword in ("$ref", "$dynamicRef", "$recursiveRef"):
@@ -303,16 +231,16 @@ class _Check:
             if keyword not in dialect.keywords or not isinstance(reference, str):
                 continue
             if self._is_uri(reference, resource, f"{pointer}/{keyword}"):
-                self.references.append((_joined(resource, reference), f"{pointer}/{keyword}", resource, members))
+                self.references.append((absolute(resource, reference), f"{pointer}/{keyword}", resource, members))
 
     def _resolve(self) -> None:
         """Follow every reference, also those found on the way."""
         dynamic: list[tuple[dict[str, Any], str, str]] = []
         while self.references and not self.full:
             uri, pointer, resource, source = self.references.popleft()
-            target = self._target(uri)
-            if target is _MISSING:
-                self.faults.append(Fault(pointer, _reachable(uri), found_in(_value_at(self.document, pointer))))
+            target = self.uris.find(uri)
+            if target is MISSING:
+                self.faults.append(Fault(pointer, _reachable(uri), found_in(source[pointer_tokens(pointer)[-1]])))
             elif target is None:
                 self._lead_out(source, pointer)
             else:
@@ -336,26 +264,6 @@ class _Check:
         for position in (ANY_PROPERTY, ANY_ITEM):
             self.reach.leads(meta, position, meta)
         self.reach.holds(self.numbers[id(source)], meta, _META_VISITS * _times(source))
-
-    def _target(self, uri: str) -> Any:
-        """What a reference leads to: a schema of the document, nothing for a metaschema's, `_MISSING` for nowhere."""
-        resource, fragment = urldefrag(uri)
-        if resource not in self.resources:
-            return None if resource in METASCHEMAS else _MISSING
-        value = self.resources[resource]
-        if not fragment:
-            return value
-        fragment = unquote(fragment)
-        if not fragment.startswith("/"):
-            return self.anchors.get((resource, fragment), _MISSING)
-        for token in pointer_tokens(fragment):
-            if is_object(value) and token in value:
-                value = value[token]
-            elif is_array(value) and _INDEX.fullmatch(token) and int(token) < len(value):
-                value = value[int(token)]
-            else:
-                return _MISSING
-        return value
 
     def _circles(self) -> Iterator[Fault]:
         done: set[int] = set()
@@ -391,18 +299,6 @@ def _cost(pattern: str, *, alone: bool) -> int:
     except ValueError:
         cost = MAX_PATTERN + _OF_ITSELF + 1
     return 0 if alone and cost - _OF_ITSELF > MAX_PATTERN else cost
-
-
-def _value_at(document: Any, pointer: str) -> Any:
-    value = document
-    for token in pointer_tokens(pointer):
-        value = value[int(token)] if is_array(value) else value[token]
-    return value
-
-
-def _joined(resource: str, reference: str) -> str:
-    """The absolute form of a reference; a fragment alone stays with its resource, whatever its scheme."""
-    return resource + reference if reference.startswith("#") else urljoin(resource, reference)
 
 
 def _reachable(uri: str) -> str:

@@ -28,7 +28,7 @@ from jsonschema.exceptions import ValidationError
 from fxai.schema.constraint import is_multiple
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.dialect import DIALECTS
-from fxai.schema.document import names_inside
+from fxai.schema.location import names_inside
 from fxai.schema.pattern import PatternTimeout
 from fxai.schema.search import MATCHER, SEARCH, VALUES_A_STEP, QuietArray, error_about, late_error, quiet_copy
 

@@ -12,13 +12,13 @@ dialect is said in 2020-12. Its own names (`$id`, `$anchor`) are gone: reference
 from __future__ import annotations
 
 from typing import Any, Final, cast, final
-from urllib.parse import quote, unquote, urldefrag, urljoin
+from urllib.parse import quote
 
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
-from fxai.schema.document import subschemas
-from fxai.schema.fault import pointer_to, pointer_tokens
+from fxai.schema.fault import pointer_to
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.location import References, Site, absolute, subschemas
 
 __all__ = ["relocated"]
 
@@ -67,8 +67,7 @@ class _Move:
         self._prefix = prefix
         self._schemas: dict[int, _Schema] = {}
         self._places: dict[int, str] = {}
-        self._resources: dict[str, dict[str, Any]] = {"": root}
-        self._anchors: dict[tuple[str, str], dict[str, Any]] = {}
+        self._references = References(Site(to, root))
         self._moved: dict[tuple[str, str], str] = {}  # where the definitions of the root go, by keyword and name
 
     def done(self) -> Any:
@@ -107,15 +106,7 @@ class _Move:
         if not is_object(schema) or id(schema) in self._schemas:
             return
         dialect = dialect_of(schema, around)
-        given = schema.get(dialect.id_keyword)
-        if isinstance(given, str) and not (dialect.ref_alone and "$ref" in schema):
-            resource, fragment = urldefrag(_joined(resource, given))
-            self._resources.setdefault(resource, schema)
-            if fragment:
-                self._anchors[resource, fragment] = schema
-        for keyword in ("$anchor", "$dynamicAnchor"):
-            if isinstance(anchor := schema.get(keyword), str):
-                self._anchors[resource, anchor] = schema
+        resource = self._references.enter(Site(to, schema), resource, dialect)
         self._schemas[id(schema)] = _Schema(schema, to, resource, dialect)
         self._places[id(schema)] = to
         for keyword, at, inner in subschemas(schema, dialect):
@@ -139,13 +130,10 @@ class _Move:
         """What a reference leads to, and where that will stand; None for a metaschema."""
         if not isinstance(reference, str):
             return None, None
-        resource, fragment = urldefrag(_joined(schema.resource, reference))
-        fragment = unquote(fragment)
-        value: Any = self._anchors.get((resource, fragment), self._resources.get(resource))
-        if value is None:
+        located = self._references.locate(absolute(schema.resource, reference))
+        if located is None:
             return None, None
-        place = self._places.get(id(value), self._to)
-        tokens = pointer_tokens(fragment) if fragment.startswith("/") else []
+        value, place, tokens = located[0].schema, located[0].pointer, located[1]
         if value is self._root and tuple(tokens[:2]) in self._moved:
             place = self._moved[tokens[0], tokens[1]]
             value, tokens = value[tokens[0]][tokens[1]], tokens[2:]
@@ -186,10 +174,6 @@ def _rewrite(schema: _Schema, pointers: list[str]) -> None:
         members["allOf"] = [*members.get("allOf", ()), *({"$ref": pointer} for pointer in pointers[1:])]
     if schema.dialect is not LATEST:
         _modernise(members)
-
-
-def _joined(resource: str, reference: str) -> str:
-    return resource + reference if reference.startswith("#") else urljoin(resource, reference)
 
 
 def _modern(schema: dict[str, Any], keyword: str, dialect: Dialect) -> str:

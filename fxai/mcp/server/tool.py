@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from itertools import count
 from typing import Any, Final, final
-from urllib.parse import unquote
 
 import msgspec
 
 from fxai.schema.data import copied, is_array, is_object
-from fxai.schema.fault import pointer_tokens
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.location import lookup
 from fxai.schema.relocate import relocated
 from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
 from fxai.tools.naming import NameConflictError, NameRule
@@ -162,8 +160,4 @@ def _target(schema: dict[str, Any], root: Any) -> Any:
     reference = schema.get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
-    found: Any = root
-    for token in pointer_tokens(unquote(reference[1:])):
-        members = dict(zip(map(str, count()), found, strict=False)) if is_array(found) else found
-        found = members.get(token) if is_object(members) else None
-    return found
+    return lookup(reference, root)

@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 from fxai.schema.budget import MAX_PLACES, Steps
 from fxai.schema.data import identity
-from fxai.schema.document import is_inside, resources_inside
+from fxai.schema.location import References
 from fxai.schema.pattern import Matcher, PatternTimeout
 
 __all__ = ["Form", "FormError", "Place", "Reader", "Site", "members", "prefix_length"]
@@ -101,7 +101,7 @@ class Reader:
         self.exclusive: dict[str, str] = {}
         self.steps = Steps(MAX_PLACES)
         self.matcher = Matcher()
-        self._resources = frozenset(resources_inside(document) if members(document) else ())
+        self._references = References.of(document)
         dialect = str(members(document).get("$schema", ""))
         self._ref_alone = any(f"draft-0{n}" in dialect for n in (3, 4, 6, 7))
 
@@ -127,7 +127,7 @@ class Reader:
         ref = site.schema["$ref"]
         if not isinstance(ref, str) or not (ref == "#" or ref.startswith("#/")):
             raise FormError(site.pointer, "$ref", f"{ref!r} is not a pointer into this document")
-        if is_inside(site.pointer, self._resources):
+        if self._references.resource_at(site.pointer) != self._references.resource_at(""):
             raise FormError(site.pointer, "$ref", f"{ref!r} starts at the `$id` of a schema around")
         target: Any = self.document
         for step in unquote(ref[1:]).split("/")[1:]:

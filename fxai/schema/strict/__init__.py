@@ -1,10 +1,7 @@
 """Strict mode: what a provider holds a model to, made of any JSON Schema, and the way back to what the schema says."""
 
-from fxai.schema.strict.form import StrictForm, strict_form
-from fxai.schema.strict.location import NULL_LOST, Obstacle, Weakening
-from fxai.schema.strict.refusal import rule_faults
-from fxai.schema.strict.resolution import resolve_strict
-from fxai.schema.strict.rules import ANTHROPIC, OPENAI, StrictRules
+from fxai.schema.strict.form import StrictForm, resolve_strict, strict_form
+from fxai.schema.strict.rules import ANTHROPIC, NULL_LOST, OPENAI, Obstacle, StrictRules, Weakening, rule_faults
 
 __all__ = [
     "ANTHROPIC",

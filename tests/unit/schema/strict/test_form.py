@@ -9,6 +9,7 @@ import pytest
 from returns.result import Failure, Success
 
 from fxai.schema import JsonSchema
+from fxai.schema.location import Reader, Site
 from fxai.schema.strict import (
     ANTHROPIC,
     NULL_LOST,
@@ -19,7 +20,6 @@ from fxai.schema.strict import (
     rule_faults,
     strict_form,
 )
-from fxai.schema.strict.location import Reader, Site
 
 STRING: dict[str, Any] = {"type": "string"}
 INTEGER: dict[str, Any] = {"type": "integer"}

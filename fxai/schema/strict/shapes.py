@@ -1,0 +1,520 @@
+"""Arrays in strict form: lists as they are, tuples as objects with numbered properties.
+
+>>> from fxai.schema.strict.rules import OPENAI
+>>> from fxai.schema.strict.form import Transformer
+>>> pair = {"type": "array", "prefixItems": [{"type": "string"}, {"type": "integer"}], "minItems": 2, "maxItems": 2}
+>>> to = Transformer({"type": "object", "properties": {"at": pair}, "required": ["at"]}, OPENAI)
+>>> to.convert().back({"at": {"0": "a", "1": 1}})
+{'at': ['a', 1]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from fxai.schema.data import identity, is_array, is_object
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.location import Place, PlaceError, Reader, Site
+from fxai.schema.pattern import Matcher, PatternTimeout
+from fxai.schema.strict.node import (
+    REST,
+    Member,
+    Node,
+    any_node,
+    array_node,
+    described,
+    length_words,
+    map_node,
+    null_words,
+    number_words,
+    object_node,
+    told_keyword,
+    tuple_node,
+)
+from fxai.schema.strict.rules import NULL_LOST, StrictRules, is_plain_pattern
+
+__all__ = [
+    "SCALAR",
+    "Places",
+    "Weaken",
+    "array_form",
+    "listed_types",
+    "number_node",
+    "object_form",
+    "string_node",
+    "tightest",
+    "value_nodes",
+    "values_of",
+]
+
+
+Weaken: TypeAlias = Callable[[Site, str, str], None]
+"""Notes that the keyword of a site is not carried, and why."""
+
+SCALAR: Final = (
+    *("minLength", "maxLength", "pattern"),
+    *("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
+)
+_CONTENT: Final = ("contentEncoding", "contentMediaType", "contentSchema")
+
+
+class Places(Protocol):
+    """A transformation, as the rules of one type see it: what it reads, and how it goes on with a part of the value."""
+
+    reader: Reader
+    rules: StrictRules
+    null: str
+    """The property that marks a null beside the one for what is left out; empty where they are not told apart."""
+    nodes: dict[str, Node]
+    """The definitions so far, by name."""
+    matcher: Matcher
+
+    def place(self, place: Place, at: str, /) -> Node | None:
+        """What a place takes; None when nothing can be there. `at` is where it stands, for messages."""
+        ...
+
+    def weaken(self, site: Site, keyword: str, reason: str, /) -> None:
+        """Note that a keyword is not carried."""
+        ...
+
+    def is_root(self, at: str, /) -> bool:
+        """Whether a place is the root, where providers want an object."""
+        ...
+
+    def with_words(self, node: Node, /) -> Node:
+        """The node with its own words in its description."""
+        ...
+
+
+def tightest(sites: Sequence[Site], keyword: str, choose: Callable[..., Any]) -> Any:
+    """The strictest of what several schemas say by one keyword of numbers; None where none says any."""
+    said = [site.get(keyword) for site in sites if keyword in site and not isinstance(site.get(keyword), bool)]
+    return choose(said) if said else None
+
+
+def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> Node:
+    """A string: pattern and format where the provider knows them, all else in words."""
+    schema: dict[str, Any] = {"type": "string"}
+    checks = list(length_words(tightest(sites, "minLength", max), tightest(sites, "maxLength", min)))
+    for site in sites:
+        for keyword in ("minLength", "maxLength"):
+            if keyword in site:
+                weaken(site, keyword, f"{rules.name} has no such bound")
+        for keyword in _CONTENT:
+            if keyword in site:
+                weaken(site, keyword, f"{rules.name} has no such keyword")
+                checks.append(told_keyword(keyword, site.get(keyword)))
+        _keep(schema, site, "format", site.get("format") in rules.formats, weaken, checks)
+        _keep(schema, site, "pattern", is_plain_pattern(str(site.get("pattern"))), weaken, checks)
+    return Node(schema, checks=checks)
+
+
+def _keep(schema: dict[str, Any], site: Site, keyword: str, known: bool, weaken: Weaken, checks: list[str]) -> None:
+    if keyword not in site or schema.get(keyword) == site.get(keyword):
+        return
+    said = site.get(keyword)
+    if known and keyword not in schema:
+        schema[keyword] = said
+        return
+    weaken(site, keyword, f"{said!r} is not one that the provider takes" if not known else "only one can be sent")
+    checks.append(f"a value with a format of {said}" if keyword == "format" else f"a value matching the pattern {said}")
+
+
+def number_node(kind: str, sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> Node:
+    """A number or an integer: its bounds in words, and as keywords where the provider has them."""
+    low, high = tightest(sites, "minimum", max), tightest(sites, "maximum", min)
+    above, below = tightest(sites, "exclusiveMinimum", max), tightest(sites, "exclusiveMaximum", min)
+    steps = list(dict.fromkeys(site.get("multipleOf") for site in sites if "multipleOf" in site))
+    for site in sites:  # draft 4 says by a boolean that a bound is left out
+        if site.get("exclusiveMinimum") is True:
+            above, low = site.get("minimum"), (low if low != site.get("minimum") else None)
+        if site.get("exclusiveMaximum") is True:
+            below, high = site.get("maximum"), (high if high != site.get("maximum") else None)
+    bounds = {"minimum": low, "exclusiveMinimum": above, "maximum": high, "exclusiveMaximum": below}
+    kept = {keyword: bound for keyword, bound in bounds.items() if bound is not None and keyword in rules.keywords}
+    if steps and "multipleOf" in rules.keywords:
+        kept["multipleOf"] = steps[0]
+    for site in sites:
+        for keyword in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"):
+            if keyword in site and keyword not in rules.keywords:
+                weaken(site, keyword, f"{rules.name} has no such bound")
+        if site.get("multipleOf") in steps[1:]:
+            weaken(site, "multipleOf", "only one can be sent")
+    return Node({"type": kind, **kept}, checks=list(number_words(low, above, high, below, steps)))
+
+
+def values_of(sites: Sequence[Site]) -> list[Any] | None:
+    """The values that schemas list by `const` and `enum`, those that all of them have; None where none lists any.
+
+    Raises:
+        PlaceError: an object or an array is listed.
+    """
+    values: list[Any] | None = None
+    for site in sites:
+        for keyword in ("const", "enum"):
+            if keyword in site:
+                listed = [site.get("const")] if keyword == "const" else site.get("enum")
+                if any(is_object(value) or is_array(value) for value in listed):
+                    raise PlaceError(site.pointer, keyword, "lists objects or arrays: say what they hold instead")
+                known = set(map(identity, listed))
+                values = list(listed) if values is None else [v for v in values if identity(v) in known]
+    if values is None:
+        return None
+    facets = [{k: site.get(k) for k in SCALAR if k in site and not isinstance(site.get(k), bool)} for site in sites]
+    holding = [JsonSchema.trusted(facet) for facet in facets if facet]
+    return [value for value in values if not any(document.validate(value) for document in holding)]
+
+
+def value_nodes(values: Sequence[Any], types: Sequence[str] | None) -> list[Node]:
+    """The listed values as schemas, one for each type, in the order of their first values."""
+    grouped: dict[str, list[Any]] = {}
+    values = [value for value in values if types is None or _is_one(value, types)]
+    for value in values:
+        grouped.setdefault(_type(value), []).append(value)
+    if "integer" in grouped and "number" in grouped:
+        grouped["number"] = [value for value in values if _type(value) in ("integer", "number")]
+        del grouped["integer"]
+    return [Node(_listing(kind, listed)) for kind, listed in grouped.items()]
+
+
+def _listing(kind: str, values: list[Any]) -> dict[str, Any]:
+    if kind == "null" or (kind == "boolean" and len(values) == 2):
+        return {"type": kind}
+    return {"type": kind, "enum": values}
+
+
+def _type(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, str):
+        return "string"
+    return "null" if value is None else "integer" if isinstance(value, int) else "number"
+
+
+def _is_one(value: Any, types: Sequence[str]) -> bool:
+    kind = _type(value)
+    whole = kind == "number" and float(value).is_integer()
+    return kind in types or (kind == "integer" and "number" in types) or (whole and "integer" in types)
+
+
+def listed_types(sites: Sequence[Site]) -> list[str] | None:
+    """The types that all schemas allow, in the order of the first that says any; None where none does."""
+    types: list[str] | None = None
+    for site in sites:
+        if "type" in site:
+            said = site.get("type")
+            told: list[str] = said if is_array(said) else [said]
+            types = list(told) if types is None else _common(types, told)
+    if types is None:
+        return None
+    return [t for t in types if not (t == "integer" and "number" in types)]
+
+
+def _common(left: Sequence[str], right: Sequence[str]) -> list[str]:
+    kept = [t for t in left if t in right or (t == "integer" and "number" in right)]
+    return kept + [t for t in right if t == "integer" and "number" in left and t not in kept]
+
+
+_ASIDE: Final = ("uniqueItems", "contains", "minContains", "maxContains")
+_IN_PLACE: Final = ("$ref", "allOf", "anyOf", "oneOf", "if", "not", "contains")
+_MOST_LENGTHS: Final = 8
+
+
+def array_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
+    """The array that all schemas describe; None when there can be none."""
+    least, most = tightest(sites, "minItems", max) or 0, tightest(sites, "maxItems", min)
+    checks: list[str] = []
+    for site in sites:
+        for keyword in _ASIDE:
+            if keyword in site and (keyword, site.get(keyword)) != ("uniqueItems", False):
+                to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
+                checks.append(told_keyword(keyword, site.get(keyword)))
+    sites = [_plain(site, to) for site in sites]
+    leading = max((_leading(site) for site in sites), default=0)
+    if leading:
+        node = _tuple(sites, at, to, leading, least, most)
+        return None if node is None else node.checking(checks)
+    checks = [*length_words(least, most), *checks]
+    node = _list(sites, at, to, least, most)
+    return None if node is None else node.checking(checks)
+
+
+def _list(sites: Sequence[Site], at: str, to: Places, least: int, most: int | None) -> Node | None:
+    place = _item(sites, 0)
+    if not place and place is not None:
+        raise PlaceError(at, "items", "an array of anything: say what its items are")
+    if place is None or most == 0:
+        raise PlaceError(at, "items", "an array that is always empty: leave it out")
+    item = to.place(place, f"{at}/items")
+    if item is None:
+        raise PlaceError(at, "items", "nothing can be an item")
+    return array_node(item, _bounds(sites, to, least, most))
+
+
+def _bounds(sites: Sequence[Site], to: Places, least: int, most: int | None) -> dict[str, int]:
+    """The bounds of a length that the provider carries."""
+    if "maxItems" in to.rules.keywords:
+        return {k: n for k, n in (("minItems", least or None), ("maxItems", most)) if n is not None}
+    for site in sites:
+        for keyword in ("minItems", "maxItems"):
+            if keyword in site:
+                to.weaken(site, keyword, f"{to.rules.name} has no such bound")
+    return {}
+
+
+def _tuple(sites: Sequence[Site], at: str, to: Places, leading: int, least: int, most: int | None) -> Node | None:
+    """Each length that the array may have, as an object of so many numbered properties."""
+    fixed = leading if most is None else min(leading, most)
+    items: list[Node] = []
+    for index in range(fixed):
+        place = _item(sites, index)
+        node = None if place is None else to.place(place, f"{at}/prefixItems/{index}")
+        if node is None:
+            most = fixed = index
+            break
+        items.append(node)
+    if least > fixed and most is not None and most < least:
+        return None
+    if fixed - least >= _MOST_LENGTHS:
+        raise PlaceError(at, "minItems", f"more than {_MOST_LENGTHS} lengths of a tuple: say how many items it has")
+    rest = _rest(sites, at, to, fixed, least, most)
+    if rest is None and least > fixed:
+        return None
+    shorter = [tuple_node(items[:size], None) for size in range(least, fixed)]
+    forms = [to.with_words(node) for node in (*shorter, tuple_node(items, rest))]
+    return forms[0] if len(forms) == 1 else any_node(forms, to.nodes)
+
+
+def _rest(sites: Sequence[Site], at: str, to: Places, fixed: int, least: int, most: int | None) -> Node | None:
+    """The array of what comes behind the numbered items; None when nothing may."""
+    place = None if most is not None and most <= fixed else _item(sites, fixed)
+    if place is None:
+        return None
+    if not place:
+        raise PlaceError(at, "items", "says nothing of the items behind the first: say items, or false, or maxItems")
+    node = to.place(place, f"{at}/items")
+    if node is None:
+        return None
+    return array_node(node, _bounds(sites, to, max(least - fixed, 0), None if most is None else most - fixed))
+
+
+def _plain(site: Site, to: Places) -> Site:
+    """The schema without `unevaluatedItems` where other schemas may look at items first."""
+    if "unevaluatedItems" not in site or not any(keyword in site.schema for keyword in _IN_PLACE):
+        return site
+    to.weaken(site, "unevaluatedItems", f"{to.rules.name} has no such keyword")
+    return site.without("unevaluatedItems")
+
+
+def _leading(site: Site) -> int:
+    items = site.get("items")
+    return len(items) if is_array(items) else len(site.get("prefixItems", ()))
+
+
+def _item(sites: Sequence[Site], index: int) -> Place | None:
+    """What the item at an index must keep; None when there may be none."""
+    found = [place for site in sites for place in _element(site, index)]
+    if any(place.schema is False for place in found):
+        return None
+    return tuple(place for place in found if place.schema not in (True, {}))
+
+
+def _element(site: Site, index: int) -> Iterator[Site]:
+    items: Any = site.get("items")
+    leading, rest = ("items", "additionalItems") if is_array(items) else ("prefixItems", "items")
+    if index < len(site.get(leading, ())):
+        yield site.under(leading, index)
+    elif rest in site:
+        yield site.under(rest)
+    elif "unevaluatedItems" in site:
+        yield site.under("unevaluatedItems")
+
+
+_CONDITIONS: Final = ("dependentSchemas", "dependencies", "dependentRequired")
+
+
+def object_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
+    """The object that all schemas describe; None when there can be none."""
+    names = list(dict.fromkeys(name for site in sites for name in (*site.get("properties", {}), *_needed(site))))
+    required = {name for site in sites for name in _needed(site)}
+    checks = list(_conditions(sites, names, to))
+    members: dict[str, Member] = {}
+    for name in names:
+        member = _member(sites, name, at, to, required=name in required)
+        if member is not None:
+            members[name] = member
+        elif name in required:
+            return None
+    bare = not names and "maxItems" in to.rules.keywords
+    entries = _map(sites, at, to, bare=bare)
+    carried = bare and entries is not None
+    checks += _counts(sites, len(required & members.keys()), None if entries else len(members), to, carried=carried)
+    if entries is None:
+        return object_node(members, None).checking(checks)
+    if not members and not to.is_root(at):
+        return entries.checking(checks)
+    name = REST
+    while name in names:
+        name = f"_{name}_"
+    return object_node(members, (name, to.with_words(entries))).checking(checks)
+
+
+def _needed(site: Site) -> Sequence[str]:
+    return site.get("required", ()) if not isinstance(site.get("required"), bool) else ()
+
+
+def _member(sites: Sequence[Site], name: str, at: str, to: Places, *, required: bool) -> Member | None:
+    """What stands under a name; None when nothing may."""
+    to.reader.steps.take(at, len(sites))
+    place = tuple(site for rule in sites for site in _property(rule, name, to))
+    if any(site.schema is False for site in place) or any(name not in to.reader.evaluated(site) for site in sites):
+        return None
+    if not place and required and not any(name in site.get("properties", {}) for site in sites):
+        raise PlaceError(at, "required", f"{name!r} is required and nowhere described: add it to properties")
+    site = next((site for site in place if name in site.pointer.rpartition("/")[2]), None)
+    node = to.place(place, site.pointer if site else f"{at}/properties/{name}")
+    if node is None or required:
+        return None if node is None else Member(node)
+    return _optional(node, place, to)
+
+
+def _optional(node: Node, place: Place, to: Places) -> Member:
+    """A property that may be left out, which is said by null: also where a null of its own means something else."""
+    if not place or not to.reader.takes_null(place):
+        return Member(node, optional=True)
+    defaults = [site.get("default") for site in to.reader.together(place) if "default" in site]
+    null = to.null
+    if not null:
+        if defaults and all(default is None for default in defaults):
+            return Member(node, optional=True)
+        to.weaken(place[0], "default", NULL_LOST)
+    schema = {keyword: said for keyword, said in node.schema.items() if keyword != "description"}
+    words = [node.schema.get("description", ""), null_words(null)]
+    return Member(node.saying(described(schema, [], words, [])), optional=True, null=null)
+
+
+def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
+    known = name in rule.get("properties", {})
+    if known:
+        yield rule.under("properties", name)
+    for pattern in rule.get("patternProperties", {}):
+        to.reader.steps.take(rule.pointer)
+        try:
+            matching = to.matcher.found(pattern, name)
+        except PatternTimeout:
+            raise PlaceError(rule.pointer, "patternProperties", f"{pattern!r} takes too long") from None
+        if matching:
+            known = True
+            yield rule.under("patternProperties", pattern)
+    if not known and "additionalProperties" in rule:
+        yield rule.under("additionalProperties")
+
+
+def _map(sites: Sequence[Site], at: str, to: Places, *, bare: bool) -> Node | None:
+    """The names that are not declared, as pairs; None when there are none. `bare`: no name is declared.
+
+    Raises:
+        PlaceError: they may hold anything.
+    """
+    patterns = [(site, pattern) for site in sites for pattern in site.get("patternProperties", {})]
+    others = [site.under("additionalProperties") for site in sites if "additionalProperties" in site]
+    closed = any(other.schema is False for other in others)
+    free = [other for other in others if other.schema is not False and not closed]
+    if patterns:
+        return _patterned(patterns, free, sites, to, closed=closed, bare=bare)
+    if closed:
+        return None
+    _hold_told(sites, free, at)
+    if not free:
+        return None
+    value = to.place(tuple(free), free[0].pointer)
+    if value is None:
+        return None
+    keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
+    key = to.place((*keys, Site(f"{at}/propertyNames/type", {"type": "string"})), f"{at}/propertyNames")
+    return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
+
+
+def _hold_told(sites: Sequence[Site], free: Sequence[Site], at: str) -> None:
+    """Hold that the object says what it may have."""
+    for other in free:
+        if other.schema is True or other.schema == {}:
+            pointer = other.pointer.rpartition("/")[0]
+            raise PlaceError(pointer, "additionalProperties", "takes properties of any name and kind: say false")
+    for site in sites:
+        if "unevaluatedProperties" in site and site.get("unevaluatedProperties") is not False:
+            reason = "takes properties that nothing else describes: say false"
+            raise PlaceError(site.pointer, "unevaluatedProperties", reason)
+    told = any(k in site for site in sites for k in ("properties", "unevaluatedProperties"))
+    if not told and not free:
+        raise PlaceError(at, "properties", "an object of anything: say what properties it has, none with {}")
+
+
+def _patterned(
+    patterns: Sequence[tuple[Site, str]],
+    free: Sequence[Site],
+    sites: Sequence[Site],
+    to: Places,
+    *,
+    closed: bool,
+    bare: bool,
+) -> Node | None:
+    """Names of one pattern, as pairs."""
+    site, pattern = patterns[0]
+    if len(patterns) > 1 or free:
+        reason = "names of several kinds, each with values of its own: a pair cannot tell which"
+        raise PlaceError(site.pointer, "patternProperties", reason)
+    plain = is_plain_pattern(pattern)
+    if closed and not plain:
+        raise PlaceError(site.pointer, "patternProperties", f"the provider does not take the pattern {pattern!r}")
+    place = site.under("patternProperties", pattern)
+    value = to.place((place,), place.pointer)
+    if value is None:
+        return None
+    keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
+    said = Site(f"{place.pointer}/name", {"type": "string", "pattern": pattern} if plain else {"type": "string"})
+    if not plain:
+        to.weaken(site, "patternProperties", f"the provider does not take the pattern {pattern!r}")
+    key = to.place((said, *keys), said.pointer)
+    return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
+
+
+def _pair_bounds(sites: Sequence[Site]) -> dict[str, int]:
+    """The bounds of the number of pairs: two of one name are one property, so that the least can only be one."""
+    least, most = tightest(sites, "minProperties", max), tightest(sites, "maxProperties", min)
+    return {k: n for k, n in (("minItems", min(least, 1) if least else None), ("maxItems", most)) if n is not None}
+
+
+def _counts(sites: Sequence[Site], needed: int, named: int | None, to: Places, *, carried: bool) -> Iterator[str]:
+    """Bounds of the number of properties: what is always kept is not said, the rest is in words.
+
+    `named` is how many there can be; None for any number. `carried`: the pairs have bounds themselves.
+    """
+    for site in sites:
+        least, most = site.get("minProperties", 0), site.get("maxProperties")
+        if least > needed and not (carried and least == 1):
+            to.weaken(site, "minProperties", f"{to.rules.name} cannot count properties")
+            yield from length_words(least, None)
+        if most is not None and (named is None or most < named) and not carried:
+            to.weaken(site, "maxProperties", f"{to.rules.name} cannot count properties")
+            yield from length_words(None, most)
+        if "propertyNames" in site and named is not None:
+            to.weaken(site, "propertyNames", f"{to.rules.name} cannot say what names are like")
+
+
+def _conditions(sites: Sequence[Site], names: Sequence[str], to: Places) -> Iterator[str]:
+    """What holds under a condition is said in words; what declares properties there cannot be."""
+    for site in sites:
+        for keyword in ("if", *_CONDITIONS):
+            if keyword not in site:
+                continue
+            said: Any = site.get(keyword)
+            inner = [site.under(keyword, name) for name in said if keyword != "if" and is_object(said[name])]
+            inner += [site.under(branch) for branch in ("then", "else") if keyword == "if" and branch in site]
+            unknown = {name for one in inner for name in to.reader.declared(one)} - set(names)
+            if unknown:
+                raise PlaceError(site.pointer, keyword, "describes properties that are there only under a condition")
+            if keyword != "if":
+                to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
+                yield told_keyword(keyword, said)
