@@ -320,17 +320,7 @@ def _ask_openai(model: str) -> Gen[object, AiError, Scope]:
 
 @fx.gen
 def _ask_anthropic(model: str) -> Gen[object, AiError, Scope]:
-    from fxai.providers.anthropic.model import BASE_URL, KEY
-    from fxai.providers.anthropic.request import VERSION
-    from fxai.providers.http.client import open_client
-    from fxai.providers.http.transport import Secret
+    from fxai.providers.anthropic.model import open_account
 
-    key: Secret = yield from Secret.from_env(KEY, module="anthropic")
-    client = yield from open_client(
-        base_url=BASE_URL,
-        headers={"x-api-key": key, "anthropic-version": VERSION},
-        timeout=_PATIENCE,
-        retry=None,
-        module="anthropic",
-    )
+    client = yield from open_account(timeout=_PATIENCE, retry=None)
     return (yield from client.get(f"/v1/models/{quote(model, safe='')}", method="check"))

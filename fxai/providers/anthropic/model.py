@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
+from typing_extensions import Unpack
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
@@ -29,14 +30,14 @@ from fxai.providers.anthropic.messages_stream import Reader
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
-from fxai.providers.http.client import RETRY, Client, open_client
+from fxai.providers.http.client import RETRY, Client, ConnectionOptions, Key, key_of, open_client
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 from fxai.tools.naming import NameConflictError
 
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["BASE_URL", "KEY", "AnthropicModel", "Config", "layer"]
+__all__ = ["BASE_URL", "KEY", "AnthropicModel", "Config", "layer", "open_account"]
 
 BASE_URL: Final = "https://api.anthropic.com"
 """Where Anthropic's API is."""
@@ -95,7 +96,7 @@ class AnthropicModel(LanguageModel):
         """
         return StreamOf.suspend(lambda: self._streamed(request, "ask_stream"))
 
-    def prepared(self, request: ModelRequest, *, stream: bool = False, eager: bool = False) -> PreparedRequest:
+    def prepare(self, request: ModelRequest, *, stream: bool = False, eager: bool = False) -> PreparedRequest:
         """The request as it is sent; arguments and errors as `prepare_request`."""
         config = self._config
         return prepare_request(
@@ -152,26 +153,53 @@ class AnthropicModel(LanguageModel):
 
     def _attempt(self, request: ModelRequest, method: str, *, stream: bool) -> PreparedRequest | AiError:
         try:
-            return self.prepared(request, stream=stream, eager=method == "ask_stream")
+            return self.prepare(request, stream=stream, eager=method == "ask_stream")
         except PreparationError as error:
             return AiError(NAME, method, error.reason)
         except NameConflictError as error:
             return AiError(NAME, method, InvalidRequestError(parameter="tools", description=str(error)))
 
 
-def layer(
-    model: str | None = None,
+def open_account(
     *,
-    api_key: str | Secret | Effect[Secret, AiError] | None = None,
-    base_url: str = BASE_URL,
-    headers: Mapping[str, str | Secret] = {},
+    api_key: Key = None,
+    base_url: str | None = None,
+    headers: Mapping[str, str | Secret] | None = None,
     timeout: Timeout | float | None = TIMEOUT,
     proxy: str | None = None,
     retry: Schedule[AiError, Any] | None = RETRY,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> Effect[Client, AiError, Scope]:
+    """A client of the API, with a pool of connections of its own, which is closed with the scope.
+
+    The arguments are `ConnectionOptions`.
+
+    Fails with:
+        AiError: `AuthenticationError("MissingKey")`: there is no key; and as `open_client`.
+    """
+
+    def opening(key: Secret) -> Effect[Client, AiError, Scope]:
+        more = {name.lower(): value for name, value in (headers or {}).items()}
+        return open_client(
+            base_url=base_url or BASE_URL,
+            headers={"x-api-key": key, "anthropic-version": VERSION, **more},
+            timeout=timeout,
+            proxy=proxy,
+            retry=retry,
+            module=NAME,
+            transport=transport,
+        )
+
+    return key_of(api_key, KEY, module=NAME).flat_map(opening)
+
+
+def layer(
+    model: str | None = None,
+    *,
     strict_json_schema: bool | None = None,
     supports_strict: bool | None = None,
     max_tokens: int | None = None,
-    transport: httpx2.AsyncBaseTransport | None = None,
+    **connection: Unpack[ConnectionOptions],
 ) -> Layer[LanguageModel, AiError]:
     """The layer of a model of Anthropic's, or of one that a server offers by the same API. Needs the extra `anthropic`.
 
@@ -179,61 +207,25 @@ def layer(
 
     Args:
         model: The model's name, `"claude-sonnet-5"`.
-        api_key: The key, or an effect that gets it; by default what the environment variable `ANTHROPIC_API_KEY` holds
-            when the layer is built.
-        base_url: Where the API is.
-        headers: Sent with each request; of one name with ours, these win: `anthropic-version`, `x-api-key`.
-        timeout: The longest waits; a number is for each of them but `total`.
-        proxy: The URL of a proxy; by default what the environment says.
-        retry: When to try again; None for never.
         strict_json_schema: Whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
             With True, an answer whose schema has no strict form is a failure before the request.
         supports_strict: Whether the model has structured outputs, for tools and answers; None: as its name says.
         max_tokens: The most tokens of an answer where a request says nothing; None: the most that the model can.
-        transport: What carries the requests in place of the network.
+        connection: The key, by default what `ANTHROPIC_API_KEY` holds, the address, the timeouts and the like; see
+            `ConnectionOptions`.
 
     Fails with:
         AiError: `ModelUnavailableError`: no model is named, or a package is not installed; `AuthenticationError`:
             there is no key; `NetworkError`: base_url or proxy is none.
     """
-
-    @fx.gen
-    def opened() -> Gen[LanguageModel, AiError, Scope]:
-        if not model:
-            yield from fx.fail(AiError(NAME, "layer", _NAMELESS))
-        key = yield from _key(api_key)
-        client = yield from open_client(
-            base_url=base_url,
-            headers={"x-api-key": key, "anthropic-version": VERSION, **_lowered(headers)},
-            timeout=timeout,
-            proxy=proxy,
-            retry=retry,
-            module=NAME,
-            transport=transport,
-        )
-        config = Config(
-            model=model or "",
-            strict_json_schema=strict_json_schema,
-            supports_strict=supports_strict,
-            max_tokens=max_tokens,
-        )
-        return AnthropicModel(client, config)
-
-    return Layer.scoped(LanguageModel, opened())
-
-
-_NAMELESS: Final = ModelUnavailableError(
-    model=NAME, problem="unknown-model", description="name one, such as 'anthropic:claude-sonnet-5'"
-)
-
-
-def _key(given: str | Secret | Effect[Secret, AiError] | None) -> Effect[Secret, AiError]:
-    if given is None:
-        return Secret.from_env(KEY, module=NAME)
-    if isinstance(given, str):
-        return fx.succeed(Secret(given))
-    return fx.succeed(given) if isinstance(given, Secret) else given
-
-
-def _lowered(headers: Mapping[str, str | Secret]) -> dict[str, str | Secret]:
-    return {name.lower(): value for name, value in headers.items()}
+    account = open_account(**connection)
+    config = Config(
+        model=model or "",
+        strict_json_schema=strict_json_schema,
+        supports_strict=supports_strict,
+        max_tokens=max_tokens,
+    )
+    nameless = ModelUnavailableError(NAME, "unknown-model", "name one, such as 'anthropic:claude-sonnet-5'")
+    failure = fx.fail(AiError(NAME, "layer", nameless))
+    opening = account.map(lambda client: AnthropicModel(client, config)) if model else failure
+    return Layer.scoped(LanguageModel, opening)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from fxai.providers.openai.client import AccountOptions
 from fxai.providers.openai.embedding import (
     OpenAIEmbeddingModel,
     embedding_layer,
@@ -93,6 +94,7 @@ from fxai.providers.openai.tool_encoding import Api, prepare_tools, supports_str
 
 __all__ = [
     "BASE_URL",
+    "AccountOptions",
     "Api",
     "Approval",
     "ApprovalRules",

@@ -10,27 +10,20 @@ from __future__ import annotations
 
 import struct
 from base64 import b64decode
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import msgspec
-from typing_extensions import override
+from typing_extensions import Unpack, override
 
 from fxai.effects import fx
-from fxai.effects.effect import Effect, Gen
+from fxai.effects.effect import Effect
 from fxai.effects.layer import Layer
-from fxai.effects.schedule import Schedule
-from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError, ModelUnavailableError
 from fxai.messages.part import Usage
 from fxai.models.embedding import EmbeddingModel, Embeddings, Vector
-from fxai.providers.http.client import RETRY, Client
-from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
-from fxai.providers.openai.client import MODULE, Key, open_account
+from fxai.providers.http.client import Client
+from fxai.providers.openai.client import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, broken, reason_of_error
-
-if TYPE_CHECKING:
-    import httpx2
 
 __all__ = ["MOST_TEXTS", "OpenAIEmbeddingModel", "embedding_layer", "prepare_embedding", "read_embeddings"]
 
@@ -62,7 +55,7 @@ def prepare_embedding(
         texts: The texts; OpenAI takes none that is empty or has more than 8,192 tokens, and 300,000 tokens in all.
         model: The model's name.
         dimensions: How many the vectors are to have; None: as many as the model gives.
-        user: Who asks, for OpenAI's watch on abuse.
+        user: The end user on whose behalf it asks, for OpenAI's watch on abuse.
     """
     said = {"model": model, "input": list(texts), "dimensions": dimensions, "user": user}
     return {name: value for name, value in said.items() if value is not None}
@@ -108,7 +101,7 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         client: What sends its requests.
         name: The model's name there.
         dimensions: How many its vectors are to have.
-        user: Who asks.
+        user: The end user on whose behalf it asks.
         most: The most texts of one request.
     """
 
@@ -159,32 +152,16 @@ def embedding_layer(
     dimensions: int | None = None,
     user: str | None = None,
     most: int = MOST_TEXTS,
-    api_key: Key = None,
-    base_url: str | None = None,
-    organization: str | None = None,
-    project: str | None = None,
-    headers: Mapping[str, str | Secret] | None = None,
-    timeout: Timeout | float | None = TIMEOUT,
-    proxy: str | None = None,
-    retry: Schedule[AiError, Any] | None = RETRY,
-    transport: httpx2.AsyncBaseTransport | None = None,
+    **connection: Unpack[AccountOptions],
 ) -> Layer[EmbeddingModel, AiError]:
     """The layer of a model of OpenAI's that embeds, or of a server that has the same API. Needs the extra `openai`.
 
     Args:
         model: The model's name, such as `"text-embedding-3-small"`.
         dimensions: How many the vectors are to have, from `text-embedding-3` on; None: as many as the model gives.
-        user: Who asks, for OpenAI's watch on abuse.
+        user: The end user on whose behalf it asks, for OpenAI's watch on abuse.
         most: The most texts of one request; take fewer where long texts would pass 300,000 tokens together.
-        api_key: As of `layer`, and so are the arguments from here on.
-        base_url: Where the API is.
-        organization: Whom to charge.
-        project: Which project to charge.
-        headers: Sent with each request.
-        timeout: The longest waits.
-        proxy: The URL of a proxy.
-        retry: When a request is sent again; None: never.
-        transport: What carries the requests in place of the network.
+        connection: The key, the address, the timeouts and the like; see `AccountOptions`.
 
     Fails with:
         AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, or the extra is not
@@ -195,23 +172,11 @@ def embedding_layer(
     """
     if most < 1:
         raise ValueError(f"most is {most}: a request has at least 1 text")
-    nameless = ModelUnavailableError("(unnamed)", "unknown-model", 'say which, as in "openai:text-embedding-3-small"')
+    account = open_account(**connection)
 
-    @fx.gen
-    def opened() -> Gen[EmbeddingModel, AiError, Scope]:
-        if not model:
-            yield from fx.fail(AiError(MODULE, "embedding_layer", nameless))
-        client = yield from open_account(
-            api_key=api_key,
-            base_url=base_url,
-            organization=organization,
-            project=project,
-            headers=headers,
-            timeout=timeout,
-            proxy=proxy,
-            retry=retry,
-            transport=transport,
-        )
+    def make(client: Client) -> EmbeddingModel:
         return OpenAIEmbeddingModel(client, model or "", dimensions=dimensions, user=user, most=most)
 
-    return Layer.scoped(EmbeddingModel, opened())
+    nameless = ModelUnavailableError("(unnamed)", "unknown-model", 'say which, as in "openai:text-embedding-3-small"')
+    failure = fx.fail(AiError(MODULE, "embedding_layer", nameless))
+    return Layer.scoped(EmbeddingModel, account.map(make) if model else failure)

@@ -10,15 +10,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import sha256
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 import msgspec
+from typing_extensions import Unpack
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
 from fxai.effects.pull import END
-from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableError
@@ -27,18 +27,14 @@ from fxai.models.language_model import LanguageModel
 from fxai.models.request import ModelRequest
 from fxai.models.request_cache import RequestCache
 from fxai.models.tool_encoding import PreparationError
-from fxai.providers.http.client import RETRY, Client
-from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
+from fxai.providers.http.client import Client
 from fxai.providers.openai.chat_stream import ChatReader
-from fxai.providers.openai.client import BASE_URL, MODULE, Key, open_account
+from fxai.providers.openai.client import BASE_URL, MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, read_reply
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.responses_input import SystemRole, reply_items
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.providers.openai.tool_encoding import Api
-
-if TYPE_CHECKING:
-    import httpx2
 
 __all__ = ["BASE_URL", "Continuation", "OpenAIModel", "layer"]
 
@@ -262,21 +258,13 @@ def layer(
     model: str | None = None,
     *,
     api: Api = "responses",
-    api_key: Key = None,
-    base_url: str | None = None,
-    organization: str | None = None,
-    project: str | None = None,
-    headers: Mapping[str, str | Secret] | None = None,
-    timeout: Timeout | float | None = TIMEOUT,
-    proxy: str | None = None,
-    retry: Schedule[AiError, Any] | None = RETRY,
     strict_json_schema: bool | None = None,
     supports_strict: bool | None = None,
     supports_schema: bool | None = None,
     system_role: SystemRole | None = None,
     store: bool | None = None,
     incremental: bool = False,
-    transport: httpx2.AsyncBaseTransport | None = None,
+    **connection: Unpack[AccountOptions],
 ) -> Layer[LanguageModel, AiError]:
     """The layer of a language model of OpenAI's, or of a server that speaks one of its APIs. Needs the extra `openai`.
 
@@ -285,15 +273,6 @@ def layer(
     Args:
         model: The model's name, such as `"gpt-5.5"`.
         api: `"responses"`, or `"chat"` for Chat Completions, which most servers of others speak.
-        api_key: The key, as a text, a secret, or an effect that gives one; None: `OPENAI_API_KEY`, which another
-            server than OpenAI's need not have.
-        base_url: Where the API is; None: `OPENAI_BASE_URL`, else OpenAI's own.
-        organization: Whom to charge; None: `OPENAI_ORG_ID`.
-        project: Which project to charge; None: `OPENAI_PROJECT_ID`.
-        headers: Sent with each request.
-        timeout: The longest waits.
-        proxy: The URL of a proxy.
-        retry: When a request is sent again; None: never.
         strict_json_schema: Whether tools and answers are strict where they do not say; None: where they can be.
         supports_strict: Whether the model has strict mode for tools; None: as its name says.
         supports_schema: Whether it can be held to a JSON Schema; None: as its name says. Where not, it calls a tool.
@@ -301,30 +280,18 @@ def layer(
         store: Whether the provider keeps the answers; None: as it does by itself.
         incremental: Whether a prompt that goes on from a kept answer is sent as what is new alone. Only on Responses;
             where the provider does not take it, the whole prompt is sent.
-        transport: What carries the requests in place of the network.
+        connection: The key, the address, the timeouts and the like; see `AccountOptions`.
 
     Fails with:
         AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, or the extra is not
             installed; `NetworkError("InvalidUrlError")`.
     """
     profile = Profile(api, strict_json_schema, supports_strict, supports_schema, system_role, store)
+    account = open_account(**connection)
 
-    @fx.gen
-    def opened() -> Gen[LanguageModel, AiError, Scope]:
-        if not model:
-            said = 'say which, as in "openai:gpt-5.5"'
-            yield from fx.fail(AiError(MODULE, "layer", ModelUnavailableError("(unnamed)", "unknown-model", said)))
-        client = yield from open_account(
-            api_key=api_key,
-            base_url=base_url,
-            organization=organization,
-            project=project,
-            headers=headers,
-            timeout=timeout,
-            proxy=proxy,
-            retry=retry,
-            transport=transport,
-        )
+    def make(client: Client) -> LanguageModel:
         return OpenAIModel(client, model or "", profile, Continuation() if incremental else None)
 
-    return Layer.scoped(LanguageModel, opened())
+    nameless = ModelUnavailableError("(unnamed)", "unknown-model", 'say which, as in "openai:gpt-5.5"')
+    failure = fx.fail(AiError(MODULE, "layer", nameless))
+    return Layer.scoped(LanguageModel, account.map(make) if model else failure)

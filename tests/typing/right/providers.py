@@ -8,8 +8,11 @@ import msgspec
 from returns.result import Result, Success
 
 from fxai import PreparedTools
-from fxai.models import ToolChoice
+from fxai.effects import LayerOf
+from fxai.messages import AiError
+from fxai.models import LanguageModel, ToolChoice
 from fxai.providers import anthropic, openai
+from fxai.providers.http import ConnectionOptions
 from fxai.tools import (
     AllowedCallers,
     Caller,
@@ -26,6 +29,11 @@ from fxai.tools import (
 class Words(msgspec.Struct, frozen=True):
     text: str
 
+
+# --- how a provider is reached is one set of options for all of their layers
+reached: ConnectionOptions = {"api_key": "sk-1", "timeout": 30, "headers": {"x-team": "a"}}
+assert_type(openai.layer("gpt-5.5", api="chat", project="p", **reached), LayerOf[LanguageModel, AiError, None])
+assert_type(anthropic.layer("claude-sonnet-5", **reached), LayerOf[LanguageModel, AiError, None])
 
 # --- what the provider runs needs no handler
 search = openai.web_search(search_context_size="low", user_location=openai.UserLocation(city="Oslo"))

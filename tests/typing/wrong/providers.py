@@ -37,4 +37,7 @@ bash.annotate(AllowedCallers, ("anybody",))  # wrong: the model or a program
 openai.prepare_tools([bash])  # wrong: the model is missing
 openai.prepare_tools([bash], model="gpt-5.5", api="completions")  # wrong: no such API
 openai.prepare_tools([bash], model="gpt-5.5", tool_choice="bash")  # wrong: a name is ToolChoice.tool(name)
+openai.layer("gpt-5.5", retries=3)  # wrong: it is `retry`, a schedule
+openai.embedding_layer("text-embedding-3-small", timeout="long")  # wrong: a number of seconds, or a Timeout
+anthropic.layer("claude-sonnet-5", organization="acme")  # wrong: OpenAI's alone
 anthropic.prepare_tools([bash], model="claude-sonnet-5", allowed_tools=ToolChoice.one_of(["bash"]))  # wrong: not there

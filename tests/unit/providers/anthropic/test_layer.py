@@ -306,6 +306,13 @@ def test_headers_of_ones_own_win() -> None:
     assert (wire.asked[0].headers["anthropic-version"], wire.asked[0].headers["x-team"]) == ("2023-06-01", "a")
 
 
+def test_an_option_that_there_is_not_is_refused_at_once() -> None:
+    """A wrong keyword is a mistake of the program, found where the layer is made and not when it is built."""
+    made: Any = layer
+    with pytest.raises(TypeError, match="organization"):
+        made("claude-sonnet-5", organization="acme")
+
+
 def test_what_is_configured_is_used() -> None:
     """Whether tools are strict, whether the model can be held to schemas, how long answers are by default."""
     wire = Wire(_whole(), _whole())
@@ -352,7 +359,7 @@ def test_what_is_sent_can_be_looked_at() -> None:
     def look() -> Any:
         model = yield from LanguageModel
         assert isinstance(model, AnthropicModel)
-        return model.prepared(ModelRequest(Prompt.make("Hi")))
+        return model.prepare(ModelRequest(Prompt.make("Hi")))
 
     sent: Any = fx.run(look().provide(wire.layer(max_tokens=9)))
 

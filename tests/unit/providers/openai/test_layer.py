@@ -250,6 +250,13 @@ def test_a_key_may_be_a_secret_or_come_from_an_effect() -> None:
     assert _error(_asked(Peer(), api_key=failing)).module == "vault"
 
 
+@pytest.mark.parametrize("make", [openai.layer, openai.embedding_layer])
+def test_an_option_that_there_is_not_is_refused_at_once(make: Any) -> None:
+    """A wrong keyword is a mistake of the program, found where the layer is made and not when it is built."""
+    with pytest.raises(TypeError, match="time_out"):
+        make("gpt-5.5", time_out=3)
+
+
 def test_no_failure_shows_the_key() -> None:
     """Also not where the provider repeats it."""
     refused = httpx2.Response(401, json={"error": {"message": "Incorrect API key provided: sk-1-secret"}})
