@@ -1,7 +1,7 @@
 """Floor 1. Python types and JSON, both ways: schemas, codecs, JSON Schema documents, and text read within limits."""
 
 from fxai.schema.codec import Codec, Schema
-from fxai.schema.empty import Empty
+from fxai.schema.data import Empty
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import Engine, JsonSchema
 from fxai.schema.parsing import Limits, parse_json, parse_json_unsafe

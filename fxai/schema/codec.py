@@ -33,10 +33,10 @@ from typing_extensions import TypeVar
 
 from fxai.schema.budget import with_stack
 from fxai.schema.compiled import Compiled, raised
-from fxai.schema.derived import derive
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
+from fxai.schema.plan import derive
 from fxai.schema.wire import (
     DECIMAL_STRING,
     DURATION_MILLIS,

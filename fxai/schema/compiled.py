@@ -26,9 +26,8 @@ from fxai.schema.conformity import misfits
 from fxai.schema.diagnosis import Judge, faults_of, judge_of
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
 from fxai.schema.mending import retold, whole_integers
-from fxai.schema.parsing import Limits, parse_whole, read_text, too_deep
+from fxai.schema.parsing import Limits, builtin, is_plain, parse_whole, plain_faults, read_text, too_deep, written
 from fxai.schema.pattern import shared_matcher
-from fxai.schema.plain import builtin, is_plain, plain_faults, written
 from fxai.schema.plan import plan_of
 
 __all__ = ["Compiled", "Refused", "raised"]

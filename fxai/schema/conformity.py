@@ -20,7 +20,7 @@ from msgspec import inspect as nodes
 
 from fxai.schema.expectation import expectation, leaf_type, unwrapped
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
-from fxai.schema.plain import builtin, plain_faults
+from fxai.schema.parsing import builtin, plain_faults
 from fxai.schema.plan import mirrored
 
 __all__ = ["misfits"]

@@ -16,9 +16,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, TypeGuard, cast, final
 
+import msgspec
 from typing_extensions import override
 
 __all__ = [
+    "Empty",
     "FrozenArray",
     "FrozenObject",
     "containers_in",
@@ -170,3 +172,8 @@ def containers_in(value: Any, most: int) -> int:
             count += 1
             pending += one.values() if is_object(one) else one
     return count
+
+
+@final
+class Empty(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An object without properties, closed to any: the parameters of an operation that has none."""

@@ -22,7 +22,7 @@ import msgspec
 
 from fxai.schema.budget import MAX_BYTES, MAX_CONTAINERS, MAX_FAULTS, MAX_LEVELS, with_stack
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
-from fxai.schema.plain import is_plain, plain_faults
+from fxai.schema.parsing import is_plain, plain_faults
 
 if TYPE_CHECKING:
     from fxai.schema.validation import Validate

@@ -18,7 +18,7 @@ from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.expectation import kind_in, kinds_of, unwrapped
 from fxai.schema.fault import Fault, found_in, pointer_to
 
-__all__ = ["holds_nested", "may_be_nested", "may_hold_nested", "retold", "whole_integers"]
+__all__ = ["retold", "whole_integers"]
 
 _ANY: Final = nodes.AnyType()
 _OPEN: Final = (nodes.AnyType, nodes.CustomType, nodes.RawType)
@@ -96,50 +96,3 @@ def _inside(data: object, token: str) -> object:
     if is_array(data) and token.isdigit() and int(token) < len(data):
         return data[int(token)]
     return None
-
-
-_NESTED: Final = re.compile(r"[ \t\r\n]*[\[{]")
-# In JSON text: a quote, white space and a bracket, as they are or escaped. No bracket opens behind a closing quote.
-_QUOTED: Final = r'"(?: |\\[nrt]|\\u00(?:09|0[aAdD]|20))*(?:[\[{]|\\u00[57][bB])'
-_QUOTED_NESTED: Final[dict[type, Any]] = {}  # for text and for bytes, made when first asked for
-_MOST_LOOKED_AT: Final = 100_000
-
-
-def may_be_nested(text: str) -> bool:
-    """Whether a text begins as the JSON of an object or an array does."""
-    return _NESTED.match(text) is not None
-
-
-def may_hold_nested(text: str | bytes) -> bool:
-    """Whether JSON text may hold a string that is the text of an object or an array; it is not parsed for that.
-
-    >>> may_hold_nested('{"a": " {}"}'), may_hold_nested('{"a": {}}')
-    (True, False)
-    """
-    kind = str if isinstance(text, str) else bytes
-    pattern: Any = _QUOTED_NESTED.get(kind)
-    if pattern is None:
-        pattern = _QUOTED_NESTED[kind] = re.compile(_QUOTED if kind is str else _QUOTED.encode())
-    found: object = pattern.search(text)
-    return found is not None
-
-
-def holds_nested(data: Any) -> bool:
-    """Whether anything in plain data may be the text of an object or an array.
-
-    >>> holds_nested({"a": ["[1]"]}), holds_nested({"a": ["1"]})
-    (True, False)
-    """
-    waiting = [data]
-    for _ in range(_MOST_LOOKED_AT):
-        if not waiting:
-            break
-        one = waiting.pop()
-        if isinstance(one, str):
-            if may_be_nested(one):
-                return True
-        elif is_object(one):
-            waiting += one.values()
-        elif is_array(one):
-            waiting += one
-    return False

@@ -26,8 +26,7 @@ from fxai.schema.document import growth_of
 from fxai.schema.fault import pointer_to
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import inside, referred, validator_of
-from fxai.schema.mending import may_be_nested
-from fxai.schema.parsing import LIMITS, Limits, parse_json
+from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
 from fxai.schema.pattern import Matcher, PatternTimeout
 from fxai.schema.search import Search
 

@@ -1,29 +1,52 @@
-"""JSON text from anywhere, read within limits.
+"""JSON text read within limits, and plain JSON data: what a Python value holds that JSON cannot carry, and where.
 
-Text from a model or a stranger may be malformed, huge, nested without end, or hold what is not JSON (NaN). Each
-of these is a failure with a place; none crashes, hangs or passes as something else. Blank text means `{}`.
+Text from a model or another program may be malformed, huge, nested without end, or hold what is not JSON (NaN). Each of
+these is a failure with a place; none crashes, hangs or passes as something else. Blank text means `{}`.
+
+Plain data is made of `dict` with `str` keys, `list`, `str`, `int`, `float`, `bool` and `None`. What else msgspec can
+write (tuples, sets, dates, UUIDs, bytes, enums, structs, dataclasses) is taken as the plain data it is written as.
 
 >>> parse_json('{"a": [1, 2.5, null]}')
 <Success: {'a': [1, 2.5, None]}>
 >>> print(parse_json('{"a": [1, NaN]}').failure())
 /a/1: expected a finite number, found NaN
+>>> [str(fault) for fault in plain_faults({"a": [1, float("nan")], "b": 1j})]
+['/a/1: expected a finite number, found NaN', '/b: expected what JSON can carry, found a Python complex']
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NoReturn, final
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NoReturn, cast, final
 
 import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar
 
-from fxai.schema.budget import MAX_VALUES
-from fxai.schema.data import is_array
-from fxai.schema.fault import DecodeError, DecodeFailure, Fault, pointer_to
-from fxai.schema.plain import plain_faults
+from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_VALUES, deeper_than, depth_fault
+from fxai.schema.data import is_array, is_object
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in, pointer_to
 
-__all__ = ["CALL_LIMITS", "LIMITS", "Limits", "parse_json", "parse_json_unsafe", "parse_whole", "read_text", "too_deep"]
+__all__ = [
+    "CALL_LIMITS",
+    "LIMITS",
+    "Limits",
+    "builtin",
+    "holds_nested",
+    "is_plain",
+    "may_be_nested",
+    "may_hold_nested",
+    "parse_json",
+    "parse_json_unsafe",
+    "parse_whole",
+    "plain_faults",
+    "read_text",
+    "too_deep",
+    "written",
+]
+
 
 _A = TypeVar("_A")
 
@@ -214,14 +237,14 @@ def _within_keys(text: bytes | str) -> None:
     import json
 
     try:
-        faults = _doubled(json.loads(text, object_pairs_hook=_Pairs))
+        faults = _doubled_keys(json.loads(text, object_pairs_hook=_Pairs))
     except (ValueError, RecursionError):
         return  # not JSON, or too deep: the decoder that follows says so
     if faults:
         raise DecodeError(DecodeFailure(tuple(faults)))
 
 
-def _doubled(root: object) -> list[Fault]:
+def _doubled_keys(root: object) -> list[Fault]:
     faults: list[Fault] = []
     waiting: list[tuple[str, object]] = [("", root)]
     while waiting:
@@ -264,3 +287,177 @@ def _fail(text: bytes | str, limits: Limits) -> NoReturn:
     if not faults:
         _refuse("JSON", "text that is not JSON")
     raise DecodeError(DecodeFailure(faults))
+
+
+# ---- plain data
+
+_MOST_BITS: Final = 14_000  # Python writes no integer of more than 4,300 digits
+_DIGITS: Final = "an integer of at most 4,200 digits"
+_ATOMS: Final = frozenset((str, int, bool, type(None)))
+
+
+def builtin(value: object) -> object:
+    """The builtin value that an instance of a subclass of `str`, `int` or `float` is: msgspec asks for it.
+
+    Raises:
+        TypeError: it is no such instance; JSON cannot carry it.
+    """
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int):
+        return int.__int__(value)
+    if isinstance(value, float):
+        return float.__float__(value)
+    raise TypeError(f"JSON cannot carry a {type(value).__qualname__}")
+
+
+written: Final = msgspec.json.Encoder(enc_hook=builtin).encode
+"""The JSON text of a Python value, as msgspec writes it: NaN as null, among others."""
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value is plain JSON data through and through, decided at the decoder's speed.
+
+    `False` is no verdict: what is written as other data than it is (a tuple, a date) is not plain, but may be
+    carried all the same; `plain_faults` tells.
+    """
+    if isinstance(value, str):
+        return not _half_surrogates(value)
+    if type(value) in _ATOMS:
+        return type(value) is not int or value.bit_length() <= _MOST_BITS
+    try:
+        text = written(value)
+        if text.count(b"[") + text.count(b"{") > MAX_LEVELS and deeper_than(value, MAX_LEVELS):
+            return False
+        return bool(_ANY.decode(text) == value)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return False
+
+
+def plain_faults(value: object, pointer: str = "") -> tuple[Fault, ...]:
+    """Every place of a value that JSON cannot carry, in its order, as many as are told; none for one that it can."""
+    faults: list[Fault] = []
+    open_members = [iter([(pointer, value)])]
+    open_ids = [0]
+    while open_members and len(faults) < MAX_FAULTS:
+        member = next(open_members[-1], None)
+        if member is None:
+            open_members.pop()
+            open_ids.pop()
+        elif id(member[1]) in open_ids:
+            faults.append(Fault(member[0], "data that ends", "a value that holds itself"))
+        elif len(open_ids) > MAX_LEVELS and not _is_atom(member[1]):
+            return (depth_fault(member[0], MAX_LEVELS),)
+        elif isinstance(inside := _fault_or_members(*member), Fault):
+            faults.append(inside)
+        elif inside is not None:
+            open_members.append(inside)
+            open_ids.append(id(member[1]))
+    return tuple(faults)
+
+
+def _is_atom(value: object) -> bool:
+    return value is None or isinstance(value, (str, int, float))
+
+
+def _half_surrogates(text: str) -> bool:
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _fault_or_members(pointer: str, value: object) -> Fault | Iterator[tuple[str, object]] | None:
+    """What is wrong with the value itself, or what it holds, each with its pointer; nothing for an atom."""
+    if isinstance(value, str):
+        return Fault(pointer, "text of whole characters", "half a surrogate pair") if _half_surrogates(value) else None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else Fault(pointer, "a finite number", found_in(float(value)))
+    if value is None or isinstance(value, int):
+        return None if value is None or value.bit_length() <= _MOST_BITS else Fault(pointer, _DIGITS, found_in(value))
+    if isinstance(value, (list, tuple, set, frozenset)):
+        items = cast("list[object]", value)
+        return ((pointer_to(pointer, index), item) for index, item in enumerate(items))
+    if isinstance(value, dict):
+        return _members(pointer, cast("dict[object, object]", value))
+    return _members_written(pointer, value)
+
+
+def _members(pointer: str, value: dict[object, object]) -> Fault | Iterator[tuple[str, object]]:
+    named = [(key if isinstance(key, str) else _key(key), key, item) for key, item in value.items()]
+    for name, key, _ in named:
+        if name is None:
+            return Fault(pointer, "string keys", f"a key that is {found_in(key)}")
+        if _half_surrogates(name):
+            return Fault(pointer, "keys of whole characters", "half a surrogate pair")
+    return iter([(pointer_to(pointer, name), item) for name, _, item in named if name is not None])
+
+
+def _members_written(pointer: str, value: object) -> Fault | Iterator[tuple[str, object]]:
+    try:
+        plain: object = msgspec.to_builtins(value, str_keys=True, enc_hook=builtin)
+    except RecursionError:
+        return Fault(pointer, "data that ends", f"{found_in(value)} that is nested too deeply or holds itself")
+    except (TypeError, ValueError):
+        return Fault(pointer, "what JSON can carry", found_in(value))
+    return iter([(pointer, plain)])
+
+
+def _key(key: object) -> str | None:
+    """A key that is no string as JSON writes it; nothing for one that it cannot write."""
+    try:
+        return next(iter(msgspec.to_builtins({key: None}, str_keys=True)), None)
+    except (TypeError, ValueError):
+        return None
+
+
+# ---- JSON text inside of data
+
+_NESTED: Final = re.compile(r"[ \t\r\n]*[\[{]")
+# In JSON text: a quote, white space and a bracket, as they are or escaped. No bracket opens behind a closing quote.
+_QUOTED: Final = r'"(?: |\\[nrt]|\\u00(?:09|0[aAdD]|20))*(?:[\[{]|\\u00[57][bB])'
+_QUOTED_NESTED: Final[dict[type, Any]] = {}  # for text and for bytes, made when first asked for
+_MOST_LOOKED_AT: Final = 100_000
+
+
+def may_be_nested(text: str) -> bool:
+    """Whether a text begins as the JSON of an object or an array does."""
+    return _NESTED.match(text) is not None
+
+
+def may_hold_nested(text: str | bytes) -> bool:
+    """Whether JSON text may hold a string that is the text of an object or an array; it is not parsed for that.
+
+    >>> may_hold_nested('{"a": " {}"}'), may_hold_nested('{"a": {}}')
+    (True, False)
+    """
+    kind = str if isinstance(text, str) else bytes
+    pattern: Any = _QUOTED_NESTED.get(kind)
+    if pattern is None:
+        pattern = _QUOTED_NESTED[kind] = re.compile(_QUOTED if kind is str else _QUOTED.encode())
+    found: object = pattern.search(text)
+    return found is not None
+
+
+def holds_nested(data: Any) -> bool:
+    """Whether anything in plain data may be the text of an object or an array.
+
+    >>> holds_nested({"a": ["[1]"]}), holds_nested({"a": ["1"]})
+    (True, False)
+    """
+    waiting = [data]
+    for _ in range(_MOST_LOOKED_AT):
+        if not waiting:
+            break
+        value = waiting.pop()
+        if isinstance(value, str):
+            if may_be_nested(value):
+                return True
+        elif is_object(value):
+            waiting += value.values()
+        elif is_array(value):
+            waiting += value
+    return False

@@ -24,9 +24,8 @@ from fxai.schema.decision import Decider, decider_of
 from fxai.schema.dialect import METASCHEMAS, REF_ALONE, dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.fault import Fault, found_in, pointer_of
-from fxai.schema.parsing import too_deep
+from fxai.schema.parsing import too_deep, written
 from fxai.schema.pattern import PatternTimeout, in_time
-from fxai.schema.plain import written
 
 __all__ = ["Validate", "compiled"]
 

@@ -42,9 +42,16 @@ from fxai.schema.codec import Schema
 from fxai.schema.data import copied, holds_more
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.mending import holds_nested, may_hold_nested
-from fxai.schema.parsing import CALL_LIMITS, Limits, parse_json_unsafe
-from fxai.schema.plain import is_plain, plain_faults, written
+from fxai.schema.parsing import (
+    CALL_LIMITS,
+    Limits,
+    holds_nested,
+    is_plain,
+    may_hold_nested,
+    parse_json_unsafe,
+    plain_faults,
+    written,
+)
 from fxai.tools.annotations import JsonText
 from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, ToolError, UnknownTool, encode_failure
 from fxai.tools.handler import Answering, CallContext, missing_handler

@@ -19,7 +19,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.data import frozen
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.plain import is_plain, plain_faults
+from fxai.schema.parsing import is_plain, plain_faults
 from fxai.tools.annotations import Annotation, Annotations
 from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
 

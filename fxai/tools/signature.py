@@ -30,7 +30,7 @@ from typing_extensions import override
 from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf
 from fxai.schema.codec import Schema
-from fxai.schema.empty import Empty
+from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.shape import arms_of
 from fxai.tools.handler import CallContext

@@ -26,7 +26,7 @@ from typing_extensions import TypeVar, Unpack, override
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.schema.codec import Schema
-from fxai.schema.empty import Empty
+from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.annotations import Annotation, Annotations

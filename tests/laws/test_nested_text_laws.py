@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from fxai.schema import JsonSchema
 from fxai.schema.fault import pointer_to, pointer_tokens
-from fxai.schema.mending import holds_nested, may_hold_nested
 from fxai.schema.nested_text import read_texts
+from fxai.schema.parsing import holds_nested, may_hold_nested
 from fxai.testing.strategies import instances, json_schemas
 from tests.kit.data import is_array, is_object
 from tests.kit.reaching import Reached

@@ -19,8 +19,7 @@ from returns.result import Success
 from fxai.schema.data import is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import Site
-from fxai.schema.mending import holds_nested, may_be_nested
-from fxai.schema.parsing import parse_json
+from fxai.schema.parsing import holds_nested, may_be_nested, parse_json
 
 __all__ = [
     "DEFS",
