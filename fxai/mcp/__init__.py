@@ -17,7 +17,7 @@ from fxai.mcp.elicitation import ElicitAnswer, Elicitation
 from fxai.mcp.failure import McpCallError, McpError, McpToolError
 from fxai.mcp.limit import McpLimits
 from fxai.mcp.pin import Pins
-from fxai.mcp.server.option import CannotListen, Defect, HttpOptions, HttpServerOptions, ServerOptions
+from fxai.mcp.server.options import CannotListen, Defect, HttpOptions, HttpServerOptions, ServerOptions
 from fxai.mcp.server.tool_server import ToolServer, http_app, serve_http, serve_stdio
 
 __all__ = [

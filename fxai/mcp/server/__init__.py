@@ -1,6 +1,6 @@
-"""Servers: tools of ours, for MCP clients of anybody.
+"""MCP servers of our tools.
 
-What is served is what tools come from: a function tool, a toolkit with its layer, a source.
+The tools come from any source of tools: a function tool, a toolkit with its layer, a source.
 
 >>> from fxai.tools.function import tool
 >>> @tool
@@ -12,7 +12,7 @@ What is served is what tools come from: a function tool, a toolkit with its laye
 
 from __future__ import annotations
 
-from fxai.mcp.server.option import CannotListen, Defect, HttpOptions, HttpServerOptions, ServerOptions
+from fxai.mcp.server.options import CannotListen, Defect, HttpOptions, HttpServerOptions, ServerOptions
 from fxai.mcp.server.tool_server import ToolServer, http_app, serve_http, serve_stdio
 
 __all__ = [

@@ -1,41 +1,65 @@
-"""What a server answers: the list of its tools, and calls of them.
+"""The requests of an MCP server, `tools/list` and `tools/call`, answered by the official SDK's server.
 
-Every way a call can end has one form. A success or a typed failure is a result; so are arguments that do not fit and an
-approval that was not given, as a model can read results and mend its call (SEP-1303). What a client got wrong, such as
-a tool that is not there, is a JSON-RPC error that says what, and a bug is an internal error that says nothing, while
-`on_defect` is told of it.
+Each way in which a call ends has its form. A success or a typed failure is a result; so are invalid arguments and a
+denied approval, because a model can read results and correct its call (SEP-1303). A mistake of the client, such as a
+tool that does not exist, is a JSON-RPC error that names it. A bug is an internal error without details, which are
+given to `on_defect`.
 
 A call that needs approval runs only after the user of the client has been asked.
 
 The protocols until 2025-11-25 let the server ask while the call waits (`elicitation/create`). Since 2026-07-28 the call
-is answered with the question, and the client calls again with the answer. What it brings back with it is sealed, bound
-to tool and arguments by the SDK, and opens one call, once. Whoever cannot be asked is refused.
+is answered with the question, and the client calls again with the answer. The state that it sends back is sealed, bound
+to tool and arguments by the SDK, and permits one call, once. A client that cannot be asked is refused.
+
+Until 2025-11-25 a change of the tools is a notification on each connection that was initialised; since 2026-07-28
+clients subscribe to it. Clients of both may be connected at once.
+
+>>> success_result({"y": "1"}, {"y": "1"})
+{'content': [{'type': 'text', 'text': '{"y":"1"}'}], 'structuredContent': {'y': '1'}, 'isError': False}
+>>> failure_result("no such city", structured=True)
+{'content': [{'type': 'text', 'text': 'no such city'}], 'isError': True}
 """
 
 from __future__ import annotations
 
 import logging
 import secrets
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias, cast, final
+from urllib.parse import quote
 
 import anyio
+import msgspec
 from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.models import InitializationOptions
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, CallToolRequestParams, ElicitResult, PaginatedRequestParams
+from mcp_types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    CallToolRequestParams,
+    ElicitResult,
+    NotificationParams,
+    PaginatedRequestParams,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
+from typing_extensions import override
 
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
 from fxai.effects.fiber import run_fiber
 from fxai.effects.service import LIVE, Clock
-from fxai.mcp.server.offer import Offer
-from fxai.mcp.server.option import Defect, ToolServerSettings
-from fxai.mcp.server.result import failed, result_of, text_of
-from fxai.mcp.server.tool import ServedTool, titled_by_hint
+from fxai.mcp.server.options import Defect, ToolServerSettings
+from fxai.mcp.server.snapshot import ServedTool, Snapshot, title_as_hint
+from fxai.messages.message import FilePart, TextPart
+from fxai.schema.data import is_array, is_object
 from fxai.schema.display import in_line
 from fxai.tools.annotations import Title
 from fxai.tools.call import Call, Outcome
@@ -51,10 +75,88 @@ from fxai.tools.failure import (
 )
 from fxai.tools.tool import AnyTool
 
-__all__ = ["Approvals", "Exchange", "Refusal", "report"]
+__all__ = [
+    "Approvals",
+    "Exchange",
+    "Refusal",
+    "SdkServer",
+    "content_of",
+    "failure_result",
+    "report",
+    "success_result",
+    "text_of",
+]
+
+
+def text_of(value: Any) -> str:
+    """Plain JSON data as a text: a text itself, anything else as JSON."""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def success_result(encoded: Any, shown: Any) -> dict[str, Any]:
+    """The result of a call that succeeded.
+
+    Args:
+        encoded: the success as plain JSON data.
+        shown: the form for the model: the same, or the output of the tool's `to_model_output`.
+    """
+    structured = {"structuredContent": encoded} if is_object(encoded) else {}
+    return {"content": content_of(shown), **structured, "isError": False}
+
+
+def failure_result(encoded: Any, *, structured: bool) -> dict[str, Any]:
+    """The result of a call that failure_result with a typed failure, as plain JSON data.
+
+    Args:
+        encoded: the failure.
+        structured: whether it may be structured content; not where the tool has an output schema, which clients
+            check that content against.
+    """
+    told = {"structuredContent": encoded} if structured and is_object(encoded) else {}
+    return {"content": [_text(text_of(encoded))], **told, "isError": True}
+
+
+def content_of(shown: Any) -> list[dict[str, Any]]:
+    """The content blocks of plain JSON data; data in the form of a file part is a file."""
+    if shown is None:
+        return []
+    return _parts(shown) or [_text(text_of(shown))]
+
+
+def _parts(shown: Any) -> list[dict[str, Any]] | None:
+    """The blocks of texts and files where there is a file among them; None for other data."""
+    listed = [shown] if is_object(shown) else shown
+    if not is_array(listed) or not any(is_object(one) and one.get("type") == "file" for one in listed):
+        return None
+    try:
+        parts = msgspec.convert(listed, list[TextPart | FilePart])
+    except msgspec.ValidationError:
+        return None
+    return [_text(part.text) if isinstance(part, TextPart) else _file(part) for part in parts]
+
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _file(part: FilePart) -> dict[str, Any]:
+    name = part.file_name or "file"
+    if not isinstance(part.data, bytes):
+        return {"type": "resource_link", "uri": part.data.url, "name": name, "mimeType": part.media_type}
+    data = b64encode(part.data).decode()
+    kind = part.media_type.partition("/")[0]
+    if kind in ("image", "audio"):
+        return {"type": kind, "data": data, "mimeType": part.media_type}
+    held = {"uri": name if "://" in name else f"file:///{quote(name)}", "mimeType": part.media_type}
+    try:
+        text = part.data.decode() if kind == "text" else None
+    except UnicodeDecodeError:
+        text = None
+    return {"type": "resource", "resource": {**held, **({"blob": data} if text is None else {"text": text})}}
+
 
 Refusal: TypeAlias = Denied | ApprovalExpired | ApprovalUnavailable
-"""Why a call is not run: somebody said no, nobody answered in time, or nobody could be asked."""
+"""Why a call is not run: it was denied, there was no answer in time, or the client cannot ask its user."""
 
 _KEY: Final = "approval"
 _ANSWER: Final = "approve"
@@ -71,16 +173,16 @@ _LATE: Final = "it needs a person's approval, and nobody answered in time; nobod
 
 @final
 class Approvals:
-    """Asks for approval, and knows which questions are open."""
+    """Asks for approval, and keeps the open questions."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._open: dict[str, None] = {}  # by what the question was sealed with, oldest first
+        self._open: dict[str, None] = {}  # by the state that was sent with the question, oldest first
 
     async def settle(
         self, ctx: ServerRequestContext[Any, Any], params: CallToolRequestParams, tool: AnyTool
     ) -> dict[str, Any] | Refusal | None:
-        """None where the call is approved; else why it is not, or the answer by which the client is to ask."""
+        """None where the call is approved; else the refusal, or the result that has the client ask its user."""
         is_modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
         if not _can_be_asked(ctx, is_modern=is_modern):
             return ApprovalUnavailable(tool.name, _NOBODY)
@@ -137,7 +239,7 @@ def _verdict(tool: AnyTool, answer: Any) -> Denied | None:
 _BUSY: Final = -32000  # the first of the codes that JSON-RPC leaves to servers
 
 _COMPLETE: Final = {"resultType": "complete"}
-_GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)  # what telling a client raises that has left
+_GONE: Final = (anyio.ClosedResourceError, anyio.BrokenResourceError)  # raised by sending to a client that has left
 _TITLED_BY_HINT: Final = ("2024-11-05", "2025-03-26")  # the protocols in which a tool has no `title` of its own
 
 _Context = ServerRequestContext[Any, Any]
@@ -145,10 +247,10 @@ _Context = ServerRequestContext[Any, Any]
 
 @final
 class Exchange:
-    """Answers `tools/list` and `tools/call` out of what is offered at the time."""
+    """Answers `tools/list` and `tools/call` from the tools that are offered at the time."""
 
-    def __init__(self, settings: ToolServerSettings, current: Callable[[], Awaitable[Offer]]) -> None:
-        """Answer by these settings, with what `current` gives for each request."""
+    def __init__(self, settings: ToolServerSettings, current: Callable[[], Awaitable[Snapshot]]) -> None:
+        """Answer by these settings; `current` gives the tools for each request."""
         self._settings = settings
         self._current = current
         self._approvals = Approvals(settings.approval_timeout)
@@ -165,7 +267,7 @@ class Exchange:
         """The answer to `tools/list`, in pages where the settings say so."""
         documents = (await self._current()).documents
         if ctx.protocol_version in _TITLED_BY_HINT:
-            documents = [titled_by_hint(document) for document in documents]
+            documents = [title_as_hint(document) for document in documents]
         size = self._settings.page_size
         cursor = None if params is None else params.cursor
         starts = {str(at): at for at in range(size, len(documents), size)} if size else {}
@@ -180,24 +282,24 @@ class Exchange:
         """The answer to `tools/call`."""
         if self._calls >= self._settings.concurrency + self._settings.waiting:
             raise MCPError(_BUSY, "too many calls wait here already: call again later")
-        offer = await self._current()
-        tool = offer.tools.get(params.name)
+        snapshot = await self._current()
+        tool = snapshot.tools.get(params.name)
         if tool is None:
-            unknown = UnknownTool(params.name, tuple(offer.tools))
+            unknown = UnknownTool(params.name, tuple(snapshot.tools))
             raise MCPError(INVALID_PARAMS, str(unknown), encode_failure(unknown))
-        offer.entered()
-        with self._counted():
+        snapshot.enter()
+        with self._count():
             try:
-                return _COMPLETE | await self._called(offer, tool, ctx, params)
+                return _COMPLETE | await self._run(snapshot, tool, ctx, params)
             except MCPError:
                 raise
             except Exception as bug:
-                raise self._broken(tool, Cause((Die(bug),))) from None
+                raise self._internal_error(tool, Cause((Die(bug),))) from None
             finally:
-                await offer.left()
+                await snapshot.leave()
 
     @contextmanager
-    def _counted(self) -> Generator[None]:
+    def _count(self) -> Generator[None]:
         self._calls += 1
         if self._calls == 1:
             self._ended = anyio.Event()
@@ -208,23 +310,23 @@ class Exchange:
             if not self._calls:
                 self._ended.set()
 
-    async def _called(
-        self, offer: Offer, tool: ServedTool, ctx: _Context, params: CallToolRequestParams
+    async def _run(
+        self, snapshot: Snapshot, tool: ServedTool, ctx: _Context, params: CallToolRequestParams
     ) -> dict[str, Any]:
         arguments = params.arguments or {}
-        call = offer.call(tool, arguments, str(ctx.request_id), emit=_progress(ctx))
-        asks = await run_fiber(call.needs_approval(), offer.services)
+        call = snapshot.call(tool, arguments, str(ctx.request_id), emit=_progress(ctx))
+        asks = await run_fiber(call.needs_approval(), snapshot.services)
         if isinstance(asks, Failed):
-            raise self._broken(tool, asks.cause)
+            raise self._internal_error(tool, asks.cause)
         if asks.value:
             settled = await self._approvals.settle(ctx, params, tool.tool)
             if isinstance(settled, Refusal):
-                return failed(encode_failure(settled), structured=not tool.gives_objects)
+                return failure_result(encode_failure(settled), structured=not tool.gives_objects)
             if settled is not None:
                 return settled
 
         async with self._turns:
-            return self._answer(tool, await run_fiber(self._program(call), offer.services))
+            return self._answer(tool, await run_fiber(self._program(call), snapshot.services))
 
     def _program(self, call: Call) -> EffectOf[Outcome, Any, Any]:
         seconds = self._settings.timeout
@@ -246,12 +348,12 @@ class Exchange:
             told: dict[str, Any] = outcome
             return told
         if outcome.is_failure:
-            return failed(outcome.encoded_result, structured=not tool.gives_objects)
+            return failure_result(outcome.encoded_result, structured=not tool.gives_objects)
         show = tool.tool.to_model_output
-        return result_of(outcome.encoded_result, outcome.encoded_result if show is None else show(outcome.result))
+        return success_result(outcome.encoded_result, outcome.encoded_result if show is None else show(outcome.result))
 
     def _value(self, tool: ServedTool, ended: Exit[Any, Any]) -> Any:
-        """What the program gave, or the result that tells its typed failure.
+        """The value of the program, or the result of its typed failure.
 
         Raises:
             MCPError: there is a bug.
@@ -260,7 +362,7 @@ class Exchange:
             return ended.value
         cause = ended.cause
         if len(cause.reasons) != 1 or not isinstance(cause.reasons[0], Fail):
-            raise self._broken(tool, cause)
+            raise self._internal_error(tool, cause)
         return self._failure(tool, cause.reasons[0].error, cause)
 
     def _failure(self, tool: ServedTool, failure: Any, cause: Cause[Any]) -> dict[str, Any]:
@@ -273,17 +375,17 @@ class Exchange:
         elif isinstance(failure, InvalidParameters | Denied | Interrupted):
             encoded = encode_failure(failure)
         else:
-            raise self._broken(tool, cause)
-        return failed(encoded, structured=not tool.gives_objects)
+            raise self._internal_error(tool, cause)
+        return failure_result(encoded, structured=not tool.gives_objects)
 
-    def _broken(self, tool: ServedTool, cause: Cause[Any]) -> MCPError:
-        """Tells of a bug, and gives the error that says nothing of it."""
+    def _internal_error(self, tool: ServedTool, cause: Cause[Any]) -> MCPError:
+        """Reports a bug, and gives the error without details."""
         report(self._settings, Defect(tool.tool.name, cause))
         return MCPError(INTERNAL_ERROR, f"internal error in the tool {tool.tool.name!r}: the server's log says more")
 
 
 def report(settings: ToolServerSettings, defect: Defect) -> None:
-    """Tells `on_defect`; where that breaks too, the log."""
+    """Gives a defect to `on_defect`; where that raises, to the log."""
     try:
         settings.on_defect(defect)
     except Exception:
@@ -291,7 +393,7 @@ def report(settings: ToolServerSettings, defect: Defect) -> None:
 
 
 def _progress(ctx: _Context) -> Callable[[Outcome], EffectOf[None]]:
-    """What tells the client of preliminary outcomes; nothing is sent to one that does not want to know."""
+    """Sends preliminary outcomes to the client; nothing to one that did not ask for progress."""
     count = 0
 
     async def tell(outcome: Outcome) -> None:
@@ -301,3 +403,74 @@ def _progress(ctx: _Context) -> Callable[[Outcome], EffectOf[None]]:
             await ctx.session.report_progress(count, None, text_of(outcome.encoded_result))
 
     return lambda outcome: Await(lambda _: tell(outcome))
+
+
+_PATIENCE: Final = 5.0  # seconds that sending a notification to a client may take
+_SUBSCRIBERS: Final = 1024
+
+
+@final
+class _Server(Server[Any]):
+    """The SDK's server, which declares in the handshake that its tools may change."""
+
+    @override
+    def create_initialization_options(
+        self,
+        notification_options: NotificationOptions | None = None,
+        experimental_capabilities: dict[str, dict[str, Any]] | None = None,
+        extensions: dict[str, dict[str, Any]] | None = None,
+    ) -> InitializationOptions:
+        options = notification_options or NotificationOptions(tools_changed=True)
+        return super().create_initialization_options(options, experimental_capabilities, extensions)
+
+
+@final
+class SdkServer:
+    """The SDK's server with our handlers, and the clients to notify of changes; transports run `sdk`."""
+
+    def __init__(self, settings: ToolServerSettings, exchange: Exchange, lookup: Any) -> None:
+        """Answer by `exchange`; `lookup` gives the input schema of a tool by its name, or None."""
+        self._bus = InMemorySubscriptionBus()
+        self._listeners = ListenHandler(self._bus, max_subscriptions=_SUBSCRIBERS)
+        self._sessions: dict[int, ServerSession] = {}  # of the older protocols, by their connection
+        self.sdk: Final[Server[Any]] = _Server(
+            settings.name,
+            version=settings.version,
+            title=settings.title,
+            description=settings.description,
+            instructions=settings.instructions,
+            get_tool_input_schema=lookup,
+            on_subscriptions_listen=self._listeners,
+        )
+        self.sdk.add_request_handler("tools/list", PaginatedRequestParams, exchange.list_tools)
+        self.sdk.add_request_handler("tools/call", CallToolRequestParams, exchange.call_tool)
+        security = RequestStateSecurity.ephemeral(ttl=settings.approval_timeout)
+        self.sdk.middleware.append(RequestStateBoundary(security, default_audience=settings.name))
+        self.sdk.add_notification_handler("notifications/initialized", NotificationParams, self._remember)
+
+    async def _remember(self, ctx: ServerRequestContext[Any, Any], _: NotificationParams) -> None:
+        connection = ctx.session._connection  # the SDK gives handlers no public way to know when a client leaves
+        self._sessions[id(connection)] = ctx.session
+        connection.exit_stack.callback(self._sessions.pop, id(connection), None)
+
+    @property
+    def listening(self) -> int:
+        """How many clients of the older protocols are notified of a change."""
+        return len(self._sessions)
+
+    async def announce(self) -> None:
+        """Notifies every client that the tools have changed; one that is too slow is not waited for."""
+        await self._bus.publish(ToolsListChanged())
+        async with anyio.create_task_group() as group:
+            for session in list(self._sessions.values()):
+                group.start_soon(_tell_session, session)
+
+    def close(self) -> None:
+        """Ends the subscriptions of all clients."""
+        self._listeners.close()
+
+
+async def _tell_session(session: ServerSession) -> None:
+    gone = (anyio.BrokenResourceError, anyio.ClosedResourceError)
+    with anyio.move_on_after(_PATIENCE), suppress(*gone):  # it may leave at that moment
+        await session.send_tool_list_changed()

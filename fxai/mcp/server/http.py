@@ -1,24 +1,188 @@
-"""Streamable HTTP as an ASGI application: sessions for the older protocols, single exchanges since 2026-07-28."""
+"""Streamable HTTP as an ASGI application: sessions for the older protocols, single exchanges since 2026-07-28.
+
+`Guard` admits a request whose host is one that the server answers for and whose origin, if a web page sent it, is
+allowed (so that no page reaches a server on this machine by rebinding its name), that brings the token, and whose body
+is small enough and complete in time. Nothing of a refused request reaches the protocol.
+"""
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
-from typing import Any, Final, Never, final
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from hashlib import sha256
+from hmac import compare_digest
+from typing import Any, Final, Never, TypeAlias, final
 
 import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from starlette.responses import PlainTextResponse
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
 
 from fxai.effects.concurrency import fork
 from fxai.effects.constructor import gen
 from fxai.effects.effect import Await, EffectOf, Gen
 from fxai.effects.scope import Scope, add_finalizer
-from fxai.mcp.server.exchange import Exchange
-from fxai.mcp.server.guard import Guard, Receive, Send
-from fxai.mcp.server.option import HttpSettings
-from fxai.mcp.server.protocol import Protocol
+from fxai.mcp.server.exchange import Exchange, SdkServer
+from fxai.mcp.server.options import HttpSettings
 
-__all__ = ["HttpApp", "opened_app"]
+__all__ = [
+    "AsgiApp",
+    "Guard",
+    "HttpApp",
+    "Receive",
+    "Send",
+    "open_app",
+]
+
+
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+AsgiApp: TypeAlias = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+_ALLOWED: Final = {
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-headers": "*, Authorization",
+    "access-control-max-age": "600",
+}
+_CLOSE: Final = {"connection": "close"}
+_DIGITS: Final = 18  # of a length; more are too large, and too many to be read as a number
+_ONCE: Final = ("host", "origin", "authorization", "content-length")
+
+
+@final
+class Guard:
+    """An ASGI application that passes admitted requests on to another."""
+
+    def __init__(self, app: AsgiApp, settings: HttpSettings, max_body: int) -> None:
+        self._app = app
+        self._settings = settings
+        self._max_body = max_body
+        secret = settings.secret
+        self._digest = None if secret is None else _digest(secret)
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Answers a request, by a refusal or by the application inside."""
+        if scope["type"] != "http":
+            await _other(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        origin = headers.get("origin")
+        refusal = self._refusal(scope, headers, origin)
+        if origin is not None and _matches(origin, self._settings.origins):
+            send = _allow_origin(send, origin)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        await self._pass_on(scope, headers, receive, send)
+
+    def _refusal(self, scope: MutableMapping[str, Any], headers: Headers, origin: str | None) -> Any:
+        settings = self._settings
+        if any(len(headers.getlist(name)) > 1 for name in _ONCE):  # a proxy may have checked another one
+            return _reply(400, f"each of these headers may come once: {', '.join(_ONCE)}", _CLOSE)
+        if not _matches(headers.get("host", ""), settings.hosts):
+            return _reply(421, "this server does not answer for that host: add it to allowed_hosts")
+        if origin is not None and not _matches(origin, settings.origins):
+            return _reply(403, "pages of that origin may not use this server: add it to allowed_origins")
+        if origin is not None and scope["method"] == "OPTIONS":
+            return Response(status_code=204, headers=_ALLOWED)
+        if self._digest is not None and not self._brings_token(headers.get("authorization", "")):
+            return _reply(401, "the token is missing or wrong", {"www-authenticate": "Bearer"})
+        if scope["path"].rstrip("/") != settings.path.rstrip("/"):
+            return _reply(404, f"there is nothing here: the tools are at {settings.path}")
+        return None
+
+    def _brings_token(self, authorization: str) -> bool:
+        scheme, _, token = authorization.partition(" ")
+        return scheme.lower() == "bearer" and compare_digest(_digest(token.strip()), self._digest or b"")
+
+    async def _pass_on(
+        self, scope: MutableMapping[str, Any], headers: Mapping[str, str], receive: Receive, send: Send
+    ) -> None:
+        declared = headers.get("content-length", "").lstrip("0")
+        if declared.isdecimal() and (len(declared) > _DIGITS or int(declared) > self._max_body):
+            await _reply(413, "the body is too large", _CLOSE)(scope, receive, send)
+            return
+        first: Message | None = None
+        with anyio.move_on_after(self._settings.body_timeout) as waited:
+            first = await self._body(receive)
+        if waited.cancelled_caught:
+            await _reply(408, "the body did not come in time", _CLOSE)(scope, receive, send)
+        elif first is None:
+            await _reply(413, "the body is too large", _CLOSE)(scope, receive, send)
+        elif first["type"] == "http.request":
+            await self._app(_without_resumption(scope), _replay(first, receive), send)
+
+    async def _body(self, receive: Receive) -> Message | None:
+        """The whole body as one message, or that the client has gone; None where it is too large."""
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return message
+            body += message.get("body", b"")
+            if len(body) > self._max_body:
+                return None
+            if not message.get("more_body", False):
+                return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+
+async def _other(scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    """Answers the lifespan of the ASGI server, and refuses anything else that is no request."""
+    if scope["type"] == "lifespan":
+        while True:
+            kind = (await receive())["type"]
+            await send({"type": f"{kind}.complete"})
+            if kind == "lifespan.shutdown":
+                return
+    await send({"type": "websocket.close", "code": 1000})
+
+
+def _digest(text: str) -> bytes:
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def _matches(given: str, allowed: tuple[str, ...]) -> bool:
+    return any(_fits(given.lower(), one.lower()) for one in allowed)
+
+
+def _fits(host: str, one: str) -> bool:
+    if not one.endswith(":*"):
+        return one in ("*", host)
+    name, _, port = host.rpartition(":")  # of `[::1]` alone what follows the last colon is no port
+    return one == f"{name if port.isdecimal() else host}:*"
+
+
+def _reply(status: int, text: str, headers: Mapping[str, str] | None = None) -> PlainTextResponse:
+    return PlainTextResponse(text, status, headers)
+
+
+def _without_resumption(scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """The request as one that resumes no stream: no event of ours has an id."""
+    headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"last-event-id"]
+    return {**scope, "headers": headers}
+
+
+def _replay(first: Message, receive: Receive) -> Receive:
+    held = [first]
+
+    async def again() -> Message:
+        return held.pop() if held else await receive()
+
+    return again
+
+
+def _allow_origin(send: Send, origin: str) -> Send:
+    """The same `send`, which tells the browser that the page may read the answer."""
+    text = {"access-control-allow-origin": origin, "access-control-expose-headers": "*", "vary": "Origin"}
+
+    async def send_shared(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = [(name.encode(), value.encode("latin-1")) for name, value in text.items()]
+            message = {**message, "headers": [*message.get("headers", ()), *own]}
+        await send(message)
+
+    return send_shared
+
 
 _SENT: Final = 1.0  # seconds in which the answers of calls that have ended are sent
 
@@ -27,13 +191,13 @@ _SENT: Final = 1.0  # seconds in which the answers of calls that have ended are 
 class HttpApp:
     """An ASGI application that serves tools, for as long as it is open."""
 
-    def __init__(self, protocol: Protocol, exchange: Exchange, settings: HttpSettings, max_body: int) -> None:
-        """Serve `protocol`; use `http_app`, which also opens and closes it."""
-        self._protocol = protocol
+    def __init__(self, sdk_server: SdkServer, exchange: Exchange, settings: HttpSettings, max_body: int) -> None:
+        """Serve `sdk_server`; use `http_app`, which also opens and closes it."""
+        self._sdk_server = sdk_server
         self._exchange = exchange
         self._grace = settings.grace
         self._manager = StreamableHTTPSessionManager(
-            protocol.sdk,
+            sdk_server.sdk,
             json_response=settings.json_response,
             stateless=settings.stateless,
             session_idle_timeout=settings.idle_timeout,
@@ -41,8 +205,8 @@ class HttpApp:
             max_sessions=settings.max_sessions,
         )
         self._guard = Guard(self._manager.handle_request, settings, max_body)
-        self._is_open: bool  # since it runs: nobody is given it before
-        self._opened = anyio.Event()
+        self._is_open: bool  # set by `run`, before which it is given to no server
+        self._open_event = anyio.Event()
         self._requests: dict[anyio.CancelScope, anyio.Event] = {}
         self._streams: set[anyio.Event] = set()  # of these requests, those whose answers have no end of their own
 
@@ -67,19 +231,19 @@ class HttpApp:
         """Keeps the sessions until it is interrupted, which ends them."""
         async with self._manager.run():
             self._is_open = True
-            self._opened.set()
+            self._open_event.set()
             await anyio.sleep_forever()
 
-    async def opened(self) -> None:
-        """Waits until it answers."""
-        await self._opened.wait()
+    async def wait_until_open(self) -> None:
+        """Waits until it answers requests."""
+        await self._open_event.wait()
 
     async def stop(self) -> None:
-        """Lets no request in, gives calls a while to end, then ends every request."""
+        """Refuses new requests, gives calls a while to end, then ends every request."""
         self._is_open = False
         with anyio.move_on_after(self._grace) as waited:
             await self._exchange.idle()
-        self._protocol.close()
+        self._sdk_server.close()
         if not waited.cancelled_caught:
             with anyio.move_on_after(_SENT):  # a call that has ended is not answered yet
                 for ended in set(self._requests.values()) - self._streams:
@@ -90,17 +254,17 @@ class HttpApp:
             await ended.wait()
 
 
-def opened_app(
-    protocol: Protocol, exchange: Exchange, settings: HttpSettings, max_body: int
+def open_app(
+    sdk_server: SdkServer, exchange: Exchange, settings: HttpSettings, max_body: int
 ) -> EffectOf[HttpApp, Never, Scope | None]:
     """The application of a server, open for as long as the scope around is."""
 
     @gen
     def begin() -> Gen[HttpApp, Never, Scope]:
-        app = HttpApp(protocol, exchange, settings, max_body)
+        app = HttpApp(sdk_server, exchange, settings, max_body)
         yield from fork(Await(lambda _: app.run()))
         yield from add_finalizer(lambda _: Await(lambda _: app.stop()))
-        yield from Await(lambda _: app.opened())
+        yield from Await(lambda _: app.wait_until_open())
         return app
 
     return begin()

@@ -1,8 +1,8 @@
 """Standard input and output as a transport: one JSON-RPC message a line.
 
-While it serves, the descriptors 0 and 1 lead elsewhere: what handlers, and programs that they start, read is empty, and
-what they print goes to standard error. Both are led back afterwards. Reading and writing wait in the event loop, so a
-cancellation ends them at once, and a client that reads slowly holds up nobody but itself.
+While it serves, file descriptors 0 and 1 are redirected: handlers, and programs that they start, read an empty input,
+and what they print goes to standard error. Both are restored afterwards. Reading and writing wait in the event loop, so
+a cancellation ends them at once, and a slow client delays only itself.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
-from fxai.mcp.server.option import ToolServerSettings
+from fxai.mcp.server.options import ToolServerSettings
 
 __all__ = ["over_descriptors", "over_standard_streams"]
 
 _CHUNK: Final = 1 << 16
-_GRACE: Final = 1.0  # seconds in which what was asked before the input ended is still answered
+_GRACE: Final = 1.0  # seconds in which requests from before the end of the input are still answered
 _ATOMIC: Final = getattr(select, "PIPE_BUF", 512)  # what a pipe that can be written to takes without blocking
 
 
 async def over_standard_streams(server: Server[Any], settings: ToolServerSettings) -> None:
     """Serves on this process's standard input and output, until the input ends."""
-    with _claimed() as (source, sink):
+    with _claim_streams() as (source, sink):
         await over_descriptors(server, settings, source, sink)
 
 
@@ -52,18 +52,18 @@ async def over_descriptors(server: Server[Any], settings: ToolServerSettings, so
     """Serves on two file descriptors, until the first one ends or nobody reads the second any more."""
     inbound, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
     outbound, sent = anyio.create_memory_object_stream[SessionMessage]()
-    asked = _Asked()
+    requests = _OpenRequests()
     async with anyio.create_task_group() as group:
-        group.start_soon(_write, sent, sink, asked, group.cancel_scope)
+        group.start_soon(_write, sent, sink, requests, group.cancel_scope)
         async with anyio.create_task_group() as reading:
-            reading.start_soon(_read, _Lines(source, settings.max_body), asked, inbound, outbound.clone())
+            reading.start_soon(_read, _Lines(source, settings.max_body), requests, inbound, outbound.clone())
             async with outbound:
                 await server.run(received, outbound, server.create_initialization_options())
             reading.cancel_scope.cancel()
 
 
 @contextmanager
-def _claimed() -> Generator[tuple[int, int]]:
+def _claim_streams() -> Generator[tuple[int, int]]:
     """Descriptors of the protocol's own, with 0 and 1 out of the way."""
     source, sink = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDONLY)
@@ -94,7 +94,7 @@ class _Lines:
     async def next(self) -> tuple[bytes | None] | None:
         """The next line, in a tuple; None where there are no more."""
         while not self._waiting:
-            chunk = await _waited(self._source, anyio.wait_readable, partial(os.read, self._source, _CHUNK))
+            chunk = await _when_ready(self._source, anyio.wait_readable, partial(os.read, self._source, _CHUNK))
             if not chunk:
                 return None
             self._take(chunk)
@@ -116,15 +116,15 @@ class _Lines:
 
 
 @final
-class _Asked:
+class _OpenRequests:
     """The requests that are not answered yet."""
 
     def __init__(self) -> None:
         self._open: set[Any] = set()
-        self._answered = anyio.Event()  # all of them, since the last one was heard
+        self._answered = anyio.Event()  # set while none is open
 
-    def heard(self, message: JSONRPCMessage) -> None:
-        """Notes a request, or that one was taken back."""
+    def add(self, message: JSONRPCMessage) -> None:
+        """Notes a request, or that one was cancelled."""
         if isinstance(message, JSONRPCRequest):
             self._open.add(message.id)
             self._answered = anyio.Event()
@@ -142,15 +142,15 @@ class _Asked:
         if not self._open:
             self._answered.set()
 
-    async def answered(self) -> None:
-        """Waits until every request is answered, where no more are heard."""
+    async def wait_until_answered(self) -> None:
+        """Waits until every request is answered; for when no more are read."""
         if self._open:
             await self._answered.wait()
 
 
 async def _read(
     lines: _Lines,
-    asked: _Asked,
+    requests: _OpenRequests,
     inbound: MemoryObjectSendStream[SessionMessage | Exception],
     outbound: MemoryObjectSendStream[SessionMessage],
 ) -> None:
@@ -161,18 +161,18 @@ async def _read(
                     await outbound.send(_refusal(INVALID_REQUEST, "the message is too long"))
                 elif line[0].strip():
                     message = jsonrpc_message_adapter.validate_json(line[0])
-                    asked.heard(message)
+                    requests.add(message)
                     await inbound.send(SessionMessage(message))
             except ValidationError:
                 await outbound.send(_refusal(PARSE_ERROR, "the line is no JSON-RPC message"))
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
                 return
         with anyio.move_on_after(_GRACE):
-            await asked.answered()
+            await requests.wait_until_answered()
 
 
 async def _write(
-    received: MemoryObjectReceiveStream[SessionMessage], sink: int, asked: _Asked, scope: anyio.CancelScope
+    received: MemoryObjectReceiveStream[SessionMessage], sink: int, requests: _OpenRequests, scope: anyio.CancelScope
 ) -> None:
     async with received:
         async for message in received:
@@ -180,14 +180,14 @@ async def _write(
             left = memoryview(text.encode() + b"\n")
             while left:
                 try:
-                    left = left[await _waited(sink, anyio.wait_writable, partial(os.write, sink, left[:_ATOMIC])) :]
+                    left = left[await _when_ready(sink, anyio.wait_writable, partial(os.write, sink, left[:_ATOMIC])) :]
                 except BrokenPipeError:  # the client has gone
                     scope.cancel()
                     return
-            asked.answer(message.message)
+            requests.answer(message.message)
 
 
-async def _waited(descriptor: int, ready: Callable[[int], Awaitable[None]], act: Callable[[], Any]) -> Any:
+async def _when_ready(descriptor: int, ready: Callable[[int], Awaitable[None]], act: Callable[[], Any]) -> Any:
     """What `act` gives, when the descriptor is ready; by a thread where the event loop cannot wait for it."""
     try:
         await ready(descriptor)
@@ -196,5 +196,5 @@ async def _waited(descriptor: int, ready: Callable[[int], Awaitable[None]], act:
     return act()
 
 
-def _refusal(code: int, said: str) -> SessionMessage:
-    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=said)))
+def _refusal(code: int, text: str) -> SessionMessage:
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=text)))

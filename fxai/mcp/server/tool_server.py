@@ -1,6 +1,6 @@
-"""Servers: tools of ours, for MCP clients of anybody.
+"""MCP servers of our tools.
 
-What is served is what tools come from: a function tool, a toolkit with its layer, a source. `serve_stdio` is a program
+The tools come from any source of tools: a function tool, a toolkit with its layer, a source. `serve_stdio` is a program
 that a client starts, `serve_http` one that listens, `http_app` an ASGI application; each an effect that needs what the
 handlers need, and ends what it opened. `ToolServer` is the server itself, for tools that change while it runs.
 
@@ -29,8 +29,7 @@ from fxai.effects.constructor import gen, sleep
 from fxai.effects.effect import Await, EffectOf, Gen, Succeed, Suspend, Sync
 from fxai.effects.fiber import run_fiber
 from fxai.effects.scope import Scope, add_finalizer, scoped
-from fxai.mcp.server.offer import Offer, offered
-from fxai.mcp.server.option import (
+from fxai.mcp.server.options import (
     CannotListen,
     Defect,
     HttpOptions,
@@ -38,16 +37,16 @@ from fxai.mcp.server.option import (
     HttpSettings,
     ServerOptions,
     ToolServerSettings,
-    parted,
+    split_options,
 )
+from fxai.mcp.server.snapshot import Snapshot, open_snapshot
 from fxai.tools.source import AnyBound, BoundToolkit, Sourced, ToolSource
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server
 
-    from fxai.mcp.server.exchange import Exchange
+    from fxai.mcp.server.exchange import Exchange, SdkServer
     from fxai.mcp.server.http import HttpApp
-    from fxai.mcp.server.protocol import Protocol
 
 __all__ = ["ToolServer", "http_app", "serve_http", "serve_stdio"]
 
@@ -93,7 +92,7 @@ def serve_http(
 
     Also fails as opening the tools does. Raises `ValueError` where other machines could use the tools unasked.
     """
-    own, http = parted(options)
+    own, http = split_options(options)
     HttpSettings.of(http)  # what is wrong with them is said at once
     opened: EffectOf[ToolServer, Any, Any] = ToolServer.open(origin, **own)
     return scoped(opened.flat_map(lambda server: server.serve_http(on_listening=on_listening, **http)))
@@ -106,7 +105,7 @@ def http_app(
 
     It answers in the event loop that opened it, asyncio or trio, under any ASGI server; `host` only says who may ask.
     """
-    own, http = parted(options)
+    own, http = split_options(options)
     HttpSettings.of(http)
     opened: EffectOf[ToolServer, Any, Any] = ToolServer.open(origin, **own)
     return opened.flat_map(lambda server: server.http_app(**http))
@@ -114,28 +113,27 @@ def http_app(
 
 @final
 class ToolServer:
-    """A server of tools, there for as long as the scope is open that it was opened in.
+    """A server of tools, there open until the scope ends that it was opened in.
 
-    It may serve on several transports at once. Each client is told when `replace` changes the tools.
+    It may serve on several transports at once. `replace` changes the tools and notifies each client.
     """
 
-    __slots__ = ("_exchange", "_live", "_offer", "_offers", "_protocol", "_refreshing", "settings")
+    __slots__ = ("_exchange", "_live", "_refreshing", "_sdk_server", "_snapshot", "_snapshots", "settings")
 
     settings: ToolServerSettings
-    """What it was told."""
+    """Its options, complete."""
 
     def __init__(self, settings: ToolServerSettings) -> None:
         """Use `ToolServer.open`, which also gives it tools."""
-        from fxai.mcp.server.exchange import Exchange
-        from fxai.mcp.server.protocol import Protocol
+        from fxai.mcp.server.exchange import Exchange, SdkServer
 
         self.settings = settings
-        self._offer: Offer | None = None
-        self._live: AnyBound | None = None  # what the offer follows
-        self._offers: list[Offer] = []
+        self._snapshot: Snapshot | None = None
+        self._live: AnyBound | None = None  # the live source of the snapshot
+        self._snapshots: list[Snapshot] = []
         self._refreshing = anyio.Lock()
         self._exchange: Exchange = Exchange(settings, self._current)
-        self._protocol: Protocol = Protocol(settings, self._exchange, self._input_schema)
+        self._sdk_server: SdkServer = SdkServer(settings, self._exchange, self._input_schema)
 
     @staticmethod
     def open(
@@ -153,10 +151,10 @@ class ToolServer:
         def begin() -> Gen[ToolServer, Any, Any]:
             opened: AnyBound = yield from source.open
             server = ToolServer(settings)
-            yield from add_finalizer(server._released)
+            yield from add_finalizer(server._release)
             yield from server.replace(opened)
             if opened.is_live:
-                yield from fork(server._watched())
+                yield from fork(server._watch())
             return server
 
         return begin()
@@ -170,76 +168,77 @@ class ToolServer:
 
     @property
     def documents(self) -> list[dict[str, Any]]:
-        """What clients are told of the tools now, as plain JSON data."""
+        """The entries of `tools/list` now, as plain JSON data."""
         return self._now.documents
 
     @property
     def listening(self) -> int:
-        """How many connected clients are told of a change unasked; newer clients subscribe, and are not counted."""
-        return self._protocol.listening
+        """How many connected clients are notified of changes; newer clients subscribe, and are not counted."""
+        return self._sdk_server.listening
 
     def replace(self, tools: BoundToolkit[Any, _E, _R]) -> EffectOf[None, _E, _R | None]:
-        """Offers these tools from now on, and tells every client; calls that run end with the handlers they have.
+        """Offers these tools from now on, and notifies every client; running calls keep their handlers.
 
-        Their handlers are built here; what building them acquires is released with the server, or when they are
+        Their handlers are built here; what that acquires is released with the server, or when they are
         replaced. Fails as building them does, and then nothing has changed.
         """
         followed = Sync(lambda: self._follow(tools))
-        return self._serving(tools).tap(lambda _: followed)
+        return self._offer(tools).tap(lambda _: followed)
 
     def _follow(self, tools: AnyBound) -> None:
         self._live = tools if tools.is_live else None
 
     @property
-    def _now(self) -> Offer:
-        if self._offer is None:
+    def _now(self) -> Snapshot:
+        if self._snapshot is None:
             raise RuntimeError("the server has no tools yet: use ToolServer.open")
-        return self._offer
+        return self._snapshot
 
-    def _serving(self, tools: AnyBound) -> EffectOf[None, Any, Any]:
-        return offered(tools).flat_map(lambda offer: Await(lambda _: self._taken(offer))).uninterruptible()
+    def _offer(self, tools: AnyBound) -> EffectOf[None, Any, Any]:
+        opened = open_snapshot(tools)
+        return opened.flat_map(lambda snapshot: Await(lambda _: self._take_over(snapshot))).uninterruptible()
 
-    async def _taken(self, offer: Offer) -> None:
-        before, self._offer = self._offer, offer
-        self._offers = [one for one in self._offers if one.running or not one.is_replaced]
-        self._offers.append(offer)
+    async def _take_over(self, snapshot: Snapshot) -> None:
+        before, self._snapshot = self._snapshot, snapshot
+        self._snapshots = [one for one in self._snapshots if one.running or not one.is_replaced]
+        self._snapshots.append(snapshot)
         if before is None:
             return
-        await run_fiber(before.replaced(), before.services)
-        if before.documents != offer.documents:
-            await self._protocol.changed()
+        await run_fiber(before.replace(), before.services)
+        if before.documents != snapshot.documents:
+            await self._sdk_server.announce()
 
-    def _released(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
+    def _release(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
         def close() -> EffectOf[None]:
-            self._protocol.close()
+            self._sdk_server.close()
             closed: EffectOf[None] = Succeed(None)
-            for offer in self._offers:
-                closed = offer.scope.close(exit_).and_then(closed)
+            for snapshot in self._snapshots:
+                closed = snapshot.scope.close(exit_).and_then(closed)
             return closed
 
         return Suspend(close)
 
-    async def _current(self) -> Offer:
-        """What is offered: tools that change by themselves are looked at again."""
+    async def _current(self) -> Snapshot:
+        """The tools offered now: those that change by themselves are looked up again."""
         if self._live is not None:
             async with self._refreshing:
-                await self._refreshed()
+                await self._refresh()
         return self._now
 
-    async def _refreshed(self) -> None:
+    async def _refresh(self) -> None:
         from fxai.mcp.server.exchange import report
 
-        live, offer = self._live, self._now
+        live, snapshot = self._live, self._now
         if live is None:
             return
-        changed = live.now.flat_map(lambda now: Succeed(None) if now == offer.bound else self._serving(now))
-        found = await run_fiber(changed, offer.services)
+        changed = live.now.flat_map(lambda now: Succeed(None) if now == snapshot.bound else self._offer(now))
+        found = await run_fiber(changed, snapshot.services)
         if isinstance(found, Failed):
             report(self.settings, Defect("", found.cause))
 
-    def _watched(self) -> EffectOf[Never]:
+    def _watch(self) -> EffectOf[Never]:
         look: EffectOf[Any] = sleep(_WATCH).and_then(Await(lambda _: self._current()))
-        return look.flat_map(lambda _: self._watched())
+        return look.flat_map(lambda _: self._watch())
 
     def _input_schema(self, name: str) -> dict[str, Any] | None:
         tool = self._now.tools.get(name)
@@ -250,7 +249,7 @@ class ToolServer:
     @property
     def sdk(self) -> Server[Any]:
         """The server as the official SDK has it: for a transport of your own, or its client in memory."""
-        return self._protocol.sdk
+        return self._sdk_server.sdk
 
     def serve_stdio(self) -> EffectOf[None]:
         """Serves on standard input and output, until the client closes the input."""
@@ -258,7 +257,7 @@ class ToolServer:
         async def serve() -> None:
             from fxai.mcp.server.stdio import over_standard_streams
 
-            await over_standard_streams(self._protocol.sdk, self.settings)
+            await over_standard_streams(self._sdk_server.sdk, self.settings)
 
         return Await(lambda _: serve())
 
@@ -267,9 +266,9 @@ class ToolServer:
         settings = HttpSettings.of(options)
 
         def begin() -> EffectOf[HttpApp, Never, Scope | None]:
-            from fxai.mcp.server.http import opened_app
+            from fxai.mcp.server.http import open_app
 
-            return opened_app(self._protocol, self._exchange, settings, self.settings.max_body)
+            return open_app(self._sdk_server, self._exchange, settings, self.settings.max_body)
 
         return Suspend(begin)
 

@@ -17,7 +17,7 @@ from returns.result import Failure, Result, Success
 from fxai import BoundToolkit, tool
 from fxai.effects import Effect, Gen, Layer, Tag, fx
 from fxai.mcp import Defect, ToolServer, http_app
-from fxai.mcp.server.guard import AsgiApp
+from fxai.mcp.server.http import AsgiApp
 from fxai.tools import (
     CallContext,
     Destructive,

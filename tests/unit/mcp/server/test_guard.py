@@ -14,8 +14,7 @@ from returns.result import Result, Success
 from fxai import BoundToolkit, tool
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer, http_app, serve_http
-from fxai.mcp.server.guard import AsgiApp
-from fxai.mcp.server.http import HttpApp
+from fxai.mcp.server.http import AsgiApp, HttpApp
 from fxai.providers.http import Secret
 from fxai.tools import Tool, Toolkit
 from tests.kit.mcp_http import INITIALIZE, MODERN, Client, asking, modern, on_client, status_of, with_app
@@ -416,6 +415,6 @@ def test_what_would_be_open_to_all_is_refused_at_once(serve: Any, options: Any, 
 
 def test_a_token_is_in_no_repr() -> None:
     """The settings of a server never show its token."""
-    from fxai.mcp.server.option import HttpSettings
+    from fxai.mcp.server.options import HttpSettings
 
     assert "right" not in repr(HttpSettings.of({"token": "right"}))

@@ -11,7 +11,7 @@ import pytest
 from fxai.effects import Cause, Die
 from fxai.mcp import Defect
 from fxai.mcp.server import CannotListen
-from fxai.mcp.server.option import HttpSettings, ToolServerSettings, parted
+from fxai.mcp.server.options import HttpSettings, ToolServerSettings, split_options
 from fxai.providers.http import Secret
 
 OWN = ("concurrency", "timeout", "approval_timeout", "page_size", "max_body")
@@ -140,7 +140,7 @@ def test_options_are_parted_by_whose_they_are() -> None:
     """What is said of HTTP goes one way, everything else the other, and nothing that was not said is made up."""
     given: Any = {"name": "a", "port": 0, "waiting": 3, "token": None}
 
-    assert parted(given) == ({"name": "a", "waiting": 3}, {"port": 0, "token": None})
+    assert split_options(given) == ({"name": "a", "waiting": 3}, {"port": 0, "token": None})
     assert given == {"name": "a", "port": 0, "waiting": 3, "token": None}
 
 

@@ -20,8 +20,8 @@ from mcp.server.lowlevel.server import Server
 from fxai import tool
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer, serve_stdio
-from fxai.mcp.server.option import ToolServerSettings
-from fxai.mcp.server.stdio import _claimed, _waited, over_descriptors
+from fxai.mcp.server.options import ToolServerSettings
+from fxai.mcp.server.stdio import _claim_streams, _when_ready, over_descriptors
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 ended: list[str] = []
@@ -298,7 +298,7 @@ def test_who_waits_in_a_thread_can_be_cancelled(backend: str) -> None:
     async def go() -> list[bool]:
         try:
             with anyio.move_on_after(0.01):
-                await _waited(0, refuse, read)
+                await _when_ready(0, refuse, read)
             return list(ended)
         finally:
             over.set()
@@ -311,7 +311,7 @@ def test_tools_are_served_on_the_standard_streams(backend: str, way: str, monkey
     """A function or a server that is there serves on them until the input ends, by its own limits."""
     (source, given), (taken, sink) = os.pipe(), os.pipe()
     left = {source, given, taken, sink}
-    monkeypatch.setattr("fxai.mcp.server.stdio._claimed", lambda: nullcontext((source, sink)))
+    monkeypatch.setattr("fxai.mcp.server.stdio._claim_streams", lambda: nullcontext((source, sink)))
     opened: Effect[ToolServer, Any, Any] = ToolServer.open(work, name="mine", max_body=400)
     method = fx.scoped(opened.flat_map(lambda server: server.serve_stdio()))
     program = serve_stdio(work, name="mine", max_body=400) if way == "function" else method
@@ -345,7 +345,7 @@ def test_the_standard_streams_are_the_protocols_alone(monkeypatch: pytest.Monkey
             monkeypatch.setattr(sys, "stdout", printed)
             there = list(Path("/dev/fd").iterdir())
             printed.write("before ")
-            with _claimed() as (protocol_in, protocol_out):
+            with _claim_streams() as (protocol_in, protocol_out):
                 printed.write("within")
                 os.write(protocol_out, b"answer ")
                 os.write(1, b"child ")

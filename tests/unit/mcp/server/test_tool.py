@@ -8,8 +8,8 @@ from typing import Any, Never
 import msgspec
 import pytest
 
-from fxai.mcp.server.result import content_of
-from fxai.mcp.server.tool import ServedTool, served
+from fxai.mcp.server.exchange import content_of
+from fxai.mcp.server.snapshot import ServedTool, served_tools
 from fxai.schema import JsonSchema, Schema
 from fxai.tools import Meta, NameConflictError, OpenWorld, Tool
 
@@ -112,17 +112,17 @@ def test_what_may_be_no_object_has_no_output_schema(success: Any) -> None:
 
 def test_names_that_mcp_does_not_allow_are_changed() -> None:
     """Dots, slashes and dashes stay; any other sign is changed, and the tool is found by the new name."""
-    offered = served([Tool.make("Shop.look-at/it"), Tool.make("look at it!"), Tool.make("x" * 200)])
+    open_snapshot = served_tools([Tool.make("Shop.look-at/it"), Tool.make("look at it!"), Tool.make("x" * 200)])
 
-    assert list(offered)[:2] == ["Shop.look-at/it", "look__at__it__"]
-    assert max(map(len, offered)) == 128
-    assert [tool.tool.name[:4] for tool in offered.values()] == ["Shop", "look", "xxxx"]
+    assert list(open_snapshot)[:2] == ["Shop.look-at/it", "look__at__it__"]
+    assert max(map(len, open_snapshot)) == 128
+    assert [tool.tool.name[:4] for tool in open_snapshot.values()] == ["Shop", "look", "xxxx"]
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
     """Where the change makes two names one, the error names both."""
     with pytest.raises(NameConflictError, match=r"'a b'.*'a\?b'"):
-        served([Tool.make("a b"), Tool.make("a?b")])
+        served_tools([Tool.make("a b"), Tool.make("a?b")])
 
 
 def _file(media_type: str, data: Any, **more: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a server of tools may be told: who it is, how much it does at once, who may reach it.
+"""Options of an MCP server: its name, how many calls it runs at once, which clients may reach it.
 
 >>> ToolServerSettings.of({"name": "calculator", "concurrency": 4}).concurrency
 4
@@ -27,7 +27,7 @@ __all__ = [
     "HttpSettings",
     "ServerOptions",
     "ToolServerSettings",
-    "parted",
+    "split_options",
 ]
 
 _LOCAL_HOSTS: Final = ("localhost:*", "127.0.0.1:*", "[::1]:*")
@@ -36,7 +36,7 @@ _MIB: Final = 1 << 20
 
 @final
 class Defect(msgspec.Struct, frozen=True, eq=False):
-    """A bug that a call met: what its client is not told."""
+    """A bug in a call, which is not shown to its client."""
 
     tool: str
     """The tool that was called."""
@@ -63,10 +63,10 @@ class CannotListen(msgspec.Struct, frozen=True, tag_field="type", tag="cannot-li
 
 
 class ServerOptions(TypedDict, total=False):
-    """What every server may be told."""
+    """Options of every server."""
 
     name: str
-    """What it is called; "fxai" by default."""
+    """Its name; "fxai" by default."""
     version: str
     """Its version; empty by default."""
     title: str | None
@@ -88,11 +88,11 @@ class ServerOptions(TypedDict, total=False):
     max_body: int
     """The bytes that one message may have: the body of a request, or a line; 4 MiB by default."""
     on_defect: Callable[[Defect], object]
-    """What is told of bugs; by default the log `fxai.mcp`, with their tracebacks."""
+    """Called with each bug; by default it is logged to `fxai.mcp` with its traceback."""
 
 
 class HttpOptions(TypedDict, total=False):
-    """What a server over HTTP may be told besides."""
+    """Further options of a server over HTTP."""
 
     host: str
     """Where it listens; "127.0.0.1" by default. Elsewhere it needs a token and `allowed_hosts`."""
@@ -113,9 +113,9 @@ class HttpOptions(TypedDict, total=False):
     max_sessions: int
     """How many sessions may be open; 1,000 by default."""
     idle_timeout: float
-    """The seconds until a session that nobody uses is closed; 1,800 by default."""
+    """The seconds until an unused session is closed; 1,800 by default."""
     stateless: bool
-    """True: no sessions for clients of the older protocols either; then nobody can be asked for approval there."""
+    """True: no sessions for clients of the older protocols either; then approval cannot be asked for there."""
     json_response: bool
     """True: answers are plain JSON, never a stream of events: no progress is told."""
     grace: float
@@ -123,7 +123,7 @@ class HttpOptions(TypedDict, total=False):
 
 
 class HttpServerOptions(ServerOptions, HttpOptions, total=False):
-    """All that a server over HTTP may be told."""
+    """All options of a server over HTTP."""
 
 
 @final
@@ -141,7 +141,7 @@ class ToolServerSettings(msgspec.Struct, frozen=True):
     approval_timeout: float = 300
     page_size: int | None = None
     max_body: int = 4 * _MIB
-    on_defect: Callable[[Defect], object] = msgspec.field(default_factory=lambda: _logged)
+    on_defect: Callable[[Defect], object] = msgspec.field(default_factory=lambda: _log_defect)
 
     @staticmethod
     def of(options: ServerOptions) -> ToolServerSettings:
@@ -151,7 +151,7 @@ class ToolServerSettings(msgspec.Struct, frozen=True):
             ValueError: an option has a value that it cannot have.
         """
         settings = ToolServerSettings(**options)
-        _hold_positive(settings, ("concurrency", "timeout", "approval_timeout", "page_size", "max_body"))
+        _check_positive(settings, ("concurrency", "timeout", "approval_timeout", "page_size", "max_body"))
         if settings.waiting < 0:
             raise ValueError(f"waiting is {settings.waiting}: it is 0 or more")
         return settings
@@ -188,13 +188,13 @@ class HttpSettings(msgspec.Struct, frozen=True):
                 given[lists] = tuple(given[lists])
         token = given.pop("token", None)
         settings = HttpSettings(**given, token=Concealed({} if token is None else {"token": token}))
-        _hold_positive(settings, ("body_timeout", "max_sessions", "idle_timeout", "grace"))
+        _check_positive(settings, ("body_timeout", "max_sessions", "idle_timeout", "grace"))
         if not settings.path.startswith("/"):
             raise ValueError(f"path is {settings.path!r}: it begins with /")
-        settings._hold_protected()
+        settings._check_protected()
         return settings
 
-    def _hold_protected(self) -> None:
+    def _check_protected(self) -> None:
         if self.secret == "":
             raise ValueError("the token is empty, so it would protect nothing: give a long random text")
         if self.is_local:
@@ -236,20 +236,20 @@ class HttpSettings(msgspec.Struct, frozen=True):
         return tuple(f"http://{host}" for host in _LOCAL_HOSTS) if self.is_local else ()
 
 
-def parted(options: HttpServerOptions) -> tuple[ServerOptions, HttpOptions]:
-    """The options that every server has, and those of a server over HTTP."""
+def split_options(options: HttpServerOptions) -> tuple[ServerOptions, HttpOptions]:
+    """The options of every server, and those of a server over HTTP alone."""
     given: dict[str, Any] = dict(options)
     http = {name: given.pop(name) for name in HttpOptions.__annotations__ if name in given}
     return cast(ServerOptions, given), cast(HttpOptions, http)
 
 
-def _hold_positive(settings: Any, names: tuple[str, ...]) -> None:
+def _check_positive(settings: Any, names: tuple[str, ...]) -> None:
     for name in names:
         value = getattr(settings, name)
         if value is not None and not value > 0:
             raise ValueError(f"{name} is {value!r}: it is more than 0")
 
 
-def _logged(defect: Defect) -> None:
+def _log_defect(defect: Defect) -> None:
     error = defect.cause.squash()
     logging.getLogger("fxai.mcp").error("a call of the tool %r met a bug", defect.tool, exc_info=error)

@@ -1,6 +1,7 @@
-"""What a client of ours is told of a tool: its name, what it is for, what goes in and what comes out.
+"""The tools that a server offers at one time: their documents for clients, and their handlers.
 
-Arguments over MCP are always an object. A tool whose parameters are anything else takes them as the member `value`.
+Arguments over MCP are always an object. A tool whose parameters are anything else takes them as the member `value`. A
+snapshot that was replaced is kept until its running calls have ended; then the resources of its layer are released.
 
 >>> from fxai.tools.annotations import Readonly
 >>> from fxai.tools.tool import Tool
@@ -15,17 +16,34 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
+import anyio
 import msgspec
 
+from fxai.effects.cause import Succeeded
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import EffectOf, Suspend, Within
+from fxai.effects.fiber import run_fiber
+from fxai.effects.layer import MemoMap
+from fxai.effects.scope import NOTHING, Scope
 from fxai.schema.data import copied, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import lookup
 from fxai.schema.relocate import relocated
 from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
+from fxai.tools.call import Call
 from fxai.tools.naming import NameConflictError, NameRule
+from fxai.tools.source import AnyBound
 from fxai.tools.tool import AnyTool
+from fxai.tools.toolkit import HandlerError
 
-__all__ = ["ServedTool", "served", "titled_by_hint"]
+__all__ = [
+    "ServedTool",
+    "Snapshot",
+    "open_snapshot",
+    "served_tools",
+    "title_as_hint",
+]
+
 
 _VALUE: Final = "value"
 _NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # the rule of protocol 2025-11-25, "Tool Names"
@@ -44,7 +62,7 @@ class ServedTool(msgspec.Struct, frozen=True):
 
     tool: AnyTool
     document: dict[str, Any]
-    """What `tools/list` says of it, as plain JSON data."""
+    """Its entry in `tools/list`, as plain JSON data."""
     is_wrapped: bool
     """Whether its parameters are the member `value` of the arguments."""
 
@@ -57,19 +75,19 @@ class ServedTool(msgspec.Struct, frozen=True):
         result = tool.success.document.to_dict()
         meta: Mapping[str, Any] = tool.annotations.get(Meta)
         annotations = {hint: tool.get(key) for hint, key in _HINTS if key in tool.annotations}
-        told = {
+        members = {
             "name": name,
             "title": tool.get(Title),
             "description": tool.description,
-            "inputSchema": _wrapped(parameters) if is_wrapped else _rooted(given),
-            "outputSchema": _rooted(result) if _is_object_always(result, result) else None,
+            "inputSchema": _value_document(parameters) if is_wrapped else _object_document(given),
+            "outputSchema": _object_document(result) if _is_object_always(result, result) else None,
             "annotations": annotations or None,
             "_meta": copied(dict(meta)) or None,
         }
-        return ServedTool(tool, {key: value for key, value in told.items() if value is not None}, is_wrapped)
+        return ServedTool(tool, {key: value for key, value in members.items() if value is not None}, is_wrapped)
 
     def params(self, arguments: Mapping[str, Any]) -> Any:
-        """The parameters of a call with these arguments; arguments that say something else stay as they are."""
+        """The parameters of a call with these arguments; arguments without the wrapper stay as they are."""
         return arguments[_VALUE] if self.is_wrapped and list(arguments) == [_VALUE] else dict(arguments)
 
     @property
@@ -80,42 +98,42 @@ class ServedTool(msgspec.Struct, frozen=True):
 
     @property
     def gives_objects(self) -> bool:
-        """Whether clients are told what its results look like, and hold them to it."""
+        """Whether clients are given an output schema, which they check results against."""
         return "outputSchema" in self.document
 
 
-def served(tools: Iterable[AnyTool]) -> dict[str, ServedTool]:
-    """The tools by the names that clients know: their own, or where MCP does not allow those, the nearest it does.
+def served_tools(tools: Iterable[AnyTool]) -> dict[str, ServedTool]:
+    """The tools by the names that clients see: their own, or the nearest that MCP allows.
 
     Raises:
         NameConflictError: two tools would have one name; it names both.
     """
-    offered: dict[str, ServedTool] = {}
+    found: dict[str, ServedTool] = {}
     for tool in tools:
         name = tool.name if _NAME.fullmatch(tool.name) else _RULE.of(tool.name)
-        if name in offered:
+        if name in found:
             raise NameConflictError(
-                f"the tools {offered[name].tool.name!r} and {tool.name!r} would both be offered as {name!r}: rename or "
+                f"the tools {found[name].tool.name!r} and {tool.name!r} would both be offered as {name!r}: rename or "
                 "prefix one"
             )
-        offered[name] = ServedTool.of(tool, name)
-    return offered
+        found[name] = ServedTool.of(tool, name)
+    return found
 
 
-def titled_by_hint(document: dict[str, Any]) -> dict[str, Any]:
-    """What `tools/list` says of a tool to clients that look for its title among the hints, and nowhere else."""
+def title_as_hint(document: dict[str, Any]) -> dict[str, Any]:
+    """The document of a tool for clients that read its title from the annotations alone."""
     if "title" not in document:
         return document
     return {**document, "annotations": {"title": document["title"], **document.get("annotations", {})}}
 
 
-def _rooted(document: Any) -> dict[str, Any]:
+def _object_document(document: Any) -> dict[str, Any]:
     """The document with `"type": "object"` at its root, which MCP demands."""
     members = document if is_object(document) else {}
     return {"type": "object", **{key: value for key, value in members.items() if key != "type"}}
 
 
-def _wrapped(parameters: JsonSchema) -> dict[str, Any]:
+def _value_document(parameters: JsonSchema) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
     inner = relocated(parameters, f"/properties/{_VALUE}", definitions, _VALUE)
     whole: dict[str, Any] = {
@@ -161,3 +179,75 @@ def _target(schema: dict[str, Any], root: Any) -> Any:
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     return lookup(reference, root)
+
+
+@final
+class Snapshot(msgspec.Struct, eq=False):
+    """The offered tools by the names that clients see, and the services that run them."""
+
+    bound: AnyBound
+    tools: dict[str, ServedTool]
+    services: ContextOf[Any]
+    scope: Scope
+    running: int = 0
+    is_replaced: bool = False
+
+    @property
+    def documents(self) -> list[dict[str, Any]]:
+        """The entries of `tools/list`."""
+        return [tool.document for tool in self.tools.values()]
+
+    def call(self, tool: ServedTool, arguments: Any, call_id: str, **more: Any) -> Call:
+        """The call of one of these tools with the arguments of a client."""
+        given = tool.params(arguments)
+        own = tool.tool
+        return Call({own.name: own}, own.name, given, call_id=call_id, on_invalid_call="error", **more)
+
+    def enter(self) -> None:
+        """Keeps the handlers while a call runs; each call that enters must leave."""
+        self.running += 1
+
+    async def leave(self) -> None:
+        """Ends what `enter` began; the last call releases a replaced snapshot."""
+        self.running -= 1
+        if self.is_replaced:
+            with anyio.CancelScope(shield=True):
+                await run_fiber(self._release(), self.services)
+
+    def replace(self) -> EffectOf[None, Any, None]:
+        """Marks it as replaced, and releases it where no call runs."""
+
+        def mark() -> EffectOf[None, Any, None]:
+            self.is_replaced = True
+            return self._release()
+
+        return Suspend(mark)
+
+    def _release(self) -> EffectOf[None, Any, None]:
+        return self.scope.close(Succeeded(None)) if self.is_replaced and not self.running else NOTHING
+
+
+def open_snapshot(bound: AnyBound) -> EffectOf[Snapshot, Any, Any]:
+    """The snapshot of these tools, their handlers built with the services of the context.
+
+    A tool that no handler of ours answers is a `HandlerError`, a defect: a server could not answer its calls.
+    """
+    foreign = [tool.name for tool in bound.toolkit if not tool.requires_handler]
+    if foreign:
+        raise HandlerError(
+            f"an MCP server cannot answer calls of {', '.join(foreign)}: somebody else runs them; leave them out by "
+            "toolkit.omit(…)"
+        )
+
+    def build(context: ContextOf[Any]) -> EffectOf[Snapshot, Any, Any]:
+        scope = Scope()
+        memo = MemoMap.of(context)
+
+        def make(services: ContextOf[Any]) -> Snapshot:
+            return Snapshot(bound, tools, memo.into(context.merge(services)), scope)
+
+        tools = served_tools(bound.toolkit)
+        built = bound.layer.build_in(memo, scope).map(make)
+        return built.on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else scope.close(end))
+
+    return Within(build)
