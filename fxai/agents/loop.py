@@ -31,7 +31,7 @@ from fxai.agents.step import Step
 from fxai.agents.step import Steps as StepsSoFar
 from fxai.agents.step_setup import OnStep, StepSetup, is_effect
 from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, Fold, Generate, Local, Succeed, Suspend
+from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, Fold, Generate, Succeed, Suspend
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
@@ -294,7 +294,7 @@ def _hold_models(run: Run) -> EffectOf[HeldModels, Any, Any]:
         run.held = held
         return held
 
-    return Local(hold(), lambda context: context.put(Scope, run.scope)).map(keep)
+    return run.scope.around(hold()).map(keep)
 
 
 def _check_pairs(run: Run, shown: Prompt) -> Steps:

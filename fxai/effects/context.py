@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast, final
 
+import msgspec
 from typing_extensions import TypeVar
 
 __all__ = ["Context", "ContextOf", "Key", "MissingServiceError"]
@@ -49,15 +50,11 @@ class MissingServiceError(LookupError):
 
 
 @final
-class ContextOf(Generic[_I_contra]):
+class ContextOf(msgspec.Struct, Generic[_I_contra], frozen=True, eq=False):
     """An immutable map from keys to services; a context of `A | B` is a context of `A`."""
 
-    __slots__ = ("services",)
-
-    services: Mapping[object, Any]  # by raw key; never changed
-
-    def __init__(self, services: Mapping[object, Any]) -> None:
-        self.services = services
+    services: Mapping[object, Any]
+    """By raw key; never changed."""
 
     @staticmethod
     def empty() -> ContextOf[None]:

@@ -25,12 +25,26 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final, overload
 
 import anyio
+import msgspec
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import parallel
-from fxai.effects.context import ContextOf, Key
-from fxai.effects.effect import AnyEffect, Await, EffectOf, FailCause, Local, Succeed, Suspend, Within
+from fxai.effects.context import EMPTY, ContextOf, Key
+from fxai.effects.effect import (
+    AnyEffect,
+    Ask,
+    Await,
+    EffectOf,
+    FailCause,
+    FlatMap,
+    Instruction,
+    Local,
+    OnExit,
+    Succeed,
+    Suspend,
+    Within,
+)
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import ReferenceMeta
@@ -40,18 +54,16 @@ __all__ = ["AnyLayer", "Build", "Layer", "LayerOf", "MemoMap", "Merging"]
 
 
 Build: TypeAlias = "Callable[[MemoMap, Scope], EffectOf[ContextOf[Any], Any, Any]]"
+Make: TypeAlias = Callable[[ContextOf[Any]], ContextOf[Any]]
 
 _ABSENT = object()
 
 
 @final
-class MemoMap:
+class MemoMap(msgspec.Struct, eq=False):
     """The layers that are built or being built, in one program."""
 
-    __slots__ = ("_entries",)
-
-    def __init__(self) -> None:
-        self._entries: dict[object, list[_Entry]] = {}
+    _entries: dict[object, list[_Entry]] = {}
 
     @staticmethod
     def of(context: ContextOf[Any]) -> MemoMap:
@@ -70,12 +82,12 @@ class MemoMap:
             for entry in self._entries.get(layer, ()):
                 if entry.serves(context):
                     entry.hold(scope)
-                    return entry.joined(lambda: self.share(layer, build, scope))
+                    return entry.join(lambda: self.share(layer, build, scope))
 
             entry = _Entry(self, layer, context)
             self._entries.setdefault(layer, []).append(entry)
             entry.hold(scope)
-            return entry.built(build)
+            return entry.build(build)
 
         return Within(begin)
 
@@ -121,7 +133,7 @@ class _Entry:
         self._memo.forget(self)
         return self._scope.close(exit_)
 
-    def built(self, build: Build) -> EffectOf[ContextOf[Any], Any, Any]:
+    def build(self, build: Build) -> EffectOf[ContextOf[Any], Any, Any]:
         """Builds it, and wakes those who wait for it."""
 
         def settle(exit_: Exit[ContextOf[Any], Any]) -> EffectOf[None]:
@@ -131,14 +143,14 @@ class _Entry:
             self._memo.forget(self)
             return self._scope.close(exit_).ensuring(Suspend(self._wake))
 
-        return Suspend(lambda: build(self._memo, self._scope)).on_exit(settle)
+        return OnExit(Suspend(lambda: build(self._memo, self._scope)), settle)
 
     def _wake(self) -> EffectOf[None]:
         if self._ready is not None:
             self._ready.set()
         return NOTHING
 
-    def joined(self, again: Callable[[], AnyEffect]) -> EffectOf[ContextOf[Any], Any, Any]:
+    def join(self, again: Callable[[], AnyEffect]) -> EffectOf[ContextOf[Any], Any, Any]:
         """What another fiber builds; built by this one after all where that was interrupted."""
         if self._exit is not None:
             return self._outcome(self._exit, again)
@@ -191,12 +203,13 @@ class Merging(Generic[_Out_contra, _E_co, _In_co]):
 class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     """How to build the services `Out`: a layer of `A | B` is a layer of `A`."""
 
-    __slots__ = ("_build", "_merged", "_shared")
+    __slots__ = ("__fx_build__", "__fx_make__", "__fx_merged__", "__fx_shared__")
 
     def __init__(self, build: Build, *, shared: bool = True, merged: tuple[AnyLayer, ...] = ()) -> None:
-        self._build = build
-        self._shared = shared
-        self._merged = merged or (self,)  # what `merge` put together
+        self.__fx_build__ = build
+        self.__fx_make__: Make | None = None  # all that building does, where nothing is run and nothing acquired
+        self.__fx_shared__ = shared
+        self.__fx_merged__ = merged or (self,)  # what `merge` put together
 
     if not TYPE_CHECKING:
 
@@ -210,8 +223,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def succeed(key: Key[_I, _S], service: _S) -> LayerOf[_I, Never, None]:
         """The layer of a service that exists."""
         context: ContextOf[Any] = ContextOf.make(key, service)
-        built = Succeed(context)
-        return LayerOf(lambda _, __: built, shared=False)
+        return LayerOf.of(lambda _: context)
 
     @staticmethod
     def sync(key: Key[_I, _S], make: Callable[[], _S]) -> LayerOf[_I, Never, None]:
@@ -226,7 +238,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     @staticmethod
     def scoped(key: Key[_I, _S], effect: EffectOf[_S, _E, Scope | _R2]) -> LayerOf[_I, _E, _R2 | None]:
         """The layer of what `effect` gives; what it acquires is released when the layer is."""
-        return LayerOf(lambda _, scope: _within(effect, scope).map(lambda service: ContextOf.make(key, service)))
+        return LayerOf(lambda _, scope: scope.around(effect).map(lambda service: ContextOf.make(key, service)))
 
     @staticmethod
     def effect_context(effect: EffectOf[ContextOf[_I], _E, _R]) -> LayerOf[_I, _E, _R | None]:
@@ -236,12 +248,19 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     @staticmethod
     def scoped_context(effect: EffectOf[ContextOf[_I], _E, Scope | _R2]) -> LayerOf[_I, _E, _R2 | None]:
         """The layer of all the services of a context; what `effect` acquires is released when the layer is."""
-        return LayerOf(lambda _, scope: _within(effect, scope))
+        return LayerOf(lambda _, scope: scope.around(effect))
 
     @staticmethod
     def empty() -> LayerOf[Never, Never, None]:
         """The layer of nothing: `layer.merge(Layer.empty())` is `layer`."""
-        return LayerOf(lambda _, __: Succeed(ContextOf.empty()), shared=False)
+        return LayerOf.of(lambda _: EMPTY)
+
+    @staticmethod
+    def of(make: Make) -> AnyLayer:
+        """The layer of what `make` makes of the services around it, at once: nothing is run, acquired or shared."""
+        layer: AnyLayer = LayerOf(lambda _, __: Ask(make), shared=False)
+        layer.__fx_make__ = make
+        return layer
 
     @staticmethod
     def suspend(make: Callable[[], LayerOf[_Out2, _E, _R]]) -> LayerOf[_Out2, _E, _R]:
@@ -263,9 +282,9 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     def build_in(self, memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co]:
         """The effect that builds the layer, or shares what `memo` holds; released with `scope`."""
-        if not self._shared:
-            return self._build(memo, scope)
-        return memo.share(self, self._build, scope)
+        if not self.__fx_shared__:
+            return self.__fx_build__(memo, scope)
+        return memo.share(self, self.__fx_build__, scope)
 
     def build(self) -> EffectOf[ContextOf[_Out_contra], _E_co, _In_co | Scope | None]:
         """The effect that builds the layer into the scope around."""
@@ -279,12 +298,16 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     def merge(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
         """The layer of the services of both, built side by side; for a key in both, the other's service."""
-        layers: tuple[AnyLayer, ...] = (*self._merged, *other._merged)
+        layers: tuple[AnyLayer, ...] = (*self.__fx_merged__, *other.__fx_merged__)
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
             return parallel([layer.build_in(memo, scope) for layer in layers]).map(ContextOf.of_all)
 
-        return LayerOf(build, shared=False, merged=layers)
+        merged: AnyLayer = LayerOf(build, shared=False, merged=layers)
+        if self.__fx_make__ is not None and other.__fx_make__ is not None:
+            makes = [layer.__fx_make__ for layer in layers]
+            merged.__fx_make__ = lambda context: ContextOf.of_all([make(context) for make in makes if make is not None])
+        return merged
 
     def __or__(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
         """`a | b`: `a.merge(b)`."""
@@ -306,13 +329,20 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """The layer that is not shared: built anew, with inputs of its own, wherever it is used."""
 
         def build(_: MemoMap, scope: Scope) -> AnyEffect:
-            return Suspend(lambda: self._build(MemoMap(), scope))
+            return Suspend(lambda: self.__fx_build__(MemoMap(), scope))
 
         return LayerOf(build, shared=False)
 
     def map_error(self, f: Callable[[_E_co], _E2]) -> LayerOf[_Out_contra, _E2, _In_co]:
         """The layer with each typed failure changed by `f`."""
         return LayerOf(lambda memo, scope: self.build_in(memo, scope).map_error(f))
+
+    def map_context(self, f: Callable[[ContextOf[Any]], ContextOf[Any]]) -> LayerOf[_Out_contra, _E_co, _In_co]:
+        """The layer with what it builds changed by `f`, which keeps the services `Out`; `f` is run for each use."""
+        make = self.__fx_make__
+        if make is not None:
+            return LayerOf.of(lambda context: f(make(context)))
+        return LayerOf(lambda memo, scope: self.build_in(memo, scope).map(f), shared=False)
 
     def or_die(self) -> LayerOf[_Out_contra, Never, _In_co]:
         """The layer whose typed failures are defects."""
@@ -335,7 +365,7 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
         What a failed attempt acquired is released before the next one.
         """
-        return LayerOf(lambda memo, scope: _attempt(lambda own: self._build(memo, own), scope).retry(schedule))
+        return LayerOf(lambda memo, scope: _attempt(lambda own: self.__fx_build__(memo, own), scope).retry(schedule))
 
     # -- use: a layer is what `provide` takes
 
@@ -352,33 +382,59 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     def __call__(self, target: Any) -> Any:
         """The target with the services of this layer; users write `target.provide(layer)`."""
         if isinstance(target, EffectOf):
-            return self._to_effect(cast("Any", target))
+            make = self.__fx_make__
+            return _Provided(target, self) if make is None else _Joined(target, make)
         if isinstance(target, StreamOf):
             return target.provide_built(self.build())
         if isinstance(target, Merging):
-            return self._to_layer(cast(Any, target).layer, keep=True)
-        return self._to_layer(target, keep=False)
+            return _feed(cast(Any, target).layer, self, keep=True)
+        return _feed(target, self, keep=False)
 
-    def _to_effect(self, target: AnyEffect) -> AnyEffect:
-        def begin(context: ContextOf[Any]) -> AnyEffect:
-            memo = MemoMap.of(context)
-            scope = Scope()
-            built = self.build_in(memo, scope).flat_map(
-                lambda services: Local(target, lambda c: memo.into(c.merge(services)))
-            )
-            return built.on_exit(scope.close)
 
-        return Within(begin)
+@final
+class _Joined(Instruction, eq=False):
+    """An effect with services that are made at once."""
 
-    def _to_layer(self, target: AnyLayer, *, keep: bool) -> AnyLayer:
-        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            def feed(given: ContextOf[Any]) -> EffectOf[ContextOf[Any], Any, Any]:
-                made = Local(target.build_in(memo, scope), lambda c: c.merge(given))
-                return made.map(given.merge) if keep else made
+    source: Any
+    make: Make
+    op = Local.op
 
-            return self.build_in(memo, scope).flat_map(feed)
+    def f(self, context: ContextOf[Any]) -> ContextOf[Any]:
+        services = {**context.services, **self.make(context).services}
+        if MemoMap not in services:
+            services[MemoMap] = MemoMap()
+        return ContextOf(services)
 
-        return LayerOf(build)
+
+@final
+class _Provided(Instruction, eq=False):
+    """An effect with the services of a layer, which is built when it starts and released when it ends."""
+
+    source: Any
+    layer: AnyLayer
+    op = Within.op
+
+    def f(self, context: ContextOf[Any]) -> AnyEffect:
+        memo = MemoMap.of(context)
+        scope = Scope()
+        built = FlatMap(
+            self.layer.build_in(memo, scope),
+            lambda services: Local(self.source, lambda around: memo.into(around.merge(services))),
+        )
+        return OnExit(built, scope.release)
+
+
+def _feed(target: AnyLayer, dependency: AnyLayer, *, keep: bool) -> AnyLayer:
+    """The layer `target` with the services of another one, which stay in its output to `keep` them."""
+
+    def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+        def feed(given: ContextOf[Any]) -> EffectOf[ContextOf[Any], Any, Any]:
+            made = Local(target.build_in(memo, scope), lambda context: context.merge(given))
+            return made.map(given.merge) if keep else made
+
+        return dependency.build_in(memo, scope).flat_map(feed)
+
+    return LayerOf(build)
 
 
 def _attempt(build: Callable[[Scope], AnyEffect], scope: Scope) -> AnyEffect:
@@ -390,10 +446,6 @@ def _attempt(build: Callable[[Scope], AnyEffect], scope: Scope) -> AnyEffect:
         return build(own).on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else own.close(end))
 
     return Suspend(begin)
-
-
-def _within(effect: EffectOf[_A, _E, Any], scope: Scope) -> EffectOf[_A, _E, Any]:
-    return Local(effect, lambda context: context.put(Scope, scope))
 
 
 AnyLayer: TypeAlias = LayerOf[Any, Any, Any]

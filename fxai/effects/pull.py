@@ -28,7 +28,6 @@ from fxai.effects.effect import (
     FailCause,
     Fold,
     Generate,
-    Local,
     Map,
     Succeed,
     Suspend,
@@ -275,17 +274,13 @@ def _flattened(outer: Open, inner: Callable[[Any], Open]) -> Steps:
                     return END
                 scope = Scope()
                 current.append((NOTHING, scope))
-                current[0] = (_in(scope, (yield _in(scope, inner(item)))), scope)
+                current[0] = (scope.around((yield scope.around(inner(item)))), scope)
             item = yield current[0][0]
             if item is not END:
                 return item
             yield current.pop()[1].close(Succeeded(None))
 
     return Generate(following, (), {})
-
-
-def _in(scope: Scope, effect: AnyEffect) -> AnyEffect:
-    return Local(effect, lambda context: context.put(Scope, scope))
 
 
 def zipped(one: Open, two: Open) -> Open:
@@ -321,7 +316,7 @@ def _recovering(source: Open, other: Callable[[Any], Open]) -> Steps:
         current[:] = [pull]
         return pull
 
-    opened = _in(scope, source).map(lambda pull: Fold(_in(scope, pull), recover, None))
+    opened = scope.around(source).map(lambda pull: Fold(scope.around(pull), recover, None))
     current.append((yield Fold(opened, reopened, None)))
     return Suspend(lambda: current[0])
 

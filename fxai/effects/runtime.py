@@ -53,7 +53,10 @@ def run(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> _A:
         RuntimeError: an event loop runs here already: await `run_async` there.
         TypeError: `effect` is no effect, or gives one that was not run.
     """
-    return _value(run_exit(effect, backend=backend))
+    end = run_exit(effect, backend=backend)
+    if isinstance(end, Succeeded):
+        return end.value
+    raise end.cause.squash()
 
 
 def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A, _E]:
@@ -72,7 +75,7 @@ def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A
     if not isinstance(given, EffectOf):
         raise not_an_effect(given)
     end: Exit[_A, _E] = anyio.run(run_fiber, effect, EMPTY, backend=backend)
-    if isinstance(end, Succeeded):
+    if isinstance(end, Succeeded) and end.value.__class__.__base__ is Instruction:
         require_no_effect(end.value)
     return end
 

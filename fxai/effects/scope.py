@@ -14,16 +14,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Any, Never, TypeAlias, final
 
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Die, Exit, Failed, Reason
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Gen, Generate, Local, Mask, Succeed, Suspend
+from fxai.effects.effect import (
+    Ask,
+    Await,
+    EffectOf,
+    FailCause,
+    Gen,
+    Generate,
+    Instruction,
+    Local,
+    Mask,
+    OnExit,
+    Succeed,
+    Suspend,
+    Within,
+)
 from fxai.effects.service import Service
 
-__all__ = ["Finalizer", "Scope", "acquire_cm", "acquire_release", "add_finalizer", "closing", "scoped"]
+__all__ = ["Finalizer", "Scope", "acquire_cm", "acquire_release", "add_finalizer", "scoped"]
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -37,20 +52,21 @@ Finalizer: TypeAlias = Callable[[Exit[Any, Any]], EffectOf[Any, Any, None]]
 class Scope(Service):
     """A stack of finalizers, run when the scope closes: last added first, each exactly once."""
 
+    closed: bool = False
+    """True once closing has begun."""
+    _released: bool = False  # no finalizer can be added any more
+
     def __init__(self) -> None:
         self._finalizers: dict[object, Finalizer] = {}  # by token, in the order they were added
-        self._closing_began = False
-        self._closed = False
-
-    @property
-    def closed(self) -> bool:
-        """True once closing has begun."""
-        return self._closing_began
 
     @property
     def empty(self) -> bool:
         """True when closing would run nothing."""
         return not self._finalizers
+
+    def around(self, effect: EffectOf[_A, _E, Any]) -> EffectOf[_A, _E, Any]:
+        """The effect in this scope: what it acquires is released when this one closes."""
+        return Local(effect, lambda context: context.put(Scope, self))
 
     def require_open(self) -> None:
         """Does nothing while finalizers can be added, also while others run.
@@ -58,7 +74,7 @@ class Scope(Service):
         Raises:
             RuntimeError: the scope is closed already: nothing would ever run the finalizer.
         """
-        if self._closed:
+        if self._released:
             raise RuntimeError("the scope is closed: what is acquired now would never be released")
 
     def add(self, finalizer: Finalizer) -> object:
@@ -69,7 +85,8 @@ class Scope(Service):
         Raises:
             RuntimeError: the scope is closed already: nothing would ever run the finalizer.
         """
-        self.require_open()
+        if self._released:
+            self.require_open()
         token = object()
         self._finalizers[token] = finalizer
         return token
@@ -83,28 +100,29 @@ class Scope(Service):
 
         What failed among them is a defect of the program that the scope belongs to, with every reason in it.
         """
-        return Suspend(lambda: self._closing(exit_))
+        return Suspend(lambda: self.release(exit_))
 
-    def _closing(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
-        self._closing_began = True
+    def release(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
+        """Begins to close; gives the effect of the rest of `close`, which has to be run."""
+        self.closed = True
         if self._finalizers:
-            return Mask(Generate(self._release, (exit_,), {}))
-        self._closed = True
+            return Mask(Generate(self._run_all, (exit_,), {}))
+        self._released = True
         return NOTHING
 
-    def _release(self, exit_: Exit[Any, Any]) -> Gen[None]:
+    def _run_all(self, exit_: Exit[Any, Any]) -> Gen[None]:
         reasons: list[Reason[Any]] = []
         fatal: BaseException | None = None
         while self._finalizers:
             try:
-                end = yield from _run(self._finalizers.popitem()[1], exit_).exit()
+                end = yield from Suspend(partial(self._finalizers.popitem()[1], exit_)).exit()
             except BaseException as raised:  # a cancellation that cannot be held off ends this finalizer, not the rest
                 fatal = raised
                 continue
             if isinstance(end, Failed):
                 reasons.extend(end.cause.reasons)
 
-        self._closed = True
+        self._released = True
         if fatal is not None:
             raise fatal
         if reasons:
@@ -114,24 +132,13 @@ class Scope(Service):
 NOTHING: EffectOf[None, Never, None] = Succeed(None)
 
 
-def _run(finalizer: Finalizer, exit_: Exit[Any, Any]) -> EffectOf[Any, Any, None]:
-    return Suspend(lambda: finalizer(exit_))
-
-
 def add_finalizer(finalizer: Finalizer) -> EffectOf[None, Never, Scope | None]:
     """Adds `finalizer` to the scope around: it is run when that closes, and told how the program ended."""
-    return Ask(lambda context: _added(context.fetch(Scope), finalizer, None))
 
+    def add(context: ContextOf[Any]) -> None:
+        context.fetch(Scope).add(finalizer)
 
-def _added(scope: Scope, finalizer: Finalizer, value: _A) -> _A:
-    scope.add(finalizer)
-    return value
-
-
-def _open_scope(context: ContextOf[Any]) -> Scope:
-    scope: Scope = context.fetch(Scope)
-    scope.require_open()
-    return scope
+    return Ask(add)
 
 
 def acquire_release(
@@ -142,10 +149,17 @@ def acquire_release(
     Acquiring cannot be interrupted, so that nothing is acquired without its release being known.
     """
 
-    def within(scope: Scope) -> EffectOf[_A, _E, _R]:  # known before anything is acquired
-        return acquire.map(lambda value: _added(scope, lambda _: release(value), value))
+    def within(context: ContextOf[Any]) -> EffectOf[_A, _E, _R]:
+        scope: Scope = context.fetch(Scope)
+        scope.require_open()  # known before anything is acquired
 
-    return Ask(_open_scope).flat_map(within).uninterruptible()
+        def hold(value: _A) -> _A:
+            scope.add(lambda _: release(value))
+            return value
+
+        return acquire.map(hold)
+
+    return Mask(Within(within))
 
 
 def acquire_cm(manager: Callable[[], AbstractAsyncContextManager[_A]]) -> EffectOf[_A, Never, Scope | None]:
@@ -163,14 +177,19 @@ def acquire_cm(manager: Callable[[], AbstractAsyncContextManager[_A]]) -> Effect
         opened: EffectOf[_A, Never, None] = Await(lambda _: entered.__aenter__())
         return opened.flat_map(lambda value: add_finalizer(lambda exit_: leave(entered, exit_)).as_(value))
 
-    return Suspend(lambda: enter(manager())).uninterruptible()
+    return Mask(Suspend(lambda: enter(manager())))
 
 
 def scoped(effect: EffectOf[_A, _E, Scope | _R2]) -> EffectOf[_A, _E, _R2]:
     """The effect with a scope of its own, closed when it ends: `Scope` is no longer needed."""
-    return Suspend(lambda: closing(effect, Scope()))
+    return _Scoped(effect)
 
 
-def closing(effect: EffectOf[_A, _E, Any], scope: Scope) -> EffectOf[_A, _E, Any]:
-    """The effect with `scope` as its scope, closed when it ends."""
-    return Local(effect, lambda context: context.put(Scope, scope)).on_exit(scope.close)
+@final
+class _Scoped(Instruction, eq=False):
+    source: Any
+    op = Suspend.op
+
+    def f(self) -> EffectOf[Any, Any, Any]:
+        scope = Scope()
+        return OnExit(scope.around(self.source), scope.release)

@@ -22,7 +22,7 @@ from fxai.effects.cause import Succeeded
 from fxai.effects.concurrency import all_
 from fxai.effects.constructor import attempt_async, fail, sync
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, EffectOf, Succeed, Suspend
+from fxai.effects.effect import EffectOf, Succeed, Suspend
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING
 from fxai.mcp.content import content_text, result_value
@@ -253,7 +253,7 @@ class Connection:
                 handlers[Given(identity, f)] = True
             return ContextOf(handlers)
 
-        return LayerOf(lambda _, __: Ask(built), shared=False)
+        return LayerOf.of(built)
 
     def _answering(self, tool: McpTool) -> Callable[[Any, CallContext], EffectOf[object, McpCallError]]:
         return lambda arguments, context: self._call_with_progress(tool, arguments, context)

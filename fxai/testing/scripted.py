@@ -20,8 +20,9 @@ import msgspec
 from typing_extensions import override
 
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, FailCause, Generate, Succeed
+from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, FailCause, Generate, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
+from fxai.effects.pull import END
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, Reason
 from fxai.messages.part import (
@@ -163,7 +164,7 @@ class _Scripted(LanguageModel):
             parts: list[AnyPart] = []
             for item in turn.items:
                 if isinstance(item, Delay | Failure):
-                    yield _waited(item)
+                    yield _pause(item)
                 else:
                     parts.append(item)
             return Response.from_stream(parts).content
@@ -172,15 +173,20 @@ class _Scripted(LanguageModel):
 
     @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        def opened() -> StreamOf[Any, Any, None]:
-            said = StreamOf.from_iterable(self._script.next_turn(request).items)
-            given = said.map_effect(lambda item: _waited(item) if isinstance(item, Delay | Failure) else Succeed(item))
-            return given.filter(lambda part: part is not None)
+        def open_() -> AnyEffect:
+            items = iter(self._script.next_turn(request).items)
 
-        return StreamOf.suspend(opened)
+            def pull() -> AnyEffect:
+                item = next(items, END)
+                return _pause(item).and_then(following) if isinstance(item, Delay | Failure) else Succeed(item)
+
+            following = Suspend(pull)
+            return following
+
+        return StreamOf(Sync(open_))
 
 
-def _waited(item: Delay | Failure) -> EffectOf[None, AiError]:
+def _pause(item: Delay | Failure) -> EffectOf[None, AiError]:
     if isinstance(item, Delay):
         seconds = item.seconds
         return Await(lambda fiber: fiber.clock().sleep(seconds))

@@ -28,7 +28,7 @@ from typing_extensions import TypeVar, override
 from fxai.effects.cause import Cause, Die
 from fxai.effects.concurrency import for_each
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fold, Local, Succeed
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Local, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, SchemaError
@@ -129,7 +129,7 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
         The handlers that are there when it is built are those that run, with their aspects. What the checkers cannot
         see, a missing one among tools of one type, is a `HandlerError` then.
         """
-        return LayerOf(lambda _, __: Ask(self._served), shared=False)
+        return LayerOf.of(self._served)
 
     def __fx_gives__(self) -> Gives[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
         """For checkers: what it gives."""

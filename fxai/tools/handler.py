@@ -28,7 +28,7 @@ from typing_extensions import TypeAliasType, TypeVar, override
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import lift_any, of_result
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, Ask, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
+from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
 from fxai.effects.fiber import run_fiber
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
@@ -337,8 +337,7 @@ def handler_layer(
         handler = Handler(f, context, wants_context=wants_context, blocking=blocking)
         return ContextOf({identity: handler, given: True})
 
-    built: EffectOf[ContextOf[Any], Never, Any] = Ask(bound)
-    return LayerOf(lambda _, __: built, shared=False)
+    return LayerOf.of(bound)
 
 
 def _positional(f: Callable[..., Any]) -> int:

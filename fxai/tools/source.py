@@ -33,7 +33,7 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Generate, Succeed
-from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.tools.handler import Given, Gives
@@ -212,11 +212,7 @@ class BoundToolkit(Generic[_T, _E_co, _R_co]):
         merged: AnyLayer = LayerOf.empty()
         for _, layer in self._parts:
             merged = merged | layer
-
-        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            return merged.build_in(memo, scope).map(_checked)
-
-        return LayerOf(build, shared=False)
+        return merged.map_context(_checked)
 
     @property
     def is_live(self) -> bool:

@@ -23,9 +23,8 @@ from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.effects.effect import EffectOf
-from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.layer import LayerOf
 from fxai.effects.pull import Channel
-from fxai.effects.scope import Scope
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
 from fxai.schema.parsing import CALL_LIMITS, Limits
@@ -310,11 +309,7 @@ class Toolkit(Generic[_T_co]):
         A missing handler is a type error. What the checkers cannot see is a `HandlerError` when the layer is built: a
         missing handler among tools of one type, a second handler for a tool, one for a tool that is not here.
         """
-
-        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            return handlers.build_in(memo, scope).map(self._checked)
-
-        return LayerOf(build, shared=False)
+        return handlers.map_context(self._checked)
 
     def _checked(self, context: ContextOf[Any]) -> ContextOf[Any]:
         needed = {tool.identity: tool.name for tool in self if tool.requires_handler}

@@ -17,7 +17,7 @@ from typing import Any, Final, Never, TypeAlias, final
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.concurrency import Lock
-from fxai.effects.effect import Effect, EffectOf, Gen, Local
+from fxai.effects.effect import Effect, EffectOf, Gen
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import Clock
 from fxai.providers.host.program import HostFailure, HostProblem, Process, Program, TooMuch
@@ -118,7 +118,7 @@ class Host:
             self._scope.remove(token)
             return own.close(exit_)
 
-        started = Local(self._start(), lambda context: context.put(Scope, own))
+        started = own.around(self._start())
         process: Process = yield from started.on_exit(keep)
         return process
 
