@@ -4,7 +4,7 @@ A carrier goes inward (wire value to Python value) and outward. On the way it on
 what does not fit, and where, is found afterwards by the same carrier's fault walks, so the good path pays nothing.
 
 >>> from decimal import Decimal
->>> from fxai.schema.wire import DECIMAL_STRING
+>>> from fxai.schema.codecs import DECIMAL_STRING
 >>> price = Coded(DECIMAL_STRING, Decimal, str, None)
 >>> price.inward("1.50")
 Decimal('1.50')
@@ -25,9 +25,9 @@ import msgspec
 from typing_extensions import override
 
 from fxai.schema.budget import MAX_STEPS, Exhausted
+from fxai.schema.codecs import Codec
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.fault import NOTHING, DecodeError, Fault, found_in, pointer_to
-from fxai.schema.wire import Codec
 
 __all__ = [
     "Arm",

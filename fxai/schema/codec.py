@@ -32,12 +32,7 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar
 
 from fxai.schema.budget import with_stack
-from fxai.schema.compiled import Compiled, raised
-from fxai.schema.fault import DecodeError, DecodeFailure, Fault
-from fxai.schema.json_schema import JsonSchema
-from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
-from fxai.schema.plan import derive
-from fxai.schema.wire import (
+from fxai.schema.codecs import (
     DECIMAL_STRING,
     DURATION_MILLIS,
     DURATION_SECONDS,
@@ -46,6 +41,11 @@ from fxai.schema.wire import (
     INT_STRING,
     Codec,
 )
+from fxai.schema.compiled import Compiled, raised
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
+from fxai.schema.plan import derive
 
 __all__ = ["Codec", "Schema"]
 

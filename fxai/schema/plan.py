@@ -9,7 +9,7 @@ empty `required` lists are left out, and so are `uniqueItems` of sets, since the
 there, as by the decoder. Objects are open or closed as the decoder takes them.
 
 >>> from datetime import datetime
->>> from fxai.schema.wire import EPOCH_MILLIS
+>>> from fxai.schema.codecs import EPOCH_MILLIS
 >>> plan = plan_of(dict[str, Annotated[datetime, EPOCH_MILLIS]])
 >>> plan.wire.__args__[1].__origin__, plan.step.inward({"a": 0})["a"].year
 (<class 'int'>, 1970)
@@ -28,7 +28,7 @@ import msgspec
 from fxai.schema.carrier import Arm, Carrier, Choice, Coded, Entries, Fields, Fixed, Items, Later, Slot, Unfit
 from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.fault import SchemaError
-from fxai.schema.shape import (
+from fxai.schema.type_info import (
     ABSENT,
     Member,
     Survey,

@@ -27,11 +27,9 @@ from typing_extensions import TypeVar
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import JsonSchema
-from fxai.testing.generation.document import Draft, document_of
-from fxai.testing.generation.instance import ANYTHING, instance_of
-from fxai.testing.generation.mutation import miss_of
-from fxai.testing.generation.text import characters, register_format
-from fxai.testing.generation.type import struct_of, type_of
+from fxai.testing.generation.document import Draft, document_of, struct_of, type_of
+from fxai.testing.generation.instance import ANYTHING, instance_of, miss_of
+from fxai.testing.generation.scalar import characters, register_format
 from fxai.tools.annotations import (
     Annotations,
     Destructive,

@@ -31,9 +31,9 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Local, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.schema.codec import Schema
+from fxai.schema.document import relocate
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.relocate import relocated
 from fxai.tools.annotations import Annotations, Destructive, ExplicitNull, Idempotent, OpenWorld, Readonly
 from fxai.tools.call import Call, Outcome, model_output
 from fxai.tools.failure import HandlerFailed
@@ -204,7 +204,7 @@ def _document(toolkit: Toolkit[Any]) -> JsonSchema:
 def _arm(tool: AnyTool, at: int, definitions: dict[str, Any]) -> dict[str, Any]:
     parameters = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
     place = f"/properties/calls/items/anyOf/{at}/properties/args"
-    args = relocated(parameters, place, definitions, tool.name)
+    args = relocate(parameters.to_dict(), place, definitions, tool.name)
     return {
         "type": "object",
         "properties": {"name": {"type": "string", "enum": [tool.name]}, "args": args},

@@ -39,8 +39,8 @@ from typing_extensions import TypeAliasType
 
 from fxai.effects.effect import EffectOf, Gen
 from fxai.effects.stream import StreamOf
+from fxai.schema.codecs import Codec
 from fxai.schema.fault import SchemaError
-from fxai.schema.wire import Codec
 from fxai.tools.type_hints import meant
 
 __all__ = ["Returned", "data_meant", "returned"]

@@ -32,7 +32,7 @@ from fxai.effects.stream import StreamOf
 from fxai.schema.codec import Schema
 from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
-from fxai.schema.shape import arms_of
+from fxai.schema.type_info import arms_of
 from fxai.tools.handler import CallContext
 from fxai.tools.return_types import Returned, returned
 from fxai.tools.type_hints import WRITTEN, hints_of

@@ -26,9 +26,9 @@ from fxai.effects.fiber import run_fiber
 from fxai.effects.layer import MemoMap
 from fxai.effects.scope import NOTHING, Scope
 from fxai.schema.data import copied, is_array, is_object
+from fxai.schema.document import relocate
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import lookup
-from fxai.schema.relocate import relocated
 from fxai.tools.annotations import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
 from fxai.tools.call import Call
 from fxai.tools.naming import NameConflictError, NameRule
@@ -135,7 +135,7 @@ def _object_document(document: Any) -> dict[str, Any]:
 
 def _value_document(parameters: JsonSchema) -> dict[str, Any]:
     definitions: dict[str, Any] = {}
-    inner = relocated(parameters, f"/properties/{_VALUE}", definitions, _VALUE)
+    inner = relocate(parameters.to_dict(), f"/properties/{_VALUE}", definitions, _VALUE)
     whole: dict[str, Any] = {
         "type": "object",
         "properties": {_VALUE: inner},

@@ -12,6 +12,7 @@ by making; what remains (`not`, `oneOf`, `contains`, …) is looked at where it 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Final, final
 
 from hypothesis import strategies as st
@@ -19,25 +20,24 @@ from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fxai.schema.budget import MAX_PLACES, NO_GROWTH, Exhausted, Growth, Steps
-from fxai.schema.data import copied, identity, is_array
+from fxai.schema.data import copied, identity, is_array, is_object
 from fxai.schema.dialect import dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import inside, validator_of
-from fxai.schema.pattern import Matcher
+from fxai.schema.pattern import SECONDS, Matcher, compiled_pattern
 from fxai.schema.search import Search, deciding_with
-from fxai.testing.generation.atom import integers, numbers, reach_of, texts
 from fxai.testing.generation.conjunction import Conjunction, Dead, gathered, height, keyword_of
-from fxai.testing.generation.member import Members
-from fxai.testing.generation.text import characters
+from fxai.testing.generation.scalar import characters, integers, numbers, patterned, reach_of, texts
 
-__all__ = ["ANYTHING", "SCALARS", "Drawing", "instance_of"]
+__all__ = ["ANYTHING", "SCALARS", "instance_of", "miss_of"]
 
-DEEP: Final = 4
+
+_DEEP: Final = 4
 """From this depth on, values are as small as the schema lets them be."""
 
 _ATTEMPTS: Final = 8
-_MOST: Final = 1_000  # items that are drawn for one array
+_MOST_ITEMS: Final = 1_000  # items that are drawn for one array
 _BUDGET: Final = 300
 _SECONDS: Final = 60.0
 
@@ -127,7 +127,7 @@ class Drawing:
         def choose(alternatives: list[Any]) -> Any:
             if len(alternatives) == 1:
                 return alternatives[0]
-            if depth >= DEEP:
+            if depth >= _DEEP:
                 self.steps.take(steps=len(alternatives))
                 return min(alternatives, key=lambda one: height(one, self.heights))
             return alternatives[self.draw(st.integers(0, len(alternatives) - 1))]
@@ -141,7 +141,7 @@ class Drawing:
         if not kinds:
             raise Dead
         if not here.parts:
-            return self.draw(SCALARS if depth >= DEEP else ANYTHING)
+            return self.draw(SCALARS if depth >= _DEEP else ANYTHING)
         kind = self._kind(here, kinds, depth)
         if kind == "object":
             return Members(self, here, depth).drawn()
@@ -150,7 +150,7 @@ class Drawing:
         return self._atom(here, kind)
 
     def _kind(self, here: Conjunction, kinds: list[str], depth: int) -> str:
-        if depth >= DEEP:
+        if depth >= _DEEP:
             kinds = [kind for kind in kinds if kind not in ("array", "object")] or kinds
         if len(kinds) == 1:
             return kinds[0]
@@ -208,9 +208,9 @@ class Drawing:
         return items
 
     def _size(self, least: int, most: int | None, depth: int) -> int:
-        if least > _MOST:
+        if least > _MOST_ITEMS:
             raise Dead
-        end = max(least, 0 if depth >= DEEP else least + 3)
+        end = max(least, 0 if depth >= _DEEP else least + 3)
         if most is not None:
             end = min(end, most)
         if end < least:
@@ -259,3 +259,292 @@ def _item_schemas(here: Conjunction, index: int) -> list[Any]:
         elif keyword_of(part, "unevaluatedItems") is not None:
             left.append(inside(part, part.schema["unevaluatedItems"]))
     return found or left
+
+
+# ---- objects
+
+_NAME_TRIES: Final = 5
+_MOST_PROPERTIES: Final = 1_000  # properties that are drawn for one object
+_FREE_NAMES: Final = st.text(characters, max_size=6)
+
+
+def schemas_of(here: Conjunction, name: str) -> list[Any]:
+    """The schemas that apply to a property."""
+    found: list[Any] = []
+    for part in here.parts:
+        own = list(_declaring(part, name))
+        if not own and (rest := keyword_of(part, "additionalProperties")) is not None:
+            own.append(inside(part, rest))
+        found += own
+    if found:
+        return found
+    unevaluated = ((part, keyword_of(part, "unevaluatedProperties")) for part in here.parts)
+    return [inside(part, rest) for part, rest in unevaluated if rest is not None]
+
+
+def _declaring(part: Any, name: str) -> Iterator[Any]:
+    properties = keyword_of(part, "properties", {})
+    if name in properties:
+        yield inside(part, properties[name])
+    for pattern, schema in keyword_of(part, "patternProperties", {}).items():
+        if _found(pattern, name):
+            yield inside(part, schema)
+
+
+def _found(pattern: str, text: str) -> bool:
+    try:
+        return compiled_pattern(pattern).search(text, timeout=SECONDS) is not None
+    except TimeoutError:
+        raise Dead from None
+
+
+@final
+class Members:
+    """An object that is being drawn: the names chosen so far, and those that are left out."""
+
+    def __init__(self, drawing: Drawing, here: Conjunction, depth: int) -> None:
+        self.drawing = drawing
+        self.here = here
+        self.depth = depth
+        self.chosen: dict[str, None] = {}
+        self.away: set[str] = set()
+        self.followed: set[int] = set()
+        self.least = 0
+        self.most = math.inf
+
+    def drawn(self) -> dict[str, Any]:
+        """The object.
+
+        Raises:
+            Dead: none was found.
+        """
+        self.least = math.ceil(max(self.here.all("minProperties"), default=0))
+        self.most = math.floor(min(self.here.all("maxProperties"), default=10**9))
+        if self.least > _MOST_PROPERTIES:
+            raise Dead
+        self._choose_known()
+        while self._follow_dependents():
+            self._choose_known()
+        self._fill()
+        if len(self.chosen) > self.most:
+            raise Dead
+        needed = set(self._required())
+        value: dict[str, Any] = {}
+        for name in self.chosen:
+            try:
+                value[name] = self.drawing.value(schemas_of(self.here, name), self.depth + 1)
+            except Dead:
+                if name in needed or len(self.chosen) <= self.least:
+                    raise
+        return value
+
+    def _required(self) -> Iterator[str]:
+        for names in self.here.all("required"):
+            if is_array(names):
+                yield from names
+
+    def _known(self) -> dict[str, None]:
+        return {name: None for properties in self.here.all("properties") for name in properties}
+
+    def _choose_known(self) -> None:
+        """Take the required properties, and some of the others that have a schema."""
+        required = list(self._required())
+        for name in required:
+            self.away.discard(name)
+            self.chosen[name] = None
+        for name in self._known():
+            if name in self.chosen or name in self.away:
+                continue
+            full = len(self.chosen) >= self.most or self.depth >= _DEEP
+            if not full and self._allowed(name) and self.drawing.draw(st.booleans()):
+                self.chosen[name] = None
+            else:
+                self.away.add(name)
+        known = self._known()
+        if len(known) > 1 and len(self.chosen) > 1:
+            self.chosen = dict.fromkeys((*(n for n in known if n in self.chosen), *self.chosen))
+
+    def _allowed(self, name: str) -> bool:
+        if any(inner.schema is False for inner in schemas_of(self.here, name)):
+            return False
+        return all(inner.is_valid(name) for inner in self._naming())
+
+    def _naming(self) -> list[Any]:
+        named = ((part, keyword_of(part, "propertyNames")) for part in self.here.parts)
+        return [inside(part, schema) for part, schema in named if schema is not None]
+
+    def _follow_dependents(self) -> bool:
+        """Take what the chosen properties ask for; true where that brought something new."""
+        before = len(self.chosen)
+        joined = False
+        for part in list(self.here.parts):
+            for keyword in ("dependentRequired", "dependentSchemas", "dependencies"):
+                for name, asked in keyword_of(part, keyword, {}).items():
+                    if name not in self.chosen or not (is_array(asked) or is_object(asked) or asked is False):
+                        continue
+                    if is_array(asked):
+                        self.chosen.update(dict.fromkeys(asked))
+                        self.away.difference_update(asked)
+                    elif id(asked) not in self.followed:
+                        self.followed.add(id(asked))
+                        choose, steps = self.drawing.choosing(self.depth), self.drawing.steps
+                        gathered([inside(part, asked)], choose, self.here, steps=steps)
+                        joined = True
+        return joined or len(self.chosen) > before
+
+    def _fill(self) -> None:
+        """Add properties until there are enough, and now and then one that nothing is known of."""
+        places = {name: place for place, name in enumerate(self._known())}
+        for name in sorted(self.away, key=places.__getitem__) if len(self.chosen) < self.least else ():
+            if len(self.chosen) < self.least and self._allowed(name):
+                self.chosen[name] = None
+        free = 0 if self.depth >= _DEEP or not self._is_open() else self.drawing.draw(st.integers(0, 2))
+        wanted = max(self.least, len(self.chosen) + free) - len(self.chosen)
+        for _ in range(int(min(wanted, self.most - len(self.chosen))) * _NAME_TRIES):
+            if len(self.chosen) >= self.most or wanted <= 0:
+                break
+            name = self._name()
+            if name not in self.chosen and name not in self.away and self._welcome(name):
+                self.chosen[name] = None
+                wanted -= 1
+        if len(self.chosen) < self.least:
+            raise Dead
+
+    def _is_open(self) -> bool:
+        """Whether properties may stand here that no schema names."""
+        for part in self.here.parts:
+            if keyword_of(part, "additionalProperties") is False and not keyword_of(part, "patternProperties"):
+                return False
+            if keyword_of(part, "propertyNames") is False or keyword_of(part, "unevaluatedProperties") is False:
+                return bool(keyword_of(part, "patternProperties"))
+        return self.drawing.undeclared or any(
+            is_object(keyword_of(part, "additionalProperties")) or keyword_of(part, "patternProperties")
+            for part in self.here.parts
+        )
+
+    def _welcome(self, name: str) -> bool:
+        if not self._allowed(name):
+            return False
+        return self.drawing.undeclared or any(
+            is_object(inner.schema) and inner.schema for inner in schemas_of(self.here, name)
+        )
+
+    def _name(self) -> str:
+        """A name that no schema lists, made for the schemas and patterns that names have here."""
+        naming = self._naming()
+        if naming:
+            text = naming[0].evolve(schema={"type": "string"})
+            return str(self.drawing.value([text, *naming], _DEEP))
+        patterns = [pattern for patterned_ in self.here.all("patternProperties") for pattern in patterned_]
+        made = [strategy for pattern in patterns for strategy in patterned(pattern, 0, None)]
+        return self.drawing.draw(st.one_of([*made, _FREE_NAMES]) if made else _FREE_NAMES)
+
+
+# ---- near misses
+
+_TRIES: Final = 12
+_MOST_NAMES: Final = 20
+_NAMING: Final = ("properties", "dependentRequired", "dependentSchemas", "dependencies")
+_OTHERS: Final[list[Any]] = [None, False, -1, 0, 1.5, "", "x", [], {}, [None], {"x": None}]
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+_LENGTHS: Final = ("minLength", "maxLength")
+
+
+def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None = None) -> SearchStrategy[Any]:
+    """Values that a document refuses, as `fxai.testing.strategies.not_instances` says."""
+    plain = document.to_dict()
+    if plain is True or plain == {}:
+        return st.nothing()
+    root, growth = validator_of(dialect_of(plain).uri, plain), growth_of(plain)
+    edges = sorted(set(_edges(plain)), key=lambda edge: (abs(edge), edge))
+    names = list(dict.fromkeys(_names(plain)))[:_MOST_NAMES]
+
+    @st.composite
+    def misses(draw: DrawFn) -> Any:
+        try:
+            with deciding_with(Matcher(60)):
+                value = Drawing(draw, formats or {}, undeclared=True, growth=growth).value([root], 0)
+        except (Dead, Exhausted):
+            value = draw(ANYTHING)
+        for _ in range(_TRIES):
+            changed = _changed(draw, value, edges, names)
+            if document.validate(changed, plain=True):
+                return changed
+            value = changed if draw(st.booleans()) or value == {} else value
+        value = draw(ANYTHING)
+        if not document.validate(value):
+            raise UnsatisfiedAssumption("nothing was found that the schema refuses")
+        return value
+
+    return misses()
+
+
+def _edges(schema: Any) -> Iterator[float]:
+    """The numbers just beyond the bounds that a document names."""
+    if is_object(schema):
+        for keyword, value in schema.items():
+            if keyword in (*_BOUNDS, *_LENGTHS) and isinstance(value, (int, float)) and not isinstance(value, bool):
+                yield from (value - 1, value, value + 1)
+            else:
+                yield from _edges(value)
+    elif is_array(schema):
+        for inner in schema:
+            yield from _edges(inner)
+
+
+def _names(schema: Any) -> Iterator[str]:
+    """The names of properties that a document speaks of."""
+    if is_object(schema):
+        for keyword, value in schema.items():
+            if keyword in _NAMING and is_object(value):
+                yield from value
+            if keyword in (*_NAMING, "required"):
+                yield from (name for name in _flat(value) if isinstance(name, str))
+            yield from _names(value)
+    elif is_array(schema):
+        for inner in schema:
+            yield from _names(inner)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    for inner in value.values() if is_object(value) else [value]:
+        yield from inner if is_array(inner) else ()
+
+
+def _changed(draw: DrawFn, value: Any, edges: list[float], names: list[str]) -> Any:
+    """A copy of a value, changed at one place."""
+    paths = list(_paths(value, ()))
+    path = paths[draw(st.integers(0, len(paths) - 1))]
+    whole = [copied(value)]
+    there: Any = whole
+    for token in (0, *path[:-1]) if path else ():
+        there = there[token]
+    last = path[-1] if path else 0
+    changes = list(_changes(there[last], edges, names))
+    there[last] = changes[draw(st.integers(0, len(changes) - 1))]
+    return whole[0]
+
+
+def _paths(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
+    yield path
+    for token, inner in value.items() if is_object(value) else enumerate(value) if is_array(value) else ():
+        yield from _paths(inner, (*path, token))
+
+
+def _changes(value: Any, edges: list[float], names: list[str]) -> Iterator[Any]:
+    """What a value might be taken for: the same kind first, then others."""
+    if is_object(value):
+        for name in value:
+            yield {other: item for other, item in value.items() if other != name}
+        yield {**value, "unknown": None}
+        yield from ({**value, name: other} for name in names if name not in value for other in (None, 0))
+    elif is_array(value):
+        yield value[:-1]
+        yield [*value, value[-1] if value else None]
+        yield [*value, *value, None]
+    elif isinstance(value, str):
+        lengths = [int(edge) for edge in edges if 0 <= edge <= 10_000]
+        yield from (value[:-1], f"{value}x", value.swapcase(), *((value + "x" * length)[:length] for length in lengths))
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield from (value - 1, value + 1, -value, value + 0.5, *edges)
+    yield from (other for other in _OTHERS if type(other) is not type(value))

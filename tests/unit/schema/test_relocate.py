@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fxai.schema import JsonSchema
-from fxai.schema.relocate import relocated
+from fxai.schema.document import relocate
 
 PLACE = "/properties/deep/items/anyOf/0/properties/args"
 
@@ -162,7 +162,7 @@ def test_a_moved_document_accepts_what_it_accepted(name: str) -> None:
     given, instances = DOCUMENTS[name]
     document = JsonSchema.of(given)
     definitions: dict[str, Any] = {}
-    whole = _around(relocated(document, PLACE, definitions, "t"), definitions)
+    whole = _around(relocate(document.to_dict(), PLACE, definitions, "t"), definitions)
     accepted = [document.validate(instance) == () for instance in instances]
 
     assert [whole.validate({"deep": [{"args": instance}]}) == () for instance in instances] == accepted
@@ -178,7 +178,7 @@ def test_definitions_of_one_name_do_not_mix() -> None:
     definitions: dict[str, Any] = {}
     one = JsonSchema.of({"$ref": "#/$defs/b.C", "$defs": {"b.C": {"type": "integer"}}})
     two = JsonSchema.of({"$ref": "#/$defs/C", "$defs": {"C": {"type": "string"}}})
-    moved = [relocated(one, "/x", definitions, "a"), relocated(two, "/y", definitions, "a.b")]
+    moved = [relocate(one.to_dict(), "/x", definitions, "a"), relocate(two.to_dict(), "/y", definitions, "a.b")]
 
     assert moved == [{"$ref": "#/$defs/a.b.C"}, {"$ref": "#/$defs/a.b.C_"}]
     assert definitions == {"a.b.C": {"type": "integer"}, "a.b.C_": {"type": "string"}}

@@ -20,6 +20,9 @@ from typing import Any, Final, cast, final
 
 import msgspec
 
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
+from fxai.schema.pattern import PatternTimeout, in_time, python_pattern, shared_matcher
+
 __all__ = [
     "DECIMAL_STRING",
     "DURATION_MILLIS",
@@ -28,7 +31,10 @@ __all__ = [
     "EPOCH_SECONDS",
     "INT_STRING",
     "Codec",
+    "Matching",
+    "matching",
 ]
+
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLI: Final = timedelta(milliseconds=1)
@@ -168,3 +174,34 @@ DURATION_SECONDS: Final = _durations(_SECOND)
 
 DURATION_MILLIS: Final = _durations(_MILLI)
 """A `timedelta` of at most 104249991 days as a number of milliseconds; to the microsecond in the first 250 years."""
+
+
+@final
+class Matching(msgspec.Struct, frozen=True):
+    """What takes the texts that a pattern of Python's own language is found in, and every value that is no text."""
+
+    pattern: str
+
+    def __call__(self, value: Any) -> Any:
+        """The value itself.
+
+        Raises:
+            DecodeError: it is another text, or the time of the patterns is used up.
+        """
+        if isinstance(value, str):
+            expected = ""
+            try:
+                with shared_matcher() as matcher:
+                    if not matcher.searched(python_pattern(self.pattern), self.pattern, value):
+                        expected = f"string matching {self.pattern!r}"
+            except PatternTimeout:
+                expected = in_time(self.pattern)
+            if expected:
+                raise DecodeError(DecodeFailure((Fault("", expected, found_in(value)),)))
+        return value
+
+
+def matching(pattern: str, tp: Any) -> Codec:
+    """The codec of a type whose texts are those that a pattern is found in."""
+    check = Matching(pattern)
+    return Codec.make(tp, check, check, {"pattern": pattern})

@@ -37,11 +37,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
 
+from fxai.schema.codecs import Codec, Matching, matching
 from fxai.schema.fault import SchemaError
 from fxai.schema.light_pattern import is_light
-from fxai.schema.matching import Matching, matching
 from fxai.schema.pattern import python_pattern
-from fxai.schema.wire import Codec
 
 __all__ = [
     "ABSENT",
