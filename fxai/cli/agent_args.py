@@ -13,11 +13,10 @@ import click
 import msgspec
 
 from fxai.agents.agent import Agent
-from fxai.cli.cli_error import WRONG_USE, CliError
+from fxai.cli.exit import WRONG_USE, CliError
+from fxai.cli.input import read_stdin
 from fxai.cli.job import Job, require_approval
-from fxai.cli.memory_option import memory_at
-from fxai.cli.setting import AnyAgent, Setting
-from fxai.cli.stdin import read_stdin
+from fxai.cli.setting import AnyAgent, Setting, memory_at
 from fxai.cli.target import load, load_matching
 from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.tools.source import ToolSource

@@ -5,7 +5,7 @@
 
 The call itself, without the command line:
 
->>> from fxai.cli.target_tools import TargetTools
+>>> from fxai.cli.target import TargetTools
 >>> from fxai.tools.tool import Tool
 >>> from returns.result import Success
 >>> six = Tool.make("six", success=int)
@@ -24,11 +24,11 @@ from typing import Any, Final, TextIO, cast, final
 import msgspec
 from returns.result import Failure
 
-from fxai.cli.cli_error import WRONG_USE, CliError, is_server_failure, require_services, server_error
+from fxai.cli.exit import WRONG_USE, CliError, is_server_failure, require_services, server_error
+from fxai.cli.input import read_at_most
 from fxai.cli.program import value_of
-from fxai.cli.spinner import Spinner
-from fxai.cli.stdin import read_at_most
-from fxai.cli.target_tools import TargetTools, find_tools, open_tools, with_layer
+from fxai.cli.progress import Spinner
+from fxai.cli.target import TargetTools, find_tools, open_tools, with_layer
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Gen

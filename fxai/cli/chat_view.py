@@ -1,4 +1,4 @@
-r"""Views of a chat: text for people, or JSON lines for programs.
+r"""Views of a chat: text for people, or JSON lines for programs; and the slash commands that can be typed in it.
 
 >>> import io
 >>> out = io.StringIO()
@@ -6,16 +6,19 @@ r"""Views of a chat: text for people, or JSON lines for programs.
 >>> view.show_pending(Pending("c1", "wipe", {"disk": "a"}, "a1"))
 >>> print(out.getvalue(), end="")
 {"type":"question","about":"approval","id":"c1","name":"wipe","params":{"disk":"a"}}
+>>> slash_command("/tools"), slash_command("/etc/hosts: what is it?")
+('tools', None)
 """
 
 from __future__ import annotations
 
+import re
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO, final
 
-from fxai.cli.json_lines import JsonLines
+from fxai.cli.exit import WRONG_USE, CliError
+from fxai.cli.output import JsonLines, Summary
 from fxai.cli.screen import Screen, console
-from fxai.cli.slash_command import COMMANDS, HELP
-from fxai.cli.summary import Summary
 from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
@@ -25,7 +28,65 @@ from fxai.tools.tool import AnyTool
 if TYPE_CHECKING:
     from fxai.mcp.elicitation import Elicitation
 
-__all__ = ["ChatLines", "ChatScreen", "ChatView"]
+__all__ = [
+    "COMMANDS",
+    "HELP",
+    "WORDS",
+    "ChatLines",
+    "ChatScreen",
+    "ChatView",
+    "slash_command",
+]
+
+
+COMMANDS: Final = {
+    "help": "show this",
+    "tools": "show the tools that the model has",
+    "history": "show what was said",
+    "clear": "forget what was said",
+    "exit": "leave; so do Ctrl-D, and Ctrl-C where nothing is being answered",
+}
+"""The commands, and what they do."""
+WORDS: Final = tuple(f"/{name}" for name in COMMANDS)
+"""The commands as they are typed."""
+HELP: Final = (
+    *(f"/{name:<8} {says}" for name, says in COMMANDS.items()),
+    "",
+    "Ctrl-C stops an answer: the conversation is then as it was before the question.",
+    'A line that ends with \\ goes on in the next; between two lines of """ there may be any number.',
+    "A space before it sends a line that begins with a slash to the model.",
+)
+"""What `/help` shows."""
+
+_TYPED: Final = re.compile(r"/([A-Za-z]+)(\s.*)?", re.DOTALL)
+_OTHER_NAMES: Final = {"quit": "exit", "q": "exit", "h": "help"}
+_FOR_MODEL: Final = "with a space before it, it is for the model"
+_ANSWERS: Final = ("approve", "deny", "answer")
+
+
+def slash_command(text: str) -> str | None:
+    """The command that was typed; None where it is for the model.
+
+    Raises:
+        CliError: there is no such command, it says which is near; more stands behind one; or it answers a question,
+            and there is none.
+    """
+    found = _TYPED.fullmatch(text)
+    if found is None:
+        return None
+    name, more = _OTHER_NAMES.get(found[1].lower(), found[1].lower()), (found[2] or "").strip()
+    if name in _ANSWERS:
+        raise CliError(f"no call waits for /{name}", f"nothing was said to the model; {_FOR_MODEL}", code=WRONG_USE)
+    if name in COMMANDS and not more:
+        return name
+    if name in COMMANDS:
+        raise CliError(f"/{name} takes nothing more", f"say /{name} alone; {_FOR_MODEL}", code=WRONG_USE)
+    if more:
+        return None
+    near = get_close_matches(name, COMMANDS, n=1)
+    remedy = f"did you mean /{near[0]}" if near else "/help shows what there is"
+    raise CliError(f"there is no command /{name}", f"{remedy}; {_FOR_MODEL}", code=WRONG_USE)
+
 
 _MOST_LINES: Final = 16
 _MOST_CHARACTERS: Final = 1000

@@ -18,8 +18,7 @@ from typing import Any, Final, TextIO
 import click
 
 from fxai.cli import option
-from fxai.cli.cli_error import PIPE_CLOSED, WRONG_USE, CliError
-from fxai.cli.exit import abandon, error_from, run_command, writable
+from fxai.cli.exit import PIPE_CLOSED, WRONG_USE, CliError, abandon, error_from, run_command, writable
 from fxai.cli.mcp_command import mcp
 from fxai.schema.display import json_line
 
@@ -208,7 +207,7 @@ def cli(context: click.Context) -> None:
 
 
 def _providers(_: click.Context, __: click.Parameter, typed: str) -> list[str]:
-    from fxai.lint.subject import PROVIDERS
+    from fxai.lint.rule import PROVIDERS
 
     return [name for name in PROVIDERS if name.startswith(typed)]
 
@@ -245,10 +244,9 @@ def _run(
 ) -> None:
     from fxai.cli.agent_args import AgentArgs, make_job
     from fxai.cli.job import run as run_job
-    from fxai.cli.json_lines import AnswerOnly, JsonLines
-    from fxai.cli.load_progress import LoadProgress
+    from fxai.cli.output import AnswerOnly, JsonLines, Record
+    from fxai.cli.progress import LoadProgress
     from fxai.cli.screen import Screen
-    from fxai.cli.summary import Record
 
     if as_json and quiet:
         raise CliError("--json and --quiet cannot both be", "take one of them", code=WRONG_USE)

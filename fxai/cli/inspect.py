@@ -8,7 +8,7 @@ True
 `fxai schema` shows each tool as JSON, with warnings above it:
 
 >>> import sys
->>> from fxai.cli.request_preview import RequestPreview, SentTool, PreviewOptions
+>>> from fxai.cli.tool_view import RequestPreview, SentTool, PreviewOptions
 >>> seen = SentTool("add", {"name": "add", "strict": False}, warnings=("not strict: /any is open",))
 >>> show_request(RequestPreview(PreviewOptions("anthropic"), (seen,)), sys.stdout)
 add: not strict at anthropic (claude-sonnet-5)
@@ -32,12 +32,11 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 import msgspec
 
-from fxai.cli.cli_error import WRONG_USE, CliError, error_of
-from fxai.cli.request_preview import RequestPreview, SentTool
+from fxai.cli.exit import WRONG_USE, CliError, error_of
+from fxai.cli.progress import Spinner
 from fxai.cli.screen import console
-from fxai.cli.spinner import Spinner
-from fxai.cli.target_tools import TargetTools, find_tools, load_tools, open_tools, with_layer
-from fxai.cli.tool_view import overview_data, show_overview, tool_data
+from fxai.cli.target import TargetTools, find_tools, load_tools, open_tools, with_layer
+from fxai.cli.tool_view import RequestPreview, SentTool, overview_data, show_overview, tool_data
 from fxai.effects import fx
 from fxai.effects.cause import Cause
 from fxai.effects.effect import Gen
@@ -77,7 +76,7 @@ def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: b
 
 def _provider_and_model(provider: str | None, model: str | None) -> tuple[str | None, str | None]:
     """The provider and its model, where the model's name says both."""
-    from fxai.cli.request_preview import RECENT
+    from fxai.cli.tool_view import RECENT
 
     named_by, _, of_model = (model or "").partition(":")
     if of_model and named_by in RECENT and provider in (None, named_by):
@@ -114,7 +113,7 @@ def show_schema(
     if provider is None:
         _own_schemas(offer, out, as_json=as_json, color=color)
         return _warn_left_out(offer, err)
-    from fxai.cli.request_preview import PreviewOptions, preview_request
+    from fxai.cli.tool_view import PreviewOptions, preview_request
 
     usable = tuple(tool for tool in offer.tools if tool.name not in offer.broken)
     request = preview_request(usable, PreviewOptions(provider, api, model, strict))
@@ -182,7 +181,7 @@ def list_rules(out: TextIO, *, as_json: bool) -> bool:
 def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> tuple[int, tuple[Finding, ...]]:
     """The number of tools, and their faults."""
     from fxai.cli.program import value_of
-    from fxai.lint.subject import PROVIDERS, Subject
+    from fxai.lint.rule import PROVIDERS, Subject
 
     unknown = [name for name in providers if name not in PROVIDERS]
     if unknown:

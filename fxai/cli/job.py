@@ -23,11 +23,10 @@ from typing import Any, Protocol, final
 import msgspec
 
 from fxai.agents.memory import Memory
-from fxai.cli.cli_error import CliError
-from fxai.cli.memory_option import close_calls
+from fxai.cli.exit import CliError
+from fxai.cli.output import Record, Summary
 from fxai.cli.program import value_of
-from fxai.cli.setting import Setting, open_setting
-from fxai.cli.summary import Record, Summary
+from fxai.cli.setting import Setting, close_calls, open_setting
 from fxai.effects import fx
 from fxai.effects.effect import Gen
 from fxai.effects.scope import Scope

@@ -96,7 +96,7 @@ def tools(server: str, as_json: bool, debug: bool, color: bool | None, **chosen:
         from fxai.cli.mcp_target import ServerOptions, require_mcp
 
         require_mcp()
-        from fxai.cli.mcp_client import show_server
+        from fxai.cli.mcp_servers import show_server
 
         return show_server(server, out, err, as_json=as_json, color=color, wish=ServerOptions(**chosen), **approving)
 
@@ -121,7 +121,7 @@ def call(server: str, tool: str, as_json: bool, debug: bool, params: str | None,
         from fxai.cli.mcp_target import ServerOptions, require_mcp
 
         require_mcp()
-        from fxai.cli.mcp_client import call_server
+        from fxai.cli.mcp_servers import call_server
 
         return call_server(server, tool, out, err, params=params, as_json=as_json, wish=ServerOptions(**chosen))
 
@@ -143,7 +143,7 @@ def serve(target: str, layer: str | None, name: str | None, place: str | None, d
         raise click.UsageError("--token-env, --allow-host and --allow-origin are for --http")
 
     def work(_: TextIO, err: TextIO) -> bool:
-        from fxai.cli.mcp_server import HttpOptions, serve
+        from fxai.cli.mcp_servers import HttpOptions, serve
 
         wish = None if place is None else HttpOptions(place=place, **http)
         return serve(target, err, layer=layer, name=name, http=wish)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 
 import msgspec
 
-from fxai.cli.cli_error import WRONG_USE, CliError
+from fxai.cli.exit import WRONG_USE, CliError, write_obstacle
 
 if TYPE_CHECKING:
     from fxai.mcp.client import McpServer
@@ -120,7 +120,6 @@ def _token(name: str, token_env: str | None) -> str | None:
 def _pins(path: str | None) -> Pins | None:
     if path is None:
         return None
-    from fxai.cli.memory_option import write_obstacle
     from fxai.mcp.pin import Pins
 
     problem = write_obstacle(Path(path))

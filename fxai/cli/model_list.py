@@ -33,9 +33,9 @@ from urllib.parse import quote
 
 import msgspec
 
-from fxai.cli.cli_error import WRONG_USE, CliError
+from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.program import value_of
-from fxai.cli.request_preview import RECENT
+from fxai.cli.tool_view import RECENT
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
 from fxai.effects.scope import Scope

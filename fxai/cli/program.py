@@ -3,6 +3,14 @@
 >>> from fxai.effects import fx
 >>> value_of(fx.succeed(3))
 3
+
+A chat runs its programs in the background, in an event loop in a thread of its own, so that the main thread can talk
+with the user meanwhile:
+
+>>> with Background() as background:
+...     opened = background.hold(fx.acquire_release(fx.succeed(3), lambda _: fx.succeed(None)))
+...     background.value_of(background.here(lambda: opened + 1))
+4
 """
 
 from __future__ import annotations
@@ -10,20 +18,216 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from typing import Any
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import ExitStack, suppress
+from queue import Empty, SimpleQueue
+from types import FrameType, TracebackType
+from typing import Any, Final, Generic, Never, Self, final
 
 import anyio
 from anyio.abc import TaskStatus
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from typing_extensions import TypeVar
 
-from fxai.cli.cli_error import INTERRUPTED, TERMINATED, CliError, error_of
+from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, CliError, error_of
 from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.effect import EffectOf
 
-__all__ = ["success_of", "value_of"]
+__all__ = [
+    "Background",
+    "success_of",
+    "value_of",
+]
 
 _A = TypeVar("_A")
+
+
+_GLANCE: Final = 0.2 if sys.platform == "win32" else None
+"""How long to wait before looking for a Ctrl-C: only on Windows does waiting not notice it by itself."""
+
+
+@final
+class Background:
+    """Runs programs, one after another, while the thread that made it waits; Ctrl-C there ends the one that runs.
+
+    It is used as a context manager, in the main thread. `SIGTERM` and the end of the terminal leave it as `CliError`.
+    """
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._holding: list[_Running[Any]] = []
+        self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
+
+    def __enter__(self) -> Self:
+        _raise_on_signals(self._stack)
+        self._portal: BlockingPortal = self._stack.enter_context(start_blocking_portal())
+        self._leaving = self._portal.call(anyio.Event)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            self._portal.call(self._leaving.set)
+            for running in reversed(self._holding):
+                running.over.wait()
+        except (KeyboardInterrupt, CliError):
+            _leave_at_once()
+        finally:
+            self._stack.close()
+
+    def value_of(self, program: EffectOf[_A, Any, Any]) -> _A:
+        """Runs a program to its end, finalizers included, and gives its value.
+
+        Raises:
+            CliError: it failed, broke or was ended by a signal; the error's code says which.
+        """
+        running = _Running(program, self._wake)
+        self._follow(running, running.over)
+        return running.value()
+
+    def here(self, ask: Callable[[], _A]) -> EffectOf[_A]:
+        """An effect that calls `ask` in the main thread, where it can talk with the user, and gives its answer.
+
+        Ctrl-C during `ask` ends the program. A program that stops waiting withdraws the question.
+        """
+
+        async def asked() -> _A:
+            answer, there, gone = Future[_A](), anyio.Event(), threading.Event()
+
+            def answered() -> None:
+                if gone.is_set():
+                    return
+                try:
+                    answer.set_result(ask())
+                except Exception as raised:
+                    if isinstance(raised, CliError):
+                        raise
+                    answer.set_exception(raised)
+                self._portal.call(there.set)
+
+            self._wanted.put(answered)
+            try:
+                await there.wait()
+            finally:
+                gone.set()
+            return answer.result()
+
+        return fx.wait(asked)
+
+    def hold(self, opening: EffectOf[_A, Any, Any]) -> _A:
+        """Opens a resource and gives it; its scope closes when the background is left.
+
+        Raises:
+            CliError: as `value_of`.
+        """
+        opened, there = list[_A](), threading.Event()
+
+        async def hold(value: _A) -> None:
+            opened.append(value)
+            announce()
+            await self._leaving.wait()
+
+        def announce() -> None:
+            there.set()
+            self._wake()
+
+        running = _Running(fx.scoped(opening.flat_map(lambda value: fx.wait(lambda: hold(value)))), announce)
+        self._follow(running, there)
+        if not opened:
+            running.value()
+        self._holding.append(running)
+        return opened[0]
+
+    def _follow(self, running: _Running[Any], until: threading.Event) -> None:
+        try:
+            try:
+                self._portal.start_task_soon(running.run)
+                self._answer(until)
+            except (KeyboardInterrupt, CliError) as told:
+                running.told = told if isinstance(told, CliError) else CliError("interrupted", "", code=INTERRUPTED)
+                self._portal.call(running.cancel)
+                _await(running.over)  # its questions are not answered any more
+        except (KeyboardInterrupt, CliError):
+            _leave_at_once()
+        if running.told is not None:
+            raise running.told
+
+    def _answer(self, until: threading.Event) -> None:
+        """Runs the requests to this thread until `until` is set."""
+        while not until.is_set():
+            with suppress(Empty):
+                self._wanted.get(timeout=_GLANCE)()
+
+    def _wake(self) -> None:
+        self._wanted.put(lambda: None)
+
+
+@final
+class _Running(Generic[_A]):
+    """One program in the background."""
+
+    def __init__(self, program: EffectOf[_A, Any, Any], ended: Callable[[], None]) -> None:
+        self.over = threading.Event()
+        self.told: CliError | None = None
+        self._program = program
+        self._ended = ended
+        self._scope: anyio.CancelScope | None = None
+        self._exit: Exit[_A, Any] | BaseException | None = None
+
+    def cancel(self) -> None:
+        """Cancels it, from its event loop; also before it has begun."""
+        self._scope = self._scope or anyio.CancelScope()
+        self._scope.cancel()
+
+    async def run(self) -> None:
+        """Runs it, on its event loop."""
+        try:
+            self._scope = self._scope or anyio.CancelScope()
+            with self._scope:
+                self._exit = await fx.run_async_exit(self._program)
+        except Exception as raised:
+            self._exit = raised
+        finally:
+            self.over.set()
+            self._ended()
+
+    def value(self) -> _A:
+        """Its value, once it is over."""
+        if self._exit is None:
+            raise self.told or CliError("interrupted", "", code=INTERRUPTED)
+        if isinstance(self._exit, BaseException):
+            raise self._exit
+        return success_of(self._exit)
+
+
+def _await(event: threading.Event) -> None:
+    while not event.wait(_GLANCE):
+        pass
+
+
+def _leave_at_once() -> Never:
+    os._exit(INTERRUPTED)  # a second signal: leave at once, without finalizers
+
+
+def _raise_on_signals(stack: ExitStack) -> None:
+    """Makes the signals that end a process raise in this thread until the stack is closed."""
+
+    def heard(number: int, _: FrameType | None) -> None:
+        if number == signal.SIGTERM:
+            raise CliError("terminated", "", code=TERMINATED)
+        raise CliError("the terminal is gone", "", code=HUNG_UP)
+
+    if threading.current_thread() is not threading.main_thread():
+        return
+    numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    for number in numbers:
+        if number is not None and signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, heard)
+            stack.callback(signal.signal, number, signal.SIG_DFL)
 
 
 def value_of(program: EffectOf[_A, Any, Any]) -> _A:

@@ -18,9 +18,8 @@ import re
 import textwrap
 from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
 
-from fxai.cli.cli_error import INTERRUPTED, is_server_failure
-from fxai.cli.exit import Outlet
-from fxai.cli.summary import Summary
+from fxai.cli.exit import INTERRUPTED, Outlet, is_server_failure
+from fxai.cli.output import Summary
 from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
 from fxai.schema.display import clean, in_line, one_line, quoted
 from fxai.tools.failure import Unanswered

@@ -1,32 +1,93 @@
-"""Settings: an agent with the layer, the model and the servers of the command line, closed and opened.
+"""Settings: an agent with the layer, the model, the servers and the memory of the command line, closed and opened.
 
 >>> from fxai.cli.example import agent, layer
 >>> Setting(agent, layer).model is None
 True
+>>> memory_at("notes.jsonl")  # doctest: +ELLIPSIS
+Memory.file('...notes.jsonl')
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, final
+from pathlib import Path
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
 from fxai.agents.agent import Agent
 from fxai.agents.binding import Binding
-from fxai.cli.cli_error import CliError, require_services
+from fxai.agents.memory import Memory, MemoryFailure
+from fxai.cli.exit import WRONG_USE, CliError, require_services, write_obstacle
 from fxai.cli.model_list import require_ready
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Gen
 from fxai.effects.layer import AnyLayer, Layer
 from fxai.effects.scope import Scope
+from fxai.messages.calls import Pending
 from fxai.messages.errors import AiError
+from fxai.messages.message import ToolMessage, ToolResultPart
+from fxai.messages.prompt import Prompt
 from fxai.models.language_model import LanguageModel
 from fxai.providers.by_name import from_name
+from fxai.tools.failure import ApprovalUnavailable, Interrupted, encode_failure
 from fxai.tools.source import AnyBound, BoundToolkit, ToolSource
 
-__all__ = ["AnyAgent", "OpenSetting", "Setting", "build_handlers", "model_layer", "open_setting"]
+__all__ = [
+    "AnyAgent",
+    "OpenSetting",
+    "Setting",
+    "build_handlers",
+    "close_calls",
+    "memory_at",
+    "model_layer",
+    "open_setting",
+]
+
+
+_LEFT: Final = "nobody approved or denied it before the conversation went on"
+_UNRUN: Final = "nobody ran it before the conversation went on"
+_LINES: Final = (".jsonl", ".ndjson")
+_DATABASE: Final = (".db", ".sqlite", ".sqlite3")
+
+
+def memory_at(path: str) -> Memory:
+    """The memory in this file, which need not exist: JSON lines, or a SQLite database, by the end of its name.
+
+    Raises:
+        CliError: the name says neither, or no such file can be written.
+    """
+    place = Path(path)
+    suffix = place.suffix.lower()
+    if suffix not in (*_LINES, *_DATABASE):
+        remedy = f"end its name with {_LINES[0]} for a file of JSON lines, or with {_DATABASE[0]} for a SQLite database"
+        raise CliError(f"{path} does not say what kind of memory it is", remedy, code=WRONG_USE)
+    problem = write_obstacle(place)
+    if problem is not None:
+        raise CliError(f"nothing can be kept in {path}: {problem}", "name a file that can be written", code=WRONG_USE)
+    return Memory.file(place) if suffix in _LINES else Memory.sqlite(place)
+
+
+@fx.gen
+def close_calls(memory: Memory) -> Gen[Prompt, MemoryFailure]:
+    """The conversation in a memory; calls that were left open there are closed, so that it can go on."""
+    before = yield from memory.load()
+    if before.pending:
+        left = [_closing_result(one) for one in before.pending]
+        yield from memory.commit(Prompt((ToolMessage.make(*left),)))
+        return (yield from memory.load())
+    return before
+
+
+def _closing_result(waiting: Pending) -> ToolResultPart:
+    if waiting.approval_id is None:
+        failure: ApprovalUnavailable | Interrupted = Interrupted(waiting.name, _UNRUN)
+    else:
+        failure = ApprovalUnavailable(waiting.name, _LEFT)
+    encoded = encode_failure(failure)
+    return ToolResultPart(waiting.id, waiting.name, encoded, is_failure=True, dynamic=waiting.dynamic)
+
 
 AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
 """An agent of somebody's program, of which no types are known."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fxai.lint.linter import handler_findings, lint
-from fxai.lint.rule import RULES, Finding, Rule, Severity
-from fxai.lint.subject import Provider, Subject
+from fxai.lint.rule import RULES, Finding, Provider, Rule, Severity, Subject
 
 __all__ = ["RULES", "Finding", "Provider", "Rule", "Severity", "Subject", "handler_findings", "lint"]

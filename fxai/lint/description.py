@@ -1,13 +1,13 @@
 """Checks of names and descriptions: names as authors wrote them and as each provider is sent them.
 
->>> from fxai.lint.subject import Subject
+>>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> [found.code for found in name_findings(Subject.of([Tool.make("a.b"), Tool.make("a__b")]))]
 ['name-renamed', 'name-collision']
 
 Tools and parameters need a description: it is what a model goes by.
 
->>> from fxai.lint.subject import Subject
+>>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> print(*wording_findings(Subject.of([Tool.make("ping")])))
 ping /description: warning tool-undescribed: it has no description; say what it does, when to use it and what it gives
@@ -18,8 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fxai.lint.rule import RULES, Finding
-from fxai.lint.subject import Entry, Provider, Subject
+from fxai.lint.rule import RULES, Entry, Finding, Provider, Subject
 from fxai.schema.data import is_array, is_object
 from fxai.schema.location import Subschema, target, walk
 from fxai.tools.tool import AnyTool

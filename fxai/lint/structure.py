@@ -1,6 +1,6 @@
 """Checks of parameter schemas: an object with named, typed properties, which each provider can be sent.
 
->>> from fxai.lint.subject import Subject
+>>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> print(*structure_findings(Subject.of([Tool.make("half", parameters=int)])))
 half /parameters/type: error root-not-object: the parameters are of type integer, and every provider wants an object; \
@@ -17,7 +17,7 @@ fits, or correct the schema
 
 Where a tool cannot be sent in strict mode, a finding says why.
 
->>> from fxai.lint.subject import Subject
+>>> from fxai.lint.rule import Subject
 >>> from fxai.tools.tool import Tool
 >>> counts = Tool.dynamic("count", parameters={"type": "object", "properties": {}, "additionalProperties": True})
 >>> [found.code for found in strict_findings(Subject.of([counts]))]
@@ -34,8 +34,7 @@ from returns.result import Success
 
 from fxai.lint.contradiction import contradictions
 from fxai.lint.keyword import KINDS, keyword_findings
-from fxai.lint.rule import RULES, Finding, Severity
-from fxai.lint.subject import Entry, Provider, Subject
+from fxai.lint.rule import RULES, Entry, Finding, Provider, Severity, Subject
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect
 from fxai.schema.document import document_faults

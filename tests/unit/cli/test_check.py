@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fxai.cli.target_tools import find_tools
+from fxai.cli.target import find_tools
 from fxai.lint import RULES, Subject, lint
 from tests.kit import faulty_tools as faulty
 from tests.kit.command_line import Run

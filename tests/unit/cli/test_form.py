@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from fxai.cli.form import fill_form
-from fxai.cli.line_input import PipedInput
+from fxai.cli.input import PipedInput
+from fxai.cli.question import fill_form
 from fxai.mcp import ElicitAnswer, Elicitation
 
 FIELDS: dict[str, Any] = {

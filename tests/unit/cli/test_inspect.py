@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxai import Destructive, Meta, Readonly, Title, Tool
-from fxai.cli.tool_list import read_tools
+from fxai.cli.target import read_tools
 from fxai.cli.tool_view import type_of
 from tests.kit.command_line import Run
 

@@ -9,12 +9,11 @@ import pytest
 from returns.result import Failure
 from typing_extensions import override
 
-from fxai.cli.background import Background
-from fxai.cli.cli_error import CliError
-from fxai.cli.load_progress import LoadProgress, Stage
+from fxai.cli.exit import CliError
+from fxai.cli.input import read_stdin
+from fxai.cli.program import Background
+from fxai.cli.progress import LoadProgress, Spinner, Stage
 from fxai.cli.screen import Screen
-from fxai.cli.spinner import Spinner
-from fxai.cli.stdin import read_stdin
 from fxai.effects import fx
 from fxai.messages import (
     AiError,

@@ -14,12 +14,11 @@ import click
 import pytest
 from typing_extensions import override
 
-from fxai.cli.cli_error import CliError
+from fxai.cli.chat_view import slash_command
 from fxai.cli.command import cli
-from fxai.cli.consent import Consent
-from fxai.cli.exit import Outlet, writable
-from fxai.cli.line_input import PipedInput
-from fxai.cli.slash_command import slash_command
+from fxai.cli.exit import CliError, Outlet, writable
+from fxai.cli.input import PipedInput
+from fxai.cli.question import Consent
 from fxai.messages.calls import Pending
 from fxai.tools.type_hints import needed_services
 from tests.kit import needy_targets

@@ -1,9 +1,12 @@
-r'''Line input: lines from a terminal or a pipe, and the entries that they make up.
+r'''Input: the text that is piped in, and lines from a terminal or a pipe with the entries that they make up.
+
+>>> import io
+>>> read_stdin(io.StringIO("Hello"), wait=True)
+'Hello'
 
 An entry is a line; one that ends with a backslash goes on in the next, and between two lines of `"""` there may be any
 number.
 
->>> import io
 >>> lines = PipedInput(io.StringIO('Hello\none \\\ntwo\n"""\na\nb\n"""\n'))
 >>> [read_entry(lines), read_entry(lines), read_entry(lines), read_entry(lines)]
 ['Hello', 'one \ntwo', 'a\nb', None]
@@ -17,6 +20,7 @@ A line editor that waits is woken by a signal that arrived just before it began 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -25,9 +29,57 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from importlib import import_module
 from typing import Any, Final, Protocol, TextIO, final
 
+from fxai.cli.exit import WRONG_USE, CliError
 from fxai.schema.display import clean
 
-__all__ = ["LineInput", "PipedInput", "TerminalInput", "open_input", "read_entry", "wake_on_signal"]
+__all__ = [
+    "LineInput",
+    "PipedInput",
+    "TerminalInput",
+    "open_input",
+    "read_at_most",
+    "read_entry",
+    "read_stdin",
+    "wake_on_signal",
+]
+
+
+_PATIENCE: Final = 0.5
+_LARGEST: Final = 16 * 1024 * 1024
+
+
+def read_stdin(stdin: TextIO | None, *, wait: bool) -> str | None:
+    """The text on `stdin` where it is no terminal. Without `wait`, only if it comes soon: it may be open and never end.
+
+    Bytes that are not UTF-8 become U+FFFD.
+
+    Raises:
+        CliError: it is larger than 16 MiB.
+    """
+    if stdin is None or (stdin.isatty() and not wait) or (not wait and not _comes_soon(stdin)):
+        return None
+    read = read_at_most(getattr(stdin, "buffer", stdin), "stdin")
+    return read if isinstance(read, str) else read.decode("utf-8", "replace")
+
+
+def read_at_most(file: Any, name: str, remedy: str = "give less") -> Any:
+    """The bytes or the text of an open file, which may never end; `name` is what a message calls it.
+
+    Raises:
+        CliError: it is larger than 16 MiB.
+    """
+    read = file.read(_LARGEST + 1)
+    if len(read) > _LARGEST:
+        raise CliError(f"{name} is larger than {_LARGEST // 2**20} MiB", remedy, code=WRONG_USE)
+    return read
+
+
+def _comes_soon(stdin: TextIO) -> bool:
+    try:
+        return bool(select.select([stdin], [], [], _PATIENCE)[0])
+    except (OSError, ValueError):  # no file at all; on Windows, no socket
+        return not hasattr(stdin, "fileno") or sys.platform != "win32"
+
 
 _FIRST: Final = "> "
 _NEXT: Final = ". "
