@@ -21,14 +21,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, TypeAlias, cast, final
+from typing import Any, Literal, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Success
 from typing_extensions import TypeVar
 
 from fxai.messages.part import WarningKind, WarningPart
-from fxai.messages.reason import InvalidRequestError, Reason, UnsupportedSchemaError
+from fxai.messages.reason import InvalidRequestError, NetworkError, Reason, UnsupportedSchemaError
 from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_array, is_object
@@ -47,6 +47,7 @@ __all__ = [
     "Toolset",
     "WireCall",
     "chosen",
+    "json_of",
     "option_names",
     "options_of",
     "refuse_approval",
@@ -373,3 +374,19 @@ def without_nulls(value: Any) -> Any:
     if is_object(value):
         return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [without_nulls(inner) for inner in value] if is_array(value) else value
+
+
+def json_of(value: Any, *, order: Literal["deterministic"] | None = None) -> bytes:
+    """Plain data as JSON text.
+
+    Args:
+        value: The data.
+        order: `"deterministic"`: equal data has equal text, whatever the order of its members.
+
+    Raises:
+        PreparationError: It holds what JSON cannot carry.
+    """
+    try:
+        return msgspec.json.encode(value, order=order)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PreparationError(NetworkError(kind="EncodeError", description=str(error))) from None

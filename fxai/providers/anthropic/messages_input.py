@@ -41,9 +41,8 @@ from fxai.messages.message import (
     UserContent,
     UserMessage,
 )
-from fxai.messages.reason import NetworkError
 from fxai.models.result_content import file_note
-from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools, WireCall, without_nulls
+from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools, WireCall, json_of, without_nulls
 from fxai.providers.anthropic.media import file_block, refused
 from fxai.providers.anthropic.options import said_in
 from fxai.schema.data import is_array, is_object
@@ -56,7 +55,6 @@ __all__ = [
     "call_id",
     "citations_of",
     "hosted_block",
-    "json_of",
     "made_file_block",
     "reasoning_block",
     "result_block",
@@ -78,18 +76,6 @@ _SHOWN: Final[Mapping[str, frozenset[str]]] = {
     "tool_reference": frozenset({"tool_name"}),
     "browser_state": frozenset({"tabs"}),
 }
-
-
-def json_of(value: Any) -> bytes:
-    """The value as JSON text.
-
-    Raises:
-        PreparationError: it holds what JSON cannot carry.
-    """
-    try:
-        return msgspec.json.encode(value)
-    except (TypeError, UnicodeEncodeError, RecursionError) as error:
-        raise PreparationError(NetworkError(kind="EncodeError", description=str(error))) from None
 
 
 def with_cache(block: dict[str, Any], metadata: Metadata) -> dict[str, Any]:

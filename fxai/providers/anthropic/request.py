@@ -19,8 +19,8 @@ from fxai.messages.reason import UnsupportedSchemaError
 from fxai.models.answer_form import AnswerForm, answer_name
 from fxai.models.request import ModelRequest, ReasoningEffort
 from fxai.models.request_cache import RequestCache, size_as_json
-from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools
-from fxai.providers.anthropic.messages_input import Document, HistoryWriter, json_of
+from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools, json_of
+from fxai.providers.anthropic.messages_input import Document, HistoryWriter
 from fxai.providers.anthropic.options import Capability, RequestOptions, capability_of, options_of_request
 from fxai.providers.anthropic.tool_encoding import MARKS, MOST, cost_of, fewer_marks, prepare_tools
 from fxai.schema.data import is_object

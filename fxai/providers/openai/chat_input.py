@@ -7,7 +7,7 @@ result have no place in a tool message: they follow in a message of the user.
 >>> from fxai.providers.openai.tool_encoding import prepare_tools
 >>> writer = ChatWriter(RequestTools(prepare_tools([], model="m", api="chat")))
 >>> writer.write(Prompt.make("Hello").messages)
->>> writer.messages
+>>> writer.items
 [{'role': 'user', 'content': 'Hello'}]
 """
 
@@ -47,7 +47,7 @@ class ChatWriter:
     """
 
     def __init__(self, offer: RequestTools, *, system_role: ChatRole = "system") -> None:
-        self.messages: list[_Message] = []
+        self.items: list[_Message] = []
         """What was written."""
         self.notes = Notes()
         """What could not be written."""
@@ -56,6 +56,14 @@ class ChatWriter:
         self._pairing = Pairing()
         self._offer = offer
         self._role = system_role
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request: a copy, which what is written later does not change."""
+        return {"messages": list(self.items)}
+
+    def is_extended_by(self, _messages: Sequence[Message]) -> bool:
+        """Whether these messages can be added without changing what is written: always."""
+        return True
 
     def write(self, messages: Sequence[Message]) -> None:
         """Write the messages that come next.
@@ -67,7 +75,7 @@ class ChatWriter:
         for message in messages:
             match message.role:
                 case "system":
-                    self.messages.append({"role": self._role, "content": message.content})
+                    self.items.append({"role": self._role, "content": message.content})
                 case "user":
                     self.user(message)
                 case "assistant":
@@ -79,9 +87,9 @@ class ChatWriter:
         """What a user said: a text alone as a text, anything else as a list."""
         content = message.content
         if len(content) == 1 and content[0].type == "text" and not content[0].metadata:
-            self.messages.append({"role": "user", "content": content[0].text})
+            self.items.append({"role": "user", "content": content[0].text})
         else:
-            self.messages.append({"role": "user", "content": [_content_part(part) for part in content]})
+            self.items.append({"role": "user", "content": [_content_part(part) for part in content]})
 
     def assistant(self, message: AssistantMessage) -> None:
         """What a model said, and right behind it the results of its calls."""
@@ -98,7 +106,7 @@ class ChatWriter:
         if calls:
             said["tool_calls"] = [self._call(part) for part in calls]
         if len(said) > 1:
-            self.messages.append(said)
+            self.items.append(said)
         written = self.answers([part for call in calls if (part := self._pairing.result(call.id)) is not None])
         self.is_extensible = self.is_extensible and written == len(calls)
 
@@ -138,10 +146,10 @@ class ChatWriter:
             contents = contents_of(part, "file")
             own = [] if contents is None else self._taken(contents)
             said = result_text(part) if contents is None else _texts_of(contents, own)
-            self.messages.append({"role": "tool", "tool_call_id": part.id, "content": said})
+            self.items.append({"role": "tool", "tool_call_id": part.id, "content": said})
             files.extend(own)
         if files:
-            self.messages.append({"role": "user", "content": [chat_file(part) for part in files]})
+            self.items.append({"role": "user", "content": [chat_file(part) for part in files]})
         return count
 
     def _taken(self, contents: list[TextPart | FilePart]) -> list[FilePart]:

@@ -72,12 +72,7 @@ def open_account(
     @fx.gen
     def opening() -> Gen[Client, AiError, Scope]:
         url = address(base_url)
-        key: Effect[Secret | None, AiError] = key_of(api_key, "OPENAI_API_KEY", module=MODULE)
-        if api_key == "":
-            key = fx.succeed(None)
-        elif api_key is None and not url.startswith(BASE_URL):
-            key = key.catch_all(lambda _: fx.succeed(None))
-        secret: Secret | None = yield from key
+        secret = yield from _secret(api_key, needed=url.startswith(BASE_URL))
         account = _headers(secret, organization, project)
         return (
             yield from open_client(
@@ -92,6 +87,13 @@ def open_account(
         )
 
     return opening()
+
+
+def _secret(api_key: Key, *, needed: bool) -> Effect[Secret | None, AiError]:
+    if api_key == "":
+        return fx.succeed(None)
+    key = key_of(api_key, "OPENAI_API_KEY", module=MODULE)
+    return key if needed or api_key is not None else key.catch_all(lambda _: fx.succeed(None))
 
 
 def _headers(key: Secret | None, organization: str | None, project: str | None) -> dict[str, str | Secret]:

@@ -7,10 +7,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from hashlib import sha256
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import msgspec
 from typing_extensions import Unpack
@@ -27,18 +26,21 @@ from fxai.models.language_model import LanguageModel
 from fxai.models.request import ModelRequest
 from fxai.models.request_cache import RequestCache
 from fxai.models.tool_encoding import PreparationError
-from fxai.providers.http.client import Client
+from fxai.providers.http.client import Answer, Client
 from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.client import BASE_URL, MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, read_reply
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
-from fxai.providers.openai.responses_input import SystemRole, reply_items
+from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_items
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.providers.openai.tool_encoding import Api
 
 __all__ = ["BASE_URL", "Continuation", "OpenAIModel", "layer"]
 
 _PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/completions"}
+
+
+_A = TypeVar("_A")
 
 
 @final
@@ -49,13 +51,15 @@ class OpenAIModel(LanguageModel):
         client: What sends its requests.
         name: The model's name there.
         profile: What is known of it.
-        continuation: What remembers answers to go on from; None: each prompt is sent whole.
+        continuation: The answers to go on from, which models may share; None: its own where the profile says
+            `incremental`, else each prompt is sent whole.
     """
 
     def __init__(self, client: Client, name: str, profile: Profile, continuation: Continuation | None = None) -> None:
+        known = Continuation() if continuation is None and profile.incremental else continuation
         self._client = client
-        self._profile = profile
-        self._continuation = continuation
+        self._profile = msgspec.structs.replace(profile, incremental=known is not None)
+        self._continuation = known
         self._cache: Cache = RequestCache()
         self.name = name
         """The model's name."""
@@ -68,19 +72,25 @@ class OpenAIModel(LanguageModel):
                 it or cannot be reached, or its answer is none.
         """
 
-        def post(sent: WireRequest) -> Effect[tuple[Part, ...], AiError]:
-            body = self._tried("ask", sent.body)
-            answered = body.flat_map(lambda text: self._client.post(_PATHS[sent.api], text, method="ask"))
-            return answered.flat_map(lambda answer: self._tried("ask", lambda: read_reply(answer.body, sent)))
+        def post(sent: WireRequest, whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:
+            def read(answer: Answer) -> tuple[Part, ...]:
+                parts = read_reply(answer.body, sent)
+                if self._keeps(whole):
+                    self._remember(whole, parts)
+                return parts
 
-        def asked(whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:
-            sent, earlier = self._shortened(whole)
-            answered = post(sent)
-            if earlier is not None:
-                answered = answered.catch_all(lambda error: self._again(error, earlier, lambda: post(whole)))
-            return answered.map(lambda parts: self._remembered(whole, parts))
+            answer = _attempt("ask", sent.body).flat_map(
+                lambda body: self._client.post(_PATHS[sent.api], body, method="ask")
+            )
+            return answer.flat_map(lambda answer: _attempt("ask", lambda: read(answer)))
 
-        return self._prepared(request, "ask").flat_map(asked)
+        def send(whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:
+            sent, earlier = self._shorten(whole)
+            if earlier is None:
+                return post(whole, whole)
+            return post(sent, whole).catch_all(lambda error: self._again(error, earlier, lambda: post(whole, whole)))
+
+        return self._prepare(request, "ask").flat_map(send)
 
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
         """The same turn, part by part; a reader that stops early closes the connection.
@@ -89,34 +99,27 @@ class OpenAIModel(LanguageModel):
             AiError: As `ask`; also behind parts that came, which stand: the stream was cut, or holds an error.
         """
 
-        def opened(whole: WireRequest) -> Stream[StreamPart, AiError]:
-            sent, earlier = self._shortened(whole)
+        def send(whole: WireRequest) -> Stream[StreamPart, AiError]:
+            sent, earlier = self._shorten(whole)
             begun: list[bool] = []
             parts = self._events(sent, whole, begun)
+            if earlier is None:
+                return parts
 
             def again(error: AiError) -> Stream[StreamPart, AiError]:
-                if begun or earlier is None:
+                if begun:
                     return StreamOf.fail(error)
                 anew = self._again(error, earlier, lambda: fx.succeed(self._events(whole, whole, begun)))
                 return StreamOf.unwrap(anew)
 
-            return parts if earlier is None else parts.catch_all(again)
+            return parts.catch_all(again)
 
-        return StreamOf.unwrap(self._prepared(request, "ask_stream").map(opened))
+        return StreamOf.unwrap(self._prepare(request, "ask_stream").map(send))
 
-    def _prepared(self, request: ModelRequest, method: str) -> Effect[WireRequest, AiError]:
-        return self._tried(
+    def _prepare(self, request: ModelRequest, method: str) -> Effect[WireRequest, AiError]:
+        return _attempt(
             method, lambda: prepare_request(request, model=self.name, profile=self._profile, cache=self._cache)
         )
-
-    def _tried(self, method: str, f: Callable[[], Any]) -> Effect[Any, AiError]:
-        def attempt() -> Effect[Any, AiError]:
-            try:
-                return fx.succeed(f())
-            except (PreparationError, ReplyError) as error:
-                return fx.fail(AiError(MODULE, method, error.reason))
-
-        return fx.suspend(attempt)
 
     def _events(self, sent: WireRequest, whole: WireRequest, begun: list[bool]) -> Stream[StreamPart, AiError]:
         return StreamOf.steps(lambda emit: fx.scoped(self._read(sent, whole, begun, emit)))
@@ -126,10 +129,9 @@ class OpenAIModel(LanguageModel):
         self, sent: WireRequest, whole: WireRequest, begun: list[bool], emit: Emit[StreamPart]
     ) -> Gen[None, AiError, Scope]:
         """Reads the events of a stream until its last one, and emits their parts; `begun` is filled by the first."""
-        body = yield from self._tried("ask_stream", lambda: sent.body(stream=True))
+        body: bytes = yield from _attempt("ask_stream", lambda: sent.body(stream=True))
         reader = ChatReader(sent) if sent.api == "chat" else ResponsesReader(sent)
-        remember = self._ended(whole)
-        said: list[AnyPart] = []
+        keeps, turn = self._keeps(whole), list[StreamPart]()
         events = yield from self._client.events(_PATHS[sent.api], body, method="ask_stream").pull()
         is_over = False
         while not is_over:
@@ -142,70 +144,71 @@ class OpenAIModel(LanguageModel):
             is_over = reader.done
             if parts:
                 begun.append(True)
-            if remember is not None:
-                said.extend(parts)
+            if keeps:
+                turn.extend(parts)
                 if is_over:
-                    remember(tuple(said))
+                    self._remember(whole, turn)
             for part in parts:
                 yield from emit(part)
 
     # -- going on from an answer that the provider keeps
 
-    def _shortened(self, sent: WireRequest) -> tuple[WireRequest, str | None]:
-        """The request that only says what is new, and the answer that it goes on from; or the whole one."""
-        fields = sent.fields
-        if self._continuation is None or "previous_response_id" in fields or "conversation" in fields:
-            return sent, None
-        found = self._continuation.shortened(fields["input"]) if sent.api == "responses" else None
+    def _shorten(self, whole: WireRequest) -> tuple[WireRequest, str | None]:
+        """The request with what is new alone, and the answer that it goes on from; or the whole one, and None."""
+        fields = whole.fields
+        if whole.api != "responses" or "previous_response_id" in fields or "conversation" in fields:
+            return whole, None
+        found = self._continuation and self._continuation.shortened(fields["input"], whole.digests)
         if found is None:
-            return sent, None
+            return whole, None
         earlier, rest = found
         shorter = {**fields, "previous_response_id": earlier, "input": rest}
-        return msgspec.structs.replace(sent, fields=shorter), earlier
+        return msgspec.structs.replace(whole, fields=shorter), earlier
 
-    def _again(self, error: AiError, earlier: str, whole: Callable[[], Effect[Any, AiError]]) -> Effect[Any, AiError]:
+    def _again(self, error: AiError, earlier: str, whole: Callable[[], Effect[_A, AiError]]) -> Effect[_A, AiError]:
         """The whole request, where the provider does not take the short one."""
         if self._continuation is None or not isinstance(error.reason, InvalidRequestError):
             return fx.fail(error)
         self._continuation.forget(earlier)
         return whole()
 
-    def _remembered(self, whole: WireRequest, parts: tuple[Part, ...]) -> tuple[Part, ...]:
-        ended = self._ended(whole)
-        if ended is not None:
-            ended(parts)
-        return parts
+    def _keeps(self, whole: WireRequest) -> bool:
+        """Whether the answer is one that a later request may go on from."""
+        return self._continuation is not None and whole.api == "responses" and whole.fields.get("store") is not False
 
-    def _ended(self, whole: WireRequest) -> Callable[[tuple[AnyPart, ...]], None] | None:
-        """The function that remembers an answer for `Continuation`; None where answers are not continued."""
-        known = self._continuation
-        if known is None or whole.api != "responses" or whole.fields.get("store") is False:
-            return None
+    def _remember(self, whole: WireRequest, parts: Sequence[AnyPart]) -> None:
+        ids = [part.id for part in parts if part.type == "response-metadata" and part.id is not None]
+        if self._continuation is not None and ids:
+            items = [*whole.fields["input"], *reply_items(parts, whole.offer)]
+            self._continuation.remember(items, ids[-1], whole.digests)
 
-        def remember(parts: tuple[AnyPart, ...]) -> None:
-            ids = [part.id for part in parts if part.type == "response-metadata" and part.id is not None]
-            if ids:
-                known.remember([*whole.fields["input"], *reply_items(parts, whole.offer)], ids[-1])
 
-        return remember
+def _attempt(method: str, f: Callable[[], _A]) -> Effect[_A, AiError]:
+    def attempt() -> Effect[_A, AiError]:
+        try:
+            return fx.succeed(f())
+        except (PreparationError, ReplyError) as error:
+            return fx.fail(AiError(MODULE, method, error.reason))
+
+    return fx.suspend(attempt)
 
 
 @final
 class Continuation:
-    """The answers that the provider keeps, so that a request need only say what is new; runs may share it.
+    """The answers that the provider keeps, so that a request holds only what is new; runs may share it.
 
-    An answer is known by all that was sent before it and all that it said. A prompt that begins so, item by item, goes
-    on from it; any other prompt, a changed one too, is sent whole.
+    An answer is known by all that was sent before it and all that it contains. A prompt that begins so, item by item,
+    goes on from it; any other prompt, a changed one too, is sent whole.
 
     Args:
         most: How many answers are remembered, the latest ones.
 
     >>> known = Continuation()
-    >>> said = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day."}]
-    >>> known.remember(said, "resp_1")
-    >>> known.shortened([*said, {"role": "user", "content": "And now?"}])
+    >>> turn = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day."}]
+    >>> known.remember(turn, "resp_1")
+    >>> known.shortened([*turn, {"role": "user", "content": "And now?"}])
     ('resp_1', [{'role': 'user', 'content': 'And now?'}])
-    >>> known.shortened(said[:1]) is None
+    >>> known.shortened(turn[:1]) is None
     True
     """
 
@@ -216,21 +219,34 @@ class Continuation:
         self._most = most
         self._lock = Lock()
 
-    def remember(self, items: Iterable[Mapping[str, Any]], response: str) -> None:
-        """Remember that the answer `response` comes after these items, those of the request and its own."""
-        *_, last = _digests(items)
+    def remember(self, items: Sequence[Mapping[str, Any]], response: str, digests: Sequence[bytes] = ()) -> None:
+        """Remember that the answer `response` comes after these items, those of the request and its own.
+
+        Args:
+            items: The items, one at least.
+            response: The id of the answer.
+            digests: Those of the first items, as `digests_of` gives them, which are not made anew.
+        """
+        last = digests_of(items, digests)[-1]
         with self._lock:
             self._known[last] = response
             while len(self._known) > self._most:
                 self._known.popitem(last=False)
 
-    def shortened(self, items: list[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]] | None:
-        """The latest known answer that these items continue, and the items after it; None if there is none."""
-        digests = list(_digests(items))
+    def shortened(
+        self, items: list[dict[str, Any]], digests: Sequence[bytes] = ()
+    ) -> tuple[str, list[dict[str, Any]]] | None:
+        """The latest known answer that these items continue, and the items after it; None if there is none.
+
+        Args:
+            items: The items of a request.
+            digests: Those of the first items, as of `remember`.
+        """
+        known = digests_of(items, digests)
         for place in range(len(items) - 1, 0, -1):
-            found = self._known.get(digests[place])
-            if found is not None:
-                return found, items[place:]
+            response = self._known.get(known[place - 1])
+            if response is not None:
+                return response, items[place:]
         return None
 
     def forget(self, response: str) -> None:
@@ -243,15 +259,6 @@ class Continuation:
         """Forget all answers: the next request is sent whole."""
         with self._lock:
             self._known.clear()
-
-
-def _digests(items: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
-    """The digests of the first 0, 1, 2 … items, in time by their size."""
-    running = sha256()
-    yield running.digest()
-    for item in items:
-        running.update(msgspec.json.encode(item, order="deterministic") + b"\n")  # no JSON text holds a line feed
-        yield running.digest()
 
 
 def layer(
@@ -286,12 +293,10 @@ def layer(
         AiError: `AuthenticationError("MissingKey")`; `ModelUnavailableError`: no model is named, or the extra is not
             installed; `NetworkError("InvalidUrlError")`.
     """
-    profile = Profile(api, strict_json_schema, supports_strict, supports_schema, system_role, store)
+    profile = Profile(api, strict_json_schema, supports_strict, supports_schema, system_role, store, incremental)
     account = open_account(**connection)
-
-    def make(client: Client) -> LanguageModel:
-        return OpenAIModel(client, model or "", profile, Continuation() if incremental else None)
 
     nameless = ModelUnavailableError("(unnamed)", "unknown-model", 'say which, as in "openai:gpt-5.5"')
     failure = fx.fail(AiError(MODULE, "layer", nameless))
-    return Layer.scoped(LanguageModel, account.map(make) if model else failure)
+    opening = account.map(lambda client: OpenAIModel(client, model, profile)) if model else failure
+    return Layer.scoped(LanguageModel, opening)

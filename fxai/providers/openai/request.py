@@ -15,11 +15,11 @@ import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
-from fxai.messages.reason import NetworkError, UnsupportedSchemaError
+from fxai.messages.reason import UnsupportedSchemaError
 from fxai.models.answer_form import AnswerForm, answer_name
 from fxai.models.request import ModelRequest
 from fxai.models.request_cache import RequestCache, size_as_json
-from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools
+from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools, json_of
 from fxai.providers.openai.chat_input import ChatWriter
 from fxai.providers.openai.options import merge_options, option_fields, reasons, supports_schema
 from fxai.providers.openai.responses_input import InputWriter, SystemRole
@@ -51,6 +51,8 @@ class Profile(msgspec.Struct, frozen=True):
     """How system messages are sent; None: as instructions on Responses, as role `system` on Chat Completions."""
     store: bool | None = None
     """Whether the provider keeps the answers; None: as it does by itself, which is yes on Responses."""
+    incremental: bool = False
+    """Whether a prompt that goes on from a kept answer is sent as what is new alone; on Responses."""
 
 
 @final
@@ -67,6 +69,8 @@ class WireRequest(msgspec.Struct, frozen=True):
     """How the answer is held to a schema; None for free text."""
     warnings: tuple[WarningPart, ...] = ()
     """What was asked for and is not sent."""
+    digests: tuple[bytes, ...] = ()
+    """The digests of the input, where the profile says `incremental`."""
 
     def __hash__(self) -> int:
         return hash((self.offer, self.api))
@@ -82,10 +86,7 @@ class WireRequest(msgspec.Struct, frozen=True):
             fields["stream"] = True
         if stream and self.api == "chat":
             fields["stream_options"] = {"include_usage": True, **fields.get("stream_options", {})}
-        try:
-            return msgspec.json.encode(fields)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise PreparationError(NetworkError("EncodeError", str(error))) from None
+        return json_of(fields)
 
 
 Cache: TypeAlias = RequestCache[RequestTools, "InputWriter | ChatWriter"]
@@ -113,11 +114,11 @@ def prepare_request(
         PreparationError: the tools or the answer's schema must be strict and cannot be; a part of the prompt cannot be
             sent; a call has no result; `provider_options["openai"]` says what there is not; two tools have one name.
     """
-    given = profile or Profile()
-    known = given if api is None else msgspec.structs.replace(given, api=api)
+    known = profile or Profile()
+    known = known if api is None else msgspec.structs.replace(known, api=api)
     notes = Notes()
-    offer = _offer(request, model, known) if cache is None else _known_offer(request, model, known, cache)
-    history = _history(request.prompt, offer, notes, known, cache)
+    offer = _offer(request, model, known, cache)
+    history, digests = _history(request.prompt, offer, notes, known, cache)
     fields = {"model": model, **history, **_stored(model, known)}
     fields.update(option_fields(request, model, known.api, notes))
     fields.update(offer.prepared.plain_fields)
@@ -127,7 +128,7 @@ def prepare_request(
     elif form is not None:
         _ask_for(form, request, fields, known.api)
     merged = merge_options(fields, request.provider_options, known.api)
-    return WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings))
+    return WireRequest(merged, offer, known.api, form, (*offer.prepared.warnings, *notes.warnings), digests)
 
 
 def prepare_prompt(
@@ -148,49 +149,48 @@ def prepare_prompt(
     {'messages': [{'role': 'user', 'content': 'Hello'}]}
     """
     known = msgspec.structs.replace(profile or Profile(), api=api)
-    return _history(prompt, tools or _NO_TOOLS, Notes(), known, None)
+    return _history(prompt, tools or _NO_TOOLS, Notes(), known, None)[0]
 
 
-def _offer(request: ModelRequest, model: str, known: Profile) -> RequestTools:
-    choice = None if request.tool_choice == "auto" else request.tool_choice
-    try:
-        prepared = prepare_tools(
-            request.tools,
-            model=model,
-            api=known.api,
-            strict_json_schema=known.strict_json_schema,
-            supports_strict=known.supports_strict,
-            tool_choice=choice,
-            parallel_tool_calls=request.parallel_tool_calls,
-        )
-    except NameConflictError as conflict:
-        raise PreparationError.of("tools", str(conflict)) from None
-    return RequestTools(prepared, request.tools)
+def _offer(request: ModelRequest, model: str, known: Profile, cache: Cache | None) -> RequestTools:
+    """The tools of the request; with a cache, prepared once for all requests that have them."""
 
+    def prepare() -> RequestTools:
+        try:
+            prepared = prepare_tools(
+                request.tools,
+                model=model,
+                api=known.api,
+                strict_json_schema=known.strict_json_schema,
+                supports_strict=known.supports_strict,
+                tool_choice=None if request.tool_choice == "auto" else request.tool_choice,
+                parallel_tool_calls=request.parallel_tool_calls,
+            )
+        except NameConflictError as conflict:
+            raise PreparationError.of("tools", str(conflict)) from None
+        return RequestTools(prepared, request.tools)
 
-def _known_offer(request: ModelRequest, model: str, known: Profile, cache: Cache) -> RequestTools:
     options = (model, known, request.tool_choice, request.parallel_tool_calls)
-    return cache.tools(request.tools, options, lambda: _offer(request, model, known))
+    return prepare() if cache is None else cache.tools(request.tools, options, prepare)
 
 
-def _history(prompt: Prompt, offer: RequestTools, notes: Notes, known: Profile, cache: Cache | None) -> dict[str, Any]:
-    """The fields that hold the prompt; with a cache, only its new messages are written."""
+def _history(
+    prompt: Prompt, offer: RequestTools, notes: Notes, known: Profile, cache: Cache | None
+) -> tuple[dict[str, Any], tuple[bytes, ...]]:
+    """The fields that hold the prompt, and their digests; with a cache, only its new messages are written."""
     messages = prompt.messages
     writer, count, size = _writer(offer, known), 0, 0.0
     found = None if cache is None else cache.take(messages, offer)
-    if found is not None:
-        earlier, place, _ = found
-        if isinstance(earlier, ChatWriter) or earlier.is_extended_by(messages[place:]):
-            writer, count, size = found
-    before = len(_written(writer))
+    if found is not None and found[0].is_extended_by(messages[found[1] :]):
+        writer, count, size = found
+    before = len(writer.items)
     writer.write(messages[count:])
     notes.warnings += writer.notes.warnings
-    if cache is not None and writer.is_extensible:
-        cache.keep(messages, offer, writer, size + size_as_json(_written(writer)[before:]))
-    if isinstance(writer, ChatWriter):
-        return {"messages": list(writer.messages)}
-    instructions = {} if writer.instructions is None else {"instructions": writer.instructions}
-    return {**instructions, "input": list(writer.items)}
+    digests = writer.digests() if known.incremental and isinstance(writer, InputWriter) else ()
+    fields = writer.fields()
+    if cache is not None and writer.is_extensible:  # from here on another request may go on writing
+        cache.keep(messages, offer, writer, size + size_as_json(writer.items[before:]))
+    return fields, digests
 
 
 def _writer(offer: RequestTools, known: Profile) -> InputWriter | ChatWriter:
@@ -198,10 +198,6 @@ def _writer(offer: RequestTools, known: Profile) -> InputWriter | ChatWriter:
     if known.api == "chat":
         return ChatWriter(offer, system_role="developer" if role == "developer" else "system")
     return InputWriter(offer, system_role=role or "instructions", stored=known.store is not False)
-
-
-def _written(writer: InputWriter | ChatWriter) -> list[dict[str, Any]]:
-    return writer.messages if isinstance(writer, ChatWriter) else writer.items
 
 
 def _stored(model: str, known: Profile) -> dict[str, Any]:

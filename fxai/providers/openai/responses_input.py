@@ -12,7 +12,8 @@ and encrypted content. What it has no place for is noted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from itertools import groupby
 from typing import Any, Literal, TypeAlias, final
 
@@ -21,7 +22,7 @@ from fxai.messages.message import AssistantContent, FilePart, ReasoningPart, Tex
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage
 from fxai.models.result_content import file_note
-from fxai.models.tool_encoding import Notes
+from fxai.models.tool_encoding import Notes, json_of
 from fxai.providers.openai.media import input_file, is_taken
 from fxai.providers.openai.options import marks
 from fxai.providers.openai.tool_calls import (
@@ -35,7 +36,7 @@ from fxai.providers.openai.tool_calls import (
 )
 from fxai.providers.openai.tool_encoding import RequestTools
 
-__all__ = ["InputWriter", "SystemRole", "reply_items"]
+__all__ = ["InputWriter", "SystemRole", "digests_of", "reply_items"]
 
 SystemRole: TypeAlias = Literal["instructions", "system", "developer"]
 """How system messages are sent: those at the front as the request's instructions, or all as messages of a role."""
@@ -62,6 +63,25 @@ def reply_items(parts: Iterable[AnyPart], offer: RequestTools) -> list[_Item]:
     return writer.items
 
 
+def digests_of(items: Sequence[Mapping[str, Any]], known: Sequence[bytes] = ()) -> tuple[bytes, ...]:
+    """The digest of the first item, of the first two, and so on to all; `known` are the first ones of them.
+
+    Each is made of the one before it and of one item, so it takes time by what is not known.
+
+    Raises:
+        PreparationError: JSON cannot carry an item.
+
+    >>> first = digests_of([{"a": 1}])
+    >>> digests_of([{"a": 1}, {"b": 2}], first) == digests_of([{"a": 1}, {"b": 2}])
+    True
+    """
+    digests = list(known)
+    for item in items[len(known) :]:
+        before = digests[-1] if digests else b""
+        digests.append(sha256(before + json_of(item, order="deterministic")).digest())
+    return tuple(digests)
+
+
 @final
 class InputWriter:
     """Writes the messages of a history in order; further messages can be added later.
@@ -79,6 +99,7 @@ class InputWriter:
         """What could not be written."""
         self.instructions: str | None = None
         """The system messages at the front, where they are sent as instructions."""
+        self._digests: tuple[bytes, ...] = ()
         self._pairing = Pairing()
         self._offer = offer
         self._role = system_role
@@ -89,6 +110,16 @@ class InputWriter:
     def is_extensible(self) -> bool:
         """Whether further messages can be added: once a message other than a leading system message is written."""
         return bool(self.items)
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of the request: a copy, which what is written later does not change."""
+        instructions = {} if self.instructions is None else {"instructions": self.instructions}
+        return {**instructions, "input": list(self.items)}
+
+    def digests(self) -> tuple[bytes, ...]:
+        """The digests of what is written, as `digests_of`; those of earlier requests are not made anew."""
+        self._digests = digests_of(self.items, self._digests)
+        return self._digests
 
     def is_extended_by(self, messages: Sequence[Message]) -> bool:
         """Whether these messages can be added without changing what is written: no call of theirs has an earlier id."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -139,3 +140,45 @@ def _counted(effect: Effect[Any, Any]) -> Gen[int, Any]:
     finally:
         sys.setprofile(before)
     return count
+
+
+def _digests(rounds: int) -> int:
+    """How many digests are made in a conversation of so many rounds, each of which is sent as what is new."""
+    sent: list[int] = []
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(len(json.loads(request.content)["input"]))
+        content = [{"type": "output_text", "text": "Yes."}]
+        about = {"type": "message", "id": f"m{len(sent)}", "role": "assistant", "status": "completed"}
+        output = [{**about, "content": content}]
+        return httpx2.Response(200, json={"id": f"r{len(sent)}", "status": "completed", "output": output})
+
+    layer = openai.layer("gpt-5.5", incremental=True, api_key="sk-1", transport=httpx2.MockTransport(answer))
+    count = 0
+
+    def profile(frame: FrameType, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event == "c_call" and arg.__name__ == "digest"
+
+    @fx.gen
+    def converse() -> Gen[None, Any, LanguageModel]:
+        model = yield from LanguageModel
+        prompt = Prompt.make("Go.")
+        for _ in range(rounds):
+            parts = yield from model.ask(ModelRequest(prompt))
+            prompt = (prompt + Prompt.from_parts(parts)).append(UserMessage.make("And?"))
+
+    before = sys.getprofile()
+    sys.setprofile(profile)
+    try:
+        fx.run(converse().provide(layer))
+    finally:
+        sys.setprofile(before)
+
+    assert sent == [1] * rounds
+    return count
+
+
+def test_an_answer_that_is_gone_on_from_digests_only_what_is_new() -> None:
+    """Each round of an incremental conversation digests what it adds, however long the history has become."""
+    assert _digests(80) <= 4.2 * _digests(20)
