@@ -22,7 +22,7 @@ from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.tools.source import ToolSource
 
 if TYPE_CHECKING:
-    from fxai.mcp.elicitation import Elicit
+    from fxai.mcp.settings import Elicit
 
 __all__ = ["AgentArgs", "make_job", "read_args"]
 

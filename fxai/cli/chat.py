@@ -38,7 +38,7 @@ from fxai.messages.prompt import Prompt
 from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
-    from fxai.mcp.elicitation import Elicit, ElicitAnswer, Elicitation
+    from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation
 
 __all__ = [
     "Conversation",

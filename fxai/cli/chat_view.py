@@ -26,7 +26,7 @@ from fxai.schema.display import indented, json_line, one_line, quoted, squeeze
 from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
-    from fxai.mcp.elicitation import Elicitation
+    from fxai.mcp.settings import Elicitation
 
 __all__ = [
     "COMMANDS",

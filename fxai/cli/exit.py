@@ -158,7 +158,7 @@ def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliErro
 
     It quotes the end of the server's standard error. `data` is added to the error in JSON.
     """
-    from fxai.mcp.failure import McpError
+    from fxai.mcp.result import McpError
 
     if not isinstance(failure, McpError):
         told = str(failure)

@@ -47,10 +47,9 @@ from fxai.effects.layer import AnyLayer, Layer
 from fxai.effects.scope import Scope
 from fxai.mcp.client import McpServer
 from fxai.mcp.connection import Change, ServerInfo
-from fxai.mcp.content import shown_content
-from fxai.mcp.definition import Refused
-from fxai.mcp.elicitation import ElicitAnswer, Elicitation
-from fxai.mcp.failure import McpError
+from fxai.mcp.result import McpError, shown_content
+from fxai.mcp.settings import ElicitAnswer, Elicitation
+from fxai.mcp.tool_definition import Refused
 from fxai.schema.data import is_listed
 from fxai.schema.display import json_line, one_line
 from fxai.tools.source import AnyBound, BoundToolkit, ToolSource

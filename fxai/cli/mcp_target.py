@@ -19,8 +19,8 @@ from fxai.cli.exit import WRONG_USE, CliError, write_obstacle
 
 if TYPE_CHECKING:
     from fxai.mcp.client import McpServer
-    from fxai.mcp.elicitation import Elicit
     from fxai.mcp.pin import Pins
+    from fxai.mcp.settings import Elicit
 
 __all__ = ["TOKEN", "ServerOptions", "find_server", "read_secret", "require_mcp"]
 

@@ -38,7 +38,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json_unsafe
 
 if TYPE_CHECKING:
-    from fxai.mcp.elicitation import ElicitAnswer, Elicitation
+    from fxai.mcp.settings import ElicitAnswer, Elicitation
 
 __all__ = [
     "Consent",
@@ -58,7 +58,7 @@ def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
     Raises:
         KeyboardInterrupt: Ctrl-C was typed in place of an answer.
     """
-    from fxai.mcp.elicitation import ElicitAnswer  # not before a server asks
+    from fxai.mcp.settings import ElicitAnswer  # not before a server asks
 
     declined = ElicitAnswer("decline")
     if asked.url is not None or not asked.fields:

@@ -24,13 +24,10 @@ from fxai.effects.concurrency import FiberHandle, fork
 from fxai.effects.constructor import fail, wait
 from fxai.effects.effect import Effect, EffectOf, Succeed, Suspend
 from fxai.effects.scope import NOTHING, Scope, add_finalizer
-from fxai.mcp.connection import Connection, McpHandler, asked
-from fxai.mcp.elicitation import Elicit
-from fxai.mcp.endpoint import Address, Concealed, Program, Revealing
-from fxai.mcp.failure import McpError
-from fxai.mcp.limit import McpLimits
+from fxai.mcp.connection import Connection, McpHandler, over_link
 from fxai.mcp.pin import Pins
-from fxai.mcp.settings import Mode, ServerSettings
+from fxai.mcp.result import McpError
+from fxai.mcp.settings import Address, Concealed, Elicit, McpLimits, Mode, Program, Revealing, ServerSettings
 from fxai.tools.handler import Gives
 from fxai.tools.identity import FailureMode
 from fxai.tools.options import Validation
@@ -39,14 +36,14 @@ from fxai.tools.source import ToolSource
 __all__ = ["ClientOptions", "McpServer", "OnLog", "http", "stdio"]
 
 OnLog: TypeAlias = Callable[[str, Any], None]
-"""Told of what a server logs over the protocol: the level, such as `"warning"`, and the data."""
+"""Called with what a server logs over the protocol: the level, such as `"warning"`, and the data."""
 
 
 class ClientOptions(TypedDict, total=False):
-    """What can be said of every server, however it is reached."""
+    """Options of every server, however it is reached."""
 
     name: str
-    """What it is called, in messages and in pins; by default its program or its host."""
+    """Its name, in messages and in pins; by default its program or its host."""
     timeout: float
     """Seconds for it to answer when it is opened, and for a listing of its tools; 30 by default."""
     call_timeout: float | None
@@ -55,13 +52,13 @@ class ClientOptions(TypedDict, total=False):
     mode: Mode
     """How the protocol is agreed on; `"auto"`, the default, speaks to servers of every version."""
     pins: Pins | None
-    """What its tools are held to. By default to what they were when the server was opened."""
+    """What its tools are compared with; by default their definitions when the server was opened."""
     limits: McpLimits
     """How much it may send."""
     elicit: Elicit | None
-    """Answers what it asks of the person behind the client; by default such requests are refused."""
+    """Answers its questions to the person behind the client (elicitation); by default they are refused."""
     on_log: OnLog | None
-    """Told of what it logs over the protocol; by default nobody is."""
+    """Called with what it logs over the protocol; by default that is dropped."""
     failure_mode: FailureMode
     """`"return"` (the default): the model reads what went wrong in a call. `"error"`: the run fails with it."""
     validation: Validation
@@ -76,7 +73,7 @@ def stdio(
     grace: float = 2.0,
     **options: Unpack[ClientOptions],
 ) -> McpServer:
-    """The server that a program is, which speaks MCP on its standard input and output.
+    """A program as a server, which speaks MCP on its standard input and output.
 
     Args:
         command: the program, found along `PATH`; no shell is involved.
@@ -91,7 +88,7 @@ def stdio(
         ValueError: a variable is no text, or an option has a value that it cannot have.
     """
     place = None if cwd is None else os.fspath(cwd)
-    return _made(Program(command, args, place, Concealed(dict(env or {})), grace), options)
+    return _server(Program(command, args, place, Concealed(dict(env or {})), grace), options)
 
 
 def http(
@@ -118,12 +115,12 @@ def http(
     sent: dict[str, str | Revealing] = dict(headers or {})
     if token is not None:
         sent["Authorization"] = _Bearer(Concealed({"token": token}))
-    return _made(Address(url, Concealed(sent)), options)
+    return _server(Address(url, Concealed(sent)), options)
 
 
 @final
 class _Bearer:
-    """The header of a token, whose text is asked for when it is sent."""
+    """The header of a token, whose text is read when it is sent."""
 
     def __init__(self, token: Concealed) -> None:
         self._token = token
@@ -132,7 +129,7 @@ class _Bearer:
         return f"Bearer {self._token.reveal()['token']}"
 
 
-def _made(endpoint: Program | Address, options: ClientOptions) -> McpServer:
+def _server(endpoint: Program | Address, options: ClientOptions) -> McpServer:
     given: dict[str, Any] = {**options}
     return McpServer(ServerSettings(endpoint, given.pop("name", None) or endpoint.name, **given))
 
@@ -145,10 +142,10 @@ class McpServer(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it is called here."""
+        """Its name here."""
         return self.settings.name
 
-    # -- the same server, used otherwise
+    # -- the same server with other tools
 
     def prefix(self, prefix: str) -> McpServer:
         """The same, with `prefix` before its tools' names."""
@@ -186,14 +183,14 @@ class McpServer(msgspec.Struct, frozen=True):
         link = Link(self.settings)
         connection = Connection(self.settings, link, self._origin)
 
-        def opened(handle: FiberHandle[None]) -> EffectOf[Connection, McpError, Scope | None]:
-            def closed(end: Exit[Any, Any]) -> EffectOf[None]:
+        def open_connection(handle: FiberHandle[None]) -> EffectOf[Connection, McpError, Scope | None]:
+            def interrupt_on_failure(end: Exit[Any, Any]) -> EffectOf[None]:
                 return NOTHING if isinstance(end, Succeeded) else handle.interrupt()
 
-            ready = asked(link.ready).and_then(connection.refresh()).and_then(self._complete(connection))
-            return ready.on_exit(closed).tap(lambda _: add_finalizer(lambda _: wait(link.leave)))
+            ready = over_link(link.ready).and_then(connection.refresh()).and_then(self._complete(connection))
+            return ready.on_exit(interrupt_on_failure).tap(lambda _: add_finalizer(lambda _: wait(link.leave)))
 
-        return fork(wait(link.run)).flat_map(opened)
+        return fork(wait(link.run)).flat_map(open_connection)
 
     def _complete(self, connection: Connection) -> EffectOf[Connection, McpError]:
         def look() -> EffectOf[Connection, McpError]:
@@ -213,7 +210,7 @@ class McpServer(msgspec.Struct, frozen=True):
 
     @property
     def _origin(self) -> str:
-        """Which server it is, for its tools: those of one name at different places are different ones."""
+        """What tells the server apart: its tools are others than those of the same name at another endpoint."""
         endpoint = self.settings.endpoint
         where = endpoint.cwd if isinstance(endpoint, Program) else endpoint.url
         given = endpoint.env if isinstance(endpoint, Program) else endpoint.headers
@@ -221,7 +218,7 @@ class McpServer(msgspec.Struct, frozen=True):
         return f"{self.name}#{sha256(where.encode()).hexdigest()[:8]}"
 
     def __fx_gives__(self) -> Gives[McpHandler, McpError, None]:
-        """For checkers: what it gives."""
+        """For type checkers: the handlers that it gives."""
         raise NotImplementedError
 
     def __fx_source__(self) -> ToolSource[McpHandler, McpError]:

@@ -1,7 +1,7 @@
-"""Connections: an open server, what it says of itself, its tools, and calls of them.
+"""Connections: an open server with its description, its tools, and calls of them with their progress.
 
-`server.open()` gives one into the scope around, with which it closes. Its tools are reviewed against the pins each time
-they are listed; when the server says that they changed, `now` lists them anew.
+`server.open()` gives one into the scope around, with which it closes. Its tools are compared with the pins each
+time they are listed; when the server notifies of a change, `now` lists them anew.
 
 >>> Change("search", ("description",)).parts
 ('description',)
@@ -10,9 +10,11 @@ they are listed; when the server says that they changed, `now` lists them anew.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Never, TypeAlias, cast, final
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast, final
 
+import anyio
 import msgspec
 from anyio.lowlevel import checkpoint
 from returns.result import Success
@@ -20,17 +22,15 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import Succeeded
 from fxai.effects.concurrency import all_
-from fxai.effects.constructor import attempt_async, fail, sync
+from fxai.effects.constructor import attempt_async, fail, sync, wait
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import EffectOf, Succeed, Suspend
+from fxai.effects.effect import AnyEffect, EffectOf, Generate, Succeed, Suspend
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING
-from fxai.mcp.content import content_text, result_value
-from fxai.mcp.definition import McpTool, Refused, ToolDefinition
-from fxai.mcp.failure import LinkError, McpCallError, McpError, McpToolError
 from fxai.mcp.pin import Pins
-from fxai.mcp.progress import Progress
+from fxai.mcp.result import LinkError, McpCallError, McpError, McpToolError, content_text, result_value
 from fxai.mcp.settings import ServerSettings
+from fxai.mcp.tool_definition import McpTool, Refused, ToolDefinition
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.parsing import parse_json
 from fxai.tools.handler import CallContext, Given, Handler, HandlerOf
@@ -40,7 +40,54 @@ from fxai.tools.toolkit import Toolkit
 if TYPE_CHECKING:
     from fxai.mcp.link import Answer, Link
 
-__all__ = ["Change", "Connection", "McpHandler", "ServerInfo"]
+__all__ = [
+    "Change",
+    "Connection",
+    "McpHandler",
+    "Progress",
+    "ServerInfo",
+]
+
+
+_UNREAD: Final = 64
+
+
+@final
+class Progress:
+    """The progress of one call: notifications that are not shown yet, the latest 64 in their order."""
+
+    def __init__(self) -> None:
+        self._unread: deque[dict[str, Any]] = deque(maxlen=_UNREAD)
+        self._ended = False
+        self._told: anyio.Event | None = None
+
+    def add(self, told: dict[str, Any]) -> None:
+        """Adds a notification; it never waits."""
+        self._unread.append(told)
+        self._wake()
+
+    def end(self) -> None:
+        """Ends the progress: no more notifications come."""
+        self._ended = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._told is not None:
+            self._told.set()
+
+    def show(self, context: CallContext) -> EffectOf[None]:
+        """The effect that gives each as a preliminary result, until the end."""
+        return Generate(self._showing, (context,), {})
+
+    def _showing(self, context: CallContext) -> Generator[AnyEffect, Any, None]:
+        while True:
+            while self._unread:
+                yield context.preliminary(self._unread.popleft())
+            if self._ended:
+                return
+            self._told = told = anyio.Event()
+            yield wait(told.wait)
+
 
 _A = TypeVar("_A")
 _Made: TypeAlias = tuple[dict[str, McpTool], list[Refused], dict[str, dict[str, str]]]
@@ -63,10 +110,10 @@ class Change(msgspec.Struct, frozen=True):
 
 @final
 class ServerInfo(msgspec.Struct, frozen=True):
-    """What an open server says of itself."""
+    """The description that an open server gives of itself."""
 
     name: str
-    """Its own name; empty where it does not say."""
+    """Its own name; may be empty."""
     version: str
     protocol_version: str
     """The version of the protocol that was agreed on, such as `"2025-11-25"`."""
@@ -96,27 +143,27 @@ class Connection:
         self._stale: bool
         link.on_changed = self.mark_stale
 
-    # -- what it says
+    # -- its description
 
     @property
     def name(self) -> str:
-        """What the server is called here."""
+        """The server's name here."""
         return self._settings.name
 
     @property
     def info(self) -> ServerInfo:
-        """What the server says of itself."""
+        """The server's description of itself."""
         name, version, protocol, instructions, capabilities = self._link.about
         return ServerInfo(name, version, protocol, instructions, capabilities)
 
     @property
     def stderr(self) -> str:
-        """The end of what the server wrote to its standard error; empty for one at an address."""
+        """The end of the server's standard error; empty for one at an address."""
         return self._link.watch.stderr
 
     @property
     def tools(self) -> tuple[ToolDefinition, ...]:
-        """What it says of the tools that are offered, in its order."""
+        """The definitions of the offered tools, in the server's order."""
         return tuple(tool.definition for tool in self._tools.values())
 
     @property
@@ -143,15 +190,15 @@ class Connection:
 
     @property
     def now(self) -> EffectOf[BoundToolkit[McpHandler]]:
-        """The tools as they are now: listed anew where the server said that they changed.
+        """The tools as they are now: listed anew where the server notified of a change.
 
-        Where that fails, they stay as they were, and a warning is logged: the next call tells what is wrong.
+        Where that fails, they stay as they were, and a warning is logged; the next call fails with the reason.
         """
-        return Suspend(lambda: self._renewed() if self._stale else Succeed(self._bound))
+        return Suspend(lambda: self._renew() if self._stale else Succeed(self._bound))
 
     def refresh(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
         """The tools, listed anew and reviewed; fails where they are not listed, or the pins cannot be used."""
-        return Suspend(self._listed)
+        return Suspend(self._list)
 
     def approve(self, *names: str) -> EffectOf[None, McpError]:
         """Approves tools that are held back, as they are now; without names all of them. `now` offers them.
@@ -172,39 +219,39 @@ class Connection:
         return Suspend(start)
 
     def mark_stale(self) -> None:
-        """Has the tools listed anew when they are next asked for."""
+        """Marks the tools to be listed anew on their next use."""
         self._stale = True
 
-    def _renewed(self) -> EffectOf[BoundToolkit[McpHandler]]:
+    def _renew(self) -> EffectOf[BoundToolkit[McpHandler]]:
         def keep(error: McpError) -> EffectOf[BoundToolkit[McpHandler]]:
             _log.warning("the tools stay as they were: %s", error)
             return Succeed(self._bound)
 
         return self.refresh().catch_all(keep)
 
-    def _listed(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
-        self._stale = False  # what changes from here on is seen by the next listing
-        listed = asked(self._link.listing).flat_map(lambda listing: self._reviewed(*listing))
+    def _list(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
+        self._stale = False  # a change from here on is for the next listing
+        listed = over_link(self._link.listing).flat_map(lambda listing: self._review(*listing))
         return listed.on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else sync(self.mark_stale))
 
-    def _reviewed(
+    def _review(
         self, listed: list[ToolDefinition], unsound: dict[str, str]
     ) -> EffectOf[BoundToolkit[McpHandler], McpError]:
         self._names = (*(definition.name for definition in listed), *unsound)
-        return asked(lambda: self._made(listed, unsound)).flat_map(self._held_to_pins)
+        return over_link(lambda: self._make_tools(listed, unsound)).flat_map(self._held_to_pins)
 
     def _held_to_pins(self, made: _Made) -> EffectOf[BoundToolkit[McpHandler], McpError]:
         offered, refused, seen = made
         return self._pins.review(self.name, seen).map(lambda held: self._take(offered, refused, held))
 
-    async def _made(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> _Made:
-        """The tools that can be offered, by name, those that cannot, and what is reviewed; others run in between."""
+    async def _make_tools(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> _Made:
+        """The tools that can be offered, by name, those that cannot, and the digests; other tasks run in between."""
         settings = self._settings
         refused = [Refused(name, reason) for name, reason in unsound.items() if self._is_wanted(name)]
         made: dict[str, McpTool] = {}
         seen: dict[str, dict[str, str]] = {}
         for definition in listed:
-            await checkpoint()  # each tool may take a while: what else runs has its turn between any two
+            await checkpoint()  # each tool may take a while: other tasks run between two of them
             name = definition.name
             if not self._is_wanted(name):
                 continue
@@ -212,7 +259,7 @@ class Connection:
                 refused.append(Refused(name, "it is listed twice; the first one is offered"))
                 continue
             try:
-                made[name] = self._known(definition) or McpTool.make(definition, self._origin, settings)
+                made[name] = self._unchanged(definition) or McpTool.make(definition, self._origin, settings)
                 seen[name] = definition.digests()
             except SchemaError as error:
                 refused.append(Refused(name, str(error)))
@@ -222,14 +269,14 @@ class Connection:
         only = self._settings.only
         return (only is None or name in only) and name not in self._settings.without
 
-    def _known(self, definition: ToolDefinition) -> McpTool | None:
+    def _unchanged(self, definition: ToolDefinition) -> McpTool | None:
         known = self._tools.get(definition.name)
         return known if known is not None and known.definition == definition else None
 
     def _take(
         self, offered: dict[str, McpTool], refused: list[Refused], held: dict[str, tuple[str, ...]]
     ) -> BoundToolkit[McpHandler]:
-        """Takes a reviewed listing over; what is new among the tools left out is warned about."""
+        """Takes over a reviewed listing; logs a warning for each tool that is newly left out."""
         for name, parts in held.items():
             if self._held.get(name, ((), ()))[1] != parts:
                 _log.warning(_HELD, name, self.name, _parts(parts))
@@ -246,14 +293,14 @@ class Connection:
     def _layer(self) -> LayerOf[McpHandler, Never, None]:
         answering = {tool.tool.identity: self._answering(tool) for tool in self._tools.values()}
 
-        def built(context: ContextOf[Any]) -> ContextOf[Any]:
+        def build(context: ContextOf[Any]) -> ContextOf[Any]:
             handlers: dict[Any, Any] = {}
             for identity, f in answering.items():
                 handlers[identity] = Handler(f, context, wants_context=True, blocking=None)
                 handlers[Given(identity, f)] = True
             return ContextOf(handlers)
 
-        return LayerOf.of(built)
+        return LayerOf.of(build)
 
     def _answering(self, tool: McpTool) -> Callable[[Any, CallContext], EffectOf[object, McpCallError]]:
         return lambda arguments, context: self._call_with_progress(tool, arguments, context)
@@ -261,21 +308,21 @@ class Connection:
     # -- calls
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None) -> EffectOf[object, McpCallError]:
-        """What a tool of the server gives, by its name there; arguments are sent as they are.
+        """Calls a tool of the server by its name there; arguments are sent as they are.
 
         The value is the structured content where the result has any, else `{"content": […]}`. Fails with
-        `McpToolError` where the tool says that it failed, with `McpError` where the server did.
+        `McpToolError` for a failure of the tool, with `McpError` for one of the server.
         """
-        return Suspend(lambda: self._called(name, arguments or {}, None))
+        return Suspend(lambda: self._call_tool(name, arguments or {}, None))
 
     def _call_with_progress(
         self, tool: McpTool, arguments: Any, context: CallContext
     ) -> EffectOf[object, McpCallError]:
         progress = Progress()
-        called = self._called(tool.definition.name, arguments, progress.add, tool).ensuring(sync(progress.end))
+        called = self._call_tool(tool.definition.name, arguments, progress.add, tool).ensuring(sync(progress.end))
         return all_(called, progress.show(context)).map(lambda both: both[0])
 
-    def _called(
+    def _call_tool(
         self,
         name: str,
         arguments: Mapping[str, Any],
@@ -286,12 +333,12 @@ class Connection:
             said = f"it is held back: {_parts(self._held[name][1])}"
             return fail(McpError(self.name, "held-back", said, "approve it again", name))
         known = tool or self._tools.get(name)
-        answer = asked(lambda: self._link.call(name, arguments, progress))
+        answer = over_link(lambda: self._link.call(name, arguments, progress))
         return answer.flat_map(lambda got: _value(self.name, name, known, got))
 
 
-def asked(ask: Callable[[], Awaitable[_A]]) -> EffectOf[_A, McpError]:
-    """The effect of asking over a link: what that raises for the server is the typed failure."""
+def over_link(ask: Callable[[], Awaitable[_A]]) -> EffectOf[_A, McpError]:
+    """The effect of a request over a link; a `LinkError` becomes its `McpError`."""
     return attempt_async(ask, lambda raised: raised.failure if isinstance(raised, LinkError) else None)
 
 

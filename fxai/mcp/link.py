@@ -1,15 +1,19 @@
-"""Links: one open connection to a server, in a task of its own, and what goes over it.
+"""Links: one connection to a server by the SDK's client, which runs in a task of its own, and the requests over it.
 
 The SDK's client holds task groups, which one task must enter and leave; so a link runs in the background of a scope,
-and calls come to it from other tasks. Whatever fails on the way becomes an `McpError` that tells what was known.
+and calls come to it from other tasks. Each failure becomes an `McpError` with what is known of the connection.
+
+>>> Deadlines().is_still
+False
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar, cast, final
@@ -25,18 +29,71 @@ from pydantic import TypeAdapter
 
 from fxai.effects.effect import EffectOf
 from fxai.effects.runtime import run_async
-from fxai.mcp.deadline import Deadlines
-from fxai.mcp.definition import ToolDefinition
-from fxai.mcp.elicitation import Elicit, ElicitAnswer, Elicitation
-from fxai.mcp.endpoint import Program
-from fxai.mcp.failure import LinkError, McpError
-from fxai.mcp.process import program_transport
+from fxai.mcp.http_client import address_transport
 from fxai.mcp.report import REOPEN, Report, is_lost, leaf
-from fxai.mcp.settings import ServerSettings
-from fxai.mcp.watch import Watch, watched
-from fxai.mcp.web import address_transport
+from fxai.mcp.result import LinkError, McpError
+from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation, Program, ServerSettings
+from fxai.mcp.stdio_client import program_transport
+from fxai.mcp.tool_definition import ToolDefinition
+from fxai.mcp.watch import Watch, watch_streams
 
-__all__ = ["About", "Answer", "Link"]
+__all__ = [
+    "About",
+    "Answer",
+    "Deadlines",
+    "Link",
+]
+
+
+@final
+class Deadlines:
+    """The deadlines of the calls over one connection, which pause while a person is asked for something."""
+
+    def __init__(self) -> None:
+        self._left: dict[anyio.CancelScope, float] = {}  # the seconds that each has left while they pause
+        self._questions = 0
+
+    @property
+    def is_still(self) -> bool:
+        """Whether they pause now."""
+        return self._questions > 0
+
+    @contextmanager
+    def within(self, seconds: float | None) -> Generator[None]:
+        """Bounds the time of the block.
+
+        Args:
+            seconds: how long it may take, without the pauses; None: no bound.
+
+        Raises:
+            TimeoutError: it took longer.
+        """
+        with anyio.fail_after(seconds) as scope:
+            self._left[scope] = math.inf if seconds is None else seconds
+            if self.is_still:
+                scope.deadline = math.inf
+            try:
+                yield
+            finally:
+                del self._left[scope]
+
+    @contextmanager
+    def standing_still(self) -> Generator[None]:
+        """Pauses every deadline for the time of the block."""
+        if not self.is_still:
+            now = anyio.current_time()
+            for scope in self._left:
+                self._left[scope], scope.deadline = scope.deadline - now, math.inf
+        self._questions += 1
+        try:
+            yield
+        finally:
+            self._questions -= 1
+            if not self.is_still:
+                now = anyio.current_time()
+                for scope, left in self._left.items():
+                    scope.deadline = now + left
+
 
 _A = TypeVar("_A")
 
@@ -46,7 +103,7 @@ _ROUNDS: Final = 10
 _RELISTEN, _RELISTEN_LAST = 1.0, 60.0  # seconds before a lost subscription is asked for again, at first and at last
 _ANSWERS: Final[TypeAdapter[Any]] = TypeAdapter(wire.CallToolResult | wire.InputRequiredResult)
 _FAREWELL: Final = 5.0  # seconds to close a connection, beside what its program is given
-_LAST_WORDS: Final = 0.5  # seconds for a program that closed its output to end
+_LAST_WORDS: Final = 0.5  # seconds in which a program that closed its output may end
 _RAISE: Final = "leave it out, or give it other limits="
 _tokens: Final = itertools.count(1)
 
@@ -54,12 +111,12 @@ About = tuple[str, str, str, str | None, dict[str, Any]]
 """A server's own name and version, the protocol version, its instructions and its capabilities."""
 
 Answer = tuple[list[dict[str, Any]], Any, bool, bool]
-"""What a call gave: content blocks, structured content, whether there is any, and whether the tool says it failed."""
+"""A result: content blocks, structured content, whether there is any, and whether it is marked as an error."""
 
 
 @final
 class Link:
-    """A connection: `run` holds it open until it is cancelled, everything else talks over it."""
+    """A connection: `run` holds it open until it is cancelled; the other methods send requests over it."""
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
@@ -78,13 +135,13 @@ class Link:
     # -- opening
 
     async def run(self) -> None:
-        """Connects, says that it is ready, and stays until it is asked to leave, is cancelled, or is cut off."""
+        """Connects, and stays connected until `leave` is called, it is cancelled, or the connection is lost."""
         try:
             with suppress(_OldServer):
-                await self._connected(self._settings.mode)
+                await self._connect(self._settings.mode)
                 return
             self.watch = self._report.watch = self._new_watch()
-            await self._connected("legacy")
+            await self._connect("legacy")
         except Exception as raised:
             self._failure = self._report.failure(raised, "start")
         finally:
@@ -101,10 +158,10 @@ class Link:
             await self._left.wait()
 
     async def ready(self) -> None:
-        """Waits until the server has answered, or has failed to, which the next request tells.
+        """Waits until the server has answered or failed; the next request raises the failure.
 
         Raises:
-            LinkError: it did neither in time.
+            LinkError: neither happened in time.
         """
         with anyio.move_on_after(self._settings.timeout):
             await self._ready.wait()
@@ -114,7 +171,7 @@ class Link:
         said = f"it did not answer within {self._settings.timeout:g} s of being started"
         raise LinkError(self._report.problem("timeout", said, "see that it speaks MCP here, or give a longer timeout="))
 
-    async def _connected(self, mode: str) -> None:
+    async def _connect(self, mode: str) -> None:
         elicit = self._settings.elicit
         client = Client(
             _transport(self._settings, self.watch),
@@ -122,7 +179,7 @@ class Link:
             cache=None,
             client_info=wire.Implementation(name="fxai", version=_version()),
             log_level=None if self._settings.on_log is None else "debug",
-            elicitation_callback=None if elicit is None else partial(self._elicited, elicit),
+            elicitation_callback=None if elicit is None else partial(self._elicit, elicit),
         )
         async with AsyncExitStack() as stack:
             try:
@@ -131,17 +188,17 @@ class Link:
                 if mode == "auto" and self._is_old(leaf(error)):
                     raise _OldServer from error
                 raise
-            await self._served(client)
+            await self._serve(client)
 
     def _is_old(self, error: BaseException) -> bool:
-        """Whether its program has ended at a question of the newest protocol: some old servers do."""
+        """Whether its program ended at a request of the newest protocol, as some old servers do."""
         return is_lost(error) and self.watch.process() is not None and self.watch.trouble is None
 
-    async def _served(self, client: Client) -> None:
+    async def _serve(self, client: Client) -> None:
         self._client = client
         self.watch.version = client.protocol_version
         self.watch.on_changed = self.on_changed
-        self.about = self._told_about(client)
+        self.about = self._about(client)
         async with anyio.create_task_group() as tasks:
             tools = client.server_capabilities.tools
             if tools and tools.list_changed:
@@ -151,16 +208,16 @@ class Link:
             tasks.cancel_scope.cancel()
 
     async def _subscription(self, client: Client) -> None:
-        """Listens for changes of the tools, where the protocol has one ask for them; what was missed is asked for."""
+        """Subscribes to changes of the tools, where the protocol has subscriptions; a lost one is renewed."""
         pause = _RELISTEN
         while not self.watch.is_cut:
             try:
                 async with client.listen(tools_list_changed=True) as subscription:
-                    self.on_changed()  # whatever changed before it was heard
+                    self.on_changed()  # for changes from before the subscription
                     pause = _RELISTEN
                     async for _ in subscription:
-                        pass  # the watch has told of it
-            except ListenNotSupportedError:  # an older protocol, by which they are told without
+                        pass  # the watch calls `on_changed`
+            except ListenNotSupportedError:  # an older protocol, which notifies without a subscription
                 return
             except MCPError as error:
                 if error.code == wire.METHOD_NOT_FOUND:
@@ -175,7 +232,7 @@ class Link:
         watch.on_log = self._settings.on_log
         return watch
 
-    def _told_about(self, client: Client) -> About:
+    def _about(self, client: Client) -> About:
         info = client.server_info
         capabilities = client.server_capabilities.model_dump(by_alias=True, mode="json", exclude_none=True)
         name, version = (info.name, info.version) if info is not None else ("", "")
@@ -190,12 +247,12 @@ class Link:
             LinkError: it did not answer in time, or with more than the limits allow.
         """
         async with self._lock:
-            return await self._within(self._settings.timeout, self._pages, "list its tools", None)
+            return await self._bounded(self._settings.timeout, self._pages, "list its tools", None)
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None
     ) -> Answer:
-        """What a tool gives.
+        """The result of a tool.
 
         Raises:
             LinkError: the server did not answer, or with a protocol error.
@@ -204,13 +261,13 @@ class Link:
         if progress is not None:
             self.watch.progress[token] = progress
         try:
-            return await self._within(
+            return await self._bounded(
                 self._settings.call_timeout, lambda: self._rounds(name, dict(arguments), token), "answer", name
             )
         finally:
             self.watch.progress.pop(token, None)
 
-    async def _within(
+    async def _bounded(
         self, seconds: float | None, ask: Callable[[], Awaitable[_A]], doing: str, tool: str | None
     ) -> _A:
         try:
@@ -223,11 +280,11 @@ class Link:
             said = f"it did not {doing} within {seconds:g} s"
             raise LinkError(self._report.problem("timeout", said, f"give a longer {option}=", tool)) from None
         except Exception as raised:
-            await self._settled()
+            await self._wait_for_exit()
             raise LinkError(self._report.failure(raised, "answer", tool)) from raised
 
-    async def _settled(self) -> None:
-        """Waits a little, where a program is ending, for its exit code and its last words."""
+    async def _wait_for_exit(self) -> None:
+        """Waits a little for the exit code and the last output of a program that is ending."""
         if isinstance(self._settings.endpoint, Program) and self.watch.is_cut:
             with anyio.move_on_after(_LAST_WORDS):
                 while self.watch.process() is None:  # noqa: ASYNC110
@@ -246,7 +303,7 @@ class Link:
                 raise LinkError(self._report.problem("limit", f"it lists more than {limits.tools} tools", _RAISE))
             for tool in page.tools:
                 tools.append(_definition(tool))
-                await checkpoint()  # what else runs has its turn between any two
+                await checkpoint()  # other tasks run between two of them
             cursor = page.next_cursor
             if not cursor:
                 return tools, dict(self.watch.refused)
@@ -269,7 +326,7 @@ class Link:
                 request_state=state,
                 _meta=cast(Any, {"progressToken": token}),
             )
-            answer = await self._sent(wire.CallToolRequest(params=params))
+            answer = await self._send(wire.CallToolRequest(params=params))
             if isinstance(answer, wire.CallToolResult):
                 return _answer(answer)
             state = answer.request_state
@@ -277,19 +334,19 @@ class Link:
         said = f"it asked for input in more than {_ROUNDS} rounds"
         raise LinkError(self._report.problem("input-required", said, "tell its makers", name))
 
-    async def _sent(self, request: wire.CallToolRequest) -> Any:
+    async def _send(self, request: wire.CallToolRequest) -> Any:
         session = self._open().session
         try:
             return await session.send_request(request, _ANSWERS)
         except MCPError as error:
             if error.code != wire.HEADER_MISMATCH:
                 raise
-        await self._pages()  # its headers follow the listed schema, which has changed since: list, and ask once more
+        await self._pages()  # the headers follow the listed schema, which has changed: list, and send once more
         return await session.send_request(request, _ANSWERS)
 
     async def _inputs(self, tool: str, requests: Mapping[str, Any] | None) -> dict[str, Any] | None:
         if not requests:
-            await anyio.sleep(0.05)  # it only wants to be asked again
+            await anyio.sleep(0.05)  # it only wants the call repeated
             return None
         most = self._settings.limits.requests
         if len(requests) > most:
@@ -307,7 +364,7 @@ class Link:
             answers[key] = answer
         return answers
 
-    async def _elicited(
+    async def _elicit(
         self,
         elicit: Elicit,
         context: ClientRequestContext,  # noqa: ARG002
@@ -322,7 +379,7 @@ class Link:
                 answer: ElicitAnswer = await run_async(given) if isinstance(given, EffectOf) else given
             content: Any = None if answer.content is None else dict(answer.content)
             return wire.ElicitResult(action=answer.action, content=content)
-        except Exception:  # a bug of whoever answers: the server learns no more than that
+        except Exception:  # a bug in `elicit`: the server is told no details
             _log.exception("`elicit` of the MCP server %r failed", self._settings.name)
             return wire.ErrorData(code=wire.INTERNAL_ERROR, message="answering failed; the log of the client says how")
 
@@ -345,7 +402,7 @@ def _version() -> str:
 
 
 class _OldServer(Exception):
-    """The server ended when it was asked in the newest protocol's way."""
+    """The server ended at a request of the newest protocol."""
 
 
 @asynccontextmanager
@@ -358,7 +415,7 @@ async def _transport(settings: ServerSettings, watch: Watch) -> AsyncGenerator[t
         else address_transport(endpoint, settings.limits, settings.timeout)
     )
     async with transport as streams:
-        yield watched(streams, watch)
+        yield watch_streams(streams, watch)
 
 
 def _definition(tool: wire.Tool) -> ToolDefinition:

@@ -1,7 +1,7 @@
-"""Pins: what a server said of its tools when they were approved, kept as digests.
+"""Pins: the digests of a server's tools as they were approved.
 
-A tool whose title, description, schemas or hints are not what was approved is held back until it is approved again. A
-server is known by its name; a tool that was never seen is trusted the first time, unless the pins hold back those too.
+A tool whose title, description, schemas or hints differ from the approved ones is held back until it is approved again.
+Servers are told apart by name; a new tool is trusted the first time, unless the pins hold back new tools too.
 
 >>> from fxai.effects import fx
 >>> pins = Pins.in_process()
@@ -24,7 +24,7 @@ from typing_extensions import override
 
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.effect import AwaitExit, EffectOf, Succeed, Suspend
-from fxai.mcp.failure import McpError
+from fxai.mcp.result import McpError
 from fxai.storage.private_file import file_path, locked, read_file, read_record, replace_file
 
 __all__ = ["Digests", "Pins", "Unseen"]
@@ -32,10 +32,10 @@ __all__ = ["Digests", "Pins", "Unseen"]
 _A = TypeVar("_A")
 
 Digests: TypeAlias = Mapping[str, Mapping[str, str]]
-"""For each tool, the digest of each part of what the server says of it."""
+"""For each tool, the digest of each part of its definition."""
 
 Unseen: TypeAlias = Literal["trust", "hold"]
-"""What becomes of a tool that was never seen: it is trusted and pinned, or held back until it is approved."""
+"""For a tool that was never seen: trust and pin it, or hold it back until it is approved."""
 
 _Kept: TypeAlias = dict[str, dict[str, dict[str, str]]]
 
@@ -47,7 +47,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Pins:
-    """Where digests are kept: in this process, or in a file that many processes may share."""
+    """A store of digests: in this process, or in a file that many processes may share."""
 
     __slots__ = ("_kept", "_lock", "_path", "_unseen")
 
@@ -79,32 +79,34 @@ class Pins:
         cannot be read or written; then no tool is offered.
         """
 
-        def reviewed(kept: _Kept) -> tuple[dict[str, tuple[str, ...]], _Kept | None]:
+        def review_pins(kept: _Kept) -> tuple[dict[str, tuple[str, ...]], _Kept | None]:
             known = kept.get(server, {})
             new = {name: dict(parts) for name, parts in seen.items() if name not in known}
             held = {
-                name: found for name, parts in seen.items() if name in known and (found := _changed(known[name], parts))
+                name: found
+                for name, parts in seen.items()
+                if name in known and (found := _changed_parts(known[name], parts))
             }
             if self._unseen == "hold":
                 return held | dict.fromkeys(new, ("new",)), None
             return held, {**kept, server: {**known, **new}} if new else None
 
-        return self._done(server, reviewed)
+        return self._change(server, review_pins)
 
     def approve(self, server: str, seen: Digests) -> EffectOf[None, McpError]:
-        """Pins what is said of these tools now. Fails as `review`."""
+        """Pins these tools as they are now. Fails as `review`."""
 
-        def approved(kept: _Kept) -> tuple[None, _Kept]:
+        def approve_pins(kept: _Kept) -> tuple[None, _Kept]:
             added = {name: dict(parts) for name, parts in seen.items()}
             return None, {**kept, server: {**kept.get(server, {}), **added}}
 
-        return self._done(server, approved)
+        return self._change(server, approve_pins)
 
     def forget(self, server: str) -> EffectOf[None, McpError]:
         """Drops all pins of a server: its tools are as if never seen. Fails as `review`."""
-        return self._done(server, lambda kept: (None, {name: pins for name, pins in kept.items() if name != server}))
+        return self._change(server, lambda kept: (None, {name: pins for name, pins in kept.items() if name != server}))
 
-    def _done(self, server: str, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> EffectOf[_A, McpError]:
+    def _change(self, server: str, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> EffectOf[_A, McpError]:
         if self._path is None:
             return Suspend(lambda: Succeed(self._in_process(change)))
         path = self._path
@@ -159,5 +161,5 @@ class Pins:
         return "Pins.in_process()" if self._path is None else f"Pins.file({str(self._path)!r})"
 
 
-def _changed(known: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str, ...]:
+def _changed_parts(known: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(part for part in {**known, **seen} if known.get(part) != seen.get(part))

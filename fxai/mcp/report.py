@@ -1,4 +1,4 @@
-"""Reports: what an exception says of a server, told with all that is known of its connection."""
+"""Reports: exceptions of the SDK and of the network as an `McpError`, with what is known of the connection."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
-from fxai.mcp.endpoint import Address, HeaderError, Program
-from fxai.mcp.failure import LinkError, McpError, McpErrorKind
-from fxai.mcp.settings import ServerSettings
+from fxai.mcp.http_client import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
+from fxai.mcp.result import LinkError, McpError, McpErrorKind
+from fxai.mcp.settings import Address, HeaderError, Program, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch, brief
-from fxai.mcp.web import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
 
 __all__ = ["REOPEN", "Report", "is_lost", "leaf"]
 
@@ -39,14 +38,14 @@ _CODES: Final[dict[int, McpErrorKind]] = {
 
 @final
 class Report:
-    """Tells failures of one connection."""
+    """Makes the failures of one connection."""
 
     def __init__(self, settings: ServerSettings, watch: Watch) -> None:
         self._settings = settings
         self.watch = watch
 
     def failure(self, raised: BaseException, doing: str, tool: str | None = None) -> McpError:
-        """What an exception of the SDK's, or of ours, says of the server."""
+        """The failure that an exception stands for."""
         raised = leaf(raised)
         if isinstance(raised, LinkError):
             return raised.failure
@@ -75,9 +74,9 @@ class Report:
     def _protocol_error(self, error: MCPError, doing: str, tool: str | None) -> McpError:
         code, said = error.code, error.message
         if is_lost(error):
-            return self.problem("connection", self._ended(said), _RESTART if doing == "start" else REOPEN, tool)
+            return self.problem("connection", self._end_of(said), _RESTART if doing == "start" else REOPEN, tool)
         if code == HTTP_STATUS:
-            return self._refused(error, tool)
+            return self._refusal(error, tool)
         if code == NETWORK:
             place = self._settings.endpoint.place
             return self.problem("connection", f"it cannot be reached at {place!r}: {said}", _REACH, tool)
@@ -89,15 +88,15 @@ class Report:
             remedy = "give elicit=, a function that answers what it asks"
         return self.problem(kind, f"it answered with the error {code}: {said}", remedy, tool, code)
 
-    def _refused(self, error: MCPError, tool: str | None) -> McpError:
-        """What an HTTP status says."""
+    def _refusal(self, error: MCPError, tool: str | None) -> McpError:
+        """The failure of an HTTP status."""
         if error.error.data == 404:
             return self.problem("connection", f"its session has ended: it answered {error.message}", REOPEN, tool)
         is_ours = error.error.data in (401, 403, 407)
         remedy = "give token= or headers= that it takes" if is_ours else "try again later"
         return self.problem("authentication" if is_ours else "connection", f"it answered {error.message}", remedy, tool)
 
-    def _ended(self, said: str) -> str:
+    def _end_of(self, said: str) -> str:
         if not isinstance(self._settings.endpoint, Program):
             return f"its connection was lost: {said}"
         code = self.watch.process()
@@ -107,7 +106,7 @@ class Report:
     def problem(
         self, kind: McpErrorKind, said: str, remedy: str = "", tool: str | None = None, code: int | None = None
     ) -> McpError:
-        """A failure of the server, with the end of its standard error and what else was odd."""
+        """A failure of the server, with the end of its standard error and other hints."""
         hints = self.watch.hints
         said = f"{said} ({hints})" if hints and hints not in said else said
         return McpError(self._settings.name, kind, said, remedy, tool, code, self.watch.stderr)

@@ -1,8 +1,7 @@
-"""The watch on a connection: every message is seen on its way, before the SDK makes tasks and models of it.
+"""The watch on a connection: it filters every message before the SDK makes tasks and models of it.
 
-It keeps floods out (notifications that nobody listens to, answers that nobody asked for, requests beyond number),
-takes progress in the order it came, lets single bad tools of a listing be told apart, and remembers what a failure
-should tell.
+It drops notifications without a listener and answers without a request, limits the requests of the server, keeps
+progress in order, drops single invalid tools of a listing, and collects hints for failures.
 """
 
 from __future__ import annotations
@@ -19,20 +18,20 @@ import mcp_types as wire
 from mcp.shared.message import SessionMessage
 from mcp_types import methods
 
-from fxai.mcp.failure import McpErrorKind
-from fxai.mcp.limit import McpLimits
+from fxai.mcp.result import McpErrorKind
+from fxai.mcp.settings import McpLimits
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["BATCH", "UNREAD", "Trouble", "Watch", "answered_id", "brief", "parts_of", "watched"]
+__all__ = ["BATCH", "UNREAD", "Trouble", "Watch", "answered_id", "brief", "parts_of", "watch_streams"]
 
 UNREAD: Final = "Failed to parse"
-"""What the message of an error begins with that stands for an answer that cannot be read; the SDK's do too."""
+"""The beginning of the message of an error for an answer that cannot be parsed, as in the SDK."""
 
 BATCH: Final = 1_000
 """The messages that one line may hold."""
 
 Trouble = tuple[McpErrorKind, str, str]
-"""Why a connection ended by our own decision: the kind, what happened and what to do."""
+"""Why we ended a connection: the kind of failure, what happened and what to do."""
 
 _log = logging.getLogger("fxai.mcp")
 
@@ -52,7 +51,7 @@ _LAST_ID: Final = re.compile(rb'"id"\s*+:\s*+(-?\d{1,20}|"[^"\\]{0,200}")\s*+\}\
 
 @final
 class Watch:
-    """What is known of one connection on the wire."""
+    """The state of one connection on the wire."""
 
     def __init__(self, limits: McpLimits) -> None:
         self.limits = limits
@@ -60,13 +59,13 @@ class Watch:
         self.version: str
         """The protocol version, there when the handshake is over: before any tools are listed."""
         self.progress: dict[str, Callable[[dict[str, Any]], None]] = {}
-        """By token, who is told of the progress of a call."""
+        """The listeners to the progress of calls, by token."""
         self.on_changed: Callable[[], None] = lambda: None
         self.on_log: Callable[[str, Any], None] | None = None
         self.process: Callable[[], int | None] = lambda: None
         """The exit code of the program, None while it runs or where there is none."""
         self.refused: dict[str, str] = {}
-        """The tools of the listing that is being read that are no tools at all, by name or place, and why."""
+        """The invalid tools of the listing that is being read, by name or place, with the reason."""
         self.listed = 0
         self.is_cut = False
         """Whether the connection has ended."""
@@ -74,10 +73,8 @@ class Watch:
         self._noise = 0
         self._first_noise = ""
         self._strangers = 0
-        self._asked: dict[
-            str, wire.JSONRPCRequest
-        ] = {}  # the requests that are not answered, by the texts of their ids
-        self._tokens: set[str] = set()  # those of their progress: what comes behind an answer is nobody's
+        self._asked: dict[str, wire.JSONRPCRequest] = {}  # our open requests, by the texts of their ids
+        self._tokens: set[str] = set()  # of their progress, which ends with the answer
         self._waiting: set[str] = set()
 
     @property
@@ -87,7 +84,7 @@ class Watch:
 
     @property
     def hints(self) -> str:
-        """What else was odd, for a failure to tell; empty where nothing was."""
+        """What else was odd, for the message of a failure; may be empty."""
         odd: list[str] = []
         if self._noise:
             odd.append(f"{self._noise} lines on its output were no messages, first {self._first_noise!r}")
@@ -95,12 +92,12 @@ class Watch:
             odd.append(f"{self._strangers} answers were to requests that nobody made")
         return "; ".join(odd)
 
-    def complained(self, chunk: bytes) -> None:
-        """Keeps the end of what it writes to its standard error."""
+    def add_stderr(self, chunk: bytes) -> None:
+        """Keeps the end of the program's standard error."""
         self._stderr += chunk
         del self._stderr[: -self.limits.stderr]
 
-    def noisy(self, line: bytes | str) -> None:
+    def count_noise(self, line: bytes | str) -> None:
         """Counts a line that is no message."""
         self._noise += 1
         text = line.decode(errors="replace") if isinstance(line, bytes) else line
@@ -110,10 +107,10 @@ class Watch:
             self._end("invalid-answer", "it answers garbage", remedy)
 
     def unreadable(self, line: bytes, error: ValueError) -> SessionMessage | None:
-        """The error that answers our request, where a line is its answer, cut off, too deep or no text; else None."""
+        """An error for our request where a line is its answer, cut off, too deep or no text; else None."""
         asked = self._asked.get(answered_id(line))
         if asked is None:
-            self.noisy(line)
+            self.count_noise(line)
             return None
         told = wire.ErrorData(code=wire.PARSE_ERROR, message=f"{UNREAD} {error}")
         return SessionMessage(wire.JSONRPCError(jsonrpc="2.0", id=asked.id, error=told))
@@ -131,13 +128,13 @@ class Watch:
 
     # -- messages
 
-    def left(self, item: SessionMessage) -> None:
-        """Notes what was sent: an answer that was taken is no longer owed."""
+    def after_send(self, item: SessionMessage) -> None:
+        """Notes that a message was sent: the request that it answers is no longer open."""
         if isinstance(item.message, wire.JSONRPCResponse | wire.JSONRPCError):
             self._waiting.discard(str(item.message.id))
 
-    def leaving(self, item: SessionMessage) -> None:
-        """Notes what is about to be sent: a request whose answer is waited for, or no longer."""
+    def before_send(self, item: SessionMessage) -> None:
+        """Notes a message that is about to be sent: a new request, or that one is cancelled."""
         message = item.message
         if isinstance(message, wire.JSONRPCRequest):
             self._asked[str(message.id)] = message
@@ -145,22 +142,22 @@ class Watch:
         elif isinstance(message, wire.JSONRPCNotification) and message.method == "notifications/cancelled":
             self._asked.pop(str((message.params or {}).get("requestId")), None)
 
-    def arrived(self, item: SessionMessage | Exception) -> SessionMessage | None:
-        """The message as the SDK should see it, or None where it need not."""
+    def receive(self, item: SessionMessage | Exception) -> SessionMessage | None:
+        """The message for the SDK, or None where it is dropped."""
         if isinstance(item, Exception):
-            self.noisy(str(item))
+            self.count_noise(str(item))
             return None
         message = item.message
         if isinstance(message, wire.JSONRPCNotification):
-            return item if self._notified(message.method, message.params or {}) else None
+            return item if self._passes(message.method, message.params or {}) else None
         if isinstance(message, wire.JSONRPCRequest):
             self._waiting.add(str(message.id))
             if len(self._waiting) > self.limits.requests:
                 self._end("limit", f"it made more than {self.limits.requests} requests at once", _RAISE)
             return item
-        return self._answered(item, message)
+        return self._answer(item, message)
 
-    def _notified(self, method: str, params: dict[str, Any]) -> bool:
+    def _passes(self, method: str, params: dict[str, Any]) -> bool:
         if method == "notifications/progress":
             token = str(params.get("progressToken"))
             told = self.progress.get(token)
@@ -171,18 +168,16 @@ class Watch:
         elif method == "notifications/cancelled":
             self._waiting.discard(str(params.get("requestId")))  # the SDK does not answer what was cancelled
         elif method == "notifications/message" and self.on_log is not None:
-            self._logged(self.on_log, params)
+            self._log(self.on_log, params)
         return method in _PASSED
 
-    def _logged(self, on_log: Callable[[str, Any], None], params: dict[str, Any]) -> None:
+    def _log(self, on_log: Callable[[str, Any], None], params: dict[str, Any]) -> None:
         try:
             on_log(str(params.get("level", "info")), params.get("data"))
-        except Exception:  # a bug of whoever is told must not end the connection
+        except Exception:  # a bug in `on_log` must not end the connection
             _log.exception("`on_log` failed")
 
-    def _answered(
-        self, item: SessionMessage, message: wire.JSONRPCResponse | wire.JSONRPCError
-    ) -> SessionMessage | None:
+    def _answer(self, item: SessionMessage, message: wire.JSONRPCResponse | wire.JSONRPCError) -> SessionMessage | None:
         asked = self._asked.pop(str(message.id), None)
         if asked is None:
             self._strangers += 1
@@ -193,18 +188,18 @@ class Watch:
             and isinstance(message, wire.JSONRPCResponse)
             and is_array(message.result.get("tools"))
         ):
-            message.result["tools"] = self._sound(message.result)
+            message.result["tools"] = self._valid_tools(message.result)
         return item
 
-    def _sound(self, page: dict[str, Any]) -> list[Any]:
-        """The tools of a page that the protocol allows; the others are noted, no more than the limit are looked at."""
+    def _valid_tools(self, page: dict[str, Any]) -> list[Any]:
+        """The valid tools of a page; the others are noted. No more than the limit are checked."""
         tools: list[Any] = page["tools"]
-        # What else is large in a page is looked at once, with the page, and not with each of its tools.
+        # Large members of a page are checked once, with the page, and not with each of its tools.
         small = {key: value for key, value in page.items() if isinstance(value, str | int | float | bool | None)}
         room = self.limits.tools + 1 - self.listed
         kept: list[Any] = []
         for place, tool in enumerate(tools[: max(room, 0)], self.listed):
-            reason = self._unsound(small, tool)
+            reason = self._fault(small, tool)
             if reason is None:
                 kept.append(tool)
             else:
@@ -213,7 +208,7 @@ class Watch:
         self.listed += len(tools)
         return kept
 
-    def _unsound(self, page: dict[str, Any], tool: Any) -> str | None:
+    def _fault(self, page: dict[str, Any], tool: Any) -> str | None:
         try:
             wire.Tool.model_validate(tool, by_name=False)
             methods.validate_server_result("tools/list", self.version, {**page, "tools": [tool]})
@@ -230,7 +225,7 @@ def _token(request: wire.JSONRPCRequest) -> str:
 def parts_of(line: bytes) -> list[bytes]:
     """The messages of a line: those of a batch, which protocol 2025-03-26 has, else the line itself.
 
-    Where a batch has more than `BATCH`, only one more is looked at.
+    Of a batch of more than `BATCH`, one more is read.
     """
     if not line.lstrip().startswith(b"["):
         return [line]
@@ -306,7 +301,7 @@ def brief(error: Exception) -> str:
     return f"{place}: {first['msg']}{more}"[: _SHOWN * 2]
 
 
-def watched(streams: tuple[Any, Any], watch: Watch) -> tuple[Any, Any]:
+def watch_streams(streams: tuple[Any, Any], watch: Watch) -> tuple[Any, Any]:
     """The streams of a transport with the watch on both."""
     reading, writing = streams
     return _Reading(reading, watch), _Writing(writing, watch)
@@ -342,7 +337,7 @@ class _Reading(_Stream):
             except anyio.EndOfStream:
                 self._watch.is_cut = True
                 raise
-            kept = self._watch.arrived(item)
+            kept = self._watch.receive(item)
             if self._watch.trouble is not None:
                 raise anyio.EndOfStream
             if kept is not None:
@@ -361,6 +356,6 @@ class _Reading(_Stream):
 @final
 class _Writing(_Stream):
     async def send(self, item: SessionMessage) -> None:
-        self._watch.leaving(item)
+        self._watch.before_send(item)
         await self._inner.send(item)
-        self._watch.left(item)
+        self._watch.after_send(item)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from fxai import Title, Tool, ToolSource, fx, mcp
 from fxai.effects import EffectOf
 from fxai.mcp import Connection, McpError, McpToolError
-from fxai.mcp.content import shown_content
+from fxai.mcp.result import shown_content
 from tests.kit.conformance import Case, case
 from tests.kit.mcp_programs import by_hand, failure_of, used
 

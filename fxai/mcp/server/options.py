@@ -17,7 +17,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.effects.cause import Cause
-from fxai.mcp.endpoint import Concealed, Revealing
+from fxai.mcp.settings import Concealed, Revealing
 
 __all__ = [
     "CannotListen",

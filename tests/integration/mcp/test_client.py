@@ -11,7 +11,7 @@ import pytest
 from fxai import Agent, Outcome, OutputSchema, Readonly, Tool, ToolConflictError, ToolSource, fx, mcp
 from fxai.effects import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpError, McpServer, McpToolError
-from fxai.mcp.content import shown_content
+from fxai.mcp.result import shown_content
 from fxai.testing import ScriptedModel
 from fxai.testing import call as calling
 from fxai.testing import text as said

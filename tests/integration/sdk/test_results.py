@@ -11,7 +11,7 @@ from anthropic.types import message_create_params
 from openai.types.chat import completion_create_params
 from openai.types.responses import response_create_params
 
-from fxai.mcp.content import shown_content
+from fxai.mcp.result import shown_content
 from fxai.messages import AssistantMessage, Message, Prompt, ToolCallPart, ToolMessage, ToolResultPart, UserMessage
 from fxai.models import ModelRequest
 from fxai.providers import anthropic, openai

@@ -12,10 +12,10 @@ import pytest
 from typing_extensions import override
 
 from fxai.mcp import McpLimits
-from fxai.mcp.endpoint import Program
-from fxai.mcp.process import program_transport
+from fxai.mcp.http_client import _Raw
+from fxai.mcp.settings import Program
+from fxai.mcp.stdio_client import program_transport
 from fxai.mcp.watch import Watch
-from fxai.mcp.web import _Raw
 from tests.kit.journal import running_tasks, turns
 from tests.kit.mcp_peer import Peer, leaping
 
@@ -69,7 +69,7 @@ def test_a_program_is_ended_in_whichever_turn_it_is_cancelled(
                 await turns(3)
 
         monkeypatch.setattr(peer, "end", ended)
-        monkeypatch.setattr("fxai.mcp.process.ChildProcess.start", peer.start)
+        monkeypatch.setattr("fxai.mcp.stdio_client.ChildProcess.start", peer.start)
         was_over = await cut(use(), [number, *again])
         assert peer.ended == peer.started
         return was_over

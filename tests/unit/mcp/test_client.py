@@ -10,7 +10,7 @@ import pytest
 
 from fxai import fx, mcp
 from fxai.mcp import Connection, McpServer
-from fxai.mcp.endpoint import Address, Program
+from fxai.mcp.settings import Address, Program
 from fxai.providers.http import Secret
 from tests.kit.mcp_peer import Peer, Run, run, used
 

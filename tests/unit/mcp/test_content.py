@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from fxai.mcp import McpToolError
-from fxai.mcp.content import content_text, result_value, shown_content
-from fxai.mcp.failure import failure_schema
+from fxai.mcp.result import content_text, failure_schema, result_value, shown_content
 
 TEXT = {"type": "text", "text": "a"}
 _RAW = '{"type":"resource","resource":%s}'

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from trio.testing import MockClock
 
-from fxai.mcp.deadline import Deadlines
+from fxai.mcp.link import Deadlines
 
 
 def _elapsed(body: Callable[[Deadlines], Awaitable[Any]]) -> tuple[Any, float]:

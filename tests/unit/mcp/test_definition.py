@@ -10,9 +10,8 @@ import pytest
 
 from fxai import Destructive, Idempotent, Meta, OpenWorld, OutputSchema, Readonly, SchemaError, Title, Tool
 from fxai.mcp import McpLimits, ToolDefinition
-from fxai.mcp.definition import McpTool
-from fxai.mcp.endpoint import Program
-from fxai.mcp.settings import ServerSettings
+from fxai.mcp.settings import Program, ServerSettings
+from fxai.mcp.tool_definition import McpTool
 from fxai.schema import JsonSchema
 from fxai.schema.budget import deeper_than
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxai import mcp
-from fxai.mcp.endpoint import Address, Concealed, HeaderError, Program, concealed
+from fxai.mcp.settings import Address, Concealed, HeaderError, Program, concealed
 from fxai.providers.http import Secret
 
 

@@ -6,7 +6,7 @@ import pytest
 from returns.result import Failure, Success
 
 from fxai.mcp import McpCallError, McpError, McpToolError
-from fxai.mcp.failure import LinkError, failure_schema
+from fxai.mcp.result import LinkError, failure_schema
 
 SERVER = "the MCP server 'git'"
 

@@ -16,10 +16,9 @@ from mcp_types import HEADER_MISMATCH
 from fxai import fx, mcp
 from fxai.effects import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits, ToolDefinition
-from fxai.mcp.endpoint import Address, Program
+from fxai.mcp.connection import Progress
 from fxai.mcp.link import Link
-from fxai.mcp.progress import Progress
-from fxai.mcp.settings import ServerSettings
+from fxai.mcp.settings import Address, Program, ServerSettings
 from fxai.mcp.watch import BATCH
 from tests.kit.mcp_peer import MODERN, Message, Peer, Run, failure_of, leaping, run, run_exit, tool, used
 
@@ -196,7 +195,7 @@ def test_a_program_that_cannot_be_started_is_a_failure(monkeypatch: pytest.Monke
         raise PermissionError(13, "Permission denied", "peer")
 
     server = peer.serve(monkeypatch)
-    monkeypatch.setattr("fxai.mcp.process.ChildProcess.start", missing)
+    monkeypatch.setattr("fxai.mcp.stdio_client.ChildProcess.start", missing)
     failure = failure_of(used(server, _names), backend)
 
     assert (failure.kind, failure.said) == ("start", "it cannot be started by 'peer': Permission denied ('peer')")

@@ -11,8 +11,8 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from fxai.mcp import McpLimits
-from fxai.mcp.endpoint import Program
-from fxai.mcp.process import _Lines, program_transport
+from fxai.mcp.settings import Program
+from fxai.mcp.stdio_client import _Lines, program_transport
 from fxai.mcp.watch import Watch
 from tests.kit.mcp_peer import Peer
 
@@ -25,7 +25,7 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> Peer:
     """A program that does nothing by itself."""
     peer = Peer()
     peer.on = {}
-    monkeypatch.setattr("fxai.mcp.process.ChildProcess.start", peer.start)
+    monkeypatch.setattr("fxai.mcp.stdio_client.ChildProcess.start", peer.start)
     return peer
 
 
@@ -74,7 +74,7 @@ async def test_what_is_sent_is_one_line_of_what_was_said(peer: Peer) -> None:
 @pytest.mark.anyio
 async def test_what_was_accepted_is_written_before_the_end(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message that was taken when the block is left still reaches the program."""
-    monkeypatch.setattr("fxai.mcp.process._FLUSH", 20)
+    monkeypatch.setattr("fxai.mcp.stdio_client._FLUSH", 20)
     heard_at_end: list[int] = []
     end = peer.end
 
@@ -116,7 +116,7 @@ async def test_while_it_ends_its_output_is_drained(peer: Peer, monkeypatch: pyte
 @pytest.mark.anyio
 async def test_one_that_reads_no_more_is_left_all_the_same(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it never takes is waited for only a while."""
-    monkeypatch.setattr("fxai.mcp.process._FLUSH", 0.01)
+    monkeypatch.setattr("fxai.mcp.stdio_client._FLUSH", 0.01)
     peer.is_mute = True
     with anyio.fail_after(20):
         async with program_transport(PROGRAM, Watch(McpLimits())) as (_, writing):
@@ -159,7 +159,7 @@ async def test_its_lines_are_its_messages(peer: Peer) -> None:
 async def test_an_answer_that_cannot_be_read_is_an_error_to_its_request(peer: Peer) -> None:
     """Whoever waits for it is told, and the next line is read."""
     watch = Watch(McpLimits())
-    watch.leaving(request(7))
+    watch.before_send(request(7))
     async with program_transport(PROGRAM, watch) as (reading, _):
         peer.write(b'{"jsonrpc":"2.0","id":7,"result":{"x\n' + PING + b"\n")
         told = (await reading.receive()).message

@@ -11,13 +11,11 @@ from mcp.shared.exceptions import MCPError
 from pydantic import TypeAdapter, ValidationError
 
 from fxai.mcp import McpError
-from fxai.mcp.endpoint import Address, Program
-from fxai.mcp.failure import LinkError
-from fxai.mcp.limit import LIMITS
+from fxai.mcp.http_client import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
 from fxai.mcp.report import REOPEN, Report, leaf
-from fxai.mcp.settings import ServerSettings
+from fxai.mcp.result import LinkError
+from fxai.mcp.settings import LIMITS, Address, Program, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch
-from fxai.mcp.web import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
 
 PROGRAM = Program("uvx", ("a server",))
 WEB = Address("https://user:pass@example.org/mcp?key=1")
@@ -175,8 +173,8 @@ def test_what_was_odd_is_told_once() -> None:
     """Lines that were no messages, and the end of its standard error, come with a failure; what it says is no hint."""
     told = report()
     plain = told.problem("limit", "it is large")
-    told.watch.noisy("hello")
-    told.watch.complained(b"oops\n")
+    told.watch.count_noise("hello")
+    told.watch.add_stderr(b"oops\n")
     hints = told.watch.hints
 
     assert (plain.said, plain.stderr, plain.remedy, plain.tool, plain.code) == ("it is large", "", "", None, None)

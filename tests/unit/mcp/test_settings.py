@@ -9,9 +9,8 @@ import anyio
 import pytest
 
 from fxai.effects import fx
-from fxai.mcp.endpoint import Program
-from fxai.mcp.progress import Progress
-from fxai.mcp.settings import Mode, ServerSettings
+from fxai.mcp.connection import Progress
+from fxai.mcp.settings import Mode, Program, ServerSettings
 from fxai.tools import CallContext, Tool
 
 

@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from pydantic import TypeAdapter, ValidationError
 
 from fxai.mcp import McpLimits
-from fxai.mcp.watch import BATCH, Watch, answered_id, brief, parts_of, watched
+from fxai.mcp.watch import BATCH, Watch, answered_id, brief, parts_of, watch_streams
 
 SCHEMA = {"type": "object"}
 
@@ -49,8 +49,8 @@ def bare(method: str) -> SessionMessage:
 def listing(watch: Watch, **page: Any) -> Any:
     """The tools that are left of a page of a listing."""
     watch.version = "2025-11-25"
-    watch.leaving(request("list", "tools/list"))
-    kept = watch.arrived(answer("list", **page))
+    watch.before_send(request("list", "tools/list"))
+    kept = watch.receive(answer("list", **page))
     assert kept is not None
     assert isinstance(kept.message, wire.JSONRPCResponse)
     return kept.message.result["tools"]
@@ -61,9 +61,9 @@ def test_noise_is_counted_and_its_first_line_is_kept() -> None:
     watch = Watch(McpLimits(noise=3))
     quiet = watch.hints
     for line in (b"  first \n", "second", b"\xff"):
-        watch.noisy(line)
+        watch.count_noise(line)
     allowed = watch.trouble
-    watch.noisy(b"last")
+    watch.count_noise(b"last")
 
     assert (quiet, allowed) == ("", None)
     assert watch.hints == "4 lines on its output were no messages, first 'first'"
@@ -75,7 +75,7 @@ def test_the_first_trouble_is_the_one_that_is_told() -> None:
     """What comes after a connection was given up does not hide why."""
     watch = Watch(McpLimits(noise=0))
     watch.too_large(5)
-    watch.noisy("x")
+    watch.count_noise("x")
 
     assert watch.trouble is not None
     assert watch.trouble[:2] == ("limit", "it sent a message of more than 5 bytes")
@@ -85,7 +85,7 @@ def test_the_end_of_its_standard_error_is_kept() -> None:
     """As many bytes as the limit says, the last ones, as text however they are cut."""
     watch = Watch(McpLimits(stderr=4))
     for chunk in (b"ab", b"cdef", b"\xc3"):
-        watch.complained(chunk)
+        watch.add_stderr(chunk)
 
     assert watch.stderr == "def\ufffd"
 
@@ -157,9 +157,9 @@ def test_what_is_large_in_a_page_is_not_looked_at_with_each_tool(monkeypatch: py
 def test_a_request_that_was_taken_back_is_owed_nothing(taken_back: int | None, answers: bool) -> None:
     """A broken answer to what nobody waits for any more is noise; to another request it is still its answer."""
     watch = Watch(McpLimits())
-    watch.leaving(request(5))
-    watch.leaving(notice("cancelled", requestId=taken_back) if taken_back else bare("cancelled"))
-    watch.leaving(notice("progress", requestId=5))
+    watch.before_send(request(5))
+    watch.before_send(notice("cancelled", requestId=taken_back) if taken_back else bare("cancelled"))
+    watch.before_send(notice("progress", requestId=5))
     told = watch.unreadable(b'{"id":5,"result":{"x', ValueError("cut"))
 
     assert (told is not None) is answers
@@ -169,7 +169,7 @@ def test_a_request_that_was_taken_back_is_owed_nothing(taken_back: int | None, a
 def test_what_was_odd_is_told_in_one_line() -> None:
     """Lines that are no messages and answers that nobody asked for are counted, and none of them goes on."""
     watch = Watch(McpLimits())
-    stray = [watch.arrived(one) for one in (answer(1), refusal("2"), ValueError("odd"))]
+    stray = [watch.receive(one) for one in (answer(1), refusal("2"), ValueError("odd"))]
 
     assert stray == [None] * 3
     assert watch.hints == (
@@ -181,10 +181,10 @@ def test_an_answer_is_taken_once() -> None:
     """The first answer to a request goes on as it is, whatever it holds; the same again is nobody's."""
     watch = Watch(McpLimits())
     for id_ in (1, "2"):
-        watch.leaving(request(id_))
+        watch.before_send(request(id_))
     result, error = answer(1, tools=[3]), refusal("2")
 
-    assert [watch.arrived(one) for one in (result, error, result, error)] == [result, error, None, None]
+    assert [watch.receive(one) for one in (result, error, result, error)] == [result, error, None, None]
     assert result.message == answer(1, tools=[3]).message
     assert watch.hints == "2 answers were to requests that nobody made"
 
@@ -194,16 +194,16 @@ def test_requests_that_are_answered_or_taken_back_are_owed_no_more() -> None:
     watch = Watch(McpLimits(requests=2))
     for number in range(0, 12, 4):
         asked = [request(id_, "ping") for id_ in (f"p{number}", number + 1)]
-        assert [watch.arrived(one) for one in asked] == asked
+        assert [watch.receive(one) for one in asked] == asked
         if number < 8:
-            watch.left(answer(f"p{number}") if number else refusal(f"p{number}"))
+            watch.after_send(answer(f"p{number}") if number else refusal(f"p{number}"))
             taken_back = notice("cancelled", requestId=number + 1)
-            assert watch.arrived(taken_back) is taken_back
+            assert watch.receive(taken_back) is taken_back
     for idle in (request("p8", "ping"), notice("cancelled", requestId="p8")):
-        watch.left(idle)
-    watch.arrived(notice("progress", requestId="p8"))
+        watch.after_send(idle)
+    watch.receive(notice("progress", requestId="p8"))
     allowed = watch.trouble
-    watch.arrived(request("more", "ping"))
+    watch.receive(request("more", "ping"))
 
     assert allowed is None
     assert watch.trouble == (
@@ -218,13 +218,13 @@ def test_notifications_go_where_somebody_listens() -> None:
     watch = Watch(McpLimits())
     heard: list[Any] = []
     unheard = [notice("message", level="error", data="early"), bare("tools/list_changed"), bare("resources/updated")]
-    assert [watch.arrived(one) for one in unheard] == [None] * 3
+    assert [watch.receive(one) for one in unheard] == [None] * 3
     watch.on_changed = lambda: heard.append("changed")
     watch.on_log = lambda level, data: heard.append((level, data))
     passed = [bare("cancelled"), notice("subscriptions/acknowledged", x=1)]
     taken = [bare("tools/list_changed"), notice("message", level="error", data=[None]), bare("message")]
 
-    assert [watch.arrived(one) for one in (*passed, *taken)] == [*passed, None, None, None]
+    assert [watch.receive(one) for one in (*passed, *taken)] == [*passed, None, None, None]
     assert heard == ["changed", ("error", [None]), ("info", None)]
 
 
@@ -233,7 +233,7 @@ def test_who_breaks_over_the_log_is_logged(caplog: pytest.LogCaptureFixture) -> 
     watch = Watch(McpLimits())
     watch.on_log = lambda _level, data: data["x"]
     with caplog.at_level(logging.ERROR, "fxai.mcp"):
-        assert watch.arrived(notice("message", data={})) is None
+        assert watch.receive(notice("message", data={})) is None
 
     assert "`on_log` failed" in caplog.text
     assert "KeyError" in caplog.text
@@ -248,14 +248,14 @@ def test_progress_is_told_while_its_call_waits() -> None:
     said = {"progress": 1, "total": 2, "message": "m"}
     ours, others = notice("progress", progressToken=7, x=0, **said), notice("progress", progressToken=8, **said)
 
-    watch.leaving(request("other"))
-    watch.leaving(request("odd", _meta=None))
+    watch.before_send(request("other"))
+    watch.before_send(request("odd", _meta=None))
     for one in (ours, others):
-        watch.arrived(one)
-    watch.leaving(request(1, _meta={"progressToken": 7}))
-    during = [watch.arrived(one) for one in (ours, others, bare("progress"), ours)]
-    watch.arrived(answer(1))
-    watch.arrived(ours)
+        watch.receive(one)
+    watch.before_send(request(1, _meta={"progressToken": 7}))
+    during = [watch.receive(one) for one in (ours, others, bare("progress"), ours)]
+    watch.receive(answer(1))
+    watch.receive(ours)
 
     assert during == [None] * 4
     assert heard == [said, said]
@@ -286,10 +286,10 @@ def test_what_is_no_listing_stays_as_it_is() -> None:
     """A listing without a list of tools, and a list of tools in another answer, are not looked into."""
     watch = Watch(McpLimits())
     assert listing(watch, tools={"name": "x"}) == {"name": "x"}
-    watch.leaving(request(1))
-    other = watch.arrived(answer(1, tools=[{"name": "x"}]))
-    watch.leaving(request(2, "tools/list"))
-    refused = watch.arrived(refusal(2))
+    watch.before_send(request(1))
+    other = watch.receive(answer(1, tools=[{"name": "x"}]))
+    watch.before_send(request(2, "tools/list"))
+    refused = watch.receive(refusal(2))
 
     assert other is not None
     assert other.message == answer(1, tools=[{"name": "x"}]).message
@@ -325,7 +325,7 @@ def _streams(watch: Watch) -> tuple[Any, Any, Any, Any]:
     """What a server would write to and read from, and the client's side of it under the watch."""
     said, incoming = anyio.create_memory_object_stream[Any](math.inf)
     outgoing, heard = anyio.create_memory_object_stream[Any](math.inf)
-    return said, heard, *watched((incoming, outgoing), watch)
+    return said, heard, *watch_streams((incoming, outgoing), watch)
 
 
 @pytest.mark.anyio
@@ -383,7 +383,7 @@ async def test_an_answer_that_was_sent_is_owed_no_more() -> None:
     said, heard, reading, writing = _streams(watch)
     async with said, heard, reading, writing:
         for id_ in (1, 2, 3):
-            watch.arrived(request(id_))
+            watch.receive(request(id_))
             await writing.send(answer(id_))
         assert watch.trouble is None
 
@@ -396,5 +396,5 @@ def test_the_context_of_a_message_is_passed_on() -> None:
 
     watch = Watch(McpLimits())
 
-    assert watched((Known(), None), watch)[0].last_context is Known.last_context
-    assert watched((None, None), watch)[0].last_context is None
+    assert watch_streams((Known(), None), watch)[0].last_context is Known.last_context
+    assert watch_streams((None, None), watch)[0].last_context is None

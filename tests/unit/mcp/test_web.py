@@ -16,7 +16,7 @@ from typing_extensions import override
 from fxai import fx, mcp
 from fxai.effects import EffectOf
 from fxai.mcp import Connection, McpLimits
-from fxai.mcp.web import _Raw
+from fxai.mcp.http_client import _Raw
 from tests.kit.mcp_peer import failure_of, used
 
 # The SDK leaves an event stream in the middle: trio remarks on the generators that it is made of.
@@ -112,7 +112,7 @@ def serving(
         def __init__(self, transport: Any = None, **given: Any) -> None:
             super().__init__(transport=transport or httpx2.MockTransport(handle), **given)
 
-    monkeypatch.setattr("fxai.mcp.web.httpx2.AsyncClient", InMemory)
+    monkeypatch.setattr("fxai.mcp.http_client.httpx2.AsyncClient", InMemory)
     given: dict[str, Any] = {"mode": "legacy", **options}
     return mcp.http("http://localhost/mcp", **given), heard
 

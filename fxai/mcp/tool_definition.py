@@ -1,4 +1,4 @@
-"""Definitions: what a server says of a tool, and the dynamic tool that it makes.
+"""Definitions of tools: the plain JSON data of a server, and the dynamic tool made of it.
 
 >>> said = ToolDefinition("search", input_schema={"type": "object"}, annotations={"title": "Find"})
 >>> said.title, sorted(said.digests())
@@ -14,10 +14,8 @@ from typing import Any, Final, final
 import msgspec
 from typing_extensions import override
 
-from fxai.mcp.content import shown_content
-from fxai.mcp.failure import McpCallError, failure_schema
-from fxai.mcp.limit import McpLimits
-from fxai.mcp.settings import ServerSettings
+from fxai.mcp.result import McpCallError, failure_schema, shown_content
+from fxai.mcp.settings import McpLimits, ServerSettings
 from fxai.schema.budget import deeper_than
 from fxai.schema.data import frozen
 from fxai.schema.fault import SchemaError
@@ -58,7 +56,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 @final
 class ToolDefinition(msgspec.Struct, frozen=True):
-    """What a server says of one tool: plain JSON data as it was sent, which nobody can change."""
+    """A server's definition of one tool: immutable plain JSON data as it was sent."""
 
     name: str
     """Its name at the server."""
@@ -68,7 +66,7 @@ class ToolDefinition(msgspec.Struct, frozen=True):
     input_schema: Mapping[str, Any] = {}
     """The JSON Schema of its arguments."""
     output_schema: Mapping[str, Any] | None = None
-    """The JSON Schema of its structured content; None where it says nothing of it."""
+    """The JSON Schema of its structured content, if it has any."""
     annotations: Mapping[str, Any] = {}
     """Its hints, as the protocol spells them."""
     meta: Mapping[str, Any] = {}
@@ -85,7 +83,7 @@ class ToolDefinition(msgspec.Struct, frozen=True):
         return self.own_title or (hinted if isinstance(hinted, str) else None)
 
     def digests(self) -> dict[str, str]:
-        """For each part of what a person approves of, its SHA-256 in hexadecimal digits."""
+        """The SHA-256 of each part that approval covers, in hexadecimal digits."""
         parts = {
             "title": self.own_title,
             "description": self.description,
@@ -95,8 +93,8 @@ class ToolDefinition(msgspec.Struct, frozen=True):
         }
         return {part: sha256(_SORTED(said)).hexdigest() for part, said in parts.items()}
 
-    def made(self, limits: McpLimits) -> JsonSchema | None:
-        """The output schema, checked, and with it everything else that a tool is made of.
+    def check(self, limits: McpLimits) -> JsonSchema | None:
+        """Checks the definition against the limits, and gives its output schema.
 
         Raises:
             SchemaError: it cannot be offered; the message says why.
@@ -105,8 +103,8 @@ class ToolDefinition(msgspec.Struct, frozen=True):
             raise SchemaError("it has no name")
         if len(self.description or "") > limits.description:
             raise SchemaError(f"its description has more than {limits.description} characters")
-        _checked("inputSchema", self.input_schema, limits)
-        return None if self.output_schema is None else _checked("outputSchema", self.output_schema, limits)
+        _check_schema("inputSchema", self.input_schema, limits)
+        return None if self.output_schema is None else _check_schema("outputSchema", self.output_schema, limits)
 
     @override
     def __hash__(self) -> int:
@@ -115,12 +113,12 @@ class ToolDefinition(msgspec.Struct, frozen=True):
 
 @final
 class McpTool(msgspec.Struct, frozen=True):
-    """A tool of a server: what it says, and the dynamic tool made of it."""
+    """A tool of a server: its definition, and the dynamic tool made of it."""
 
     definition: ToolDefinition
     tool: Tool[object, object, McpCallError]
     output: JsonSchema | None
-    """The schema that its structured content is held to; None where there is none."""
+    """The schema that its structured content is checked against, if it has one."""
 
     @staticmethod
     def make(definition: ToolDefinition, origin: str, settings: ServerSettings) -> McpTool:
@@ -134,7 +132,7 @@ class McpTool(msgspec.Struct, frozen=True):
         Raises:
             SchemaError: it cannot be offered; the message says why.
         """
-        output = definition.made(settings.limits)
+        output = definition.check(settings.limits)
         tool = Tool.dynamic(
             f"{origin}/{definition.name}",
             parameters=JsonSchema.of(definition.input_schema),
@@ -149,7 +147,7 @@ class McpTool(msgspec.Struct, frozen=True):
         return McpTool(definition, tool.rename(settings.prefix + definition.name), output)
 
 
-def _checked(part: str, schema: Mapping[str, Any], limits: McpLimits) -> JsonSchema:
+def _check_schema(part: str, schema: Mapping[str, Any], limits: McpLimits) -> JsonSchema:
     if deeper_than(dict(schema), limits.schema_depth):
         raise SchemaError(f"its {part} is too large: it is more than {limits.schema_depth} levels deep")
     try:

@@ -1,7 +1,7 @@
-"""Servers over streamable HTTP: answers within limits, and faults of the network as answers to the one request.
+"""The client transport over streamable HTTP: answers within limits, network failures as errors of the one request.
 
-The SDK's transport ends the whole connection when one request meets a fault of the network, and tells nothing of an
-HTTP status; so a layer below it turns both into a JSON-RPC error of that request.
+The SDK's transport ends the whole connection when one request fails in the network, and drops HTTP statuses; a layer
+below it turns both into a JSON-RPC error of that request.
 """
 
 from __future__ import annotations
@@ -16,27 +16,26 @@ from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import override
 
 from fxai.effects.cancellation import cancelled_once, uninterrupted
-from fxai.mcp.endpoint import Address
-from fxai.mcp.limit import McpLimits
+from fxai.mcp.settings import Address, McpLimits
 
 __all__ = ["HTTP_STATUS", "NETWORK", "NO_ANSWER", "TOO_LARGE", "address_transport"]
 
 NETWORK: Final = -32010
-"""The code of the error that stands for a fault of the network; one of the range that implementations may use."""
+"""The error code for a failure of the network; in the range for implementations."""
 HTTP_STATUS: Final = -32011
-"""The code of the error that stands for an HTTP status; its `data` is the status."""
+"""The error code for an HTTP status, which is its `data`."""
 TOO_LARGE: Final = -32012
-"""The code of the error that stands for an answer that is larger than the limit."""
+"""The error code for an answer that is larger than the limit."""
 
 NO_ANSWER: Final = -32013
-"""The code of the error that stands for a body that is no answer to its request."""
+"""The error code for a body that is no answer to its request."""
 
-_TOLD: Final = (401, 403, 407, 429)
+_REFUSED_STATUSES: Final = (401, 403, 407, 429)
 _REFUSAL: Final = 400  # any status by which the SDK takes an error without an id for the answer to its request
 
 
 class _Message(msgspec.Struct):
-    """Of a JSON-RPC message, what tells which one it answers."""
+    """The members of a JSON-RPC message that tell which request it answers."""
 
     id: int | str | None = None
     method: str | None = None
@@ -57,7 +56,7 @@ async def address_transport(
     Raises:
         HeaderError: a header cannot be sent.
     """
-    # An answer may take as long as its call may: who calls has a timeout of their own.
+    # No read timeout: each call has its own.
     waits = httpx2.Timeout(timeout, read=None)
     headers = address.fields
     async with (
@@ -70,7 +69,7 @@ async def address_transport(
 
 @final
 class _Bounded(httpx2.AsyncBaseTransport):
-    """Sends by a client (which knows of proxies and certificates), and answers faults in JSON-RPC."""
+    """Sends by a client (which handles proxies and certificates), and turns failures into JSON-RPC errors."""
 
     def __init__(self, client: httpx2.AsyncClient, limits: McpLimits) -> None:
         self._client = client
@@ -89,25 +88,25 @@ class _Bounded(httpx2.AsyncBaseTransport):
             )
         if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
             return await self._without_session(request, response)
-        if response.status_code in _TOLD or response.status_code >= 500:
-            return await self._refused(request, response)
+        if response.status_code in _REFUSED_STATUSES or response.status_code >= 500:
+            return await self._refusal(request, response)
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             stream: httpx2.AsyncByteStream = _Raw(response)
-            return _passed(response, stream)
+            return _pass_on(response, stream)
         return await self._whole(request, response)
 
     async def _without_session(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        """What a 404 says where there was a session: that it has ended, unless it is the answer to the request."""
+        """The response to a 404 in a session: the session has ended, unless the body answers the request."""
         body = await self._read(response) or b""
         found = _message(body)
         if found is None or found.id is None:
             return _error_response(request, HTTP_STATUS, f"HTTP 404 {response.reason_phrase}".strip(), 404)
-        return httpx2.Response(404, headers=_kept_headers(response), content=body, request=request)
+        return httpx2.Response(404, headers=_headers_of(response), content=body, request=request)
 
-    async def _refused(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    async def _refusal(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)
         if body is not None and b'"jsonrpc"' in body:
-            return httpx2.Response(response.status_code, headers=_kept_headers(response), content=body, request=request)
+            return httpx2.Response(response.status_code, headers=_headers_of(response), content=body, request=request)
         return _error_response(
             request, HTTP_STATUS, f"HTTP {response.status_code} {response.reason_phrase}".strip(), response.status_code
         )
@@ -122,7 +121,7 @@ class _Bounded(httpx2.AsyncBaseTransport):
             if stray.id is not None or stray.error is None:
                 return _error_response(request, NO_ANSWER, "it sent a message that is no answer to its request")
             status = _REFUSAL  # an error that names no request is this one's
-        return httpx2.Response(status, headers=_kept_headers(response), content=body, request=request)
+        return httpx2.Response(status, headers=_headers_of(response), content=body, request=request)
 
     async def _read(self, response: httpx2.Response) -> bytes | None:
         """The body, as far as it came; None where it is larger than the limit."""
@@ -156,9 +155,9 @@ class _Raw(httpx2.AsyncByteStream):
 
     @override
     async def aclose(self) -> None:
-        await uninterrupted(self._closed())
+        await uninterrupted(self._close())
 
-    async def _closed(self) -> None:
+    async def _close(self) -> None:
         try:
             await self._pieces.aclose()
         finally:
@@ -180,13 +179,11 @@ def _message(body: bytes) -> _Message | None:
         return None
 
 
-def _passed(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> httpx2.Response:
-    return httpx2.Response(
-        response.status_code, headers=_kept_headers(response), stream=stream, request=response.request
-    )
+def _pass_on(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> httpx2.Response:
+    return httpx2.Response(response.status_code, headers=_headers_of(response), stream=stream, request=response.request)
 
 
-def _kept_headers(response: httpx2.Response) -> list[tuple[str, str]]:
+def _headers_of(response: httpx2.Response) -> list[tuple[str, str]]:
     gone = ("content-encoding", "content-length", "transfer-encoding")  # the body is decoded already
     return [(name, value) for name, value in response.headers.multi_items() if name.lower() not in gone]
 

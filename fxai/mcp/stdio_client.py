@@ -1,7 +1,7 @@
-"""Programs that speak MCP on their standard streams: started, listened to within limits, and ended with all theirs.
+"""The client transport over standard streams: a program, read within limits and ended with its children.
 
-The SDK's own transport keeps no standard error, reads lines without a limit, and leaves behind what a server started
-in a session of its own; so this one stands in its place.
+It replaces the SDK's transport, which keeps no standard error, reads lines without a limit, and leaves behind the
+processes that a server started in a session of its own.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mcp.shared.message import SessionMessage
 
 from fxai.effects.cancellation import uninterrupted
 from fxai.effects.process import GONE, ChildProcess
-from fxai.mcp.endpoint import Program
+from fxai.mcp.settings import Program
 from fxai.mcp.watch import BATCH, Watch, parts_of
 
 __all__ = ["program_transport"]
 
-_FLUSH: Final = 0.5  # seconds for what was accepted to be written before the input is closed
+_FLUSH: Final = 0.5  # seconds to write accepted messages before the input is closed
 
 _Incoming = SessionMessage | Exception
 
@@ -62,7 +62,7 @@ async def program_transport(program: Program, watch: Watch) -> AsyncGenerator[tu
 
 @final
 class _Running:
-    """A program that runs: three tasks on its pipes, and how it ends."""
+    """A running program: three tasks on its pipes, and its end."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class _Running:
         self._written = anyio.Event()
 
     async def read(self) -> None:
-        """Reads messages from its standard output, one a line, until it ends or was stopped; then only drains it."""
+        """Reads messages from its standard output, one a line, until it ends or is cut off; then only drains it."""
         lines = _Lines(self._watch.limits.message_bytes)
         with suppress(*GONE):
             async with self._send:
@@ -111,13 +111,13 @@ class _Running:
         await self._send.send(SessionMessage(message))
 
     async def write(self) -> None:
-        """Writes what is to be sent to its standard input."""
+        """Writes outgoing messages to its standard input."""
         try:
             async for item in self._receive:
                 text = item.message.model_dump_json(exclude_unset=True)
                 await self._process.stdin.send(text.encode() + b"\n")
         except GONE:
-            self._send.close()  # its end is told at once, not when an answer does not come
+            self._send.close()  # so that its end is known at once
         finally:
             self._written.set()
 
@@ -125,10 +125,10 @@ class _Running:
         """Keeps the end of its standard error."""
         with suppress(*GONE):
             while True:
-                self._watch.complained(await self._process.stderr.receive())
+                self._watch.add_stderr(await self._process.stderr.receive())
 
     async def end(self) -> None:
-        """Ends it and all that it started, when what was accepted is written."""
+        """Ends it and its children when the accepted messages are written."""
         with anyio.move_on_after(_FLUSH):
             await self._written.wait()
         await self._process.end()

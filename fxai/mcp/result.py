@@ -1,0 +1,253 @@
+"""Results of an MCP server: the content of a call for programs and for models, and the failures.
+
+`McpError` is a failure of the server: which one, what happened and what to do. `McpToolError` is a tool's own failure,
+with its content. Both are typed failures of a call; opening a server fails with `McpError` alone.
+
+>>> shown_content({"content": [{"type": "text", "text": "sunny"}]})
+'sunny'
+>>> print(McpError("git", "start", "no program 'uvx' was found", remedy="install it"))
+the MCP server 'git': no program 'uvx' was found; install it
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.schema.codec import Schema
+from fxai.schema.data import is_listed
+
+__all__ = [
+    "LinkError",
+    "McpCallError",
+    "McpError",
+    "McpErrorKind",
+    "McpToolError",
+    "content_text",
+    "failure_schema",
+    "result_value",
+    "shown_content",
+    "without_data",
+]
+
+
+_LEFT_OUT: Final = re.compile(r"\(\d+ characters of base64, left out\)")
+
+
+def result_value(content: Sequence[Mapping[str, Any]], structured: Any, *, is_structured: bool) -> Any:
+    """The value of a call: its structured content where it has any, else `{"content": […]}`.
+
+    Where blocks other than text stand beside structured content, both are given, so that nothing is lost:
+    `{"structuredContent": …, "content": […]}`. Texts beside it only repeat it.
+    """
+    if not is_structured:
+        return {"content": [dict(block) for block in content]}
+    others = [dict(block) for block in content if block.get("type") != "text"]
+    return {"structuredContent": structured, "content": others} if others else structured
+
+
+def content_text(content: Sequence[Mapping[str, Any]]) -> str:
+    """The texts among content blocks, a line each."""
+    return "\n".join(str(block.get("text", "")) for block in content if block.get("type") == "text")
+
+
+def without_data(block: Mapping[str, Any]) -> dict[str, Any]:
+    """The block with its base64 data replaced by the number of its characters; a block without data as it is."""
+    resource = block.get("resource")
+    if isinstance(resource, Mapping):
+        return {**block, "resource": without_data(cast("Mapping[str, Any]", resource))}
+    held = {name: block[name] for name in ("data", "blob") if isinstance(block.get(name), str)}
+    left_out = {
+        name: f"({len(data)} characters of base64, left out)"
+        for name, data in held.items()
+        if not _LEFT_OUT.fullmatch(data)
+    }
+    return {**block, **left_out}
+
+
+def shown_content(value: Any) -> Any:
+    """The value of a call in the form for a model.
+
+    One text alone is that text. Several blocks are a list in their order: texts and files as our messages write them
+    (`{"type": "text", …}`, `{"type": "file", "media_type", "data"}`, the data in base64), everything else as its
+    JSON. Structured content is shown as it is.
+    """
+    blocks = _blocks(value)
+    if blocks is None:
+        return value
+    parts = [_part(block) for block in blocks]
+    if "structuredContent" in value:
+        parts = [{"type": "text", "text": _json(value["structuredContent"])}, *parts]
+    if len(parts) == 1 and parts[0]["type"] == "text":
+        return parts[0]["text"]
+    return parts
+
+
+def _blocks(value: Any) -> Sequence[Mapping[str, Any]] | None:
+    """The content blocks of a value that `result_value` made of some; None of structured content."""
+    if not isinstance(value, Mapping):
+        return None
+    given = cast("Mapping[str, Any]", value)
+    if set(given) not in ({"content"}, {"content", "structuredContent"}) or not is_listed(given["content"]):
+        return None
+    blocks = given["content"]
+    return blocks if all(isinstance(one, Mapping) and "type" in one for one in blocks) else None
+
+
+def _part(block: Mapping[str, Any]) -> dict[str, Any]:
+    kind = block.get("type")
+    if kind == "text":
+        return {"type": "text", "text": str(block.get("text", ""))}
+    if kind in ("image", "audio"):
+        return _file(block.get("mimeType"), block.get("data"), None)
+    resource = block.get("resource")
+    if kind == "resource" and isinstance(resource, Mapping):
+        held = cast("Mapping[str, Any]", resource)
+        if isinstance(held.get("text"), str):
+            return {"type": "text", "text": held["text"]}
+        if isinstance(held.get("blob"), str):
+            return _file(held.get("mimeType"), held["blob"], held.get("uri"))
+    return {"type": "text", "text": _json(dict(block))}
+
+
+def _file(media_type: Any, data: Any, name: Any) -> dict[str, Any]:
+    kind = media_type if isinstance(media_type, str) and media_type else "application/octet-stream"
+    sound = _base64(data)
+    if sound is None:
+        return {"type": "text", "text": f"(a file of type {kind} is left out: its data is no base64)"}
+    part = {"type": "file", "media_type": kind, "data": sound}
+    return {**part, "file_name": name} if isinstance(name, str) else part
+
+
+def _base64(data: Any) -> str | None:
+    """The data as strict base64; in lines or without its padding it is understood too. None where it is none."""
+    if not isinstance(data, str):
+        return None
+    joined = "".join(data.split()).rstrip("=")
+    padded = joined + "=" * (-len(joined) % 4)
+    try:
+        b64decode(padded, validate=True)
+    except ValueError:
+        return None
+    return padded
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+McpErrorKind: TypeAlias = Literal[
+    "start",
+    "connection",
+    "authentication",
+    "timeout",
+    "protocol",
+    "invalid-answer",
+    "limit",
+    "input-required",
+    "held-back",
+    "no-such-tool",
+    "pins",
+]
+"""The kind of failure: it did not start, was lost, refused us, was too slow, answered with a protocol error, answered
+what the protocol does not allow, sent more than is allowed, asked for input without an `elicit` function, the tool is
+held back, there is no tool of that name, or the pins cannot be read or written."""
+
+
+@final
+class McpError(msgspec.Struct, frozen=True, tag_field="type", tag="mcp-error", omit_defaults=True):
+    """A failure of a server, rather than of one of its tools."""
+
+    server: str
+    """The server's name here."""
+    kind: McpErrorKind
+    """The kind of failure."""
+    said: str
+    """What happened."""
+    remedy: str = ""
+    """What to do; may be empty."""
+    tool: str | None = None
+    """The tool that was called; None where none was."""
+    code: int | None = None
+    """The code of a JSON-RPC error that the server answered with."""
+    stderr: str = ""
+    """The end of the server's standard error; models do not see it."""
+
+    @property
+    def message(self) -> str:
+        """What happened and what to do, in one line; and what the server wrote to its standard error."""
+        return str(self)
+
+    @override
+    def __str__(self) -> str:
+        calling = f", calling {self.tool!r}" if self.tool is not None else ""
+        told = f"the MCP server {self.server!r}{calling}: {self.said}"
+        if self.remedy:
+            told += f"; {self.remedy}"
+        return f"{told}\nits standard error ends:\n{self.stderr}" if self.stderr else told
+
+
+@final
+class McpToolError(msgspec.Struct, frozen=True, tag_field="type", tag="mcp-tool-error", omit_defaults=True):
+    """A tool's own failure: a result marked `isError`."""
+
+    tool: str
+    """The tool's name at the server."""
+    said: str
+    """The texts of the result, joined."""
+    content: tuple[Any, ...] = ()
+    """The result's content blocks as plain JSON data; `()` where they are one text, which is `said`."""
+    structured: Any = None
+    """The result's structured content; None where there is none."""
+
+    @property
+    def message(self) -> str:
+        """The failure in one line."""
+        return str(self)
+
+    @override
+    def __str__(self) -> str:
+        return f"the tool {self.tool!r} failed: {self.said or 'it does not say why'}"
+
+    @override
+    def __hash__(self) -> int:
+        return hash((McpToolError, self.tool, self.said))
+
+
+class LinkError(Exception):
+    """The exception that carries an `McpError` out of a coroutine."""
+
+    def __init__(self, failure: McpError) -> None:
+        super().__init__(str(failure))
+        self.failure = failure
+
+
+def _visible(failure: McpError | McpToolError) -> dict[str, Any]:
+    """The failure in the form for a model: without the standard error and without files."""
+    if isinstance(failure, McpError):
+        shown: McpCallError = msgspec.structs.replace(failure, stderr="")
+    else:
+        shown = msgspec.structs.replace(failure, content=tuple(without_data(block) for block in failure.content))
+    data: dict[str, Any] = msgspec.to_builtins(shown)
+    return data
+
+
+def _read(data: dict[str, Any]) -> McpError | McpToolError:
+    try:
+        return msgspec.convert(data, McpError | McpToolError)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+McpCallError: TypeAlias = McpError | McpToolError
+"""The failures of a call of a server's tool."""
+
+failure_schema: Schema[McpCallError] = Schema.of(
+    Annotated[McpError | McpToolError, Schema.codec(wire=dict[str, Any], decode=_read, encode=_visible)]
+)
+"""The schema of such a failure, in the form for a model."""
