@@ -13,7 +13,7 @@ from typing import Never, TypeAlias
 import msgspec
 from returns.result import Result, Success
 
-from fxai import Effect, Gen, HandlerOf, LanguageModel, Layer, Tool, Toolkit, fx
+from fxai import Effect, Gen, HandlerOf, LanguageModel, Tool, Toolkit, fx
 from fxai.messages import Prompt, ToolMessage
 from fxai.models import ApprovalKey, Chat, ChatError, ChatStore
 from fxai.testing import ScriptedModel, call, text
@@ -69,10 +69,10 @@ def cheat() -> Gen[None, ChatError, Needs]:
     yield from agree()
 
 
-def run(program: Effect[None, ChatError, Needs], model: ScriptedModel, store: Layer[ChatStore]) -> None:
+def run(program: Effect[None, ChatError, Needs], model: ScriptedModel, store: ChatStore) -> None:
     """One run of the program, with everything built anew."""
-    key = ApprovalKey.layer("an example's secret is no secret")
-    served = program.provide(Chat.stored("anna")).provide(store).provide(model.layer)
+    key = ApprovalKey("an example's secret is no secret").layer
+    served = program.provide(Chat.stored("anna")).provide(store.layer).provide(model.layer)
     outcome = fx.run_result(served.provide(kit.to_layer(send.handler(on_send))).provide(key))
     if not isinstance(outcome, Success):
         print(f"  refused: {outcome.failure()}")

@@ -98,13 +98,11 @@ if TYPE_CHECKING:
     from fxai.agents.answer import Answer
     from fxai.agents.budget import Budget, BudgetExceeded
     from fxai.agents.failure import RunError
-    from fxai.agents.memory import Memory, MemoryFailure
+    from fxai.agents.memory import Memory, MemoryFailure, Window
     from fxai.agents.step import Step
     from fxai.agents.sub_agent import SubAgent, SubAgentFailed
-    from fxai.agents.window import Window
-    from fxai.models.approval_key import ApprovalKey
-    from fxai.models.chat import Chat
-    from fxai.models.chat_store import ChatStore
+    from fxai.models.approval_services import ApprovalKey
+    from fxai.models.chat import Chat, ChatStore
     from fxai.models.embedding import EmbeddingModel
     from fxai.models.tool_encoding import PreparedTools
     from fxai.tools.aspects import Aspect, Invocation, Return
@@ -232,13 +230,13 @@ _LATER = {
     "Agent": "fxai.agents.agent",
     "AgentBuilder": "fxai.agents.agent",
     "Answer": "fxai.agents.answer",
-    "ApprovalKey": "fxai.models.approval_key",
+    "ApprovalKey": "fxai.models.approval_services",
     "Aspect": "fxai.tools.aspects",
     "BoundToolkit": "fxai.tools.source",
     "Budget": "fxai.agents.budget",
     "BudgetExceeded": "fxai.agents.budget",
     "Chat": "fxai.models.chat",
-    "ChatStore": "fxai.models.chat_store",
+    "ChatStore": "fxai.models.chat",
     "Composite": "fxai.tools.composite",
     "EmbeddingModel": "fxai.models.embedding",
     "FunctionTool": "fxai.tools.function",
@@ -252,7 +250,7 @@ _LATER = {
     "SubAgent": "fxai.agents.sub_agent",
     "SubAgentFailed": "fxai.agents.sub_agent",
     "ToolSource": "fxai.tools.source",
-    "Window": "fxai.agents.window",
+    "Window": "fxai.agents.memory",
     "tool": "fxai.tools.function",
 }
 

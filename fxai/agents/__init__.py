@@ -7,13 +7,12 @@ from fxai.agents.answer import Answer
 from fxai.agents.binding import Binding, Offer, Offered
 from fxai.agents.budget import Budget, BudgetExceeded
 from fxai.agents.failure import RunError, RunFailed
-from fxai.agents.memory import Memory, MemoryFailure
+from fxai.agents.memory import Memory, MemoryFailure, Window
 from fxai.agents.options import AgentOptions, Options
 from fxai.agents.step import Step, Steps
 from fxai.agents.step_setup import StepSetup
 from fxai.agents.stop import HasToolCall, StopCondition, has_tool_call, step_count_is
 from fxai.agents.sub_agent import SubAgent, SubAgentFailed, SubAgentRequest
-from fxai.agents.window import Window
 
 __all__ = [
     "Agent",

@@ -24,7 +24,7 @@ from fxai.agents.binding import Binding
 from fxai.agents.loop import run_loop, stream_loop
 from fxai.agents.memory import Memory
 from fxai.agents.plan import RunPlan
-from fxai.agents.recall import Commits, recalled
+from fxai.agents.recall import Commits, recall
 from fxai.agents.step_setup import StepSetup
 from fxai.effects.context import ContextOf, Key
 from fxai.effects.effect import Ask, EffectOf, Fetch, Generate, Succeed, Within
@@ -191,7 +191,7 @@ class Execution(msgspec.Struct, frozen=True):
                 return _with_instructions(self.instructions, said), timed, None
             systems = Prompt(takewhile(lambda one: one.role == "system", said))
             new = Prompt(islice(said, len(systems), None))
-            told = _with_instructions(self.instructions, systems) + recalled(past, new) + new
+            told = _with_instructions(self.instructions, systems) + recall(past, new) + new
             return told, timed, Commits(memory, told, new) if remembering.auto_append else None
 
         return Generate(begin, (), {})

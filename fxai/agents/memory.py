@@ -1,37 +1,185 @@
-"""Memories: what was said in earlier runs of an agent, as a service.
+"""Memories: the turns of earlier runs of an agent, as a service.
 
-A memory keeps turns: the messages of one run, from what the user said to the last answer. A run is given the turns in
-the memory's window, and what it said is committed whole when it has succeeded. Many runs may use one memory at once.
+A turn is the messages of one run, from the user's message to the last answer. A run begins with the turns in the
+memory's window, and commits its own messages whole when it has succeeded. Many runs may use one memory at once.
+
+A `Memory` is for agents, which read it and add to it by themselves. A `Chat` (`fxai.models`) is for a program that
+talks with a model turn by turn, and does not need an agent.
 
 >>> from fxai.effects import fx
 >>> memory = Memory.in_process()
 >>> fx.run_sync(memory.commit(Prompt.make("I am Ann.")))
 >>> fx.run_sync(memory.load())[0].text
 'I am Ann.'
+>>> turns = [Prompt.make("One"), Prompt.make("Two"), Prompt.make("Three")]
+>>> [turn[0].text for turn in Window.turns(2).newest(reversed(turns))]
+['Two', 'Three']
 """
 
 from __future__ import annotations
 
+import errno
 import os
-import threading
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Never, cast, final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeAlias, TypeVar, cast, final
 
+import msgspec
+from returns.result import Success
 from typing_extensions import override
 
-from fxai.agents.memory_record import MemoryFailure, TurnStore, in_memory
-from fxai.agents.memory_turn import NotAwaitedError, merged, owner, spoken
-from fxai.agents.window import Window
-from fxai.effects.cause import Cause, Fail
-from fxai.effects.effect import Effect, FailCause, Succeed, Suspend, Sync
+from fxai.effects.constructor import attempt_work
+from fxai.effects.effect import Effect
 from fxai.effects.layer import LayerOf
 from fxai.effects.service import Service
-from fxai.messages.prompt import Prompt
+from fxai.messages.calls import pending_in
+from fxai.messages.message import Content, FilePart, Message, ToolMessage, ToolResultPart
+from fxai.messages.prompt import MessageError, Prompt
+from fxai.tools.failure import InDoubt
 
-__all__ = ["Memory", "MemoryFailure", "joined"]
+if TYPE_CHECKING:
+    from fxai.storage.journal import Entry, Form, Journal
+
+__all__ = ["Memory", "MemoryFailure", "NotAwaitedError", "Window", "estimated_tokens", "merge_commits", "turn_of"]
+
+_A = TypeVar("_A")
+
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a disk, of what a user may have, of what a file may be
+
+
+# -- windows
+
+_BYTES_OF_TOKEN = 4
+_OF_MESSAGE = 4  # tokens that say who speaks
+_OF_PICTURE = 1500  # tokens; what the large providers take for one of a megapixel
+
+
+def estimated_tokens(messages: Prompt) -> int:
+    """About how many tokens messages take: an estimate for English text, with no tokenizer asked.
+
+    A token for 4 bytes of UTF-8 in texts, names, parameters and results, 4 for each message, 1,500 for each picture
+    and each file that is named by its address. Other languages and code take up to twice as many.
+
+    >>> estimated_tokens(Prompt.make("How are you today?"))
+    9
+    """
+    return sum(_OF_MESSAGE + (0 if one.role == "system" else sum(map(_of_part, one.content))) for one in messages)
+
+
+def _of_part(part: Content) -> int:
+    match part.type:
+        case "text" | "reasoning":
+            return _of_bytes(len(part.text.encode()))
+        case "file":
+            return _of_file(part)
+        case "tool-call":
+            return _of_data([part.name, part.params])
+        case "tool-result":
+            return _of_data([part.name, part.result])
+        case "tool-approval-request" | "tool-approval-response":
+            return _OF_MESSAGE
+
+
+def _of_file(part: FilePart) -> int:
+    if isinstance(part.data, bytes) and not part.media_type.startswith("image/"):
+        return _of_bytes(len(part.data))
+    return _OF_PICTURE
+
+
+def _of_data(data: object) -> int:
+    return _of_bytes(len(msgspec.json.encode(data, enc_hook=repr)))
+
+
+def _of_bytes(count: int) -> int:
+    return -(-count // _BYTES_OF_TOKEN)
+
+
+@final
+class Window(msgspec.Struct, frozen=True):
+    """The newest turns of a memory, as many as fit; the very newest always, so that what is open can be answered.
+
+    A turn is given whole or not at all: no call without its result, no approval without what it was asked for. Behind
+    a turn that does not fit, no older one is given, so nothing is missing in between.
+    """
+
+    most_turns: int | None = None
+    """How many turns at most; None: no bound."""
+    most_tokens: int | None = None
+    """How many tokens all turns together take at most, by `count`; None: no bound. The newest turn may take more."""
+    count: Callable[[Prompt], int] = estimated_tokens
+    """How many tokens the messages of one turn take."""
+
+    @staticmethod
+    def turns(most: int) -> Window:
+        """The newest `most` turns.
+
+        Raises:
+            ValueError: it is less than 1.
+        """
+        return Window(most)
+
+    @staticmethod
+    def tokens(most: int, *, count: Callable[[Prompt], int] = estimated_tokens) -> Window:
+        """The newest turns that take at most `most` tokens together.
+
+        Args:
+            most: how many tokens.
+            count: how many the messages of one turn take; by default an estimate, see `estimated_tokens`. Give the
+                tokenizer of your model where it must be exact.
+
+        Raises:
+            ValueError: `most` is less than 1.
+        """
+        return Window(None, most, count)
+
+    def __post_init__(self) -> None:
+        for bound, noun in ((self.most_turns, "turns"), (self.most_tokens, "tokens")):
+            if bound is not None and bound < 1:
+                raise ValueError(f"a window of {bound} {noun} shows nothing: give at least 1, or None for no bound")
+
+    @override
+    def __repr__(self) -> str:
+        if self.most_tokens is None:
+            return f"Window.turns({self.most_turns})"
+        if self.most_turns is not None:
+            return f"Window({self.most_turns}, {self.most_tokens})"
+        counted = "" if self.count is estimated_tokens else f", count={self.count!r}"
+        return f"Window.tokens({self.most_tokens}{counted})"
+
+    def newest(self, newest_first: Iterable[Prompt]) -> tuple[Prompt, ...]:
+        """The turns that fit, the oldest first, of turns given the newest first: no more are asked for than needed."""
+        kept: list[Prompt] = []
+        tokens = 0
+        for turn in newest_first:
+            tokens += 0 if self.most_tokens is None else self.count(turn)
+            if kept and self.most_tokens is not None and tokens > self.most_tokens:
+                break
+            kept.append(turn)
+            if len(kept) == self.most_turns:
+                break
+        return tuple(reversed(kept))
+
+
+# -- memories
+
+_Doing: TypeAlias = Literal["load", "commit", "turns", "clear"]
+_DONE = {"load": "loaded", "commit": "committed to", "turns": "read", "clear": "cleared"}
+
+
+@final
+class MemoryFailure(msgspec.Struct, frozen=True):
+    """A memory could not be loaded, committed to, read or cleared: which, and why."""
+
+    memory: str
+    """Where it is: a file, a conversation in a database, or "this process"."""
+    doing: _Doing
+    description: str
+    history: Prompt | None = None
+    """The whole conversation, where a run was done and could not be committed: it can go on from it."""
+
+    @override
+    def __str__(self) -> str:
+        return f"the memory in {self.memory} could not be {_DONE[self.doing]}: {self.description}"
 
 
 class Memory(Service):
@@ -39,7 +187,7 @@ class Memory(Service):
 
     @abstractmethod
     def load(self) -> Effect[Prompt, MemoryFailure]:
-        """What a run is given: the messages of the turns in the window, in order; never half of a turn.
+        """The messages of the turns in the window, in order; never half of a turn.
 
         Fails with:
             MemoryFailure: It cannot be read, or what stands there are no turns.
@@ -49,10 +197,10 @@ class Memory(Service):
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
         """Appends the messages of one run as a turn: all of them, or, where it fails, none.
 
-        System messages are left out; where there is nothing else, nothing happens. What begins with a tool message
-        (approvals, results of others) goes on with the turn that waits for it, and what begins with the model's words
-        with the newest one that waits for nothing. A run commits what was approved before it runs, its calls in doubt
-        (`InDoubt`); a result behind takes the place of the doubt, and one that stands there already counts once.
+        System messages are left out; where there are no others, nothing happens. Messages that begin with a tool
+        message (approvals, results from outside) go on with the turn that waits for it, and those that begin with the
+        model's with the newest turn that waits for nothing. A run commits what was approved before it runs, its calls
+        in doubt (`InDoubt`); a result replaces the doubt, and one that stands there already counts once.
 
         Fails with:
             MemoryFailure: It cannot be written, or there is no turn that it could go on with.
@@ -60,7 +208,7 @@ class Memory(Service):
 
     @abstractmethod
     def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        """All turns that are kept, the oldest first, whatever the window.
+        """All turns, the oldest first, whatever the window.
 
         Fails with:
             MemoryFailure: As `load`.
@@ -68,7 +216,7 @@ class Memory(Service):
 
     @abstractmethod
     def clear(self) -> Effect[None, MemoryFailure]:
-        """Forgets all turns.
+        """Removes all turns.
 
         Fails with:
             MemoryFailure: It cannot be written.
@@ -83,38 +231,42 @@ class Memory(Service):
 
     @staticmethod
     def in_process(window: Window | None = None, *, keep: int | None = None) -> Memory:
-        """A new memory that is gone with the process.
+        """A new memory that ends with the process.
 
         Args:
-            window: how much of it a run is given; None: everything.
+            window: how much of it a run begins with; None: everything.
             keep: how many turns are kept at most, the newest; None: all.
 
         Raises:
-            TypeError: `window` is none.
+            TypeError: `window` is no `Window`.
             ValueError: `keep` is less than 1.
         """
-        return _InProcess(*checked(window, keep))
+        from fxai.storage.journal import ProcessJournal
+
+        _check(window, keep)
+        return _JournalMemory(ProcessJournal(keep), window, _describe("in_process", window, keep=keep))
 
     @staticmethod
     def file(path: str | os.PathLike[str], window: Window | None = None, *, keep: int | None = None) -> Memory:
         """The memory in a file of JSON lines, which is made at the first commit; for all processes of this machine.
 
-        A commit is on the disk when it has succeeded, however the process ends. See `TurnFile`.
+        A commit is on the disk when it has succeeded, however the process ends; see `fxai.storage.journal_file`.
 
         Args:
             path: the file, which its owner alone can read; beside it a file `.lock` is made.
-            window: how much of it a run is given; None: everything.
+            window: how much of it a run begins with; None: everything.
             keep: how many turns are kept at most, the newest; None: all. Older ones are dropped from the file in bulk.
 
         Raises:
-            TypeError: `window` is none.
+            TypeError: `window` is no `Window`.
             ValueError: `keep` is less than 1, or no file can have that path.
         """
-        from fxai.agents.memory_file import TurnFile
+        from fxai.storage.journal_file import FileJournal
+        from fxai.storage.private_file import file_path
 
-        window, keep = checked(window, keep)
-        turns = TurnFile(path, keep)
-        return _Stored(turns, window, written("file", turns.path, window, keep))
+        _check(window, keep)
+        journal = FileJournal(file_path(path), _form(), keep)
+        return _JournalMemory(journal, window, _describe("file", str(journal.path), window, keep=keep))
 
     @staticmethod
     def sqlite(
@@ -126,132 +278,283 @@ class Memory(Service):
     ) -> Memory:
         """The memory of one conversation in a SQLite database, which is made at the first use.
 
-        A commit is on the disk when it has succeeded, however the process ends. See `TurnTable`.
+        A commit is on the disk when it has succeeded, however the process ends; see `fxai.storage.journal`.
 
         Args:
             path: the database, in WAL mode; it may hold other things as well.
-            window: how much of it a run is given; None: everything.
+            window: how much of it a run begins with; None: everything.
             conversation: which of the conversations in the database.
             keep: how many turns are kept at most, the newest; None: all.
 
         Raises:
-            TypeError: `window` is none.
+            TypeError: `window` is no `Window`.
             ValueError: `keep` is less than 1, or no database can have that path.
         """
-        from fxai.agents.memory_sqlite import TurnTable
+        from fxai.storage.database import database_path
+        from fxai.storage.journal import TableJournal
 
-        window, keep = checked(window, keep)
-        turns = TurnTable(path, conversation, keep)
-        return _Stored(turns, window, written("sqlite", turns.path, window, keep, conversation=conversation))
+        _check(window, keep)
+        journal = TableJournal(database_path(path), conversation, _form(), keep)
+        described = _describe("sqlite", str(journal.path), window, conversation=conversation, keep=keep)
+        return _JournalMemory(journal, window, described)
 
 
-def checked(window: Window | None, keep: int | None) -> tuple[Window | None, int | None]:
-    """The window, and how many turns to keep, where that can be.
-
-    Raises:
-        TypeError: it is no window.
-        ValueError: less than 1 is kept.
-    """
-    if not (window is None or isinstance(cast(object, window), Window)):
+def _check(window: object, keep: int | None) -> None:
+    if not (window is None or isinstance(window, Window)):
         raise TypeError(f"window={window!r} is no window: say Window.turns(…) or Window.tokens(…)")
     if keep is not None and keep < 1:
         raise ValueError(f"a memory that keeps {keep} turns forgets everything: keep at least 1, or None for all")
-    return window, keep
 
 
-def written(
-    constructor: str, path: Path | None, window: Window | None, keep: int | None, conversation: str | None = None
-) -> str:
-    """A memory, as one writes it."""
-    given = [repr(one) for one in (None if path is None else str(path), window) if one is not None]
-    named = [f"{name}={one!r}" for name, one in (("conversation", conversation), ("keep", keep)) if one is not None]
-    return f"Memory.{constructor}({', '.join([*given, *named])})"
+def _describe(constructor: str, *values: object, **named: object) -> str:
+    """The call of a constructor, without the arguments that are None."""
+    written = [repr(value) for value in values if value is not None]
+    written += [f"{name}={value!r}" for name, value in named.items() if value is not None]
+    return f"Memory.{constructor}({', '.join(written)})"
 
 
-def joined(window: Window | None, newest_first: Iterable[Prompt]) -> Prompt:
-    """The messages of the turns in a window, the oldest first."""
-    turns = tuple(newest_first)[::-1] if window is None else window.newest(newest_first)
-    return Prompt(message for turn in turns for message in turn)
+def _form() -> Form[Prompt]:
+    from fxai.storage.journal import Form
+
+    return Form("memory", "conversation", "turn", "messages", _encode, _decode)
 
 
-@final
-class _InProcess(Memory):
-    def __init__(self, window: Window | None, keep: int | None) -> None:
-        self._window = window
-        self._turns: deque[Prompt] = deque(maxlen=keep)
-        self._lock = threading.Lock()
+def _encode(messages: Prompt) -> str:
+    """The messages as JSON text, of which it is sure that it can be read again.
 
-    @override
-    def __repr__(self) -> str:
-        return written("in_process", None, self._window, self._turns.maxlen)
+    Raises:
+        MessageError: a payload is no JSON data, or too deep.
+    """
+    text = messages.to_json()
+    read = Prompt.from_json(text)
+    if not isinstance(read, Success):
+        raise MessageError(f"it could be written and never read again: {read.failure()}")
+    return text
 
-    @override
-    def load(self) -> Effect[Prompt, MemoryFailure]:
-        return Sync(lambda: joined(self._window, reversed(self._snapshot())))
 
-    @override
-    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
-        def committed() -> Effect[None, MemoryFailure]:
-            try:
-                self._append(spoken(messages))
-            except NotAwaitedError as error:
-                return FailCause(Cause((Fail(MemoryFailure("this process", "commit", str(error))),)))
-            return Succeed(None)
-
-        return Suspend(committed)
-
-    def _append(self, messages: Prompt) -> None:
-        if not len(messages):
-            return
-        with self._lock:
-            place = owner(messages, reversed(self._turns))
-            if place is None:
-                self._turns.append(messages)
-            else:
-                self._turns[-1 - place] = merged(self._turns[-1 - place] + messages)
-
-    @override
-    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        return Sync(self._snapshot)
-
-    def _snapshot(self) -> tuple[Prompt, ...]:
-        with self._lock:
-            return tuple(self._turns)
-
-    @override
-    def clear(self) -> Effect[None, MemoryFailure]:
-        def cleared() -> None:
-            with self._lock:
-                self._turns.clear()
-
-        return Sync(cleared)
+def _decode(text: bytes) -> Prompt:
+    read = Prompt.from_json(text)
+    if isinstance(read, Success):
+        messages: Prompt = read.unwrap()
+        return messages
+    raise OSError(f"it holds no messages ({read.failure()})")
 
 
 @final
-class _Stored(Memory):
-    """A memory whose turns stand in a file or a database."""
+class _JournalMemory(Memory):
+    """A memory whose turns are the entries of a journal; each part of one is a commit."""
 
-    def __init__(self, turns: TurnStore, window: Window | None, written: str) -> None:
-        self._turns = turns
+    def __init__(self, journal: Journal[Prompt], window: Window | None, described: str) -> None:
+        self._journal = journal
         self._window = window
-        self._written = written
+        self._described = described
 
     @override
     def __repr__(self) -> str:
-        return self._written
+        return self._described
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:
-        return in_memory(self._turns, "load", lambda: self._turns.read(lambda turns: joined(self._window, turns)))
+        def join(entries: Iterator[Entry[Prompt]]) -> Prompt:
+            newest = map(_turn, entries)
+            turns = tuple(newest)[::-1] if self._window is None else self._window.newest(newest)
+            return Prompt(message for turn in turns for message in turn)
+
+        return self._attempt("load", lambda: self._journal.read(join))
 
     @override
     def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        return in_memory(self._turns, "turns", lambda: self._turns.read(lambda turns: tuple(turns)[::-1]))
+        return self._attempt("turns", lambda: self._journal.read(lambda entries: tuple(map(_turn, entries))[::-1]))
 
     @override
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
-        return in_memory(self._turns, "commit", lambda: self._turns.append(spoken(messages)))
+        def commit() -> None:
+            new = _without_system(messages)
+            if len(new):
+                self._journal.append(new, lambda entries: _continued(new, entries))
+
+        return self._attempt("commit", commit)
 
     @override
     def clear(self) -> Effect[None, MemoryFailure]:
-        return in_memory(self._turns, "clear", self._turns.clear)
+        return self._attempt("clear", self._journal.clear)
+
+    def _attempt(self, doing: _Doing, work: Callable[[], _A]) -> Effect[_A, MemoryFailure]:
+        place = self._journal.place
+
+        def fail(error: Exception) -> MemoryFailure | None:
+            if isinstance(error, OSError) and error.errno is not None:
+                remedy = (
+                    "make room"
+                    if error.errno in _FULL
+                    else "give the path of a file that this process may read and write"
+                )
+                return MemoryFailure(place, doing, f"{error.strerror}; {remedy}")
+            is_known = isinstance(error, OSError | MessageError | NotAwaitedError)
+            return MemoryFailure(place, doing, str(error)) if is_known else None
+
+        return attempt_work(work, fail, in_thread=self._journal.blocks)
+
+
+def _without_system(messages: Prompt) -> Prompt:
+    """The messages without the system messages, which are the agent's."""
+    if not isinstance(cast(object, messages), Prompt):
+        raise TypeError(f"a memory commits a Prompt, not {messages!r}: say Prompt.make(…)")
+    return messages.without_system() if any(one.role == "system" for one in messages) else messages
+
+
+def _turn(entry: Entry[Prompt]) -> Prompt:
+    """The messages of a turn."""
+    if len(entry.parts) == 1:
+        return entry.parts[0]
+    return merge_commits(Prompt(message for commit in entry.parts for message in commit))
+
+
+def _continued(messages: Prompt, entries: Iterator[Entry[Prompt]]) -> Entry[Prompt] | None:
+    """The entry whose turn the messages go on with."""
+    read: list[Entry[Prompt]] = []
+
+    def newest_first() -> Iterator[Prompt]:
+        for entry in entries:
+            read.append(entry)
+            yield _turn(entry)
+
+    index = turn_of(messages, newest_first())
+    return None if index is None else read[index]
+
+
+# -- turns
+
+_IN_DOUBT: Final = InDoubt.__struct_config__.tag
+
+
+class NotAwaitedError(ValueError):
+    """Messages continue a turn, and there is none that they could go on with."""
+
+
+def turn_of(messages: Prompt, newest_first: Iterable[Prompt]) -> int | None:
+    """The index of the turn that messages go on with, counted from the newest, which is 0; None: they begin a turn.
+
+    Messages that begin with a tool message go on with the newest turn that waits for all of its results and answers,
+    so that a run that ended in between does not get them. A turn also waits for the result of a call that is in doubt,
+    and takes again a result that it has. Messages that begin with the model's go on with the newest turn that waits
+    for nothing.
+
+    Raises:
+        NotAwaitedError: they begin with a tool message, and no turn waits for what it brings; or with the model's, and
+            every turn waits.
+    """
+    first = messages[0]
+    if first.role == "user":
+        return None
+    if first.role != "tool":
+        return _newest_closed(newest_first)
+    brought = _ids_in(first)
+    for index, turn in enumerate(newest_first):
+        if brought <= _open(turn) | _replaced_by(first, turn):
+            return index
+    what = ", ".join(sorted(brought)) or "nothing"
+    raise NotAwaitedError(
+        f"it begins with a tool message that answers {what}, which no kept turn waits for: it was answered before, or "
+        "the turn is forgotten; begin with a user message"
+    )
+
+
+def _newest_closed(newest_first: Iterable[Prompt]) -> int | None:
+    index = None
+    for index, turn in enumerate(newest_first):
+        if not _open(turn):
+            return index
+    if index is None:
+        return None
+    raise NotAwaitedError(
+        "it begins with words of the model, and every kept turn waits for an answer; answer one of them, or begin with "
+        "a user message"
+    )
+
+
+def _ids_in(message: ToolMessage) -> frozenset[str]:
+    return frozenset(part.id if part.type == "tool-result" else part.approval_id for part in message.content)
+
+
+def _open(turn: Prompt) -> frozenset[str]:
+    waiting = pending_in(part for one in turn if one.role != "system" for part in one.content)
+    return frozenset(name for one in waiting for name in (one.id, one.approval_id) if name is not None)
+
+
+def _replaced_by(message: ToolMessage, turn: Prompt) -> frozenset[str]:
+    """The ids of results that settle a doubt of the turn, or stand there already."""
+    latest = _Results(turn).latest
+    results = (part for part in message.content if part.type == "tool-result")
+    return frozenset(part.id for part in results if part.id in latest and _replaces(part, latest[part.id]))
+
+
+def merge_commits(commits: Prompt) -> Prompt:
+    """The messages of a turn, of those of its commits: a result replaces the doubt about its call.
+
+    Before an approved call runs, its turn is committed with the call in doubt; its result is committed later.
+
+    >>> from fxai.messages.message import ToolResultPart
+    >>> doubt = ToolResultPart("c", "wipe", {"type": "execution-in-doubt"}, is_failure=True)
+    >>> len(merge_commits(Prompt([ToolMessage.make(doubt), ToolMessage.make(ToolResultPart("c", "wipe", 5))])))
+    1
+    """
+    results = _Results(commits)
+    if not results.known:
+        return commits
+    merged: list[Message] = []
+    for index, message in enumerate(commits):
+        if message.role != "tool":
+            merged.append(message)
+            continue
+        parts = [results.settle(part, (index, place)) for place, part in enumerate(message.content)]
+        content = tuple(part for part in parts if part is not None)
+        if content:
+            merged.append(message if content == message.content else msgspec.structs.replace(message, content=content))
+    return Prompt(merged)
+
+
+@final
+class _Results:
+    """The results of a turn; of those in doubt, the results that came later."""
+
+    __slots__ = ("_again", "known", "latest")
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self.latest: dict[str, ToolResultPart] = {}
+        """Of each call id the result of the latest call."""
+        self.known: dict[str, ToolResultPart] = {}
+        """The results of calls that were in doubt, and results that stand there again."""
+        self._again: set[tuple[int, int]] = set()  # where results stand there again
+        for index, message in enumerate(messages):
+            if message.role == "tool" or message.role == "assistant":
+                for place, part in enumerate(message.content):
+                    self._add(part, (index, place))
+
+    def _add(self, part: Any, place: tuple[int, int]) -> None:
+        if part.type == "tool-call":
+            self.latest.pop(part.id, None)
+        elif part.type == "tool-result":
+            before = self.latest.get(part.id)
+            if before is not None and _replaces(part, before):
+                self.known[part.id] = part
+                self._again.add(place)
+            self.latest[part.id] = part
+
+    def settle(self, part: Any, place: tuple[int, int]) -> Any:
+        """The part, or the result that came later; None where that stands there already."""
+        if place in self._again:
+            return None
+        known = self.known.get(part.id) if part.type == "tool-result" and _is_doubt(part) else None
+        return part if known is None else known
+
+
+def _replaces(part: ToolResultPart, before: ToolResultPart) -> bool:
+    return _is_doubt(before) or part == before
+
+
+def _is_doubt(part: ToolResultPart) -> bool:
+    result: object = part.result
+    return (
+        part.is_failure and isinstance(result, Mapping) and cast("Mapping[str, Any]", result).get("type") == _IN_DOUBT
+    )

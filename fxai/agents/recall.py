@@ -1,7 +1,7 @@
 """Recall: what a run reads from a memory before it begins, and what it commits to it.
 
 Other runs may come between a call that waits and its answer. Providers take a history only where each call has its
-result right behind it, so `recalled` puts a result behind each call that still waits.
+result right behind it, so `recall` puts a result behind each call that still waits.
 
 The messages of a run are committed when it has succeeded. Answers to approval requests are committed earlier: before
 the approved calls run, they are committed as in doubt, and their results replace that as soon as they have ended. So
@@ -11,9 +11,9 @@ whatever stops the run in between, no approved call is run again.
 >>> from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
 >>> asked = Prompt([UserMessage.make("2 + 3?"), AssistantMessage.make(ToolCallPart("c", "add", {}))])
 >>> past = asked + Prompt.make("Hello?")
->>> [message.role for message in recalled(past, Prompt.make("Well?"))]
+>>> [message.role for message in recall(past, Prompt.make("Well?"))]
 ['user', 'assistant', 'tool', 'user']
->>> [message.role for message in recalled(past, Prompt([ToolMessage.make(ToolResultPart("c", "add", 5))]))]
+>>> [message.role for message in recall(past, Prompt([ToolMessage.make(ToolResultPart("c", "add", 5))]))]
 ['user', 'user', 'assistant']
 
 >>> from fxai.effects import fx
@@ -31,8 +31,7 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.agents.answer import Answer
-from fxai.agents.memory import Memory
-from fxai.agents.memory_turn import NotAwaitedError, merged, owner
+from fxai.agents.memory import Memory, NotAwaitedError, merge_commits, turn_of
 from fxai.effects.effect import EffectOf, Suspend
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import pending_in, place_results
@@ -40,19 +39,19 @@ from fxai.messages.message import Message, ToolCallPart, ToolMessage, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.tools.failure import Interrupted, encode_failure
 
-__all__ = ["Commits", "recalled"]
+__all__ = ["Commits", "recall"]
 
 _WAITS: Final = "it waits for an answer, and has not been run"
 
 
-def recalled(past: Prompt, new: Prompt) -> Prompt:
+def recall(past: Prompt, new: Prompt) -> Prompt:
     """The past, as a run is shown it whose new messages are `new`.
 
     The piece that waits for the tool message that `new` begins with comes last, so that this stands right behind it;
     without new messages, the last piece stays open. Each other call that waits gets a result that says so. The memory
     itself is not changed: the answer may still come.
     """
-    past = merged(past)  # a memory of the user's own class may give the commits as they are
+    past = merge_commits(past)  # a memory of the user's own class may give the commits as they are
     pieces = _pieces(past)
     if not any(map(_waiting, pieces)):
         return past
@@ -88,10 +87,10 @@ def _continued(pieces: list[list[Message]], new: Prompt) -> int | None:
     if not len(new):
         return len(pieces) - 1
     try:
-        place = owner(new, map(Prompt, reversed(pieces)))
+        index = turn_of(new, map(Prompt, reversed(pieces)))
     except NotAwaitedError:
         return None
-    return None if place is None else len(pieces) - 1 - place
+    return None if index is None else len(pieces) - 1 - index
 
 
 def _waits(call: ToolCallPart) -> ToolResultPart:

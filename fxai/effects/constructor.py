@@ -47,6 +47,7 @@ __all__ = [
     "Absent",
     "attempt",
     "attempt_async",
+    "attempt_work",
     "checkpoint",
     "context",
     "die",
@@ -142,6 +143,31 @@ def attempt_async(f: Callable[[], Awaitable[_A]], error: Callable[[Exception], _
             return Failed(Cause((Fail(failure),)))
 
     return AwaitExit(go)
+
+
+def attempt_work(
+    f: Callable[[], _A], error: Callable[[Exception], _E | None], *, in_thread: bool = True
+) -> EffectOf[_A, _E, None]:
+    """The effect of calling `f`, in a worker thread where it blocks; `error` is as for `attempt_async`.
+
+    A thread works to its end also where the run is cancelled, see `fxai.effects.thread`.
+    """
+
+    def start() -> Awaitable[_A]:
+        from fxai.effects import thread  # not every program has threads
+
+        return thread.in_thread(f)
+
+    def call() -> EffectOf[_A, _E, None]:
+        try:
+            return Succeed(f())
+        except Exception as raised:
+            failure = error(raised)
+            if failure is None:
+                raise
+            return FailCause(Cause((Fail(failure),)))
+
+    return attempt_async(start, error) if in_thread else Suspend(call)
 
 
 def gen(f: Callable[_P, Generator[EffectOf[Any, _E, _R], object, _A]]) -> Callable[_P, EffectOf[_A, _E, _R]]:

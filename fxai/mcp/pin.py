@@ -1,7 +1,7 @@
-"""Pins: the digests of a server's tools as they were approved.
+"""Pins: digests of the tools of MCP servers, as they were when they were approved.
 
-A tool whose title, description, schemas or hints differ from the approved ones is held back until it is approved again.
-Servers are told apart by name; a new tool is trusted the first time, unless the pins hold back new tools too.
+A tool whose title, description, schemas or hints differ from what was approved is held back until it is approved again.
+A server is known by its name. A tool that was never seen is trusted the first time, unless the pins hold it back too.
 
 >>> from fxai.effects import fx
 >>> pins = Pins.in_process()
@@ -22,10 +22,11 @@ from typing import Any, Literal, TypeAlias, TypeVar, final
 import msgspec
 from typing_extensions import override
 
-from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
-from fxai.effects.effect import AwaitExit, EffectOf, Succeed, Suspend
+from fxai.effects.constructor import attempt_work
+from fxai.effects.effect import EffectOf
 from fxai.mcp.result import McpError
-from fxai.storage.private_file import file_path, locked, read_file, read_record, replace_file
+from fxai.storage import read_record
+from fxai.storage.private_file import file_path, update_file
 
 __all__ = ["Digests", "Pins", "Unseen"]
 
@@ -35,27 +36,27 @@ Digests: TypeAlias = Mapping[str, Mapping[str, str]]
 """For each tool, the digest of each part of its definition."""
 
 Unseen: TypeAlias = Literal["trust", "hold"]
-"""For a tool that was never seen: trust and pin it, or hold it back until it is approved."""
+"""How to treat a tool that was never seen: trust and pin it, or hold it back until it is approved."""
 
-_Kept: TypeAlias = dict[str, dict[str, dict[str, str]]]
+_Servers: TypeAlias = dict[str, dict[str, dict[str, str]]]
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: Literal[1]
-    servers: _Kept
+    servers: _Servers
 
 
 @final
 class Pins:
     """A store of digests: in this process, or in a file that many processes may share."""
 
-    __slots__ = ("_kept", "_lock", "_path", "_unseen")
+    __slots__ = ("_lock", "_path", "_servers", "_unseen")
 
     def __init__(self, path: Path | None, unseen: Unseen) -> None:
         """Use `Pins.in_process` or `Pins.file`."""
         self._path = path
         self._unseen: Unseen = unseen
-        self._kept: _Kept = {}
+        self._servers: _Servers = {}
         self._lock = threading.Lock()
 
     @staticmethod
@@ -79,66 +80,58 @@ class Pins:
         cannot be read or written; then no tool is offered.
         """
 
-        def review_pins(kept: _Kept) -> tuple[dict[str, tuple[str, ...]], _Kept | None]:
-            known = kept.get(server, {})
+        def review(pinned: _Servers) -> tuple[dict[str, tuple[str, ...]], _Servers | None]:
+            known = pinned.get(server, {})
             new = {name: dict(parts) for name, parts in seen.items() if name not in known}
             held = {
-                name: found
-                for name, parts in seen.items()
-                if name in known and (found := _changed_parts(known[name], parts))
+                name: found for name, parts in seen.items() if name in known and (found := _changes(known[name], parts))
             }
             if self._unseen == "hold":
                 return held | dict.fromkeys(new, ("new",)), None
-            return held, {**kept, server: {**known, **new}} if new else None
+            return held, {**pinned, server: {**known, **new}} if new else None
 
-        return self._change(server, review_pins)
+        return self._update(server, review)
 
     def approve(self, server: str, seen: Digests) -> EffectOf[None, McpError]:
         """Pins these tools as they are now. Fails as `review`."""
 
-        def approve_pins(kept: _Kept) -> tuple[None, _Kept]:
+        def approve(pinned: _Servers) -> tuple[None, _Servers]:
             added = {name: dict(parts) for name, parts in seen.items()}
-            return None, {**kept, server: {**kept.get(server, {}), **added}}
+            return None, {**pinned, server: {**pinned.get(server, {}), **added}}
 
-        return self._change(server, approve_pins)
+        return self._update(server, approve)
 
     def forget(self, server: str) -> EffectOf[None, McpError]:
         """Drops all pins of a server: its tools are as if never seen. Fails as `review`."""
-        return self._change(server, lambda kept: (None, {name: pins for name, pins in kept.items() if name != server}))
+        return self._update(
+            server, lambda pinned: (None, {name: pins for name, pins in pinned.items() if name != server})
+        )
 
-    def _change(self, server: str, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> EffectOf[_A, McpError]:
-        if self._path is None:
-            return Suspend(lambda: Succeed(self._in_process(change)))
+    def _update(self, server: str, change: Callable[[_Servers], tuple[_A, _Servers | None]]) -> EffectOf[_A, McpError]:
         path = self._path
 
-        async def work(_: object) -> Exit[_A, McpError]:
-            from fxai.effects.thread import in_thread
+        def fail(error: Exception) -> McpError | None:
+            if not isinstance(error, OSError | ValueError):
+                return None
+            problem = f"the pins in {str(path)!r} cannot be used: {error}"
+            return McpError(server, "pins", problem, "mend or delete the file; then every tool is as if never seen")
 
-            try:
-                return Succeeded(await in_thread(lambda: self._in_file(path, change)))
-            except (OSError, ValueError) as error:
-                said = f"the pins in {str(path)!r} cannot be used: {error}"
-                remedy = "mend or delete the file; then every tool is as if never seen"
-                return Failed(Cause((Fail(McpError(server, "pins", said, remedy)),)))
+        if path is None:
+            return attempt_work(lambda: self._update_process(change), fail, in_thread=False)
+        return attempt_work(lambda: self._update_file(path, change), fail)
 
-        return AwaitExit(work)
-
-    def _in_process(self, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> _A:
+    def _update_process(self, change: Callable[[_Servers], tuple[_A, _Servers | None]]) -> _A:
         with self._lock:
-            value, changed = change(self._kept)
+            value, changed = change(self._servers)
             if changed is not None:
-                self._kept = changed
+                self._servers = changed
         return value
 
-    def _in_file(self, path: Path, change: Callable[[_Kept], tuple[_A, _Kept | None]]) -> _A:
-        with self._lock, locked(path.with_name(f"{path.name}.lock")):
-            try:
-                kept = read_record(read_file(path), _File).servers
-            except FileNotFoundError:
-                kept = {}
-            value, changed = change(kept)
+    def _update_file(self, path: Path, change: Callable[[_Servers], tuple[_A, _Servers | None]]) -> _A:
+        with self._lock, update_file(path) as file:
+            value, changed = change({} if file.content is None else read_record(file.content, _File).servers)
             if changed is not None:
-                replace_file(path, msgspec.json.format(msgspec.json.encode(_File(1, changed)), indent=1))
+                file.content = msgspec.json.format(msgspec.json.encode(_File(1, changed)), indent=1)
         return value
 
     def __reduce__(self) -> Any:
@@ -161,5 +154,5 @@ class Pins:
         return "Pins.in_process()" if self._path is None else f"Pins.file({str(self._path)!r})"
 
 
-def _changed_parts(known: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str, ...]:
+def _changes(known: Mapping[str, str], seen: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(part for part in {**known, **seen} if known.get(part) != seen.get(part))

@@ -5,11 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fxai.models.approval_key import ApprovalKey
-from fxai.models.approval_ledger import ApprovalLedger, ApprovalUse
-from fxai.models.chat import Chat, ChatError
-from fxai.models.chat_error import ChatStoreError
-from fxai.models.chat_store import ChatStore
+from fxai.models.approval_services import ApprovalKey, ApprovalLedger, ApprovalUse
+from fxai.models.chat import Chat, ChatError, ChatStore, ChatStoreError
 from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, RoundOptions
 from fxai.models.repair import repair_by_model

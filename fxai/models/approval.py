@@ -26,8 +26,7 @@ from fxai.effects.service import Clock
 from fxai.messages.errors import ApprovalProblem
 from fxai.messages.message import ToolApprovalRequestPart, ToolCallPart
 from fxai.messages.part import ApprovalRequest, ToolCall
-from fxai.models.approval_key import ApprovalKey
-from fxai.models.approval_ledger import ApprovalLedger
+from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import Tool

@@ -1,9 +1,12 @@
-"""Chats: a conversation as a service, one turn after another.
+"""Chats: a conversation with a model as a service, one turn after another, and the stores that keep conversations.
 
-What a turn says and what is answered are kept together, when the turn has succeeded. A turn that fails leaves the
-history as it was before, so that it can be tried again; only the results of calls that it approved stay, because they
-have been run. Before such calls run, the history is kept with them in doubt: whatever stops the process then, nothing
-is run again unasked.
+A turn's prompt and its answer are saved together, when the turn has succeeded. A turn that fails leaves the history as
+it was, so that it can be tried again; only the results of calls that it approved stay, because they have been run.
+Before such calls run, the history is saved with them in doubt: whatever stops the process then, none of them is run
+again unasked.
+
+A `Chat` is for a program that talks with a model turn by turn, and does not need an agent. A `Memory` (`fxai.agents`)
+is for agents, which read it and add to it by themselves.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -20,17 +23,20 @@ is run again unasked.
 
 from __future__ import annotations
 
+import os
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Never, Protocol, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Protocol, final
 
 import msgspec
 from returns.result import Success
-from typing_extensions import TypeVar, Unpack
+from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import Lock
+from fxai.effects.constructor import attempt_work
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, FlatMap, Local, Succeed, Suspend, Sync
+from fxai.effects.effect import Ask, Effect, EffectOf, FailCause, Fetch, FlatMap, Local, Succeed, Suspend, Sync
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock, Service
@@ -40,8 +46,6 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response
-from fxai.models.chat_error import ChatStoreError
-from fxai.models.chat_store import ChatStore
 from fxai.models.language_model import (
     LanguageModel,
     ObjectPending,
@@ -56,7 +60,10 @@ from fxai.schema.fault import DecodeFailure
 from fxai.tools.failure import CallFailure, ToolError
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["Chat", "ChatError"]
+if TYPE_CHECKING:
+    from fxai.storage.history import Histories
+
+__all__ = ["Chat", "ChatError", "ChatStore", "ChatStoreError"]
 
 _A = TypeVar("_A")
 _E = TypeVar("_E")
@@ -64,13 +71,158 @@ _R = TypeVar("_R")
 _T = TypeVar("_T", default=Never)
 _V = TypeVar("_V")
 
+
+@final
+class ChatStoreError(msgspec.Struct, frozen=True):
+    """A chat could not be held, loaded, saved or deleted: which, and why.
+
+    >>> print(ChatStoreError("c1", "load", "no such file"))
+    the chat 'c1' could not be loaded: no such file
+    """
+
+    chat_id: str
+    doing: Literal["hold", "load", "save", "delete"]
+    description: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the chat {self.chat_id!r} could not be {_DONE[self.doing]}: {self.description}"
+
+
+_DONE = {"hold": "held", "load": "loaded", "save": "saved", "delete": "deleted"}
+
+
+class ChatStore(Service):
+    """Keeps histories, each under the id of its chat. A store is a value; `store.layer` makes it the service.
+
+    `ChatStore.files(folder)` has a JSON file for each chat, and `ChatStore.sqlite(path)` one database in WAL mode; both
+    serve many processes at once. A store of your own gives the four methods.
+
+    >>> from fxai.effects import fx
+    >>> store = ChatStore.in_process()
+    >>> fx.run(store.save("c1", Prompt.make("Hello"), None).and_then(store.load("c1"))) == Prompt.make("Hello")
+    True
+    """
+
+    @abstractmethod
+    def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
+        """Waits until no other program, in this process or another, holds the chat; holds it until the scope closes.
+
+        A process that dies holds nothing any more.
+        """
+
+    @abstractmethod
+    def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
+        """The history; None where there is none, or none any more.
+
+        Fails with:
+            ChatStoreError: It cannot be read, or what stands there is no history.
+        """
+
+    @abstractmethod
+    def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
+        """Puts the history in the place of the one that is there, whole or not at all.
+
+        Args:
+            chat_id: the chat.
+            history: all its messages.
+            expires: when it is forgotten, in seconds since 1970 by the `Clock`; None: never.
+        """
+
+    @abstractmethod
+    def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
+        """Forgets the chat; nothing happens where there is none."""
+
+    @property
+    def layer(self) -> LayerOf[ChatStore, Never, None]:
+        """The layer that gives this store as the service `ChatStore`."""
+        return LayerOf.succeed(ChatStore, self)
+
+    if TYPE_CHECKING:
+        __call__: ClassVar[LayerOf[ChatStore, Never, None]]
+    else:
+        __call__ = property(lambda self: self.layer)  # `program.provide(store)`
+
+    # -- constructors
+
+    @staticmethod
+    def in_process() -> ChatStore:
+        """A new store that ends with the process."""
+        from fxai.storage.history import ProcessHistories  # only where there is a store
+
+        return _HistoryStore(ProcessHistories())
+
+    in_memory = in_process
+
+    @staticmethod
+    def files(folder: str | os.PathLike[str]) -> ChatStore:
+        """The store of JSON files in a folder, made where it is not there.
+
+        Raises:
+            ValueError: no folder can have that path.
+        """
+        from fxai.storage.history import FileHistories  # only where there is a store
+        from fxai.storage.private_file import full_path
+
+        return _HistoryStore(FileHistories(full_path(folder)))
+
+    @staticmethod
+    def sqlite(path: str | os.PathLike[str]) -> ChatStore:
+        """The store in a SQLite database, made where it is not there; locks stand in a folder beside it.
+
+        Raises:
+            ValueError: no database can have that path.
+        """
+        from fxai.storage.database import database_path  # only where there is a store
+        from fxai.storage.history import TableHistories
+
+        return _HistoryStore(TableHistories(database_path(path)))
+
+
+@final
+class _HistoryStore(ChatStore):
+    """A store of the histories of `fxai.storage`."""
+
+    def __init__(self, histories: Histories) -> None:
+        self._histories = histories
+
+    @override
+    def hold(self, chat_id: str) -> Effect[None, ChatStoreError, Scope]:
+        return self._histories.hold(chat_id).map_error(lambda error: ChatStoreError(chat_id, "hold", str(error)))
+
+    @override
+    def load(self, chat_id: str) -> Effect[Prompt | None, ChatStoreError]:
+        return _CLOCK.flat_map(
+            lambda clock: self._attempt(chat_id, "load", lambda: self._histories.load(chat_id, clock.now()))
+        )
+
+    @override
+    def save(self, chat_id: str, history: Prompt, expires: float | None) -> Effect[None, ChatStoreError]:
+        return self._attempt(chat_id, "save", lambda: self._histories.save(chat_id, history, expires))
+
+    @override
+    def delete(self, chat_id: str) -> Effect[None, ChatStoreError]:
+        return self._attempt(chat_id, "delete", lambda: self._histories.delete(chat_id))
+
+    def _attempt(
+        self, chat_id: str, doing: Literal["load", "save", "delete"], work: Callable[[], _A]
+    ) -> EffectOf[_A, ChatStoreError]:
+        def fail(error: Exception) -> ChatStoreError | None:
+            return ChatStoreError(chat_id, doing, str(error)) if isinstance(error, OSError) else None
+
+        return attempt_work(work, fail, in_thread=self._histories.blocks)
+
+
+_CLOCK: EffectOf[Clock] = Fetch(Clock)
+
+
 ChatError = AiError | ToolError | ChatStoreError
 """What can go wrong in a turn."""
 
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
 
-class _Kept(Protocol):
+class _Place(Protocol):
     """Where the history of one chat is."""
 
     def hold(self) -> EffectOf[None, ChatStoreError, Scope | None]: ...
@@ -86,9 +238,9 @@ class Chat(Service):
     processes talk at once. Inside a turn there is no turn of the same chat: that is a defect, for it could never begin.
     """
 
-    def __init__(self, kept: _Kept) -> None:
-        """A chat kept somewhere; use `from_prompt`, `layer` or `stored`."""
-        self._kept = kept
+    def __init__(self, place: _Place) -> None:
+        """A chat whose history is at a place; use `from_prompt`, `layer` or `stored`."""
+        self._place = place
         self._lock = Lock()
 
     # -- constructors
@@ -144,7 +296,7 @@ class Chat(Service):
     @property
     def history(self) -> EffectOf[Prompt, ChatStoreError]:
         """Everything that was said, by all turns that have ended."""
-        return self._kept.load()
+        return self._place.load()
 
     @property
     def pending(self) -> EffectOf[tuple[Pending, ...], ChatStoreError]:
@@ -241,7 +393,7 @@ class Chat(Service):
             lambda inside: (
                 inside
                 if inside is not None
-                else self._lock.hold().and_then(self._kept.hold()).and_then(self._kept.load())
+                else self._lock.hold().and_then(self._place.hold()).and_then(self._place.load())
             )
         )
 
@@ -255,7 +407,7 @@ class Chat(Service):
         return Local(turn, lambda context: context.put(self, True))
 
     def _save(self, history: Prompt) -> EffectOf[None, ChatStoreError]:
-        return self._kept.save(history).uninterruptible()
+        return self._place.save(history).uninterruptible()
 
 
 _NOTHING: EffectOf[None] = Succeed(None)
@@ -313,11 +465,10 @@ class _Stored(msgspec.Struct, frozen=True, eq=False):
         return self.store.hold(self.chat_id)
 
     def load(self) -> EffectOf[Prompt, ChatStoreError]:
-        return self.store.load(self.chat_id).map(lambda kept: self.first if kept is None else kept)
+        return self.store.load(self.chat_id).map(lambda saved: self.first if saved is None else saved)
 
     def save(self, history: Prompt) -> EffectOf[None, ChatStoreError]:
         if self.time_to_live is None:
             return self.store.save(self.chat_id, history, None)
         seconds = self.time_to_live
-        clock: EffectOf[Clock] = Fetch(Clock)
-        return FlatMap(clock, lambda clock: self.store.save(self.chat_id, history, clock.now() + seconds))
+        return FlatMap(_CLOCK, lambda clock: self.store.save(self.chat_id, history, clock.now() + seconds))

@@ -30,7 +30,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.answered import Answered, History, concerns, is_waiting, read, without
 from fxai.models.approval import Authority, authority
-from fxai.models.approval_ledger import ApprovalUse
+from fxai.models.approval_services import ApprovalUse
 from fxai.models.resolve import Emit, Resolution, Turn, with_responses
 from fxai.tools.failure import (
     ApprovalExpired,

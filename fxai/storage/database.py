@@ -3,7 +3,7 @@
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     path = Path(folder) / "notes.db"
-...     with connected(path, "CREATE TABLE IF NOT EXISTS note (text TEXT) STRICT") as database, writing(database):
+...     with connect(path, "CREATE TABLE IF NOT EXISTS note (text TEXT) STRICT") as database, transact(database):
 ...         done = database.execute("INSERT INTO note VALUES ('buy milk')")
 ...     oct(path.stat().st_mode & 0o777)
 '0o600'
@@ -26,7 +26,7 @@ from fxai.storage.private_file import create_file, file_path, protect, warn
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-__all__ = ["connected", "database_path", "writing"]
+__all__ = ["connect", "database_path", "transact"]
 
 _WAIT: Final = 30.0  # seconds for others that write
 _BESIDE: Final = ("-wal", "-shm", "-journal")
@@ -45,11 +45,11 @@ def database_path(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def connected(path: Path, *tables: str) -> Generator[Connection]:
-    """A connection to a database, in WAL mode and on the disk at each commit, that is closed behind the `with`.
+def connect(path: Path, *tables: str) -> Generator[Connection]:
+    """A connection to a database, in WAL mode and on the disk at each commit; it is closed at the end of the `with`.
 
-    The database is made, with its folders, where it is not there. It and its journals have the mode 0600 or a stricter
-    one. Others that write are waited for, up to 30 s.
+    The database and its folders are made where they are not there. It and its journals have the mode 0600 or a stricter
+    one. It waits up to 30 s for other writers.
 
     Args:
         path: the database, as `database_path` gives it.
@@ -58,24 +58,24 @@ def connected(path: Path, *tables: str) -> Generator[Connection]:
     Raises:
         OSError: SQLite refuses, what stands at the path is no private file, or a statement inside the `with` fails.
     """
-    import sqlite3  # only where it is asked for
+    import sqlite3  # only where there is a database
 
-    with _CREATING:  # whoever closes a new file must not free the locks that a thread has taken on it meanwhile
+    with _CREATING:  # closing a new file must not free the locks that another thread has taken on it meanwhile
         size = _protect(path, tables)
     try:
-        with closing(sqlite3.connect(path, timeout=_WAIT, isolation_level=None)) as database:
+        with closing(_open(path)) as database:
             _check_size(path, database, size)
             _prepare(database, tables)
             yield database
     except UnicodeEncodeError as error:
-        said = f"{error.object[:80]!r} cannot be kept: it holds half a surrogate pair; give text of whole characters"
-        raise OSError(said) from error
+        text = f"{error.object[:80]!r} cannot be kept: it holds half a surrogate pair"
+        raise OSError(f"{text}; give text of whole characters") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the words of an error may be damaged too
         raise OSError(f"{error}; see that {path} is a SQLite database that nobody else holds") from error
 
 
 @contextmanager
-def writing(database: Connection) -> Generator[None]:
+def transact(database: Connection) -> Generator[None]:
     """A transaction, which begins as a writer and is undone when it fails."""
     database.execute("BEGIN IMMEDIATE")
     try:
@@ -87,9 +87,15 @@ def writing(database: Connection) -> Generator[None]:
         raise
 
 
+def _open(path: Path | str) -> Connection:
+    import sqlite3  # only where there is a database
+
+    return sqlite3.connect(path, timeout=_WAIT, isolation_level=None)
+
+
 def _prepare(database: Connection, tables: tuple[str, ...]) -> None:
     """Sets the database up; what others do at the same moment is waited for, which SQLite does not do for the mode."""
-    import sqlite3  # only where it is asked for
+    import sqlite3  # only where there is a database
 
     until = time.monotonic() + _WAIT
     while True:
@@ -115,7 +121,7 @@ def _check_size(path: Path, database: Connection, size: int) -> None:
 
 
 def _protect(path: Path, tables: tuple[str, ...]) -> int:
-    """Makes the file, so that SQLite does not; it gives its journals the mode that the database has.
+    """Makes the file, before SQLite does; SQLite gives its journals the mode that the database has.
 
     Returns:
         Its size; 0 where it is new, or where a journal says how it goes on.
@@ -130,10 +136,8 @@ def _protect(path: Path, tables: tuple[str, ...]) -> int:
 
 
 def _empty(tables: tuple[str, ...]) -> bytes:
-    """What a database with empty tables holds: one that is made whole is never an empty file, as one cut short is."""
-    import sqlite3  # only where it is asked for
-
-    with closing(sqlite3.connect(":memory:")) as database:
+    """The bytes of a database with empty tables: one that is made whole is never empty; one that was cut may be."""
+    with closing(_open(":memory:")) as database:
         for table in tables:
             database.execute(table)
         return database.serialize()

@@ -1,10 +1,10 @@
-"""Private files: their owner's alone from the first byte on, replaced whole, with locks between processes.
+"""Private files: only their owner can read them, they are replaced as a whole, with locks between processes.
 
-Whatever holds conversations, approvals, pins or recorded exchanges is opened and written here. A file is made with the
-mode 0600 and a folder with 0700, whatever the umask. A file that others could read is tightened when it is opened, and
-a warning says so; a stricter mode stays. What stands at the place of a private file and is none is refused: a symbolic
-link, a device, a file of another user, and a second name (a hard link) of a file that is written in place. Who may
-write to the folder around it may still put another file in its place: give a folder of your own.
+Files of conversations, approvals, pins and recorded exchanges are opened and written here. A file is made with the mode
+0600 and a folder with 0700, whatever the umask. A file that others could read is tightened when it is opened, and a
+warning says so; a stricter mode stays. A symbolic link, a device, a file of another user, and a second name (a hard
+link) of a file that is written in place, are refused. A user who may write to the folder can still put another file in
+its place: give a folder of your own.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -22,38 +22,43 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
+import anyio
 import msgspec
+
+from fxai.effects.constructor import attempt_async
+from fxai.effects.effect import EffectOf, Fetch, FlatMap
+from fxai.effects.scope import NOTHING, Scope
 
 __all__ = [
     "create_file",
+    "file_name",
     "file_path",
     "free_lock",
     "full_path",
-    "is_intact",
-    "locked",
+    "hold_file",
+    "lock_file",
     "make_folder",
     "open_file",
     "open_lock",
     "own_folder",
     "protect",
     "read_file",
-    "read_record",
     "remove_file",
     "replace_file",
-    "sealed",
     "sync_folder",
     "take_lock",
+    "update_file",
     "warn",
+    "write_all",
 ]
 
-_A = TypeVar("_A")
-
-_FIRST_PAUSE, _LAST_PAUSE = 0.0005, 0.02  # seconds between two looks at a lock
+_FIRST_PAUSE, _LAST_PAUSE = 0.0005, 0.02  # seconds between two looks at a lock, in a thread
+_HOLD_PAUSE, _LAST_HOLD_PAUSE = 0.005, 0.1  # seconds between two looks at a lock that may be held for long
 _WAIT: Final = 30.0  # seconds for others that write
 _PRIVATE: Final = 0o600
 _OTHERS: Final = 0o077  # what the group and everybody else may do
@@ -90,27 +95,39 @@ def file_path(path: str | os.PathLike[str]) -> Path:
     return found
 
 
-def open_file(path: Path, *, create: bool = False, writing: bool = True) -> int:
-    """A descriptor of a private file that is written in place, or only read.
+def file_name(name: str) -> str:
+    """The name of the file of any name: readable, and different for each one on every file system.
 
-    Args:
-        path: the file.
-        create: whether it is made, with its folders, where it is not there.
-        writing: whether it is opened for writing too.
+    >>> file_name("anna/7")
+    'anna_7-...'
 
     Raises:
-        FileNotFoundError: it is not there and is not to be made.
+        OSError: the name is no text that can be written.
+    """
+    from hashlib import sha256  # only where there is a store
+
+    readable = "".join(one if one.isascii() and one.isalnum() else "_" for one in name[:40])
+    try:
+        digest = sha256(name.encode()).hexdigest()[:32]
+    except UnicodeEncodeError as error:
+        raise OSError("the id holds half a surrogate pair; give one of whole characters") from error
+    return f"{readable}-{digest}"
+
+
+def open_file(path: Path, *, writing: bool = True) -> int:
+    """A descriptor of a private file that is there, which is written in place or only read.
+
+    Raises:
+        FileNotFoundError: it is not there.
         OSError: it cannot be opened, or what stands there is no private file; it says which file, why and what to do.
     """
-    if create:
-        make_folder(path.parent)
     with suppress(OSError):  # where nothing may be removed, the file can be read all the same
         _remove_stale(path)
-    return _open_private(path, create=create, writing=writing)
+    return _open_private(path, create=False, writing=writing)
 
 
 def read_file(path: Path) -> bytes:
-    """What a private file holds.
+    """The content of a private file.
 
     Raises:
         FileNotFoundError: it is not there.
@@ -123,8 +140,8 @@ def read_file(path: Path) -> bytes:
 def replace_file(path: Path, content: bytes) -> None:
     """Puts a file in the place of the one that is there, on the disk and whole, or not at all.
 
-    The copy that is written meanwhile has no name where the system can do that, and is otherwise removed by whoever
-    opens the file next: a process that is killed leaves none.
+    The copy that is written meanwhile has no name where the system can do that, and is otherwise removed when the file
+    is opened next: a process that is killed leaves none.
 
     Raises:
         OSError: it cannot be written, or what stands there is no private file.
@@ -135,9 +152,40 @@ def replace_file(path: Path, content: bytes) -> None:
         found = path.lstat()
         _check(path, found, in_place=False)
         mode = stat.S_IMODE(found.st_mode) & _PRIVATE
-    with _written(path, content, mode) as copy:
+    with _write_copy(path, content, mode) as copy:
         copy.replace(path)
     sync_folder(path.parent)
+
+
+class FileContent(msgspec.Struct):
+    """The content of a file that is being updated; None: it is not there."""
+
+    content: bytes | None = None
+
+
+@contextmanager
+def update_file(path: Path) -> Generator[FileContent]:
+    """Reads a file under its lock, a file `.lock` beside it, and replaces it where the `with` has changed the content.
+
+    Raises:
+        OSError: as `read_file` and `replace_file`.
+        TimeoutError: as `lock_file`.
+    """
+    with lock_file(path.with_name(f"{path.name}.lock")):
+        file = FileContent()
+        with suppress(FileNotFoundError):
+            file.content = read_file(path)
+        before = file.content
+        yield file
+        if file.content is not None and file.content != before:
+            replace_file(path, file.content)
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Writes the content where the descriptor stands, however few bytes the system takes at once."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def create_file(path: Path, content: bytes) -> None:
@@ -147,10 +195,10 @@ def create_file(path: Path, content: bytes) -> None:
         OSError: it cannot be made.
     """
     make_folder(path.parent)
-    descriptor = _nameless(path.parent, content, _PRIVATE)
+    descriptor = _make_unnamed(path.parent, content, _PRIVATE)
     with suppress(FileExistsError):
         if descriptor is None:
-            descriptor = _new(path, content, _PRIVATE)
+            descriptor = _make_file(path, content, _PRIVATE)
         else:
             _link(descriptor, path)
     if descriptor is not None:
@@ -167,7 +215,7 @@ def remove_file(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those around it that are not there; nobody else may enter what it makes.
+    """Makes a folder and those around it that are not there, with the mode 0700.
 
     Raises:
         OSError: it cannot be made.
@@ -185,8 +233,8 @@ def make_folder(folder: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(folder))
 
 
-def own_folder(folder: Path) -> None:
-    """Makes a folder that holds nothing but ours, and takes from others what they may do in one that is there.
+def own_folder(folder: Path) -> Path:
+    """The folder, made where it is not there, and its owner's alone.
 
     Raises:
         OSError: it cannot be made, or what stands there is no folder of ours.
@@ -195,12 +243,12 @@ def own_folder(folder: Path) -> None:
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
         raise _Refused(f"{folder} is a symbolic link, which may lead anywhere; move it away")
-    if sys.platform == "win32":
-        return
-    if os.geteuid() not in (0, found.st_uid):
-        raise _Refused(f"{folder} belongs to another user; give another path")
-    if stat.S_IMODE(found.st_mode) & _OTHERS:
-        folder.chmod(0o700)
+    if sys.platform != "win32":
+        if os.geteuid() not in (0, found.st_uid):
+            raise _Refused(f"{folder} belongs to another user; give another path")
+        if stat.S_IMODE(found.st_mode) & _OTHERS:
+            folder.chmod(0o700)
+    return folder
 
 
 def sync_folder(folder: Path) -> None:
@@ -214,12 +262,12 @@ def sync_folder(folder: Path) -> None:
 
 
 def protect(path: Path, found: os.stat_result, descriptor: int | str, *, in_place: bool) -> None:
-    """Refuses what is no private file, and takes from others what they may do with one.
+    """Refuses what is no private file, and takes away the rights of others.
 
     Args:
-        path: the file, for what is said of it.
-        found: what the system says of it.
-        descriptor: what its mode is changed by.
+        path: the file, for messages.
+        found: its status.
+        descriptor: by which its mode is changed.
         in_place: whether it is written where it stands, so that another name of it would be written too.
 
     Raises:
@@ -238,7 +286,7 @@ def protect(path: Path, found: os.stat_result, descriptor: int | str, *, in_plac
 
 
 def warn(message: str, *about: object) -> None:
-    """Tells whoever runs the program, in the log `fxai.storage`."""
+    """Writes a warning to the log `fxai.storage`."""
     import logging  # few files are wrong
 
     logging.getLogger("fxai.storage").warning(message, *about)
@@ -246,7 +294,7 @@ def warn(message: str, *about: object) -> None:
 
 def _open_private(path: Path, *, create: bool, writing: bool) -> int:
     """A descriptor of what stands at a path, once it is its owner's alone."""
-    descriptor = _opened(path, os.O_RDWR if writing else os.O_RDONLY, create=create)
+    descriptor = _open(path, os.O_RDWR if writing else os.O_RDONLY, create=create)
     try:
         protect(path, os.fstat(descriptor), descriptor, in_place=writing)
     except BaseException:
@@ -255,7 +303,7 @@ def _open_private(path: Path, *, create: bool, writing: bool) -> int:
     return descriptor
 
 
-def _opened(path: Path, flags: int, *, create: bool) -> int:
+def _open(path: Path, flags: int, *, create: bool) -> int:
     """A descriptor of what stands at a path; what is made is private from the start, whatever the umask."""
     for _ in range(100):  # it may come and go meanwhile
         try:
@@ -264,7 +312,7 @@ def _opened(path: Path, flags: int, *, create: bool) -> int:
             if not create:
                 raise
         except OSError as error:
-            raise _explained(path, error) from error
+            raise _explain(path, error) from error
         with suppress(FileExistsError):
             descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL | _SAFE, _PRIVATE)
             if sys.platform != "win32":
@@ -273,8 +321,8 @@ def _opened(path: Path, flags: int, *, create: bool) -> int:
     raise OSError(f"{path} is made and removed again all the time; see who does that")
 
 
-def _explained(path: Path, error: OSError) -> OSError:
-    """The trouble, in words that say what stands there."""
+def _explain(path: Path, error: OSError) -> OSError:
+    """The error, with words that say what stands there."""
     if error.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):
         with suppress(FileNotFoundError):
             _check(path, path.lstat(), in_place=False)
@@ -303,15 +351,15 @@ class _Refused(OSError):
 
 
 @contextmanager
-def _written(path: Path, content: bytes, mode: int) -> Generator[Path]:
+def _write_copy(path: Path, content: bytes, mode: int) -> Generator[Path]:
     """A copy with this content beside a file, on the disk; it is gone behind the `with` unless it was moved."""
     copy = _copy_of(path)
-    descriptor = _nameless(copy.parent, content, mode)
+    descriptor = _make_unnamed(copy.parent, content, mode)
     if descriptor is None:
-        descriptor = _named(copy, content, mode)
+        descriptor = _make_named(copy, content, mode)
     try:
         if not os.fstat(descriptor).st_nlink:
-            for _ in _until(f"somebody else has written {copy}"):
+            for _ in _until(f"another process has written {copy}"):
                 if _link(descriptor, copy):
                     break
                 _remove_stale_copy(copy)
@@ -331,12 +379,10 @@ def _fill(descriptor: int, content: bytes, mode: int) -> None:
     """Writes a new file and locks it, so that nobody takes it for one that a killed process left."""
     if sys.platform != "win32":
         os.fchmod(descriptor, mode)  # a umask may have taken the owner's own rights
-        for _ in _until("somebody else has held a new file"):  # who removes it, taking it for one that was left
+        for _ in _until("another process has held a new file"):  # who removes it, taking it for one that was left
             if take_lock(descriptor):
                 break
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    write_all(descriptor, content)
     os.fsync(descriptor)
 
 
@@ -346,7 +392,7 @@ def _copy_of(path: Path) -> Path:
     return path.with_name(f".{path.name}.tmp")
 
 
-def _nameless(folder: Path, content: bytes, mode: int) -> int | None:
+def _make_unnamed(folder: Path, content: bytes, mode: int) -> int | None:
     """A descriptor of a file without a name, with this content; None where the system has no such files."""
     if sys.platform != "linux" or not _CAN_NAME.exists():
         return None
@@ -372,7 +418,7 @@ def _link(descriptor: int, path: Path) -> bool:
     return True
 
 
-def _new(path: Path, content: bytes, mode: int) -> int:
+def _make_file(path: Path, content: bytes, mode: int) -> int:
     """A descriptor of a file with this name and content, which is made."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _SAFE, _PRIVATE)
     try:
@@ -386,13 +432,13 @@ def _new(path: Path, content: bytes, mode: int) -> int:
     return descriptor
 
 
-def _named(path: Path, content: bytes, mode: int) -> int:
+def _make_named(path: Path, content: bytes, mode: int) -> int:
     """A descriptor of a new file with this name and content; whoever saw it before it was locked may remove it."""
-    for _ in _until(f"somebody else has written {path}"):
+    for _ in _until(f"another process has written {path}"):
         if sys.platform != "win32":
             _remove_stale_copy(path)
         with suppress(FileExistsError):
-            descriptor = _new(path, content, mode)
+            descriptor = _make_file(path, content, mode)
             if sys.platform == "win32" or _is_at(descriptor, path):
                 return descriptor
             os.close(descriptor)
@@ -412,7 +458,7 @@ def _remove_stale_copy(copy: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _explained(copy, error) from error
+        raise _explain(copy, error) from error
     try:
         _check(copy, os.fstat(descriptor), in_place=False)
         if take_lock(descriptor) and _is_at(descriptor, copy):
@@ -429,53 +475,11 @@ def _is_at(descriptor: int, path: Path) -> bool:
         return False
 
 
-# -- records
-
-
-def sealed(record: bytes) -> bytes:
-    """A JSON object with a last member `digest`, by which it is noticed when anything in it was changed.
-
-    >>> sealed(b'{"a":1}')
-    b'{"a":1,"digest":"..."}'
-    """
-    return b'%s,"digest":"%s"}' % (record[:-1], _digest(record))
-
-
-def is_intact(text: bytes) -> bool:
-    """Whether a sealed record is as it was written.
-
-    >>> is_intact(sealed(b'{"a":1}')), is_intact(sealed(b'{"a":1}').replace(b"1", b"2", 1))
-    (True, False)
-    """
-    record, _, end = text.strip().rpartition(b',"digest":"')
-    return end == b'%s"}' % _digest(record + b"}")
-
-
-def read_record(text: bytes, kind: type[_A]) -> _A:
-    """What a JSON text says, as a record of this kind.
-
-    Raises:
-        ValueError: it is none; it says why.
-    """
-    try:
-        return msgspec.json.decode(text, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ValueError(str(error)) from error
-    except RecursionError:
-        raise ValueError("it is nested too deep") from None
-
-
-def _digest(record: bytes) -> bytes:
-    from hashlib import blake2b  # only where something is kept
-
-    return blake2b(record, digest_size=8).hexdigest().encode()
-
-
 # -- locks
 
 
 def open_lock(path: Path) -> int:
-    """A descriptor of the lock file, which is made, with its folder, where it is not there; nobody holds it yet.
+    """A descriptor of a lock file, which is made, with its folder, where it is not there; it is not held yet.
 
     Raises:
         OSError: it cannot be made, or what stands there is no private file.
@@ -485,7 +489,7 @@ def open_lock(path: Path) -> int:
 
 
 def take_lock(descriptor: int) -> bool:
-    """Whether the lock was free, and is ours now, until the descriptor is closed."""
+    """Takes the lock until the descriptor is closed; False where it is not free."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -515,17 +519,58 @@ def free_lock(descriptor: int) -> None:
         os.close(descriptor)
 
 
+def hold_file(place: Callable[[], Path], *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
+    """Holds the lock file at a place until the scope closes or the process ends, however it ends.
+
+    Args:
+        place: gives the path of the lock file, which is made where it is not there.
+        wait: whether to wait, without end, while another program holds it.
+
+    Fails with:
+        OSError: As `open_lock` and as `place`; `BlockingIOError`: another program holds it, and it does not wait.
+    """
+
+    def fail(error: Exception) -> OSError | None:
+        return error if isinstance(error, OSError) else None
+
+    def within(scope: Scope) -> EffectOf[None, OSError]:
+        return attempt_async(lambda: _hold(place, scope, wait), fail)
+
+    return FlatMap(Fetch(Scope), within)
+
+
+async def _hold(place: Callable[[], Path], scope: Scope, wait: bool) -> None:
+    path = place()
+    descriptor = open_lock(path)  # not in a thread, whose answer a cancellation could lose
+    pause = _HOLD_PAUSE
+    try:
+        while not take_lock(descriptor):
+            if not wait:
+                raise BlockingIOError(f"another program holds {path}")
+            await anyio.sleep(pause)  # no matter of the `Clock`: another process lives in real time
+            pause = min(2 * pause, _LAST_HOLD_PAUSE)
+    except BaseException:
+        free_lock(descriptor)
+        raise
+
+    def release(_: object) -> EffectOf[None]:
+        free_lock(descriptor)
+        return NOTHING
+
+    scope.add(release)
+
+
 @contextmanager
-def locked(path: Path, seconds: float = _WAIT) -> Generator[None]:
+def lock_file(path: Path, seconds: float = _WAIT) -> Generator[None]:
     """Holds a lock file inside a `with`, in a thread that may wait; threads of one process exclude each other too.
 
     Raises:
-        TimeoutError: somebody else held it all the time.
+        TimeoutError: another program held it all the time.
         OSError: as `open_lock`.
     """
     descriptor = open_lock(path)
     try:
-        for _ in _until(f"somebody else has held {path}", seconds):
+        for _ in _until(f"another process has held {path}", seconds):
             if take_lock(descriptor):
                 break
         yield
@@ -534,11 +579,7 @@ def locked(path: Path, seconds: float = _WAIT) -> Generator[None]:
 
 
 def _until(what: str, seconds: float = _WAIT) -> Generator[None]:
-    """Goes on, with pauses that grow, until it is left.
-
-    Raises:
-        TimeoutError: it was not left in time.
-    """
+    """Goes on, with pauses that grow, until it is left; then, or in time, with a `TimeoutError`."""
     until, pause = time.monotonic() + seconds, _FIRST_PAUSE
     while True:
         yield

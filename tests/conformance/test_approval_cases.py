@@ -394,7 +394,7 @@ def test_with_a_key_an_unsigned_request_is_refused(case: Case, backend: Backend)
         )) if m.role == "assistant" else m
         for m in history
     )  # fmt: skip
-    ended = _run(bench, unsigned, [], backend, ApprovalKey.layer(case.given["secret"].ljust(16, "!")))
+    ended = _run(bench, unsigned, [], backend, ApprovalKey(case.given["secret"].ljust(16, "!")).layer)
 
     assert _reason(ended).problem == "forged"
     assert bench.ran == case.expect["executed"]

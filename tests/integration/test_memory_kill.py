@@ -108,7 +108,7 @@ def test_a_file_that_drops_old_turns_survives_too(tmp_path: Path) -> None:
 SUICIDES = """
 import json, os, signal, sqlite3, sys
 from pathlib import Path
-from fxai.agents import memory_file
+from fxai.storage import journal_file
 from fxai.effects import fx
 from tests.kit.memories import approved, asked, chat, commit_all, memory_of
 kind, root = sys.argv[1:]
@@ -154,9 +154,9 @@ if kind == "file":
         for name in ("ftruncate", "write", "fsync") for when in (before, after)
     }
     points["half of write"] = half_written
-    points["before replace"] = lambda: before(memory_file, "replace_file")
+    points["before replace"] = lambda: before(journal_file, "replace_file")
     points["inside replace"] = lambda: before(Path, "replace")
-    points["after replace"] = lambda: after(memory_file, "replace_file")
+    points["after replace"] = lambda: after(journal_file, "replace_file")
 else:
     points = {
         f"{'after' if late else 'before'} {word}": (lambda word=word, late=late: in_sqlite(word, late))

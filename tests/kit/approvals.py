@@ -150,7 +150,7 @@ def _in_process(_: Path) -> Callable[[], Any]:
 
 
 def _in_file(folder: Path) -> Callable[[], Any]:
-    return lambda: ApprovalLedger.sqlite(folder / "ledger.db")
+    return lambda: ApprovalLedger.sqlite(folder / "ledger.db").layer
 
 
 ledgers = pytest.mark.parametrize("ledger", [_in_process, _in_file], ids=["process", "sqlite"])

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fxai.storage.private_file import locked
+from fxai.storage.private_file import lock_file
 
 __all__ = ["Missing", "kept", "ran"]
 
@@ -35,7 +35,7 @@ def kept(name: str, make: Callable[[Path], None]) -> Path:
     if ready.exists():
         return found
     try:
-        with locked(folder / f"{name}.lock", seconds=3 * _LONGEST):
+        with lock_file(folder / f"{name}.lock", seconds=3 * _LONGEST):
             if not ready.exists():
                 _made(found, folder / f"{name}.missing", make)
                 ready.touch()

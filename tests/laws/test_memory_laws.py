@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai.agents import Memory, Window
-from fxai.agents.recall import recalled
+from fxai.agents.recall import recall
 from fxai.effects import fx
 from fxai.messages import AssistantMessage, Prompt
 from tests.kit.memories import approved, asked, chat, commit_all, looked_up
@@ -130,14 +130,14 @@ def test_a_wider_window_gives_no_less(commits: list[Prompt], one: Window, other:
 def test_a_run_is_told_a_history_without_open_calls(commits: list[Prompt], window: Window) -> None:
     """Each call has its result right behind it; only what the run answers is open, and then it comes last."""
     turns, said = _turns(commits, window)
-    told = recalled(said, chat("new"))
+    told = recall(said, chat("new"))
     waiting = [one for turn in window.newest(reversed(turns)) for one in turn.pending]
 
     assert told.pending == ()
     assert all(_is_answered(told, at) for at in range(len(told)))
     for one in waiting:
         answer = approved(one.id, str(one.approval_id))
-        mine = recalled(said, answer)
+        mine = recall(said, answer)
 
         assert [open_.id for open_ in mine.pending] == [one.id]
         assert all(_is_answered(mine, at) for at in range(len(mine) - 1))

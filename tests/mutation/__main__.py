@@ -127,7 +127,7 @@ ROOMS = {
         ),
     ),
     "storage": Room(
-        ("fxai/storage/*.py", "fxai/agents/memory*.py", "fxai/models/chat_file.py", "fxai/mcp/pin.py"),
+        ("fxai/storage/*.py", "fxai/agents/memory.py", "fxai/mcp/pin.py"),
         (
             "tests/unit/storage",
             "tests/unit/agents/test_memory.py",

@@ -470,7 +470,7 @@ def test_a_file_that_cannot_be_written_anew_loses_no_commit(tmp_path: Path, monk
     memory = Memory.file(tmp_path / "memory.jsonl", keep=1)
     fx.run(commit_all(memory, [ONE]))
     with monkeypatch.context() as patched:
-        patched.setattr("fxai.agents.memory_file.replace_file", _full)
+        patched.setattr("fxai.storage.journal_file.replace_file", _full)
         fx.run(memory.commit(TWO))
         kept = fx.run(memory.turns())
         long = len(_turns(tmp_path / "memory.jsonl"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fxai.agents import Agent, Memory, Window
-from fxai.agents.recall import recalled
+from fxai.agents.recall import recall
 from fxai.effects import Backend, fx
 from fxai.messages import (
     AssistantMessage,
@@ -160,14 +160,14 @@ def test_a_past_without_open_calls_is_told_as_it_is() -> None:
     """Not even copied."""
     past = _past(chat("a"), looked_up("b"), asked("c"), approved())
 
-    assert all(recalled(past, new) is past for new in (HELLO, approved(), Prompt.empty))
-    assert recalled(Prompt.empty, HELLO) == Prompt.empty
+    assert all(recall(past, new) is past for new in (HELLO, approved(), Prompt.empty))
+    assert recall(Prompt.empty, HELLO) == Prompt.empty
 
 
 def test_what_waits_has_a_result_for_a_run_that_says_something_else() -> None:
     """Each open call, right behind it; calls that were answered keep their results."""
     past = _past(asked("a", "w1", "a1"), looked_up("b"), asked("c", "w2", "a2"))
-    told = recalled(past, HELLO)
+    told = recall(past, HELLO)
 
     assert [one.role for one in told] == [
         *("user", "assistant", "tool"),
@@ -181,7 +181,7 @@ def test_what_waits_has_a_result_for_a_run_that_says_something_else() -> None:
 def test_what_is_answered_comes_last_and_stays_open() -> None:
     """The others that wait have a result."""
     first, second = asked("a", "w1", "a1"), asked("b", "w2", "a2")
-    told = recalled(_past(first, second, chat("c")), approved("w1", "a1"))
+    told = recall(_past(first, second, chat("c")), approved("w1", "a1"))
 
     assert Prompt(told.messages[-2:]) == first
     assert [one.role for one in told] == ["user", "assistant", "tool", "user", "assistant", "user", "assistant"]
@@ -190,7 +190,7 @@ def test_what_is_answered_comes_last_and_stays_open() -> None:
 
 def test_without_anything_new_what_came_last_stays_open() -> None:
     """The run ends at once, and says what waits."""
-    told = recalled(_past(asked("a", "w1", "a1"), asked("b", "w2", "a2")), Prompt.empty)
+    told = recall(_past(asked("a", "w1", "a1"), asked("b", "w2", "a2")), Prompt.empty)
 
     assert [one.id for one in told.pending] == ["w2"]
     assert len(told) == 5
@@ -200,7 +200,7 @@ def test_an_answer_to_nothing_is_left_to_the_run_to_refuse() -> None:
     """What waits has a result, as for any other prompt."""
     past = _past(asked("a"))
 
-    assert recalled(past, answered("other")) == recalled(past, HELLO)
+    assert recall(past, answered("other")) == recall(past, HELLO)
 
 
 def test_calls_that_a_provider_runs_are_the_providers() -> None:
@@ -208,6 +208,6 @@ def test_calls_that_a_provider_runs_are_the_providers() -> None:
     asks = ToolApprovalRequestPart("a9", "p")
     theirs = AssistantMessage.make(ToolCallPart("p", "web_search", {}, provider_executed=True), asks)
     past = Prompt([UserMessage.make("a"), theirs, *asked("b")])
-    told = recalled(past, HELLO)
+    told = recall(past, HELLO)
 
     assert [one.role for one in told] == ["user", "assistant", "user", "assistant", "tool"]

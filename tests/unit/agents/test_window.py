@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from fxai.agents import Window
-from fxai.agents.window import estimated_tokens
+from fxai.agents.memory import estimated_tokens
 from fxai.messages import (
     AssistantMessage,
     FilePart,

@@ -186,16 +186,16 @@ def _claimed(folder: Path) -> EffectOf[Any, Any, Any]:
 
 WRITERS: dict[str, tuple[str, Callable[[Path], EffectOf[Any, Any, Any]]]] = {
     "memory file": (
-        "fxai.agents.memory_file.locked",
+        "fxai.storage.journal_file.lock_file",
         lambda folder: Memory.file(folder / "memory.jsonl").commit(Prompt.make("Hello")),
     ),
     "memory database": (
-        "fxai.agents.memory_sqlite.connected",
+        "fxai.storage.journal.connect",
         lambda folder: Memory.sqlite(folder / "memory.db").commit(Prompt.make("Hello")),
     ),
-    "chat file": ("fxai.models.chat_file.replace_file", _saved),
-    "ledger": ("fxai.storage.database.connected", _claimed),
-    "pins": ("fxai.mcp.pin.locked", lambda folder: Pins.file(folder / "pins.json").forget("server")),
+    "chat file": ("fxai.storage.history.replace_file", _saved),
+    "ledger": ("fxai.storage.database.connect", _claimed),
+    "pins": ("fxai.mcp.pin.update_file", lambda folder: Pins.file(folder / "pins.json").forget("server")),
 }
 
 

@@ -189,13 +189,13 @@ def test_a_request_out_of_nothing(backend: Backend) -> None:
 def test_a_request_signed_with_another_key(backend: Backend) -> None:
     """Or by a process without one; an older key that is still accepted is good."""
     office = Office()
-    theirs = answered(office.asked(layer=ApprovalKey.layer(OTHER)))
-    ours = ApprovalKey.layer(SECRET)
+    theirs = answered(office.asked(layer=ApprovalKey(OTHER).layer))
+    ours = ApprovalKey(SECRET).layer
 
     assert _refused(office, theirs, "forged", backend, layer=ours)
     assert _refused(office, theirs, "forged", backend)
     assert _refused(office, answered(office.asked()), "forged", backend, layer=ours)
-    rotated = ApprovalKey.layer(SECRET, accept=[OTHER])
+    rotated = ApprovalKey(SECRET, accept=[OTHER]).layer
     assert office.exit("execute", theirs, [text("Done.")], backend, layer=rotated).value.text == "Done."
 
 
@@ -397,11 +397,11 @@ def test_a_key_is_in_no_text() -> None:
     """Neither repr, nor error, nor pickle, nor request shows it."""
     key = ApprovalKey(SECRET)
     office = Office()
-    history = office.asked(layer=ApprovalKey.layer(SECRET))
-    ended = office.exit("execute", answered(history), [], layer=ApprovalKey.layer(OTHER))
+    history = office.asked(layer=ApprovalKey(SECRET).layer)
+    ended = office.exit("execute", answered(history), [], layer=ApprovalKey(OTHER).layer)
 
     assert repr(key) == str(key) == "ApprovalKey(…)"
-    assert SECRET not in history.to_json() + str(ended) + repr(ApprovalKey.layer(SECRET))
+    assert SECRET not in history.to_json() + str(ended) + repr(ApprovalKey(SECRET).layer)
     with pytest.raises(TypeError, match="never pickled"):
         pickle.dumps(key)
 
@@ -489,7 +489,7 @@ def test_secrets_are_counted_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_request_lives_as_long_as_the_key_says(backend: Backend) -> None:
     """To the second; a lifetime of None is for ever."""
     office, clock = Office(), TestClock()
-    brief, endless = (ApprovalKey.layer(SECRET, lifetime=lifetime) for lifetime in (60.0, None))
+    brief, endless = (ApprovalKey(SECRET, lifetime=lifetime).layer for lifetime in (60.0, None))
     history, open_ = office.asked(layer=brief | clock.layer), office.asked(layer=endless | clock.layer)
     fx.run(clock.advance(60).provide(clock.layer))
     office.exit("execute", answered(history), [text("Ok.")], backend, layer=brief | clock.layer)
@@ -507,7 +507,7 @@ def test_a_key_from_the_environment(monkeypatch: pytest.MonkeyPatch, backend: Ba
     office = Office()
     monkeypatch.setenv("FXAI_APPROVAL_KEY", SECRET)
     history = office.asked(layer=ApprovalKey.from_env())
-    done = office.exit("execute", answered(history), [text("Ok.")], backend, layer=ApprovalKey.layer(SECRET))
+    done = office.exit("execute", answered(history), [text("Ok.")], backend, layer=ApprovalKey(SECRET).layer)
     monkeypatch.setenv("FXAI_APPROVAL_KEY", "short")
     failed = office.exit("execute", answered(history), [], backend, layer=ApprovalKey.from_env())
     error: AiError = failed.cause.failures[0]

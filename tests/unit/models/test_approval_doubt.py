@@ -80,13 +80,13 @@ from fxai.effects import Failed, fx
 from fxai.messages import Prompt
 from fxai.messages.message import ToolMessage
 from fxai.models import ApprovalKey, ApprovalLedger, Chat
-from fxai.models.chat_store import ChatStore
+from fxai.models import ChatStore
 from fxai.testing import text
 from tests.kit.approvals import Office, answered
 how, folder = sys.argv[1:]
 office = Office()
 office.ran = type("Crash", (list,), {"append": lambda self, params: os._exit(3)})() if "crash" in how else office.ran
-key = ApprovalKey.layer("a secret that is long enough")
+key = ApprovalKey("a secret that is long enough").layer
 if "chat" in how:
     def talk():
         chat = yield from Chat
@@ -106,7 +106,7 @@ elif "agent" in how:
 else:
     with open(os.path.join(folder, "history.json")) as file:
         history = Prompt.from_json(file.read()).unwrap()
-    layer = key | ApprovalLedger.sqlite(os.path.join(folder, "ledger.db"))
+    layer = key | ApprovalLedger.sqlite(os.path.join(folder, "ledger.db")).layer
     for answer in how.split("+"):
         said = answered(history, approve=answer != "deny")
         ended = office.exit("execute", said, [text("Ok.")], layer=layer)
@@ -126,7 +126,7 @@ def _process_of(how: str, folder: Path) -> tuple[int, str]:
 
 def test_a_crash_leaves_a_call_in_doubt(tmp_path: Path) -> None:
     """The process ends in the middle of an approved call: the next one says so, and runs it under no answer."""
-    history = Office().asked(layer=ApprovalKey.layer(SECRET))
+    history = Office().asked(layer=ApprovalKey(SECRET).layer)
     (tmp_path / "history.json").write_text(history.to_json())
     crashed, after = (_process_of(how, tmp_path) for how in ("crash", "approve+deny"))
     again, denied = after[1].splitlines()
@@ -140,10 +140,10 @@ def test_a_crash_leaves_a_call_in_doubt(tmp_path: Path) -> None:
 
 def test_processes_share_what_was_denied(tmp_path: Path) -> None:
     """A denial in one process holds in the next one, by the ledger in a file."""
-    office, key = Office(), ApprovalKey.layer(SECRET)
+    office, key = Office(), ApprovalKey(SECRET).layer
     history = office.asked(layer=key)
     (tmp_path / "history.json").write_text(history.to_json())
-    layer = key | ApprovalLedger.sqlite(tmp_path / "ledger.db")
+    layer = key | ApprovalLedger.sqlite(tmp_path / "ledger.db").layer
     office.exit("execute", answered(history, approve=False), [text("Ok.")], layer=layer)
     code, said = _process_of("approve", tmp_path)
 
@@ -154,7 +154,7 @@ def test_processes_share_what_was_denied(tmp_path: Path) -> None:
 
 def test_of_many_processes_one_runs_it(tmp_path: Path) -> None:
     """They hear the same yes at the same time, and one ledger in a file lets one of them run the call."""
-    history = Office().asked(layer=ApprovalKey.layer(SECRET))
+    history = Office().asked(layer=ApprovalKey(SECRET).layer)
     (tmp_path / "history.json").write_text(history.to_json())
     with ThreadPoolExecutor(2) as pool:
         ends = list(pool.map(_process_of, ["approve"] * 2, [tmp_path] * 2))
@@ -262,7 +262,7 @@ def test_a_chat_after_a_crash_asks_again(tmp_path: Path) -> None:
     def run(said: str, call_id: str) -> Prompt:
         model = ScriptedModel.make([[call("wipe", {"disk": "a"}, id=call_id)]])
         layer: Any = Chat.stored("c").provide(ChatStore.files(tmp_path))
-        program: Any = talk(said).provide(layer).provide(office.handlers).provide(ApprovalKey.layer(SECRET))
+        program: Any = talk(said).provide(layer).provide(office.handlers).provide(ApprovalKey(SECRET).layer)
         history: Prompt = fx.run(program.provide(model.layer))
         return history
 
@@ -317,7 +317,7 @@ def _agent_in(memory: Memory, office: Office) -> Callable[..., Any]:
         office.models.append(model)
         asked: Any = agent.stream(prompt).collect() if streams else agent.execute(prompt)
         program = asked.provide(office.handlers if layer is None else layer).provide(model.layer)
-        keyed = program.provide(ApprovalKey.layer(SECRET)).provide(ApprovalLedger.in_process())
+        keyed = program.provide(ApprovalKey(SECRET).layer).provide(ApprovalLedger.in_process())
         return fx.run_exit(keyed, backend=backend)
 
     return run
@@ -391,7 +391,7 @@ def test_what_was_approved_stays_known_where_the_run_fails(
     asked: Any = agent.stream(yes).collect() if streams else agent.execute(yes)
     served = asked.provide(wipe.handler(end) | office.look.handler(_dust))
     program: Any = served.provide(ScriptedModel.make([fails(NetworkError("TransportError"))]).layer)
-    keyed = program.timeout(5).provide(ApprovalKey.layer(SECRET)).provide(ApprovalLedger.in_process())
+    keyed = program.timeout(5).provide(ApprovalKey(SECRET).layer).provide(ApprovalLedger.in_process())
     ended = fx.run_exit(keyed.provide(clock.layer), backend=backend)
     (turn,) = fx.run(memory.turns(), backend=backend)
     (result,) = results_of(turn)[0]
@@ -414,7 +414,7 @@ def test_of_two_runs_on_one_memory_one_runs_it(kind: str, tmp_path: Path, backen
         asked: Any = agent.execute(yes).provide(office.handlers)
         return asked.provide(ScriptedModel.make([text("Done.")]).layer).provide(ApprovalLedger.in_process()).exit()
 
-    both: Any = fx.all_(once(), once()).provide(ApprovalKey.layer(SECRET))
+    both: Any = fx.all_(once(), once()).provide(ApprovalKey(SECRET).layer)
     ends = fx.run(both, backend=backend)
     (turn,) = fx.run(memory.turns(), backend=backend)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from fxai.storage.database import connected, writing
+from fxai.storage.database import connect, transact
 
 ROOT = Path(__file__).parents[3]
 TABLE = "CREATE TABLE IF NOT EXISTS note (text TEXT) STRICT"
@@ -35,18 +35,18 @@ def _modes(folder: Path) -> dict[str, int]:
 
 
 def _noted(path: Path, text: str) -> None:
-    with connected(path, TABLE) as database, writing(database):
+    with connect(path, TABLE) as database, transact(database):
         database.execute("INSERT INTO note VALUES (?)", (text,))
 
 
 def _two_rows(path: Path) -> None:
-    with connected(path, TABLE) as database, writing(database):
+    with connect(path, TABLE) as database, transact(database):
         database.execute("INSERT INTO note VALUES ('b')")
         database.execute("INSERT INTO nowhere VALUES ('c')")
 
 
 def _notes(path: Path) -> list[str]:
-    with connected(path, TABLE) as database:
+    with connect(path, TABLE) as database:
         return [row[0] for row in database.execute("SELECT text FROM note")]
 
 
@@ -54,7 +54,7 @@ def _notes(path: Path) -> list[str]:
 def test_a_database_and_its_journals_are_its_owners_alone(tmp_path: Path) -> None:
     """While it is open and afterwards, whatever the umask; so is each folder that was made."""
     path = tmp_path / "a" / "notes.db"
-    with connected(path, TABLE) as database, writing(database):
+    with connect(path, TABLE) as database, transact(database):
         database.execute("INSERT INTO note VALUES ('a')")
         during = _modes(path.parent)
 
@@ -66,7 +66,7 @@ def test_a_database_and_its_journals_are_its_owners_alone(tmp_path: Path) -> Non
 def test_a_rollback_journal_is_its_owners_alone(tmp_path: Path) -> None:
     """A database that is not in WAL mode yet has one while its mode is changed."""
     path = tmp_path / "notes.db"
-    with connected(path, TABLE) as database:
+    with connect(path, TABLE) as database:
         database.execute("PRAGMA journal_mode=DELETE")
         database.execute("BEGIN IMMEDIATE")
         database.execute("INSERT INTO note VALUES ('a')")
@@ -96,7 +96,7 @@ def test_a_database_that_others_could_read_is_tightened(tmp_path: Path, caplog: 
     finally:
         os.umask(before)
     found = _modes(tmp_path)
-    with connected(path, TABLE) as database:
+    with connect(path, TABLE) as database:
         during = _modes(tmp_path)
         rows = database.execute("SELECT text FROM note").fetchall()
 
@@ -173,10 +173,10 @@ def test_a_transaction_that_fails_is_undone(tmp_path: Path) -> None:
 def test_a_connection_goes_on_after_a_transaction_that_failed(tmp_path: Path) -> None:
     """The next one begins anew."""
     path = tmp_path / "notes.db"
-    with connected(path, TABLE) as database:
-        with pytest.raises(sqlite3.OperationalError), writing(database):
+    with connect(path, TABLE) as database:
+        with pytest.raises(sqlite3.OperationalError), transact(database):
             database.execute("INSERT INTO nowhere VALUES ('b')")
-        with writing(database):
+        with transact(database):
             database.execute("INSERT INTO note VALUES ('c')")
 
     assert _notes(path) == ["c"]
@@ -197,7 +197,7 @@ def test_a_second_connection_frees_no_lock_of_the_first(tmp_path: Path) -> None:
     """In one process, whoever closes any descriptor of a file frees all its locks: opening must close none."""
     path = tmp_path / "notes.db"
     _noted(path, "a")
-    with connected(path, TABLE) as first, writing(first):
+    with connect(path, TABLE) as first, transact(first):
         first.execute("INSERT INTO note VALUES ('b')")
         path.chmod(0o644)
         seen = _notes(path)

@@ -15,7 +15,7 @@ from fxai.effects import EffectOf, Failed, Gen, fx
 from fxai.mcp import McpError, Pins
 from fxai.messages import AiError, Prompt
 from fxai.models import ApprovalLedger, ChatStore, ChatStoreError
-from fxai.models.chat_file import file_name
+from fxai.storage.private_file import file_name
 
 Make = Callable[[str], Any]
 

@@ -23,7 +23,7 @@ from fxai.storage import private_file
 from fxai.storage.private_file import (
     create_file,
     free_lock,
-    locked,
+    lock_file,
     make_folder,
     open_file,
     open_lock,
@@ -68,11 +68,12 @@ def copies(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 
 def _opened(path: Path) -> None:
-    os.close(open_file(path, create=True))
+    create_file(path, b"")
+    os.close(open_file(path))
 
 
 def _locked(path: Path) -> None:
-    with locked(path):
+    with lock_file(path):
         pass
 
 
@@ -469,11 +470,11 @@ def test_a_file_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
 def test_a_lock_excludes_others_until_it_is_free(tmp_path: Path) -> None:
     """Those who wait get it when it is let go, and are told when it is not in time."""
     path = tmp_path / "chat.lock"
-    with locked(path):
+    with lock_file(path):
         began = time.monotonic()
         with (
             pytest.raises(TimeoutError, match=r"has held .*chat\.lock for 0\.05 s; end the process that hangs"),
-            locked(path, 0.05),
+            lock_file(path, 0.05),
         ):
             raise AssertionError("held twice")
         waited = time.monotonic() - began
@@ -537,7 +538,7 @@ def test_what_is_refused_leaves_no_descriptor_open(plant: Callable[[Path], None]
     for work in (_opened, _locked, _replaced):
         with pytest.raises(OSError, match="chat"):
             work(tmp_path / "chat.json")
-    with pytest.raises(TimeoutError), locked(tmp_path / "chat.lock", 0.001):
+    with pytest.raises(TimeoutError), lock_file(tmp_path / "chat.lock", 0.001):
         raise AssertionError("held twice")
     after = _descriptors()
     free_lock(held)
@@ -548,9 +549,9 @@ def test_what_is_refused_leaves_no_descriptor_open(plant: Callable[[Path], None]
 FORKED = """
 import json, os, sys, time
 from pathlib import Path
-from fxai.storage.private_file import locked, open_lock, take_lock
+from fxai.storage.private_file import lock_file, open_lock, take_lock
 path = Path(sys.argv[1])
-with locked(path):
+with lock_file(path):
     child = os.fork()
     if child == 0:
         time.sleep(30)

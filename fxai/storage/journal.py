@@ -1,0 +1,376 @@
+"""Journals: entries that are appended and never changed, in this process, in a file or in a SQLite database.
+
+An entry has a number and one or more parts. The first part begins it; each further part goes on with it. What is about
+to happen is written ahead as one part, and what came of it as the next, so that after a crash an entry that lacks its
+last part is in doubt. A part is on the disk, whole or not at all, when `append` returns.
+
+Any number of processes may read and append at once. A program that must be the only one to go on with a journal, such
+as the one that resumes a run, owns it meanwhile.
+
+>>> journal = ProcessJournal[str]()
+>>> journal.append("call begun")
+>>> journal.append("call ended", next)
+>>> journal.read(list)
+[Entry(number=1, parts=('call begun', 'call ended'))]
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import groupby, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast, final
+
+import msgspec
+from typing_extensions import TypeVar, override
+
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.concurrency import Lock
+from fxai.effects.effect import EffectOf, FailCause, Suspend
+from fxai.effects.scope import Scope
+from fxai.storage import is_intact, read_record, seal
+from fxai.storage.database import connect, transact
+from fxai.storage.private_file import file_name, hold_file, own_folder, warn
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+__all__ = ["JSON", "Choose", "Entry", "Form", "Journal", "ProcessJournal", "TableJournal"]
+
+_A = TypeVar("_A")
+_T = TypeVar("_T")
+
+
+@final
+class Entry(msgspec.Struct, Generic[_T], frozen=True):
+    """An entry of a journal."""
+
+    number: int
+    """From 1."""
+    parts: tuple[_T, ...]
+    """In the order in which they were appended; at least one."""
+
+
+Choose: TypeAlias = Callable[[Iterator[Entry[_T]]], Entry[_T] | None]
+"""Of the entries, the newest first, the one that a part goes on with; None: the part begins an entry."""
+
+
+@final
+class Form(msgspec.Struct, Generic[_T], frozen=True):
+    """How the journals of one kind are written: the names in files and tables, and the parts as JSON texts."""
+
+    name: str
+    """Of the kind: files begin with the format `fxai NAME`, and the tables are `NAME_ENTRY` and `NAME_head`."""
+    key: str
+    """The column that tells the journals of a database apart."""
+    entry: str
+    """The noun for an entry."""
+    data: str
+    """The member and the column that hold a part."""
+    encode: Callable[[_T], str]
+    """The JSON text of a part."""
+    decode: Callable[[bytes], _T]
+    """The part of a JSON text; it raises an `OSError` that says what is wrong, and not where."""
+
+    @property
+    def table(self) -> str:
+        """The table of the entries."""
+        return f"{self.name}_{self.entry}"
+
+
+def _decode(text: bytes) -> Any:
+    try:
+        return read_record(text, object)
+    except ValueError as error:
+        raise OSError(f"it holds no JSON ({error})") from error
+
+
+JSON: Form[Any] = Form("journal", "name", "entry", "data", lambda data: msgspec.json.encode(data).decode(), _decode)
+"""The form of journals whose parts are JSON data."""
+
+
+class Journal(ABC, Generic[_T]):
+    """A journal. Its methods block where `blocks` says so; then they are for worker threads."""
+
+    blocks: bool = True
+    """Whether it waits for the disk and for other processes."""
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """Where it is, in words."""
+
+    @abstractmethod
+    def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
+        """What `f` makes of the entries as they are at one moment, the newest first; no more are read than it takes.
+
+        Raises:
+            OSError: the system or the database refuses, or what stands there is damaged; it says where.
+        """
+
+    @abstractmethod
+    def append(self, part: _T, choose: Choose[_T] | None = None) -> None:
+        """Appends a part, whole or not at all.
+
+        Args:
+            part: it.
+            choose: the entry that it goes on with; no other process appends meanwhile. By default it begins one.
+
+        Raises:
+            OSError: as `read`; then nothing was appended.
+        """
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Removes all entries.
+
+        Raises:
+            OSError: as `read`.
+        """
+
+    @abstractmethod
+    def own(self, *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
+        """Makes this program the owner of the journal until the scope closes or the process ends, however it ends.
+
+        Readers, and programs that append without owning it, are not held off.
+
+        Args:
+            wait: whether it waits while there is another owner.
+
+        Fails with:
+            OSError: The lock cannot be made; `BlockingIOError`: there is another owner, and it does not wait.
+        """
+
+
+@final
+class ProcessJournal(Journal[_T]):
+    """A journal that ends with the process."""
+
+    blocks = False
+
+    def __init__(self, keep: int | None = None) -> None:
+        """An empty journal, which keeps the newest `keep` entries; None: all."""
+        self._entries: deque[Entry[_T]] = deque(maxlen=keep)
+        self._newest = 0
+        self._lock = threading.Lock()
+        self._owner = Lock()
+
+    @property
+    @override
+    def place(self) -> str:
+        return "this process"
+
+    @override
+    def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
+        with self._lock:
+            entries = tuple(self._entries)
+        return f(reversed(entries))
+
+    @override
+    def append(self, part: _T, choose: Choose[_T] | None = None) -> None:
+        with self._lock:
+            entry = choose(reversed(self._entries)) if choose else None
+            if entry is None:
+                self._newest += 1
+                self._entries.append(Entry(self._newest, (part,)))
+            else:
+                self._entries[entry.number - self._newest - 1] = Entry(entry.number, (*entry.parts, part))
+
+    @override
+    def clear(self) -> None:
+        with self._lock:
+            self._entries.clear()
+            self._newest = 0
+
+    @override
+    def own(self, *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
+        def own() -> EffectOf[None, OSError, Scope]:
+            taken = BlockingIOError("another program of this process owns the journal")
+            return self._owner.hold() if wait or not self._owner.is_held else FailCause(Cause((Fail(taken),)))
+
+        return Suspend(own)
+
+
+# -- in SQLite
+
+
+class _Row(msgspec.Struct, frozen=True):
+    """A row; the first versions of memories wrote the part alone."""
+
+    data: msgspec.Raw
+    parts: int = 1  # in the first row of an entry: how many it has
+    digest: str | None = None
+
+
+@cache
+def _row_type(data: str) -> type[_Row]:
+    """A row as it is written, with the name that the form gives the part."""
+    fields: list[Any] = [("data", msgspec.Raw), ("parts", int, 1), ("digest", str | None, None)]
+    made = msgspec.defstruct(
+        "Row", fields, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"data": data}
+    )
+    return cast("type[_Row]", made)
+
+
+@final
+class TableJournal(Journal[_T]):
+    """A journal in a SQLite database, which may hold others and tables of the user's own.
+
+    The rows are read from the newest, so that reading takes time by the entries that are asked for. Each row has a
+    digest, and the table of heads says which entries there are. A row that was changed, and newest entries that are
+    missing, are an `OSError` that names them and says what to do; other entries that are missing are a warning in the
+    log `fxai.storage`. A writer waits up to 30 s for others. See `fxai.storage.database` for who can read it.
+    """
+
+    def __init__(self, path: Path, key: str, form: Form[_T], keep: int | None = None) -> None:
+        """The journal `key` in a database, which keeps the newest `keep` entries; None: all."""
+        self.path = path
+        self._key = key
+        self._form = form
+        self._keep = keep
+        table, head, name, data = form.table, f"{form.name}_head", form.key, form.data
+        columns = f"{name} TEXT, number INTEGER, part INTEGER, {data} TEXT NOT NULL, PRIMARY KEY ({name}, number, part)"
+        heads = f"{name} TEXT PRIMARY KEY, oldest INTEGER NOT NULL, newest INTEGER NOT NULL"
+        self._tables = (
+            f"CREATE TABLE IF NOT EXISTS {table} ({columns}) STRICT, WITHOUT ROWID",
+            f"CREATE TABLE IF NOT EXISTS {head} ({heads}) STRICT, WITHOUT ROWID",
+        )
+        self._rows = f"SELECT number, part, {data} FROM {table} WHERE {name} = ? ORDER BY number DESC, part DESC"
+        self._head = f"SELECT oldest, newest FROM {head} WHERE {name} = ?"
+        self._set_head = (
+            f"INSERT INTO {head} SELECT ?1, coalesce(min(number), 1), ?2 FROM {table} WHERE {name} = ?1 "
+            f"ON CONFLICT ({name}) DO UPDATE SET oldest = excluded.oldest, newest = excluded.newest"
+        )
+
+    @property
+    @override
+    def place(self) -> str:
+        return f"{self.path}, {self._form.key} {self._key!r}"
+
+    @override
+    def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
+        with connect(self.path, *self._tables) as database:
+            database.execute("BEGIN")  # one moment
+            return f(self._entries(database))
+
+    def _entries(self, database: Connection) -> Iterator[Entry[_T]]:
+        oldest, behind = self._bounds(database)
+        count = 0
+        for number, group in islice(
+            groupby(database.execute(self._rows, (self._key,)), lambda row: _whole(row[0])), self._keep
+        ):
+            texts = {_whole(row[1]): row[2] for row in group}
+            self._warn_missing(number + 1, behind - 1)
+            behind = number
+            count += 1
+            try:
+                yield Entry(number, self._parts(texts))
+            except OSError as error:
+                said = f"{self._form.entry} {number} is damaged: {error}"
+                raise OSError(f"{said}; take its rows out of the table {self._form.table}") from error
+        if count != self._keep:
+            self._warn_missing(oldest, behind - 1)
+
+    def _warn_missing(self, first: int, last: int) -> None:
+        if first <= last:
+            warn("%ss %d to %d of the %s in %s are missing", self._form.entry, first, last, self._form.name, self.place)
+
+    def _bounds(self, database: Connection) -> tuple[int, int]:
+        """The number of the oldest entry, and the one behind the newest.
+
+        Raises:
+            OSError: the newest entries that were committed are not there.
+        """
+        found: tuple[object, object] | None = database.execute(self._head, (self._key,)).fetchone()
+        row: tuple[object, object, object] | None = database.execute(self._rows, (self._key,)).fetchone()
+        newest = 0 if row is None else _whole(row[0])
+        if found is None and row is not None and str(row[2]).startswith("{"):
+            raise self._lost("the row that says how many there are is", newest)
+        if found is None:
+            return 1, newest + 1
+        oldest, last = map(_whole, found)
+        if newest < last:
+            raise self._lost(f"{self._form.entry}s {max(newest + 1, oldest)} to {last} are", newest)
+        return oldest, newest + 1
+
+    def _lost(self, what: str, newest: int) -> OSError:
+        name = self._key.replace("'", "''")
+        return OSError(
+            f"the database was cut short or damaged: {what} missing; put it back from a copy, or, to go on with what "
+            f"is there, run INSERT OR REPLACE INTO {self._form.name}_head VALUES ('{name}', 1, {newest})"
+        )
+
+    @override
+    def append(self, part: _T, choose: Choose[_T] | None = None) -> None:
+        row = _row_type(self._form.data)(msgspec.Raw(self._form.encode(part).encode()))
+        with connect(self.path, *self._tables) as database, transact(database):
+            entry = choose(self._entries(database)) if choose else None
+            number, place = (self._bounds(database)[1], 0) if entry is None else (entry.number, len(entry.parts))
+            insert = f"INSERT INTO {self._form.table} VALUES (?, ?, ?, ?)"
+            database.execute(insert, (self._key, number, place, seal(row).decode()))
+            if place:
+                self._count_parts(database, number, place + 1)
+                return
+            if self._keep is not None:
+                delete = f"DELETE FROM {self._form.table} WHERE {self._form.key} = ? AND number <= ?"
+                database.execute(delete, (self._key, number - self._keep))
+            database.execute(self._set_head, (self._key, number))
+
+    def _count_parts(self, database: Connection, number: int, parts: int) -> None:
+        table, data, first = self._form.table, self._form.data, (self._key, number)
+        where = f"WHERE {self._form.key} = ? AND number = ? AND part = 0"
+        text: tuple[object] = database.execute(f"SELECT {data} FROM {table} {where}", first).fetchone()
+        row = msgspec.structs.replace(self._read_row(text[0]), parts=parts, digest=None)
+        database.execute(f"UPDATE {table} SET {data} = ? {where}", (seal(row).decode(), *first))
+
+    @override
+    def clear(self) -> None:
+        with connect(self.path, *self._tables) as database, transact(database):
+            for table in (self._form.table, f"{self._form.name}_head"):
+                database.execute(f"DELETE FROM {table} WHERE {self._form.key} = ?", (self._key,))
+
+    @override
+    def own(self, *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
+        folder = self.path.with_name(f"{self.path.name}.locks")
+        return hold_file(lambda: own_folder(folder) / f"{self._form.name}-{file_name(self._key)}.lock", wait=wait)
+
+    def _parts(self, texts: dict[int, object]) -> tuple[_T, ...]:
+        """The parts of an entry, of its rows by their places.
+
+        Raises:
+            OSError: a row is damaged or missing.
+        """
+        rows = [self._read_row(texts[place]) for place in sorted(texts)]
+        first = rows[0]
+        if sorted(texts) != list(range(len(texts))) or (first.digest is not None and first.parts != len(rows)):
+            raise OSError("a part of it is missing")
+        return tuple(self._form.decode(bytes(row.data)) for row in rows)
+
+    def _read_row(self, text: object) -> _Row:
+        if not isinstance(text, str):
+            raise OSError("it holds no text")
+        row = text.encode()
+        if not text.startswith("{"):
+            return _row_type(self._form.data)(msgspec.Raw(row))
+        try:
+            read = read_record(row, _row_type(self._form.data))
+        except ValueError as error:
+            raise OSError(f"it holds no {self._form.data} ({error})") from error
+        if not is_intact(row):
+            raise OSError("it was changed")
+        return read
+
+
+def _whole(number: object) -> int:
+    """A number of a row, which in a damaged database may be anything.
+
+    Raises:
+        OSError: it is none.
+    """
+    if not isinstance(number, int):
+        raise OSError(f"the database is damaged: {number!r} stands where a number does; put it back from a copy")
+    return number

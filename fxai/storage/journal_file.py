@@ -1,0 +1,488 @@
+"""Journals in files: a line of JSON for each part, appended under a lock and on the disk before it is acknowledged.
+
+The first line says what the file is and how many commits it holds, so that a file that was cut short is noticed. Each
+other line is a commit: a part of an entry, with a number and a digest, so that a line that is missing, doubled or
+changed is noticed too.
+
+>>> import tempfile
+>>> from fxai.storage.journal import JSON
+>>> with tempfile.TemporaryDirectory() as folder:
+...     journal = FileJournal(Path(folder) / "notes.jsonl", JSON)
+...     journal.append("buy milk")
+...     journal.append("call Ann")
+...     journal.read(lambda newest: [entry.parts for entry in newest])
+[('call Ann',), ('buy milk',)]
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Generic, NamedTuple, cast, final
+
+import msgspec
+from typing_extensions import TypeVar, override
+
+from fxai.effects.effect import EffectOf
+from fxai.effects.scope import Scope
+from fxai.storage import is_intact, read_record, seal, seal_text
+from fxai.storage.journal import Choose, Entry, Form, Journal
+from fxai.storage.private_file import (
+    create_file,
+    hold_file,
+    lock_file,
+    open_file,
+    remove_file,
+    replace_file,
+    warn,
+    write_all,
+)
+
+__all__ = ["FileJournal"]
+
+_A = TypeVar("_A")
+_T = TypeVar("_T")
+
+_WIDTH: Final = 12  # digits of the number of commits
+_BLOCK: Final = 64 * 1024
+
+
+@final
+class FileJournal(Journal[_T]):
+    """A journal in a file of JSON lines.
+
+    Reading takes no lock and begins at the end, so it takes time by the entries that are asked for. A process that is
+    killed while it writes leaves at most the beginning of a line, which was never acknowledged; the next commit removes
+    it. A line that was changed, doubled or moved is an `OSError` that names it, where that line is needed; so is an end
+    at which more than one commit is missing. Where only the last one is cut off, a warning in the log `fxai.storage`
+    says so, and the next commit puts what is left of it into a file `.torn` beside.
+
+    A writer waits up to 30 s for others. The lock is one of the operating system's, for the processes of one machine; a
+    file on a network drive that several machines write to is not protected. See `fxai.storage.private_file` for who can
+    read it.
+    """
+
+    def __init__(self, path: Path, form: Form[_T], keep: int | None = None) -> None:
+        """The journal in a file, which keeps the newest `keep` entries; None: all. Older ones are dropped in bulk."""
+        self.path = Path(os.path.realpath(path.parent), path.name)
+        self._form = form
+        self._keep = keep
+
+    @property
+    @override
+    def place(self) -> str:
+        return str(self.path)
+
+    @override
+    def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
+        try:
+            with os.fdopen(open_file(self.path, writing=False), "rb") as file:
+                return f(self._newest(_Log(self.path, file, self._form)))
+        except FileNotFoundError:
+            return f(iter(()))
+
+    def _newest(self, log: _Log[_T]) -> Iterator[Entry[_T]]:
+        return islice(log.entries(), self._keep)
+
+    @override
+    def append(self, part: _T, choose: Choose[_T] | None = None) -> None:
+        with lock_file(self._beside("lock")):
+            with self._writable() as log:
+                newest = log.append(part, choose(self._newest(log)) if choose else None)
+            if self._keep is not None:
+                with suppress(OSError):  # what is committed stays so; the next commit tries again
+                    self._drop_old(newest, self._keep)
+
+    def _drop_old(self, newest: int, keep: int) -> None:
+        """Writes the file anew: only where it holds twice the entries that are kept, so that few commits pay for it."""
+        with os.fdopen(open_file(self.path, writing=False), "rb") as file:
+            log = _Log(self.path, file, self._form)
+            if newest - log.oldest + 1 < 2 * keep:
+                return
+            entries = list(self._newest(log))[::-1]
+        replace_file(self.path, _text_of(entries, self._form))
+
+    @override
+    def clear(self) -> None:
+        with lock_file(self._beside("lock")):
+            self.read(lambda _: None)  # refuses a file that is no journal of this kind
+            remove_file(self._beside("torn"))
+            remove_file(self.path)
+
+    @override
+    def own(self, *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
+        return hold_file(lambda: self._beside("owner"), wait=wait)
+
+    def _beside(self, suffix: str) -> Path:
+        return self.path.with_name(f"{self.path.name}.{suffix}")
+
+    @contextmanager
+    def _writable(self) -> Generator[_Log[_T]]:
+        """The log, made where it is not there, and written anew where it is of an earlier version; under the lock."""
+        with self._open() as log:
+            if log.is_current:
+                yield log
+                return
+            renewed = log.renew()
+        replace_file(self.path, renewed)
+        with self._open() as log:
+            yield log
+
+    @contextmanager
+    def _open(self) -> Generator[_Log[_T]]:
+        try:
+            descriptor = open_file(self.path)
+        except FileNotFoundError:
+            create_file(self.path, _head(self._form, 0))
+            descriptor = open_file(self.path)
+        with os.fdopen(descriptor, "r+b") as file:
+            yield _Log(self.path, file, self._form)
+
+
+# -- lines
+
+
+class _Line(msgspec.Struct, frozen=True):
+    """A commit: to which entry, its which part it is, and which entry is the newest behind it."""
+
+    number: int  # from 1
+    part: int  # from 0
+    newest: int
+    data: msgspec.Raw
+    commit: int | None = None  # which commit of the file, from 1; the first version wrote none
+    digest: str | None = None  # the first version wrote none
+
+
+@cache
+def _line_type(entry: str, data: str) -> type[_Line]:
+    """A line as it is written, with the names of the form."""
+    fields: list[Any] = [("number", int), ("part", int), ("newest", int), ("data", msgspec.Raw)]
+    fields += [("commit", int | None, None), ("digest", str | None, None)]
+    names = {"number": entry, "data": data}
+    made = msgspec.defstruct("Line", fields, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename=names)
+    return cast("type[_Line]", made)
+
+
+def _first(form: Form[Any]) -> bytes:
+    """The first line of files of the first version, or of ones that a person has mended."""
+    return b'{"format":"fxai %s","version":1}\n' % form.name.encode()
+
+
+def _head(form: Form[Any], commits: int) -> bytes:
+    return seal_text(b'%s%0*d"}' % (_head_begin(form), _WIDTH, commits)) + b"\n"
+
+
+def _head_begin(form: Form[Any]) -> bytes:
+    return b'{"format":"fxai %s","version":2,"commits":"' % form.name.encode()
+
+
+def _text_of(entries: Iterable[Entry[_T]], form: Form[_T]) -> bytes:
+    """What a file of these entries holds; the oldest first."""
+    parts = [(entry.number, place, part) for entry in entries for place, part in enumerate(entry.parts)]
+    newest, line, lines = parts[-1][0] if parts else 0, _line_type(form.entry, form.data), [_head(form, len(parts))]
+    for commit, (number, place, part) in enumerate(parts, start=1):
+        data = msgspec.Raw(form.encode(part).encode())
+        lines.append(seal(line(number, place, newest, data, commit)) + b"\n")
+    return b"".join(lines)
+
+
+def _decode(text: bytes, kind: type[_Line]) -> _Line | None:
+    """The commit of a line, where it is one and as it was written."""
+    try:
+        line = read_record(text, kind)
+    except ValueError:
+        return None
+    return line if line.digest is None or is_intact(text) else None
+
+
+def _is_beginning(text: bytes, kind: type[_Line]) -> bool:
+    """Whether it is what a process leaves that ends while it writes a line: the line's beginning, and nothing else."""
+    begin = b'{"%s":' % kind.__struct_encode_fields__[0].encode()
+    if not (text.startswith(begin) or begin.startswith(text)):
+        return False
+    try:
+        msgspec.json.decode(text, type=kind)
+    except (msgspec.ValidationError, RecursionError):
+        return False
+    except msgspec.DecodeError as error:
+        return "truncated" in str(error)
+    return False
+
+
+def _lines_backwards(file: BinaryIO, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """The lines between two places, the last first, each with its place and without its end."""
+    pieces: list[bytes] = []  # of the line that is read, the last first
+    while begin < end:
+        size = min(_BLOCK, end - begin)
+        file.seek(end - size)
+        first, *others = file.read(size).split(b"\n")
+        for text in reversed(others):
+            pieces.append(text)
+            end -= len(text)
+            yield end, b"".join(reversed(pieces))
+            pieces.clear()
+            end -= 1
+        pieces.append(first)
+        end -= len(first)
+    if pieces:
+        yield begin, b"".join(reversed(pieces))
+
+
+# -- an open file
+
+
+class _End(NamedTuple):
+    """How a log ends."""
+
+    place: int  # behind the last commit that is whole
+    last: _Line | None
+    torn: bytes  # what stands behind it
+    is_lost: bool  # whether a commit that may have been acknowledged is
+
+
+@final
+class _Log(Generic[_T]):
+    """A journal's file that is open, as it was when it was opened."""
+
+    def __init__(self, path: Path, file: BinaryIO, form: Form[_T]) -> None:
+        """The log in an open file.
+
+        Raises:
+            OSError: the file is no journal of this kind.
+        """
+        self._path = path
+        self._file = file
+        self._form = form
+        self._line = _line_type(form.entry, form.data)
+        self._old_head = _first(form)
+        self._begin, self._commits = self._read_head()  # before the size: what is acknowledged then is behind it
+        self._size = file.seek(0, os.SEEK_END)
+        self._ending: _End | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it can be appended to as it stands: it was made by this version."""
+        return self._begin > len(self._old_head)
+
+    @property
+    def oldest(self) -> int:
+        """The number of the first entry; 0 where there is none."""
+        self._file.seek(self._begin)
+        line = self._file.readline()
+        return self._read(self._begin, line).number if line.strip() else 0
+
+    def entries(self) -> Iterator[Entry[_T]]:
+        """The entries, the newest first; each is read when it is asked for.
+
+        Raises:
+            OSError: a line is damaged or missing; it says which.
+        """
+        parts: dict[int, list[tuple[int, _Line]]] = {}  # by entry, the last first
+        first: int | None = None
+        for place, line in self._in_order():
+            if first is not None and line.number >= first:
+                raise self._damage(place, f"{self._form.entry} {line.number} stands behind it already")
+            parts.setdefault(line.number, []).append((place, line))
+            if line.part == 0:
+                first = line.number
+                yield self._entry(parts.pop(line.number)[::-1])
+        for (missing, *_), *_ in parts.values():
+            raise self._damage(missing, f"it goes on with a {self._form.entry} that is not there any more")
+
+    def append(self, part: _T, entry: Entry[_T] | None) -> int:
+        """Appends a part; it is on the disk when this ends. Gives the newest entry's number.
+
+        Raises:
+            OSError: it could not be written; then nothing is.
+        """
+        end = self._end()
+        newest, commit = (0, 0) if end.last is None else (end.last.newest, end.last.commit or self._commits or 0)
+        number, place = (newest + 1, 0) if entry is None else (entry.number, len(entry.parts))
+        data = msgspec.Raw(self._form.encode(part).encode())
+        line = self._line(number, place, max(newest, number), data, commit + 1)
+        self._keep_torn(end)
+        self._write(seal(line) + b"\n", end.place)
+        with suppress(OSError):  # not waited for: a number that reaches the disk late is too small, which does no harm
+            self._put(_head(self._form, commit + 1), 0)
+        return line.newest
+
+    def renew(self) -> bytes:
+        """What a file of this version holds, for one of an earlier version; damaged lines stay as they are.
+
+        Raises:
+            OSError: its end is damaged.
+        """
+        end = self._end()
+        self._keep_torn(end)
+        self._file.seek(self._begin)
+        lines: list[bytes] = []
+        for text in self._file.read(end.place - self._begin).split(b"\n"):
+            if line := _decode(text, self._line):
+                lines.append(seal(msgspec.structs.replace(line, commit=len(lines) + 1, digest=None)) + b"\n")
+            elif text.strip():
+                lines.append(text + b"\n")
+        return _head(self._form, len(lines)) + b"".join(lines)
+
+    def _in_order(self) -> Iterator[tuple[int, _Line]]:
+        """The commits with their places, the last first, each of them once.
+
+        Lines that are missing between two others are a warning: a person may have taken them out.
+        """
+        behind: int | None = None
+        for place, text in _lines_backwards(self._file, self._begin, self._end().place):
+            if not text.strip():
+                continue
+            line = self._read(place, text)
+            if behind is not None and line.commit is not None:
+                if line.commit >= behind:
+                    raise self._damage(place, "it stands there twice, or has been moved")
+                self._warn_missing(place, behind - line.commit - 1)
+            behind = line.commit
+            yield place, line
+        if behind is not None:
+            self._warn_missing(0, behind - 1)
+
+    def _read(self, place: int, text: bytes) -> _Line:
+        line = _decode(text, self._line)
+        if line is None:
+            raise self._damage(place, f"it is no commit of a {self._form.name}, or was changed")
+        return line
+
+    def _entry(self, lines: list[tuple[int, _Line]]) -> Entry[_T]:
+        for part, (place, line) in enumerate(lines):
+            if line.part != part:
+                entry = self._form.entry
+                raise self._damage(place, f"what stands before it of its {entry} is missing, or stands there twice")
+        try:
+            return Entry(lines[0][1].number, tuple(self._form.decode(bytes(line.data)) for _, line in lines))
+        except OSError as error:
+            raise self._damage(lines[0][0], str(error)) from error
+
+    def _number(self, place: int) -> int:
+        self._file.seek(0)
+        return self._file.read(place).count(b"\n") + 1
+
+    def _damage(self, place: int, what: str) -> OSError:
+        return OSError(
+            f"line {self._number(place)} of {self._path} is damaged: {what}; put the file back from a copy, or take "
+            f"that line out, and the lines behind it that go on with the same {self._form.entry}"
+        )
+
+    def _warn_missing(self, place: int, count: int) -> None:
+        if count:
+            warn("%d commits that stood behind line %d of %s are missing", count, self._number(place), self._path)
+
+    # -- the first line
+
+    @property
+    def _accept(self) -> str:
+        return f"to go on with what is there, make its first line {self._old_head.decode().strip()}"
+
+    def _read_head(self) -> tuple[int, int | None]:
+        """Where the commits begin, and how many were acknowledged; None where that is not known."""
+        self._file.seek(0)
+        size = len(_head(self._form, 0))
+        head = self._file.read(size)
+        if head.startswith(self._old_head):
+            return len(self._old_head), None
+        if self._old_head.startswith(head):
+            cut = "is cut off" if head else "is empty"
+            warn("%s %s; if it held anything, put it back from a copy", self._path, cut)
+            return 0, None
+        if not head.startswith(_head_begin(self._form)):
+            said = f"the file is no {self._form.name} of this version of fxai"
+            raise OSError(f"{said}; give another path, or move it away")
+        if len(head) < size or head[-1:] != b"\n":
+            raise OSError(f"line 1 of {self._path} is damaged; put the file back from a copy, or, {self._accept}")
+        return size, self._acknowledged(head)
+
+    def _acknowledged(self, head: bytes) -> int | None:
+        for _ in range(3):  # another process may be writing it
+            number = head[len(_head_begin(self._form)) :][:_WIDTH]
+            if number.isdigit() and head == _head(self._form, int(number)):
+                return int(number)
+            self._file.seek(0, os.SEEK_END)  # forgets what was read
+            self._file.seek(0)
+            head = self._file.read(len(head))
+        warn("line 1 of %s is damaged, so it is not known whether the newest commits are missing", self._path)
+        return None
+
+    # -- the end
+
+    def _end(self) -> _End:
+        """Where what is kept ends: behind it is at most the beginning of a line that was never acknowledged.
+
+        A last line that is whole but for its end counts: an editor may have taken that away. Where the last commit that
+        was acknowledged is cut off, that is a warning; where more are, it is a failure.
+        """
+        if self._ending is None:
+            self._ending = self._check_end(*self._find_end())
+        return self._ending
+
+    def _find_end(self) -> tuple[int, _Line | None, bytes]:
+        if not self._begin:
+            return 0, None, b""
+        end, torn, is_last = self._size, b"", True
+        for place, text in _lines_backwards(self._file, self._begin, self._size):
+            whole = text.rstrip(b"\0") if is_last else text
+            line = _decode(whole, self._line)
+            if line is not None:
+                return min(place + len(whole) + (not is_last), end), line, torn
+            if not _is_beginning(whole, self._line) if is_last and whole else text.strip() and not is_last:
+                raise self._damage(place, f"it is no commit of a {self._form.name}, or was changed")
+            if is_last:
+                end, torn = place, text
+            is_last = False
+        return end, None, torn
+
+    def _check_end(self, place: int, last: _Line | None, torn: bytes) -> _End:
+        commit = 0 if last is None else last.commit
+        if self._commits is None or commit is None:
+            is_lost = bool(torn)
+        else:
+            lost = self._commits - commit
+            is_lost = lost == 1
+            if lost > 1:
+                raise OSError(
+                    f"{self._path} was cut short or damaged at its end: of its {self._commits} commits the last {lost} "
+                    f"are missing; put the file back from a copy, or, {self._accept}"
+                )
+        if is_lost:
+            warn("the last commit of %s is cut off and left out; put the file back from a copy to have it", self._path)
+        return _End(place, last, torn, is_lost)
+
+    def _keep_torn(self, end: _End) -> None:
+        """Puts what is cut off, and was perhaps acknowledged, where a person can find it."""
+        if end.is_lost and end.torn.strip(b"\0"):
+            torn = self._path.with_name(f"{self._path.name}.torn")
+            replace_file(torn, end.torn)
+            warn("what is left of the last commit of %s stands in %s now", self._path, torn)
+
+    # -- writing
+
+    def _write(self, text: bytes, end: int) -> None:
+        """Puts the text behind what is kept, in the place of what was never acknowledged."""
+        self._file.seek(end - 1)
+        before = b"" if self._file.read(1) == b"\n" else b"\n"
+        file = self._file.fileno()
+        try:
+            os.ftruncate(file, end)
+            self._put(before + text, end)
+            os.fsync(file)
+        except BaseException:
+            with suppress(OSError):  # of two troubles the first one is raised
+                os.ftruncate(file, end)
+            raise
+
+    def _put(self, text: bytes, place: int) -> None:
+        file = self._file.fileno()
+        before = os.lseek(file, 0, os.SEEK_CUR)  # where `self._file` believes to be
+        os.lseek(file, place, os.SEEK_SET)
+        try:
+            write_all(file, text)
+        finally:
+            os.lseek(file, before, os.SEEK_SET)
