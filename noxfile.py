@@ -1,4 +1,4 @@
-"""Questions about this project, a session each: `nox` asks four, `nox -s docs lowest wheel bench` the others."""
+"""Questions about this project, a session each: `nox` asks four, `nox -s docs lowest wheel bench house` the others."""
 
 from __future__ import annotations
 
@@ -87,3 +87,10 @@ def bench(session: nox.Session) -> None:
     """What does it cost, beside a program written by hand?"""
     session.install("-e", ".[dev]")
     session.run("python", "-m", "tests.benchmarks", *session.posargs)
+
+
+@nox.session(python="3.11")
+def house(session: nox.Session) -> None:
+    """How many modules, lines and hops are there, and how many may there be? With `--path`: which hops."""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.kit.house", *session.posargs)
