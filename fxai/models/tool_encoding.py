@@ -5,7 +5,7 @@ result, the prepared tools, holds the tools in the form of one provider's reques
 the tools. Each provider's `prepare_tools` makes one, from a toolkit and a model's name alone.
 
 >>> from fxai.schema.strict import OPENAI
->>> from fxai.tools.tool import Tool
+>>> from fxai.tools.tool import ExternalTool, Tool
 >>> notes = Notes()
 >>> settled = settle(Tool.make("ping"), OPENAI, config=None, default=True, notes=notes)
 >>> settled.strict, settled.document["additionalProperties"], notes.warnings
@@ -18,10 +18,10 @@ the tools. Each provider's `prepare_tools` makes one, from a toolkit and a model
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, Literal, TypeAlias, cast, final
+from typing import Any, Literal, Never, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Success
@@ -31,23 +31,28 @@ from fxai.messages.part import WarningKind, WarningPart
 from fxai.messages.reason import InvalidRequestError, NetworkError, Reason, UnsupportedSchemaError
 from fxai.models.choice import ToolChoice, ToolChoices
 from fxai.schema.codec import Schema
-from fxai.schema.data import is_array, is_object
+from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict, strict_form
 from fxai.tools.annotations import ExplicitNull, Strict
 from fxai.tools.naming import NameMap
-from fxai.tools.tool import Tool
+from fxai.tools.tool import ExternalTool, Tool
 
 __all__ = [
     "AnyTool",
+    "HostedTool",
     "Notes",
     "PreparationError",
     "PreparedTools",
     "Settled",
     "Toolset",
     "WireCall",
+    "checked_options",
+    "choice_mode",
     "chosen",
+    "hosted_tool",
     "json_of",
+    "local_tool",
     "option_names",
     "options_of",
     "refuse_approval",
@@ -127,19 +132,24 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
         fields: Mapping[str, Any],
         naming: NameMap,
         *,
-        warnings: Iterable[WarningPart] = (),
-        betas: Iterable[str] = (),
+        notes: Notes | None = None,
         rules: StrictRules | None = None,
-        originals: Mapping[str, JsonSchema] | None = None,
+        settled: Iterable[Settled] = (),
         toolsets: Iterable[Toolset] = (),
-        explicit_null: Iterable[str] = (),
     ) -> PreparedTools:
         """The prepared tools of a request's fields; a field of None, and a list of no tools, is left out."""
         sent = {key: value for key, value in fields.items() if value is not None and value != []}
-        encoded = msgspec.json.encode(sent)
-        held = tuple((originals or {}).items())
-        once, several = tuple(dict.fromkeys(betas)), tuple(toolsets)
-        return PreparedTools(encoded, naming, tuple(warnings), once, rules, held, several, frozenset(explicit_null))
+        strict = [one for one in settled if one.form is not None]
+        return PreparedTools(
+            msgspec.json.encode(sent),
+            naming,
+            () if notes is None else tuple(notes.warnings),
+            () if notes is None else tuple(dict.fromkeys(notes.betas)),
+            rules,
+            tuple((one.tool.name, one.form.original) for one in strict if one.form is not None),
+            tuple(toolsets),
+            frozenset(one.tool.name for one in strict if one.tool.get(ExplicitNull)),
+        )
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -226,8 +236,14 @@ class PreparedTools(msgspec.Struct, frozen=True, dict=True):
 
 _O = TypeVar("_O", bound=msgspec.Struct)
 
+_P = TypeVar("_P")
+_S = TypeVar("_S")
+
 AnyTool: TypeAlias = Tool[Any, Any, Any]
 """A tool, whatever it takes and gives."""
+
+HostedTool: TypeAlias = ExternalTool[Any, object, Never]
+"""A tool that a provider runs: it needs no handler."""
 
 
 @final
@@ -245,6 +261,29 @@ class Notes:
     def lost(self, tool: AnyTool, what: str, where: str) -> None:
         """Add the warning that a wire has no place for something."""
         self.warn("unsupported-option", tool.name, f"the tool {tool.name!r}: {where} has no place for its {what}")
+
+    def carry(
+        self, tool: AnyTool, extras: Mapping[str, Any], carried: Container[str], missing: Mapping[str, bool], where: str
+    ) -> dict[str, Any]:
+        """What a wire has a place for, of what a tool has beside its name, description and schema; the rest is lost.
+
+        Args:
+            tool: the tool.
+            extras: its further fields.
+            carried: which of them there is a place for.
+            missing: what there is never a place for, each with whether the tool has it.
+            where: what to call the wire.
+        """
+        lost = [name for name in extras if name not in carried] + [what for what, has in missing.items() if has]
+        for what in lost:
+            self.lost(tool, what, where)
+        return {name: value for name, value in extras.items() if name in carried}
+
+    def refuse(self, tool: AnyTool, why: str, where: str) -> None:
+        """Add the warning that a provider's own tool is not sent to a wire that does not know it."""
+        kind = "" if tool.provider is None else f" ({tool.provider.id})"
+        message = f"the tool {tool.name!r}{kind} is not sent: it {why}, and {where} does not know it"
+        self.warn("unsupported-tool", tool.name, message)
 
 
 @final
@@ -344,6 +383,16 @@ def refuse_approval(tool: AnyTool) -> None:
     raise PreparationError.of("needs_approval", f"{said}, or use what the provider's own tool has for it")
 
 
+def choice_mode(
+    choice: ToolChoices | None, sent: Sequence[AnyTool], notes: Notes
+) -> Literal["auto", "none", "required", "tool"] | None:
+    """How a choice wants tools called; None where it says nothing, or where no tool is sent, which is noted."""
+    mode = choice.mode if isinstance(choice, ToolChoice) else choice
+    if not sent and mode == "required":
+        notes.warn("unsupported-option", "tool_choice", "a tool is required and there is none: nothing is chosen")
+    return mode if sent else None
+
+
 @cache
 def option_names(form: type[msgspec.Struct]) -> dict[str, str]:
     """The options of one provider as they are written, each with its attribute: found out once, which takes long."""
@@ -356,17 +405,86 @@ def options_of(tool: AnyTool, provider: str, form: type[_O]) -> _O:
     Raises:
         PreparationError: they are none, with the place, what belongs there and which options there are.
     """
-    given: Any = tool.provider_options.get(provider, {})
     where = f"provider_options[{provider!r}] of the tool {tool.name!r}"
+    return checked_options(tool.provider_options.get(provider, {}), form, where)
+
+
+def checked_options(options: Any, form: type[_O], where: str, remedy: str = "") -> _O:
+    """Options as the Struct `form`, whose fields are all that there are.
+
+    Args:
+        options: The options as they were given, plain.
+        form: What they are.
+        where: Where they stand.
+        remedy: What an error adds about an option that does not exist.
+
+    Raises:
+        PreparationError: they are none, with the place, what belongs there and which options there are.
+    """
     fields = option_names(form)
-    unknown = [key for key in given if key not in fields] if is_object(given) else []
+    unknown = [key for key in options if key not in fields] if is_object(options) else []
     if unknown:
         there = ", ".join(sorted(fields))
-        raise PreparationError.of(where, f"there is no option {', '.join(map(repr, unknown))}; there are: {there}")
+        message = f"there is no option {', '.join(map(repr, unknown))}; there are: {there}{remedy}"
+        raise PreparationError.of(where, message)
     try:
-        return msgspec.convert(given, form)
+        return msgspec.convert(options, form)
     except msgspec.ValidationError as error:
         raise PreparationError.of(where, str(error)) from None
+
+
+def hosted_tool(
+    id: str,
+    name: str,
+    wire: str,
+    args: type[msgspec.Struct],
+    values: Mapping[str, Any],
+    options: Mapping[str, Any],
+) -> HostedTool:
+    """A tool that a provider runs.
+
+    Args:
+        id: The provider and its tool, such as `"openai.web_search"`.
+        name: Its name in the toolkit.
+        wire: What the provider calls it.
+        args: The Struct of what it is set up with.
+        values: What it is set up with.
+        options: As of every tool, `ToolOptions`.
+
+    Raises:
+        SchemaError: a value of a wrong type.
+    """
+    return Tool.provider_defined(id=id, name=name, provider_name=wire, args=args, success=object)(**values, **options)
+
+
+def local_tool(
+    id: str,
+    name: str,
+    wire: str,
+    parameters: type[_P] | Schema[_P],
+    success: type[_S] | Schema[_S],
+    args: type[msgspec.Struct] = Empty,
+) -> Callable[..., Tool[_P, _S, str]]:
+    """The constructor of a tool that a provider defines and that runs here, whose handler fails with a text.
+
+    Args:
+        id: The provider and its tool, such as `"openai.shell"`.
+        name: Its name in the toolkit.
+        wire: What the provider calls it.
+        parameters: What the model asks for.
+        success: What the handler gives.
+        args: The Struct of what it is set up with, which the constructor takes beside the options of every tool.
+    """
+    return Tool.provider_defined(
+        id=id,
+        name=name,
+        provider_name=wire,
+        requires_handler=True,
+        args=args,
+        parameters=parameters,
+        success=success,
+        failure=str,
+    )
 
 
 def without_nulls(value: Any) -> Any:

@@ -1,7 +1,8 @@
 """Hosted tools: run by Anthropic, ready for a toolkit; they need no handler.
 
-Each constructor takes what the tool is set up with, its name in the toolkit, and the options of every tool. What is
-left out is not sent, and the provider's own default holds. The version is the newest unless another one is asked for.
+Each constructor takes what the tool is set up with, its name in the toolkit, and the options of every tool
+(`ToolOptions`); a wrong argument is a `SchemaError`. What is left out is not sent, and the provider's own default
+holds. The version is the newest unless another one is asked for.
 
 >>> search = web_search(max_uses=2, user_location=UserLocation(city="Oslo", country="NO"))
 >>> search.name, search.requires_handler
@@ -11,14 +12,14 @@ left out is not sent, and the provider's own default holds. The version is the n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Never, TypeAlias, TypedDict, final
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, final
 
 import msgspec
 from typing_extensions import Unpack
 
+from fxai.models.tool_encoding import HostedTool, hosted_tool
 from fxai.schema.fault import SchemaError
 from fxai.tools.options import ToolOptions
-from fxai.tools.tool import ExternalTool, Tool
 
 __all__ = [
     "AllSources",
@@ -40,9 +41,6 @@ __all__ = [
     "web_fetch",
     "web_search",
 ]
-
-HostedTool: TypeAlias = ExternalTool[Any, object, Never]
-"""A tool that the provider runs: it needs no handler."""
 
 _Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -119,11 +117,6 @@ class UrlSources(Setting, frozen=True):
     user_input: AllSources | NoSources | None = None
 
 
-def _hosted(kind: str, wire: str, name: str, args: type[Setting], given: Mapping[str, Any], options: Any) -> HostedTool:
-    make = Tool.provider_defined(id=f"anthropic.{kind}", name=name, provider_name=wire, args=args, success=object)
-    return make(**given, **options)
-
-
 # -- what the provider runs
 
 SearchVersion: TypeAlias = Literal["20250305", "20260209", "20260318"]
@@ -155,14 +148,14 @@ def web_search(
     """A search of the web, run by Anthropic.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         version: the newest, or another one.
         max_uses: how often it may search in one request.
         allowed_domains: the only domains; not together with `blocked_domains`.
         blocked_domains: all domains but these.
         user_location: about where the user is.
         response_inclusion: whether the response holds results that only a program has read; from 20260318 on.
-        options: see `ToolOptions`.
+        options: those of every tool.
 
     Raises:
         SchemaError: an arg of a wrong type, one that the version has not, or both lists of domains.
@@ -172,7 +165,7 @@ def web_search(
     if response_inclusion is not None:
         given["response_inclusion"] = response_inclusion
     args = _WebSearch20260318 if version == "20260318" else _WebSearch
-    return _hosted(f"web_search_{version}", "web_search", name, args, given, options)
+    return hosted_tool(f"anthropic.web_search_{version}", name, "web_search", args, given, options)
 
 
 FetchVersion: TypeAlias = Literal["20250910", "20260209", "20260309", "20260318"]
@@ -231,7 +224,7 @@ def web_fetch(
     """Pages and PDFs by their URLs, fetched by Anthropic.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         version: the newest, or another one.
         allowed_domains: the only domains; not together with `blocked_domains`.
         blocked_domains: all domains but these.
@@ -241,7 +234,9 @@ def web_fetch(
         SchemaError: an arg of a wrong type, one that the version has not, or both lists of domains.
     """
     domains = _domains("web_fetch", allowed_domains, blocked_domains)
-    return _hosted(f"web_fetch_{version}", "web_fetch", name, _FETCHES.get(version, _WebFetch), domains, given)
+    return hosted_tool(
+        f"anthropic.web_fetch_{version}", name, "web_fetch", _FETCHES.get(version, _WebFetch), domains, given
+    )
 
 
 def _domains(tool: str, allowed: Iterable[str] | None, blocked: Iterable[str] | None) -> dict[str, Any]:
@@ -259,11 +254,13 @@ def code_execution(
     **options: Unpack[ToolOptions],
 ) -> HostedTool:
     """Code in a container of Anthropic's; from 20250825 on with a shell, and tools can be called from it."""
-    return _hosted(f"code_execution_{version}", "code_execution", name, Setting, {}, options)
+    return hosted_tool(f"anthropic.code_execution_{version}", name, "code_execution", Setting, {}, options)
 
 
 def tool_search(
     *, name: str = "tool_search", by: Literal["bm25", "regex"] = "bm25", **options: Unpack[ToolOptions]
 ) -> HostedTool:
     """The search that finds tools annotated with `DeferLoading`: by words (`"bm25"`) or by a pattern (`"regex"`)."""
-    return _hosted(f"tool_search_tool_{by}_20251119", f"tool_search_tool_{by}", name, Setting, {}, options)
+    return hosted_tool(
+        f"anthropic.tool_search_tool_{by}_20251119", name, f"tool_search_tool_{by}", Setting, {}, options
+    )

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast, final, overload
 import msgspec
 from typing_extensions import Unpack
 
+from fxai.models.tool_encoding import local_tool
 from fxai.providers.anthropic.computer_use import BrowserAction, BrowserConfigs, ComputerAction, ComputerConfigs
 from fxai.providers.anthropic.hosted_tools import Setting
 from fxai.schema.codec import Schema
@@ -166,16 +167,7 @@ _BROWSER: Schema[BrowserAction] = Schema[Any].of(cast(object, BrowserAction))
 
 def bash(*, name: str = "bash", **options: Unpack[ToolOptions]) -> Tool[BashCommand, str, str]:
     """A shell on this machine; its handler keeps it open from call to call and gives what it wrote."""
-    make = Tool.provider_defined(
-        id="anthropic.bash_20250124",
-        name=name,
-        provider_name="bash",
-        requires_handler=True,
-        parameters=BashCommand,
-        success=str,
-        failure=str,
-    )
-    return make(**options)
+    return local_tool("anthropic.bash_20250124", name, "bash", BashCommand, str)(**options)
 
 
 class _Editor(Setting, frozen=True):
@@ -204,39 +196,24 @@ def text_editor(
     """An editor of files on this machine; its handler does what is asked and gives what the model should see.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         version: 20250728 (Claude 4 and newer), or an earlier one; that of January 2025 can undo.
         max_characters: how much of a file is shown at most; in 20250728 alone.
-        options: see `ToolOptions`.
+        options: those of every tool.
 
     Raises:
         SchemaError: an arg of a wrong type, or one that the version has not.
     """
-    make = Tool.provider_defined(
-        id=f"anthropic.text_editor_{version}",
-        name=name,
-        provider_name="str_replace_editor" if version == "20250124" else "str_replace_based_edit_tool",
-        requires_handler=True,
-        args=_Editor if version == "20250728" else Setting,
-        parameters=cast("Schema[Any]", _EDITOR_20250124 if version == "20250124" else _EDITOR),
-        success=str,
-        failure=str,
-    )
+    wire = "str_replace_editor" if version == "20250124" else "str_replace_based_edit_tool"
+    parameters = cast("Schema[Any]", _EDITOR_20250124 if version == "20250124" else _EDITOR)
+    args = _Editor if version == "20250728" else Setting
+    make = local_tool(f"anthropic.text_editor_{version}", name, wire, parameters, str, args)
     return make(**({} if max_characters is None else {"max_characters": max_characters}), **options)
 
 
 def memory(*, name: str = "memory", **options: Unpack[ToolOptions]) -> Tool[MemoryCommand, str, str]:
     """Files that the model keeps from one conversation to the next; its handler stores them."""
-    make = Tool.provider_defined(
-        id="anthropic.memory_20250818",
-        name=name,
-        provider_name="memory",
-        requires_handler=True,
-        parameters=_MEMORY,
-        success=str,
-        failure=str,
-    )
-    return make(**options)
+    return local_tool("anthropic.memory_20250818", name, "memory", _MEMORY, str)(**options)
 
 
 class _ComputerToolset(Setting, frozen=True):
@@ -249,23 +226,12 @@ def computer_toolset(
     """A computer that the model uses: one tool here, on the wire a tool for each action.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         configs: which actions the model has.
-        options: see `ToolOptions`.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
+        options: those of every tool.
     """
-    make = Tool.provider_defined(
-        id="anthropic.computer_toolset_20260801",
-        name=name,
-        provider_name="computer",
-        requires_handler=True,
-        args=_ComputerToolset,
-        parameters=_COMPUTER,
-        success=list[ToolContent],
-        failure=str,
-    )
+    id_ = "anthropic.computer_toolset_20260801"
+    make = local_tool(id_, name, "computer", _COMPUTER, list[ToolContent], _ComputerToolset)
     return make(configs=configs, **options)
 
 
@@ -279,21 +245,10 @@ def browser_toolset(
     """A browser that the model uses: one tool here, on the wire a tool for each action.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         configs: which actions the model has.
-        options: see `ToolOptions`.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
+        options: those of every tool.
     """
-    make = Tool.provider_defined(
-        id="anthropic.browser_toolset_20260801",
-        name=name,
-        provider_name="browser",
-        requires_handler=True,
-        args=_BrowserToolset,
-        parameters=_BROWSER,
-        success=list[ToolContent],
-        failure=str,
-    )
+    id_ = "anthropic.browser_toolset_20260801"
+    make = local_tool(id_, name, "browser", _BROWSER, list[ToolContent], _BrowserToolset)
     return make(configs=configs, **options)

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from fxai.messages.message import Metadata
-from fxai.models.tool_encoding import PreparationError, option_names
+from fxai.models.tool_encoding import checked_options
 from fxai.providers.anthropic.tool_encoding import supports_strict_tools
 from fxai.schema.data import is_object
 
@@ -187,20 +187,8 @@ def options_of_request(given: Mapping[str, Any]) -> RequestOptions:
     Raises:
         PreparationError: they are none, with the place and what belongs there.
     """
-    said: Any = given.get(NAME, {})
-    where = f"provider_options[{NAME!r}]"
-    fields = option_names(RequestOptions)
-    unknown = [key for key in said if key not in fields] if is_object(said) else []
-    if unknown:
-        there = ", ".join(sorted(fields))
-        raise PreparationError.of(
-            where,
-            f"there is no option {', '.join(map(repr, unknown))}; there are: {there}; extra_body takes any other field",
-        )
-    try:
-        return msgspec.convert(said, RequestOptions)
-    except msgspec.ValidationError as error:
-        raise PreparationError.of(where, str(error)) from None
+    remedy = "; extra_body takes any other field"
+    return checked_options(given.get(NAME, {}), RequestOptions, f"provider_options[{NAME!r}]", remedy)
 
 
 def said_in(metadata: Metadata) -> Mapping[str, Any]:

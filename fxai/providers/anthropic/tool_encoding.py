@@ -24,6 +24,7 @@ from fxai.models.tool_encoding import (
     PreparedTools,
     Settled,
     Toolset,
+    choice_mode,
     chosen,
     options_of,
     refuse_approval,
@@ -38,7 +39,6 @@ from fxai.tools.annotations import (
     CacheTime,
     DeferLoading,
     EagerInputStreaming,
-    ExplicitNull,
     Namespace,
     OutputSchema,
     Strict,
@@ -289,26 +289,19 @@ class Writer:
         if tool.provider is None or tool.provider.id.startswith("anthropic."):
             refuse_approval(tool)
             return True
-        said = f"the tool {tool.name!r} ({tool.provider.id}) is not sent: it is another provider's, and {_WHERE} does"
-        self._notes.warn("unsupported-tool", tool.name, f"{said} not know it")
+        self._notes.refuse(tool, "is another provider's", _WHERE)
         return False
 
-    def function(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
-        """A tool of ours."""
-        tool = settled.tool
-        about = {} if tool.description is None else {"description": tool.description}
+    def write(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
+        """A tool, of ours or of Anthropic's, by its name on the wire."""
+        tool, kind = settled.tool, kind_of(settled.tool)
         flag = {} if settled.strict is None else {"strict": settled.strict}
-        schema = {"name": wire, **about, "input_schema": settled.document, **flag}
-        return {**schema, **self._examples(settled), **extras}
-
-    def provided(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
-        """A tool of Anthropic's."""
-        tool, strict = settled.tool, settled.strict
-        kind = kind_of(tool)
-        args = without_nulls(msgspec.to_builtins(tool.provider.args if tool.provider else {}))
+        more = {**flag, **self._examples(settled), **extras}
+        if tool.provider is None:
+            about = {} if tool.description is None else {"description": tool.description}
+            return {"name": wire, **about, "input_schema": settled.document, **more}
         name = {} if kind in TOOLSETS else {"name": wire}
-        flag = {} if strict is None else {"strict": strict}
-        return {"type": kind, **name, **args, **flag, **self._examples(settled), **extras}
+        return {"type": kind, **name, **without_nulls(msgspec.to_builtins(tool.provider.args)), **more}
 
     def extras(self, tool: AnyTool) -> dict[str, Any]:
         """What the tool says beside name, description, schema and examples, as far as the wire has a place for it."""
@@ -318,9 +311,8 @@ class Writer:
         said.pop("betas", None)
         kind = kind_of(tool)
         carried = _OF_OURS if tool.provider is None else _OF_TOOLSETS if kind in TOOLSETS else _EVERY
-        for name in [*(name for name in said if name not in carried), *_nowhere(tool)]:
-            self._notes.lost(tool, name, _WHERE)
-        kept = {name: value for name, value in said.items() if name in carried and value not in (False, ())}
+        taken = self._notes.carry(tool, said, carried, _missing(tool), _WHERE)
+        kept = {name: value for name, value in taken.items() if value not in (False, ())}
         if "defer_loading" in kept and kept.pop("cache_control", None) is not None:
             why = f"the tool {tool.name!r} is deferred, and {_WHERE} caches no deferred tool: mark another one"
             self._notes.warn("unsupported-option", tool.name, why)
@@ -366,14 +358,14 @@ def _ephemeral(time: CacheTime | None) -> dict[str, Any] | None:
     return {"type": "ephemeral"} if time == "default" else {"type": "ephemeral", "ttl": time}
 
 
-def _nowhere(tool: AnyTool) -> list[str]:
-    missing = {
+def _missing(tool: AnyTool) -> dict[str, bool]:
+    """What the wire has no place for, and whether the tool has it."""
+    return {
         "output schema": tool.get(OutputSchema) is not None,
         "namespace": tool.get(Namespace) is not None,
         "description": tool.provider is not None and tool.given_description is not None,
         "strict mode": kind_of(tool) in TOOLSETS and bool(tool.get(Strict)),
     }
-    return [what for what, lost in missing.items() if lost]
 
 
 _Extras: TypeAlias = Mapping[str, dict[str, Any]]
@@ -433,20 +425,12 @@ def prepare_tools(
     extras = _loaded({tool.name: writer.extras(tool) for tool in sent}, notes, searches=searches)
     able = supports_strict_tools(model) if supports_strict is None else supports_strict
     settled = _settled(sent, extras, strict_json_schema, True if able else None, notes)
-    wires = [_written(writer, one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
+    wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
     fewer_marks({"tools": wires}, naming.names, notes)
     parallel = _parallel(parallel_tool_calls, extras, notes)
     fields = {"tools": wires, "tool_choice": _choice(tool_choice, parallel, sent, naming, notes)}
-    return PreparedTools.make(
-        fields,
-        naming,
-        warnings=notes.warnings,
-        betas=notes.betas,
-        rules=ANTHROPIC,
-        originals={one.tool.name: one.form.original for one in settled if one.form is not None},
-        explicit_null=(one.tool.name for one in settled if one.tool.get(ExplicitNull)),
-        toolsets=(Toolset(TOOLSETS[kind_of(tool)], tool.name) for tool in sent if kind_of(tool) in TOOLSETS),
-    )
+    toolsets = (Toolset(TOOLSETS[kind_of(tool)], tool.name) for tool in sent if kind_of(tool) in TOOLSETS)
+    return PreparedTools.make(fields, naming, notes=notes, rules=ANTHROPIC, settled=settled, toolsets=toolsets)
 
 
 def _taken(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes) -> tuple[AnyTool, ...]:
@@ -526,31 +510,17 @@ def _in_programs(tool: AnyTool, notes: Notes) -> Settled:
     return Settled(tool, False)
 
 
-def _written(writer: Writer, one: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
-    write = writer.function if one.tool.provider is None else writer.provided
-    return write(one, wire, extras)
-
-
 def _choice(
     choice: ToolChoices | None, parallel: bool | None, sent: Sequence[AnyTool], naming: NameMap, notes: Notes
 ) -> dict[str, Any] | None:
-    mode = choice.mode if isinstance(choice, ToolChoice) else choice
-    if isinstance(choice, ToolChoice) and mode == "tool" and choice.names[0] not in {tool.name for tool in sent}:
-        raise PreparationError.of("tool_choice", f"the tool {choice.names[0]!r} must be called, and it cannot be sent")
-    if not sent:
-        if mode == "required":
-            notes.warn("unsupported-option", "tool_choice", "a tool is required and there is none: nothing is chosen")
-        return None
-    wire = _kind(choice, sent, naming)
-    if parallel is False and wire != {"type": "none"}:
+    one = choice.names[0] if isinstance(choice, ToolChoice) and choice.mode == "tool" else None
+    if one is not None and one not in {tool.name for tool in sent}:
+        raise PreparationError.of("tool_choice", f"the tool {one!r} must be called, and it cannot be sent")
+    mode = choice_mode(choice, sent, notes)
+    wire: dict[str, Any] | None = None if mode is None else {"type": "any" if mode == "required" else mode}
+    if one is not None:
+        is_toolset = sent[0].name == one and kind_of(sent[0]) in TOOLSETS
+        wire = {"type": "any"} if is_toolset else {"type": "tool", "name": naming.sent(one)}
+    if parallel is False and sent and wire != {"type": "none"}:
         return {**(wire or {"type": "auto"}), "disable_parallel_tool_use": True}
     return wire
-
-
-def _kind(choice: ToolChoices | None, sent: Sequence[AnyTool], naming: NameMap) -> dict[str, Any] | None:
-    if isinstance(choice, ToolChoice) and choice.mode == "tool":
-        if kind_of(sent[0]) in TOOLSETS and sent[0].name == choice.names[0]:
-            return {"type": "any"}
-        return {"type": "tool", "name": naming.sent(choice.names[0])}
-    mode = choice.mode if isinstance(choice, ToolChoice) else choice
-    return None if mode is None else {"type": "any" if mode == "required" else mode}

@@ -1,7 +1,8 @@
 """Hosted tools: run by OpenAI, ready for a toolkit; they need no handler.
 
-Each constructor takes what the tool is set up with, the name that it has here, and the options of every tool. What is
-left out is not sent, and the provider's own default holds. They exist on Responses, not on Chat Completions.
+Each constructor takes what the tool is set up with, its name in the toolkit, and the options of every tool
+(`ToolOptions`); a wrong argument is a `SchemaError`. What is left out is not sent, and the provider's own default
+holds. They exist on Responses, not on Chat Completions.
 
 >>> search = web_search(search_context_size="low", name="look_up")
 >>> search.name, search.requires_handler
@@ -11,14 +12,14 @@ left out is not sent, and the provider's own default holds. They exist on Respon
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, Never, TypeAlias, TypedDict, final
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, final
 
 import msgspec
 from typing_extensions import Unpack
 
+from fxai.models.tool_encoding import HostedTool, hosted_tool
 from fxai.schema.fault import SchemaError
 from fxai.tools.options import ToolOptions
-from fxai.tools.tool import ExternalTool, Tool
 
 __all__ = [
     "Approval",
@@ -52,9 +53,9 @@ __all__ = [
     "UserLocation",
     "code_interpreter",
     "file_search",
-    "hosted",
     "image_generation",
     "mcp",
+    "openai_tool",
     "programmatic_tool_calling",
     "read_filter",
     "web_search",
@@ -300,22 +301,16 @@ Approval: TypeAlias = Literal["always", "never"] | ApprovalRules
 """Which calls of a server's tools wait for an approval."""
 
 
-HostedTool: TypeAlias = ExternalTool[Any, object, Never]
-"""A tool that the provider runs: it needs no handler."""
-
 ContextSize: TypeAlias = Literal["low", "medium", "high"]
 """How much of what is found the model gets to read."""
 
 
-def hosted(kind: str, name: str, args: type[Setting], given: Mapping[str, Any], options: ToolOptions) -> HostedTool:
-    """A tool that the provider runs, of the type `kind` on the wire.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
-    """
+def openai_tool(
+    kind: str, name: str, args: type[Setting], given: Mapping[str, Any], options: ToolOptions
+) -> HostedTool:
+    """A tool that the provider runs, of the type `kind` on the wire."""
     wire = f"mcp:{given['server_label']}" if kind == "mcp" else kind
-    make = Tool.provider_defined(id=f"openai.{kind}", name=name, provider_name=wire, args=args, success=object)
-    return make(**given, **options)
+    return hosted_tool(f"openai.{kind}", name, wire, args, given, options)
 
 
 # -- search
@@ -341,19 +336,16 @@ def web_search(
     """A search of the web, run by OpenAI.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         version: the current one, or one by its date.
         search_context_size: how much of what is found the model gets to read.
         user_location: about where the user is.
         filters: which domains are searched.
         external_web_access: False: only what the provider has stored.
-        options: see `ToolOptions`.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
+        options: those of every tool.
     """
     given = {"search_context_size": search_context_size, "user_location": user_location, "filters": filters}
-    return hosted(version, name, _WebSearch, {**given, "external_web_access": external_web_access}, options)
+    return openai_tool(version, name, _WebSearch, {**given, "external_web_access": external_web_access}, options)
 
 
 class _WebSearchPreview(Setting, frozen=True):
@@ -371,14 +363,10 @@ def web_search_preview(
     user_location: UserLocation | None = None,
     **options: Unpack[ToolOptions],
 ) -> HostedTool:
-    """The earlier search of the web, as `web_search`; `search_content_types` says what it looks for.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
-    """
+    """The earlier search of the web, as `web_search`; `search_content_types` says what it looks for."""
     types = None if search_content_types is None else tuple(search_content_types)
     given = {"search_context_size": search_context_size, "search_content_types": types, "user_location": user_location}
-    return hosted(version, name, _WebSearchPreview, given, options)
+    return openai_tool(version, name, _WebSearchPreview, given, options)
 
 
 class _FileSearch(Setting, frozen=True):
@@ -405,17 +393,14 @@ def file_search(
 
     Args:
         vector_store_ids: the stores to search, one at least.
-        name: what it is called here.
+        name: its name in the toolkit.
         max_num_results: from 1 to 50.
         filters: which files, by their attributes.
         ranking_options: how results are ranked.
-        options: see `ToolOptions`.
-
-    Raises:
-        SchemaError: an arg of a wrong type or out of its bounds.
+        options: those of every tool.
     """
     given = {"vector_store_ids": _listed(vector_store_ids), "max_num_results": max_num_results, "filters": filters}
-    return hosted("file_search", name, _FileSearch, {**given, "ranking_options": ranking_options}, options)
+    return openai_tool("file_search", name, _FileSearch, {**given, "ranking_options": ranking_options}, options)
 
 
 # -- what the provider runs
@@ -431,15 +416,12 @@ def code_interpreter(
     """Python in a container of OpenAI's.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         container: the id of one that is there, or what a fresh one has; by default a fresh one.
-        options: see `ToolOptions`.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
+        options: those of every tool.
     """
     given = {"container": Container() if container is None else container}
-    return hosted("code_interpreter", name, _CodeInterpreter, given, options)
+    return openai_tool("code_interpreter", name, _CodeInterpreter, given, options)
 
 
 class _Mcp(Setting, frozen=True):
@@ -482,7 +464,7 @@ def mcp(
             call, is `"always"`.
         authorization: an OAuth access token for the server.
         headers: HTTP headers for the server.
-        options: see `ToolOptions`.
+        options: those of every tool.
 
     Raises:
         SchemaError: an arg of a wrong type, or nothing says where the server is.
@@ -494,12 +476,12 @@ def mcp(
     access = {"authorization": authorization, "headers": None if headers is None else dict(headers)}
     said = {"server_label": server_label, "server_description": server_description, "allowed_tools": allowed}
     given = {**said, **place, **access, "require_approval": require_approval}
-    return hosted("mcp", server_label if name is None else name, _Mcp, given, options)
+    return openai_tool("mcp", server_label if name is None else name, _Mcp, given, options)
 
 
 def programmatic_tool_calling(*, name: str = "programmatic_tool_calling", **options: Unpack[ToolOptions]) -> HostedTool:
     """Programs of the model's that call tools: those that are annotated so with `AllowedCallers`."""
-    return hosted("programmatic_tool_calling", name, Setting, {}, options)
+    return openai_tool("programmatic_tool_calling", name, Setting, {}, options)
 
 
 class _ImageGeneration(Setting, frozen=True):
@@ -563,20 +545,13 @@ def image_generation(*, name: str = "image_generation", **given: Unpack[_ImageOp
     """Images, painted by OpenAI.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         given: see `ImageArgs` and `ToolOptions`.
 
     Raises:
         SchemaError: an arg that there is none of, of a wrong type or out of its bounds.
     """
-    make = Tool.provider_defined(
-        id="openai.image_generation",
-        name=name,
-        provider_name="image_generation",
-        args=_ImageGeneration,
-        success=object,
-    )
-    return make(**given)
+    return hosted_tool("openai.image_generation", name, "image_generation", _ImageGeneration, {}, given)
 
 
 def _listed(given: Iterable[str]) -> Any:

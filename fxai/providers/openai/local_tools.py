@@ -16,13 +16,14 @@ from typing import Annotated, Any, Literal, Never, TypeAlias, cast, final, overl
 import msgspec
 from typing_extensions import TypeVar, Unpack
 
+from fxai.models.tool_encoding import local_tool
 from fxai.providers.openai.hosted_tools import (
     ContainerAuto,
     ContainerReference,
     HostedContainer,
     HostedTool,
     Setting,
-    hosted,
+    openai_tool,
 )
 from fxai.schema.codec import Schema
 from fxai.tools.options import ToolOptions
@@ -319,68 +320,29 @@ def shell(
     """A shell: on this machine, by a handler, or in a container of OpenAI's, without one.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         environment: where it is; None: here. The handler gives one `ShellOutput` for each command.
-        options: see `ToolOptions`.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
+        options: those of every tool.
     """
     if isinstance(environment, ContainerAuto | ContainerReference):
-        return hosted("shell", name, _Shell, {"environment": environment}, options)
-    make = Tool.provider_defined(
-        id="openai.shell",
-        name=name,
-        provider_name="shell",
-        requires_handler=True,
-        args=_Shell,
-        parameters=ShellAction,
-        success=list[ShellOutput],
-        failure=str,
-    )
+        return openai_tool("shell", name, _Shell, {"environment": environment}, options)
+    make = local_tool("openai.shell", name, "shell", ShellAction, list[ShellOutput], _Shell)
     return make(environment=environment, **options)
 
 
 def local_shell(*, name: str = "local_shell", **options: Unpack[ToolOptions]) -> Tool[LocalShellAction, str, str]:
     """The earlier shell on this machine: one command at a time, its handler gives the output as text."""
-    make = Tool.provider_defined(
-        id="openai.local_shell",
-        name=name,
-        provider_name="local_shell",
-        requires_handler=True,
-        parameters=LocalShellAction,
-        success=str,
-        failure=str,
-    )
-    return make(**options)
+    return local_tool("openai.local_shell", name, "local_shell", LocalShellAction, str)(**options)
 
 
 def apply_patch(*, name: str = "apply_patch", **options: Unpack[ToolOptions]) -> Tool[PatchOperation, str, str]:
     """Changes to files, by diffs; its handler makes them and gives what the model should know, or why it could not."""
-    make = Tool.provider_defined(
-        id="openai.apply_patch",
-        name=name,
-        provider_name="apply_patch",
-        requires_handler=True,
-        parameters=_PATCH,
-        success=str,
-        failure=str,
-    )
-    return make(**options)
+    return local_tool("openai.apply_patch", name, "apply_patch", _PATCH, str)(**options)
 
 
 def computer(*, name: str = "computer", **options: Unpack[ToolOptions]) -> Tool[ComputerActions, Screen, str]:
     """A computer that the model uses; its handler does the actions and gives a picture of the screen."""
-    make = Tool.provider_defined(
-        id="openai.computer",
-        name=name,
-        provider_name="computer",
-        requires_handler=True,
-        parameters=ComputerActions,
-        success=Screen,
-        failure=str,
-    )
-    return make(**options)
+    return local_tool("openai.computer", name, "computer", ComputerActions, Screen)(**options)
 
 
 class _ComputerUsePreview(Setting, frozen=True):
@@ -397,21 +359,9 @@ def computer_use_preview(
     name: str = "computer_use_preview",
     **options: Unpack[ToolOptions],
 ) -> Tool[ComputerActions, Screen, str]:
-    """The earlier `computer`, which must be told its size in pixels and what it is.
-
-    Raises:
-        SchemaError: an arg of a wrong type.
-    """
-    make = Tool.provider_defined(
-        id="openai.computer_use_preview",
-        name=name,
-        provider_name="computer_use_preview",
-        requires_handler=True,
-        args=_ComputerUsePreview,
-        parameters=ComputerActions,
-        success=Screen,
-        failure=str,
-    )
+    """The earlier `computer`, which must be told its size in pixels and what it is."""
+    wire = "computer_use_preview"
+    make = local_tool(f"openai.{wire}", name, wire, ComputerActions, Screen, _ComputerUsePreview)
     size = {"display_width": display_width, "display_height": display_height}
     return make(**size, environment=environment, **options)
 
@@ -460,7 +410,7 @@ def custom(
         format: the grammar that the text is a sentence of; None: any text.
         success: the type of what comes out; by default a text.
         failure: the type of what can go wrong; by default nothing can.
-        options: see `ToolOptions`.
+        options: those of every tool.
 
     Raises:
         SchemaError: an arg of a wrong type, a type without a JSON form, or an empty name.
@@ -493,22 +443,13 @@ def tool_search(*, name: str = "tool_search", parameters: Any = None, **options:
     """The search that finds tools annotated with `DeferLoading`.
 
     Args:
-        name: what it is called here.
+        name: its name in the toolkit.
         parameters: what the model searches by; then the search is ours, and its handler gives the tools that it
             found, as the provider has them. None: the provider searches.
-        options: see `ToolOptions`.
+        options: those of every tool.
     """
     if parameters is None:
-        return hosted("tool_search", name, _ToolSearch, {}, options)
+        return openai_tool("tool_search", name, _ToolSearch, {}, options)
     schema = Schema[Any].of(parameters)
-    make = Tool.provider_defined(
-        id="openai.tool_search",
-        name=name,
-        provider_name="tool_search",
-        requires_handler=True,
-        args=_ToolSearch,
-        parameters=schema,
-        success=list[dict[str, Any]],
-        failure=str,
-    )
+    make = local_tool("openai.tool_search", name, "tool_search", schema, list[dict[str, Any]], _ToolSearch)
     return make(execution="client", parameters=schema.json_schema(), **options)

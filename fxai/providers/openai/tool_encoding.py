@@ -24,6 +24,7 @@ from fxai.models.tool_encoding import (
     PreparationError,
     PreparedTools,
     Settled,
+    choice_mode,
     chosen,
     option_names,
     options_of,
@@ -31,7 +32,6 @@ from fxai.models.tool_encoding import (
     settle,
     without_nulls,
 )
-from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
 from fxai.schema.strict import OPENAI
 from fxai.tools.annotations import (
@@ -40,7 +40,6 @@ from fxai.tools.annotations import (
     Caller,
     DeferLoading,
     EagerInputStreaming,
-    ExplicitNull,
     Namespace,
     OutputSchema,
     Strict,
@@ -110,23 +109,18 @@ class Writer:
         """
         if tool.provider is None:
             return True
-        place = _PLACES[self._api]
         ours = tool.provider.id.startswith("openai.")
         if ours and (self._api == "responses" or kind_of(tool) == "custom"):
             refuse_approval(tool)
             return True
-        whose = "is another provider's" if not ours else "runs on the Responses API alone"
-        said = f"the tool {tool.name!r} ({tool.provider.id}) is not sent: it {whose}, and {place} does not know it"
-        self._notes.warn("unsupported-tool", tool.name, said)
+        why = "runs on the Responses API alone" if ours else "is another provider's"
+        self._notes.refuse(tool, why, _PLACES[self._api])
         return False
 
     def extras(self, tool: AnyTool) -> dict[str, Any]:
         """What the tool says beside name, description and schema, as far as the wire has a place for it."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
-        said = _extras(tool)
-        for name in [*(name for name in said if name not in carried), *_nowhere(tool)]:
-            self._notes.lost(tool, name, _PLACES[self._api])
-        return {name: value for name, value in said.items() if name in carried}
+        return self._notes.carry(tool, _extras(tool), carried, _missing(tool), _PLACES[self._api])
 
     def function(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
         """A tool of ours."""
@@ -168,16 +162,16 @@ def _extras(tool: AnyTool) -> dict[str, Any]:
     return {**said, **{name: value for name, value in plain.items() if value is not None}}
 
 
-def _nowhere(tool: AnyTool) -> list[str]:
+def _missing(tool: AnyTool) -> dict[str, bool]:
+    """What neither wire has a place for, and whether the tool has it."""
     provided = tool.provider is not None
-    missing = {
+    return {
         "input examples": bool(tool.input_examples),
         "cache control": tool.get(CacheControl) is not None,
         "eager input streaming": bool(tool.get(EagerInputStreaming)),
         "description": provided and kind_of(tool) not in _DESCRIBED and tool.given_description is not None,
         "strict mode": provided and bool(tool.get(Strict)),
     }
-    return [what for what, lost in missing.items() if lost]
 
 
 # What Responses takes as the one tool to call, by its type alone; any other is the only one of an allow-list.
@@ -211,12 +205,7 @@ def choice_on_wire(choice: ToolChoices | None, sent: Sequence[AnyTool], naming: 
     """
     if isinstance(choice, ToolChoice) and choice.mode == "tool":
         return _one(choice.names[0], sent, naming, api)
-    mode = choice.mode if isinstance(choice, ToolChoice) else choice
-    if not sent:
-        if mode == "required":
-            notes.warn("unsupported-option", "tool_choice", "a tool is required and there is none: nothing is chosen")
-        return None
-    return mode
+    return choice_mode(choice, sent, notes)
 
 
 def _one(name: str, sent: Sequence[AnyTool], naming: NameMap, api: Api) -> dict[str, Any]:
@@ -315,14 +304,7 @@ def prepare_tools(
         choice = allow_list(allowed_tools, written.sent, deferred, written.naming, api, notes)
     parallel = parallel_tool_calls if written.sent else None
     fields = {"tools": written.wires, "tool_choice": choice, "parallel_tool_calls": parallel}
-    return PreparedTools.make(
-        fields,
-        written.naming,
-        warnings=notes.warnings,
-        rules=OPENAI,
-        originals=written.originals,
-        explicit_null=(tool.name for tool in written.sent if tool.get(ExplicitNull)),
-    )
+    return PreparedTools.make(fields, written.naming, notes=notes, rules=OPENAI, settled=written.settled)
 
 
 class _Tools:
@@ -338,7 +320,7 @@ class _Tools:
         self.sent: tuple[AnyTool, ...] = ()
         self.naming: NameMap
         self.deferred: list[str] = []
-        self.originals: dict[str, JsonSchema] = {}
+        self.settled: list[Settled] = []
 
     def add(self, tools: Iterable[AnyTool]) -> None:
         """Write the tools that the wire takes."""
@@ -359,8 +341,7 @@ class _Tools:
         if tool.provider is not None:
             return self._writer.provided(tool, wire, extras)
         settled = settle(tool, OPENAI, config=self._config, default=self._default, notes=self._notes)
-        if settled.form is not None:
-            self.originals[tool.name] = settled.form.original
+        self.settled.append(settled)
         return self._writer.function(settled, wire, extras)
 
     def _place(self, group: ToolNamespace | None, wire: dict[str, Any]) -> None:

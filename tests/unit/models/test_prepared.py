@@ -39,9 +39,12 @@ class Options(msgspec.Struct, frozen=True):
     depth: int | None = None
 
 
-def _prepared(**changed: Any) -> PreparedTools:
-    given: dict[str, Any] = {"rules": OPENAI, "originals": {"Calculator.add": PAGE}, **changed}
-    return PreparedTools.make({"tools": [{"name": "Calculator__add"}], "tool_choice": None}, NAMES, **given)
+def _prepared(*betas: str, toolsets: tuple[Toolset, ...] = ()) -> PreparedTools:
+    notes = Notes()
+    notes.betas += betas
+    add = settle(Tool.dynamic("Calculator.add", parameters=PAGE), OPENAI, config=None, default=True, notes=notes)
+    fields: dict[str, Any] = {"tools": [{"name": "Calculator__add"}], "tool_choice": None}
+    return PreparedTools.make(fields, NAMES, notes=notes, rules=OPENAI, settled=[add], toolsets=toolsets)
 
 
 def test_what_is_not_to_be_sent_is_in_no_field() -> None:
@@ -64,7 +67,7 @@ def test_what_is_given_is_a_fresh_copy() -> None:
 
 def test_prepared_tools_are_values() -> None:
     """They compare and hash by what they hold, and survive pickling."""
-    one, other = _prepared(), _prepared(betas=["b", "b"])
+    one, other = _prepared(), _prepared("b", "b")
     again: Any = pickle.loads(pickle.dumps(one))
 
     assert one == _prepared()
@@ -97,7 +100,7 @@ def test_a_call_goes_into_the_history_as_it_was_sent() -> None:
 
 def test_a_toolset_is_one_tool_here_and_many_there() -> None:
     """The name of a call in a toolset is a field of our parameters, both ways."""
-    prepared = _prepared(toolsets=[Toolset("computer", "screen")])
+    prepared = _prepared(toolsets=(Toolset("computer", "screen"),))
     ours = ("screen", {"action": "left_click", "coordinate": [1, 2]})
 
     assert prepared.call("left_click", {"coordinate": [1, 2]}, toolset="computer") == ours
