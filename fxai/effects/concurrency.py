@@ -31,6 +31,7 @@ from functools import partial
 from typing import Any, Generic, Never, TypeAlias, cast, final, overload
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
@@ -372,16 +373,16 @@ _E_co = TypeVar("_E_co", covariant=True, default=Never)
 
 
 @final
-class FiberHandle(Generic[_A_co, _E_co]):
+class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
     """A program in the background: how to wait for it, ask how it ended, or stop it."""
 
-    __slots__ = ("_done", "_exit", "_fatal", "_task")
-
-    def __init__(self) -> None:
-        self._exit: Exit[Any, Any] | None = None
-        self._fatal: BaseException | None = None
-        self._done: anyio.Event | None = None
-        self._task: Held | None = None
+    _scope: Scope  # that interrupts it
+    _own: Scope  # a part of that: what the program acquires is released after it was stopped, not before
+    _token: object = None  # of its finalizer
+    _exit: Exit[Any, Any] | None = None
+    _fatal: BaseException | None = None
+    _done: anyio.Event | None = None
+    _task: Held | None = None
 
     @property
     def ended(self) -> bool:
@@ -403,21 +404,13 @@ class FiberHandle(Generic[_A_co, _E_co]):
         """
         return Suspend(lambda: self._stop(tells=False))
 
-    def release(self, end: Exit[Any, Any]) -> EffectOf[None, Never, None]:
-        """Stops the program as `interrupt` does, where its scope closes, told how that ended.
-
-        A defect of the program that was stopped stands beside the failure of the scope's own program; where that
-        succeeded, its value stands, and the defect is in the log only.
-        """
-        return Suspend(lambda: self._stop(tells=isinstance(end, Failed)))
-
     def _stop(self, *, tells: bool) -> EffectOf[None, Never, None]:
         if self._fatal is not None:
             raise self._fatal
         if self._exit is not None or self._task is None:
             return NOTHING
         self._task.cancel()
-        return self.exit().flat_map(lambda end: _stopped(end, tells=tells))
+        return self.exit().flat_map(lambda end: _report(end, tells=tells))
 
     def _wait(self, *, wrap: bool) -> Any:
         if self._fatal is not None:
@@ -433,45 +426,52 @@ class FiberHandle(Generic[_A_co, _E_co]):
 
         return wait()
 
-    def start(
-        self, fiber: Fiber, pending: Awaitable[Any] | None, variables: Variables, ended: Callable[[], None]
-    ) -> None:
-        """Goes on with a fiber that has run until its first wait, in a task where it needs one; then calls `ended`."""
+    def start(self, fiber: Fiber, effect: AnyEffect, gives: Any) -> Any:
+        """Starts the program; the exit of what it `gives`. Where no event loop runs, that waits for the end."""
+        self._token = self._scope.add(self._release)
+        env = fiber.env.put(Scope, self._own)
+        if not fiber.fair:
+            return Inside(self._in_turn(effect, env, gives))
+        child, pending, variables = begin(effect, fiber, env)
         if pending is None:
-            self._exit = fiber.ended()
+            self._end(child.ended())
         else:
-            self._spawn(fiber, pending, variables, ended)
-            return
-        ended()
-
-    def in_turn(self, effect: AnyEffect, env: Any, ended: Callable[[], None], gives: object) -> Children:
-        """Where no event loop runs: the program first, then `gives`."""
-        self._exit = (yield from inside(effect, env)).ended()
-        ended()
+            self._done = anyio.Event()
+            self._task = spawn(partial(self._run, child, pending), variables)
         return Succeeded(gives)
 
-    def _spawn(self, fiber: Fiber, pending: Awaitable[Any], variables: Variables, ended: Callable[[], None]) -> None:
-        self._done = anyio.Event()
-        self._task = spawn(partial(self._run, fiber, pending, ended), variables)
+    def _in_turn(self, effect: AnyEffect, env: Any, gives: Any) -> Children:
+        self._end((yield from inside(effect, env)).ended())
+        return Succeeded(gives)
 
-    async def _run(
-        self, fiber: Fiber, pending: Awaitable[Any], ended: Callable[[], None], held: AbstractContextManager[Any]
-    ) -> None:
+    async def _run(self, child: Fiber, pending: Awaitable[Any], held: AbstractContextManager[Any]) -> None:
         try:
             with held:
-                await fiber.drive(pending)
+                await child.drive(pending)
         except BaseException as raised:
             if stops_the_loop(raised):
                 raise
             self._fatal = raised  # raised where the program is awaited, or its scope closes
         finally:
-            self._exit = fiber.exit or Failed(Cause((Interrupt(),)))
-            if self._fatal is None:
-                ended()
+            self._end(child.exit or Failed(Cause((Interrupt(),))))
             cast(anyio.Event, self._done).set()
 
+    def _end(self, exit_: Exit[Any, Any]) -> None:
+        self._exit = exit_
+        if self._own.empty and self._fatal is None:
+            self._scope.remove(self._token)
 
-def _stopped(end: Exit[Any, Any], *, tells: bool) -> EffectOf[None, Never, None]:
+    def _release(self, end: Exit[Any, Any]) -> EffectOf[None, Never, None]:
+        """Stops the program as `interrupt` does, where its scope closes, told how that ended.
+
+        A defect of the program that was stopped stands beside the failure of the scope's own program; where that
+        succeeded, its value stands, and the defect is in the log only.
+        """
+        stop = Suspend(lambda: self._stop(tells=isinstance(end, Failed)))
+        return OnExit(stop, lambda _: self._own.release(end))
+
+
+def _report(end: Exit[Any, Any], *, tells: bool) -> EffectOf[None, Never, None]:
     cause: Cause[Any] = end.cause.besides_interruption() if isinstance(end, Failed) else Cause(())
     defects = tuple(reason for reason in cause.reasons if isinstance(reason, Die))
     if tells and defects:
@@ -485,28 +485,13 @@ def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _
 
     What it acquires stays until then too, and is released after it was interrupted.
     """
-    return AwaitExit(lambda fiber: fork_in(fiber, effect, fiber.env.fetch(Scope)))
+    return AwaitExit(lambda fiber: fork_in(fiber, effect))
 
 
-def fork_in(fiber: Fiber, effect: AnyEffect, scope: Scope, gives: object = None) -> Any:
-    """The exit of what it `gives`, by default the handle of `effect`, which is started and held by `scope`.
-
-    Where no event loop runs, the exit is waited for.
-    """
-    handle: FiberHandle[Any, Any] = FiberHandle()
-    given = handle if gives is None else gives
-    own = Scope()  # a part of `scope`: what the program acquires is released after it was stopped, not before
-    held = scope.add(lambda exit_: Suspend(lambda: handle.release(exit_)).on_exit(lambda _: own.close(exit_)))
-
-    def ended() -> None:
-        if own.empty:
-            scope.remove(held)
-
-    env = fiber.env.put(Scope, own)
-    if not fiber.fair:
-        return Inside(handle.in_turn(effect, env, ended, given))
-    handle.start(*begin(effect, fiber, env), ended)
-    return Succeeded(given)
+def fork_in(fiber: Fiber, effect: AnyEffect, gives: object = None) -> Any:
+    """The exit of what it `gives`, by default the handle of `effect`, which is started and held by the scope around."""
+    handle: FiberHandle[Any, Any] = FiberHandle(fiber.env.fetch(Scope), Scope())
+    return handle.start(fiber, effect, handle if gives is None else gives)
 
 
 @final

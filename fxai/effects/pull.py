@@ -12,9 +12,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Itera
 from contextlib import suppress
 from contextvars import Context as Variables
 from contextvars import copy_context
-from typing import Any, Generic, TypeAlias, final
+from functools import partial
+from typing import Any, Generic, TypeAlias, cast, final
 
 import anyio
+import msgspec
 from returns.maybe import Maybe, Nothing, Some
 from typing_extensions import TypeVar
 
@@ -28,7 +30,9 @@ from fxai.effects.effect import (
     FailCause,
     Fold,
     Generate,
+    Instruction,
     Map,
+    OnExit,
     Succeed,
     Suspend,
     Sync,
@@ -56,42 +60,42 @@ _TAKEN: Exit[None, Any] = Succeeded(None)
 
 
 @final
-class Channel(Generic[_A]):
-    """A queue with one reader. `put` waits while more than `capacity` items are unread; `end` is told once."""
+class Channel(msgspec.Struct, Generic[_A], eq=False):
+    """A queue with one reader. `put` waits while more than `capacity` items are unread; `end` ends it, once."""
 
-    __slots__ = ("_capacity", "_exit", "_items", "_ready", "_room")
-
-    def __init__(self, capacity: int = 0) -> None:
-        self._items: deque[_A] = deque()
-        self._capacity = capacity
-        self._exit: Exit[Any, Any] | None = None
-        self._ready: anyio.Event | None = None
-        self._room: anyio.Event | None = None
+    _capacity: int = 0
+    _items: deque[_A] = msgspec.field(default_factory=deque[Any])
+    _exit: Exit[Any, Any] | None = None
+    _ready: anyio.Event | None = None
+    _room: anyio.Event | None = None
 
     def offer(self, item: _A) -> None:
         """Adds an item, whether there is room or not."""
         self._items.append(item)
-        self._wake()
+        if self._ready is not None:
+            self._ready.set()
 
     def put(self, item: _A) -> EffectOf[None]:
         """Adds an item and waits until there is room: with capacity 0, until it was taken."""
 
         def start(_: object) -> Any:
             self.offer(item)
-            return _TAKEN if len(self._items) <= self._capacity else self._roomy()
+            return _TAKEN if len(self._items) <= self._capacity else self._wait_for_room()
 
         return AwaitExit(start)
 
-    def end(self, exit_: Exit[Any, Any]) -> None:
+    def end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
         """Ends the channel: the reader gets what is left, then the end, or the cause of a failed exit."""
         self._exit = exit_
-        self._wake()
+        if self._ready is not None:
+            self._ready.set()
+        return NOTHING
 
     def take(self) -> EffectOf[Any, Any, None]:
         """The next item, or `END`; waits for it. A producer that failed is the failure here."""
-        return AwaitExit(lambda _: self._next() or self._waited())
+        return AwaitExit(self._next)
 
-    def _next(self) -> Exit[Any, Any] | None:
+    def _next(self, _: object) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]]:
         if self._items:
             item = self._items.popleft()
             if self._room is not None:
@@ -99,25 +103,20 @@ class Channel(Generic[_A]):
                 self._room = None
             return Succeeded(item)
         if self._exit is None:
-            return None
+            return self._wait()
         return self._exit if isinstance(self._exit, Failed) else Succeeded(END)
 
-    async def _waited(self) -> Exit[Any, Any]:
-        while (found := self._next()) is None:
+    async def _wait(self) -> Exit[Any, Any]:
+        while not self._items and self._exit is None:
             self._ready = anyio.Event()
             await self._ready.wait()
-        return found
+        return cast("Exit[Any, Any]", self._next(None))
 
-    async def _roomy(self) -> Exit[None, Any]:
+    async def _wait_for_room(self) -> Exit[None, Any]:
         while len(self._items) > self._capacity:
             self._room = self._room or anyio.Event()
             await self._room.wait()
         return _TAKEN
-
-    def _wake(self) -> None:
-        if self._ready is not None:
-            self._ready.set()
-            self._ready = None
 
 
 Pull: TypeAlias = AnyEffect
@@ -178,7 +177,7 @@ def close_async(items: AsyncIterator[Any]) -> EffectOf[Any, Any, None]:
 # -- one pull from another
 
 
-def filtered(pull: Pull, keep: Callable[[Any], bool]) -> Steps:
+def keep_if(pull: Pull, keep: Callable[[Any], bool]) -> Steps:
     """The next value that is kept."""
     while True:
         item = yield pull
@@ -251,17 +250,17 @@ def group(pull: Pull, size: int) -> Steps:
 # -- several streams
 
 
-def flattened(outer: Open, inner: Callable[[Any], Open]) -> Open:
+def flatten(outer: Open, inner: Callable[[Any], Open]) -> Open:
     """The streams that `inner` gives of the values, one after another, each in a scope of its own."""
-    return Generate(_flattened, (outer, inner), {})
+    return Generate(_flatten, (outer, inner), {})
 
 
-def concatenated(sources: tuple[Open, ...]) -> Open:
+def concatenate(sources: tuple[Open, ...]) -> Open:
     """The values of all, one stream after another."""
-    return flattened(Sync(lambda: of_iterator(iter(sources))), lambda source: source)
+    return flatten(Sync(lambda: of_iterator(iter(sources))), lambda source: source)
 
 
-def _flattened(outer: Open, inner: Callable[[Any], Open]) -> Steps:
+def _flatten(outer: Open, inner: Callable[[Any], Open]) -> Steps:
     pull = yield outer
     current: list[tuple[Pull, Scope]] = []
     yield add_finalizer(lambda exit_: current.pop()[1].close(exit_) if current else NOTHING)
@@ -283,7 +282,7 @@ def _flattened(outer: Open, inner: Callable[[Any], Open]) -> Steps:
     return Generate(following, (), {})
 
 
-def zipped(one: Open, two: Open) -> Open:
+def zip_pairs(one: Open, two: Open) -> Open:
     """Pairs."""
 
     def pairs(first: Pull, second: Pull) -> Steps:
@@ -304,12 +303,12 @@ def _recovering(source: Open, other: Callable[[Any], Open]) -> Steps:
     current: list[Pull] = []
     yield add_finalizer(scope.close)
 
-    def reopened(cause: Cause[Any]) -> Open | None:
+    def reopen(cause: Cause[Any]) -> Open | None:
         error = next((reason for reason in cause.reasons if isinstance(reason, Fail)), None)
         return None if error is None else scope.close(Failed(cause)).flat_map(lambda _: other(error.error))
 
     def recover(cause: Cause[Any]) -> Pull | None:
-        opened = reopened(cause)
+        opened = reopen(cause)
         return None if opened is None else opened.flat_map(turn)
 
     def turn(pull: Pull) -> Pull:
@@ -317,61 +316,65 @@ def _recovering(source: Open, other: Callable[[Any], Open]) -> Steps:
         return pull
 
     opened = scope.around(source).map(lambda pull: Fold(scope.around(pull), recover, None))
-    current.append((yield Fold(opened, reopened, None)))
+    current.append((yield Fold(opened, reopen, None)))
     return Suspend(lambda: current[0])
 
 
 # -- streams of a program that runs while it is read
 
 
-def stepped(program: Callable[[Callable[[Any], Pull]], Pull]) -> Open:
+def steps(program: Callable[[Callable[[Any], Pull]], Pull]) -> Open:
     """Makes `program(emit)`, which is run from one emitted value to the next; gives the pull of these."""
 
     def start(fiber: Fiber) -> Exit[Pull, Any]:
-        reading = _Reading(fiber, program)
-        fiber.env.fetch(Scope).add(reading.close)
+        scope: Scope = fiber.env.fetch(Scope)
+        reading = _Reading(Fiber(fiber.env), fiber.env, scope)
+        reading.fiber.postpone(Suspend(partial(program, partial(_Emit, reading))))
+        reading.token = scope.add(reading.close)
         return Succeeded(AwaitExit(reading.next))
 
     return AwaitExit(start)
 
 
 @final
-class _Reading:
+class _Emit(Instruction, eq=False):
+    """Hands a value to the reader; the program goes on when the next one is asked for."""
+
+    reading: _Reading
+    value: Any
+    op = Await.op
+
+    def f(self, fiber: Fiber) -> Awaitable[Any]:
+        if fiber is not self.reading.fiber:
+            raise RuntimeError(
+                "emit was run beside the program that is read, or in a timeout within it; there, use "
+                "StreamOf.emitting, whose emit can be run anywhere"
+            )
+        self.reading.value = self.value
+        return EMITTED
+
+
+@final
+class _Reading(msgspec.Struct, eq=False):
     """A program that is read: a fiber of its own, which stands still between two pulls."""
 
-    __slots__ = ("_env", "_fiber", "_has_begun", "_is_over", "_value", "_variables")
-
-    def __init__(self, opener: Fiber, program: Callable[[Callable[[Any], Pull]], Pull]) -> None:
-        self._env = opener.env  # which it is read in
-        self._fiber = Fiber(opener.env)
-        self._fiber.postpone(Suspend(lambda: program(self.emit)))
-        self._has_begun = False
-        self._is_over = False
-        self._value: Any = None  # that was emitted last
-        self._variables: Variables | None = None  # where no event loop runs it
-
-    def emit(self, value: Any) -> Pull:
-        """Hands a value to the reader; the program goes on when the next one is asked for."""
-
-        def emitted(fiber: Fiber) -> Awaitable[Any]:
-            if fiber is not self._fiber:
-                raise RuntimeError(
-                    "emit was run beside the program that is read, or in a timeout within it; there, use "
-                    "StreamOf.emitting, whose emit can be run anywhere"
-                )
-            self._value = value
-            return EMITTED
-
-        return Await(emitted)
+    fiber: Fiber
+    env: Any  # which it is read in
+    scope: Scope  # of its reader
+    token: object = None  # of its finalizer there
+    has_begun: bool = False
+    is_over: bool = False
+    value: Any = None  # that was emitted last
+    variables: Variables | None = None  # where no event loop runs it
 
     def next(self, reader: Fiber) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]] | Inside:
         """Runs the program until it emits a value, which it gives, or is over: then `END`."""
-        fiber = self._fiber
-        if self._is_over:
+        fiber = self.fiber
+        if self.is_over:
             return Succeeded(END)
-        if fiber.env is self._env:
-            self._env = fiber.env = reader.env
-        self._has_begun = True
+        if fiber.env is self.env:
+            self.env = fiber.env = reader.env
+        self.has_begun = True
         fiber.nested = reader.nested + 1
         if not reader.fair:
             return Inside(self._turn())
@@ -382,36 +385,37 @@ class _Reading:
         return self._result() if pending is EMITTED or pending is None else self._drive(reader, pending)
 
     def _turn(self) -> Children:
-        self._fiber.fair = False
-        self._variables = self._variables or copy_context()
-        yield self._fiber, self._variables
+        self.fiber.fair = False
+        self.variables = self.variables or copy_context()
+        yield self.fiber, self.variables
         return self._result()
 
     async def _drive(self, reader: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
         try:
-            await self._fiber.drive(pending)
+            await self.fiber.drive(pending)
         finally:
-            self._is_over = self._is_over or self._fiber.exit is not None
-        self._fiber.hand_over(reader)
+            self.is_over = self.is_over or self.fiber.exit is not None
+        self.fiber.hand_over(reader)
         return self._result()
 
     def _result(self) -> Exit[Any, Any]:
-        if self._fiber.exit is None:
-            value, self._value = self._value, None
+        if self.fiber.exit is None:
+            value, self.value = self.value, None
             return Succeeded(value)
-        self._is_over = True
-        end = self._fiber.ended()
+        self.is_over = True
+        self.scope.remove(self.token)
+        end = self.fiber.ended()
         return Succeeded(END) if isinstance(end, Succeeded) else end
 
     def close(self, _: Exit[Any, Any]) -> Pull:
         """Ends the program where it stands, as a cancellation does; nothing, where it is over."""
-        if self._is_over or not self._has_begun:
+        if self.is_over or not self.has_begun:
             return NOTHING
-        self._is_over = True
-        return AwaitExit(lambda closer: _abandoned(self._fiber, closer, self._variables))
+        self.is_over = True
+        return AwaitExit(lambda closer: _abandon(self.fiber, closer, self.variables))
 
 
-def _abandoned(
+def _abandon(
     fiber: Fiber, closer: Fiber, variables: Variables | None
 ) -> Exit[Any, Any] | Awaitable[Exit[Any, Any]] | Inside:
     fiber.nested = closer.nested + 1
@@ -444,89 +448,86 @@ def _besides(fiber: Fiber) -> Exit[Any, Any]:
 # -- streams with a program beside the reader
 
 
-def channelled(body: Callable[[Channel[Any]], AnyEffect], capacity: int) -> Open:
+def of_channel(body: Callable[[Channel[Any]], AnyEffect], capacity: int) -> Open:
     """Starts the program `body(channel)`; gives the pull of what comes through the channel."""
 
     def start(fiber: Fiber) -> Any:
         channel: Channel[Any] = Channel(capacity)
-
-        def end(exit_: Exit[Any, Any]) -> EffectOf[None]:
-            channel.end(exit_)
-            return NOTHING
-
-        program = Suspend(lambda: body(channel)).on_exit(end)
-        return fork_in(fiber, program, fiber.env.fetch(Scope), channel.take())
+        return fork_in(fiber, OnExit(Suspend(partial(body, channel)), channel.end), channel.take())
 
     return AwaitExit(start)
 
 
-def pumped(source: Open, channel: Channel[Any]) -> AnyEffect:
+def pump(source: Open, channel: Channel[Any]) -> AnyEffect:
     """Puts all values of a stream into a channel."""
-
-    def pump(pull: Pull) -> Steps:
-        while (item := (yield pull)) is not END:
-            yield channel.put(item)
-
-    return scoped(source.flat_map(lambda pull: Generate(pump, (pull,), {})))
+    return scoped(Generate(_pump, (source, channel), {}))
 
 
-def merged(sources: tuple[Open, ...]) -> Open:
+def _pump(source: Open, channel: Channel[Any]) -> Steps:
+    pull = yield source
+    while (item := (yield pull)) is not END:
+        yield channel.put(item)
+
+
+def merge(sources: tuple[Open, ...]) -> Open:
     """The values of all as they come."""
-    return channelled(lambda channel: parallel([pumped(source, channel) for source in sources]), 0)
+    return of_channel(lambda channel: parallel([pump(source, channel) for source in sources]), 0)
 
 
 def concurrent(source: Open, f: Callable[[Any], AnyEffect], number: int) -> Open:
     """The values of `f`, in order, where `number` of them run at once."""
 
     def feed(channel: Channel[FiberHandle[Any, Any]]) -> AnyEffect:
-        return source.flat_map(lambda pull: Generate(_fed, (pull, f, channel), {}))
+        return Generate(_fork_each, (source, f, channel), {})
 
-    joined = channelled(feed, max(number - 2, 0))  # one more is being joined, and one waits to be put
-    return joined.map(lambda pull: pull.flat_map(lambda handle: _END if handle is END else handle.join()))
+    handles = of_channel(feed, max(number - 2, 0))  # one more is being joined, and one waits to be put
+    return handles.map(lambda pull: pull.flat_map(lambda handle: _END if handle is END else handle.join()))
 
 
-def _fed(pull: Pull, f: Callable[[Any], AnyEffect], channel: Channel[Any]) -> Steps:
+def _fork_each(source: Open, f: Callable[[Any], AnyEffect], channel: Channel[Any]) -> Steps:
+    pull = yield source
     while (item := (yield pull)) is not END:
-        handle = yield fork(_applied(f, item))
+        handle = yield fork(Suspend(partial(f, item)))
         yield channel.put(handle)
-
-
-def _applied(f: Callable[[Any], AnyEffect], item: Any) -> AnyEffect:
-    return Suspend(lambda: f(item))
 
 
 # -- reading
 
 
-def collected(pull: Pull) -> Steps:
+def collect(source: Open) -> Steps:
     """All values."""
+    pull = yield source
     items: list[Any] = []
     while (item := (yield pull)) is not END:
         items.append(item)
     return items
 
 
-def folded(pull: Pull, state: Any, f: Callable[[Any, Any], Any]) -> Steps:
+def fold(source: Open, state: Any, f: Callable[[Any, Any], Any]) -> Steps:
     """The last state."""
+    pull = yield source
     while (item := (yield pull)) is not END:
         state = f(state, item)
     return state
 
 
-def drained(pull: Pull) -> Steps:
+def drain(source: Open) -> Steps:
     """Nothing, when the end was reached."""
+    pull = yield source
     while (yield pull) is not END:
         pass
 
 
-def last(pull: Pull) -> Steps:
-    """The last value, or `Nothing`."""
-    latest = END
-    while (item := (yield pull)) is not END:
-        latest = item
-    return found(latest)
-
-
-def found(item: Any) -> Maybe[Any]:
-    """`Some(item)`, or `Nothing` at the end."""
+def first(source: Open) -> Steps:
+    """The first value, or `Nothing`."""
+    item = yield (yield source)
     return Nothing if item is END else Some(item)
+
+
+def last(source: Open) -> Steps:
+    """The last value, or `Nothing`."""
+    pull = yield source
+    latest: Maybe[Any] = Nothing
+    while (item := (yield pull)) is not END:
+        latest = Some(item)
+    return latest

@@ -23,7 +23,7 @@ from typing_extensions import TypeVar
 from fxai.effects import pull as _pull
 from fxai.effects.cause import Exit, Failed, ending
 from fxai.effects.context import EMPTY, ContextOf
-from fxai.effects.effect import AnyEffect, EffectOf, Generate, Local, Map, Succeed, Suspend, Sync
+from fxai.effects.effect import AnyEffect, EffectOf, Generate, Map, Succeed, Suspend, Sync
 from fxai.effects.fiber import attach_failure, run_fiber
 from fxai.effects.pull import END, Channel, Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
@@ -51,14 +51,13 @@ Emit: TypeAlias = "Callable[[_B], EffectOf[None]]"
 class StreamOf(Generic[_A_co, _E_co, _R_co]):
     """Values one after another: `A` each, `E` on expected failure, `R` needed to read it."""
 
-    __slots__ = ("_joined", "_open")
+    __slots__ = ("__fx_open__", "__fx_parts__")
 
-    def __init__(self, open_: Open, joined: tuple[object, tuple[Open, ...]] | None = None) -> None:
-        self._open = open_  # in a scope, gives the pull: an effect of the next value, or of END
-        self._joined = joined  # by what, and what: so that many in a row are one, and no value passes through each
-
-    def _parts(self, by: object) -> tuple[Open, ...]:
-        return self._joined[1] if self._joined is not None and self._joined[0] is by else (self._open,)
+    def __init__(self, open_: Open, parts: tuple[object, tuple[Open, ...]] | None = None) -> None:
+        self.__fx_open__ = open_  # in a scope, gives the pull: an effect of the next value, or of END
+        self.__fx_parts__ = (
+            parts  # joined by what, and what: so many in a row are one, and no value passes through each
+        )
 
     if not TYPE_CHECKING:
 
@@ -102,12 +101,12 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     @staticmethod
     def unwrap(effect: EffectOf[AnyStream, Any, Any]) -> AnyStream:
         """The stream that `effect` gives; what it acquires is released when the stream ends."""
-        return StreamOf(effect.flat_map(lambda stream: stream._open))
+        return StreamOf(effect.flat_map(lambda stream: stream.__fx_open__))
 
     @staticmethod
     def suspend(make: Callable[[], StreamOf[_B, _E, _R]]) -> StreamOf[_B, _E, _R]:
         """The stream that `make` gives, made anew for each reading."""
-        return StreamOf(Suspend(lambda: make()._open))
+        return StreamOf(Suspend(lambda: make().__fx_open__))
 
     @staticmethod
     def unfold(state: _B, f: Callable[[_B], EffectOf[tuple[_C, _B] | None, _E, _R]]) -> StreamOf[_C, _E, _R]:
@@ -141,18 +140,18 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         effect of the program itself, also within `scoped`, `provide`, `catch_all` or another stream's `for_each`; run
         in a forked or concurrent part, or within a `timeout`, it is a defect: `emitting` is for those.
         """
-        return StreamOf(_pull.stepped(produce))
+        return StreamOf(_pull.steps(produce))
 
     @staticmethod
     def from_channel(body: Callable[[Channel[_B]], EffectOf[Any, _E, _R]], *, buffer: int = 0) -> StreamOf[_B, _E, _R]:
         """The stream of what the program `body(channel)` puts or offers there."""
-        return StreamOf(_pull.channelled(body, buffer))
+        return StreamOf(_pull.of_channel(body, buffer))
 
     # -- values
 
     def map(self, f: Callable[[_A_co], _B]) -> StreamOf[_B, _E_co, _R_co]:
         """The stream with each value changed by `f`."""
-        return self._pulled(lambda pull: Map(pull, lambda x: END if x is END else f(x)))
+        return StreamOf(self.__fx_open__.map(lambda pull: Map(pull, lambda x: END if x is END else f(x))))
 
     def map_effect(
         self, f: Callable[[_A_co], EffectOf[_B, _E2, _R2]], *, concurrency: int = 1
@@ -163,34 +162,34 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
             ValueError: `concurrency` is less than 1.
         """
         if _at_least_one("concurrency", concurrency) > 1:
-            return StreamOf(_pull.concurrent(self._open, f, concurrency))
+            return StreamOf(_pull.concurrent(self.__fx_open__, f, concurrency))
         end: EffectOf[Any] = Succeed(END)
-        return self._pulled(lambda pull: pull.flat_map(lambda x: end if x is END else f(x)))
+        return StreamOf(self.__fx_open__.map(lambda pull: pull.flat_map(lambda x: end if x is END else f(x))))
 
     def tap(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> StreamOf[_A_co, _E_co | _E2, _R_co | _R2]:
         """The stream that runs `f` on each value before it gives it."""
         end: EffectOf[Any] = Succeed(END)
-        return self._pulled(lambda pull: pull.flat_map(lambda x: end if x is END else f(x).as_(x)))
+        return StreamOf(self.__fx_open__.map(lambda pull: pull.flat_map(lambda x: end if x is END else f(x).as_(x))))
 
     def filter(self, keep: Callable[[_A_co], bool]) -> StreamOf[_A_co, _E_co, _R_co]:
         """The stream of the values for which `keep` is true."""
-        return self._pulled(lambda pull: Generate(_pull.filtered, (pull, keep), {}))
+        return StreamOf(self.__fx_open__.map(lambda pull: Generate(_pull.keep_if, (pull, keep), {})))
 
     def scan(self, state: _B, f: Callable[[_B, _A_co], _B]) -> StreamOf[_B, _E_co, _R_co]:
         """The stream of the states: `f(state, value)` for each value, each made from the one before."""
-        return StreamOf(self._open.map(lambda pull: _pull.scanning(pull, state, f)))
+        return StreamOf(self.__fx_open__.map(lambda pull: _pull.scanning(pull, state, f)))
 
     def take(self, number: int) -> StreamOf[_A_co, _E_co, _R_co]:
         """The first `number` values; nothing is pulled after them."""
-        return StreamOf(self._open.map(lambda pull: _pull.taking(pull, number)))
+        return StreamOf(self.__fx_open__.map(lambda pull: _pull.taking(pull, number)))
 
     def take_while(self, holds: Callable[[_A_co], bool]) -> StreamOf[_A_co, _E_co, _R_co]:
         """The values before the first one for which `holds` is false."""
-        return StreamOf(self._open.map(lambda pull: _pull.ending(pull, holds)))
+        return StreamOf(self.__fx_open__.map(lambda pull: _pull.ending(pull, holds)))
 
     def drop(self, number: int) -> StreamOf[_A_co, _E_co, _R_co]:
         """All but the first `number` values."""
-        return StreamOf(self._open.map(lambda pull: _pull.dropping(pull, number)))
+        return StreamOf(self.__fx_open__.map(lambda pull: _pull.dropping(pull, number)))
 
     def grouped(self, size: int) -> StreamOf[tuple[_A_co, ...], _E_co, _R_co]:
         """The values in tuples of `size`; the last one may be shorter.
@@ -199,27 +198,27 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
             ValueError: `size` is less than 1.
         """
         number = _at_least_one("size", size)
-        return self._pulled(lambda pull: Generate(_pull.group, (pull, number), {}))
+        return StreamOf(self.__fx_open__.map(lambda pull: Generate(_pull.group, (pull, number), {})))
 
     # -- streams together
 
     def flat_map(self, f: Callable[[_A_co], StreamOf[_B, _E2, _R2]]) -> StreamOf[_B, _E_co | _E2, _R_co | _R2]:
         """The streams that `f` makes of the values, one after another; each is released before the next."""
-        return StreamOf(_pull.flattened(self._open, lambda x: f(x)._open))
+        return StreamOf(_pull.flatten(self.__fx_open__, lambda x: f(x).__fx_open__))
 
     def concat(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[_A_co | _B, _E_co | _E2, _R_co | _R2]:
         """The values of this one, then those of `other`."""
-        parts = (*self._parts(_pull.concatenated), *other._parts(_pull.concatenated))
-        return StreamOf(_pull.concatenated(parts), (_pull.concatenated, parts))
+        parts = (*_parts(self, _pull.concatenate), *_parts(other, _pull.concatenate))
+        return StreamOf(_pull.concatenate(parts), (_pull.concatenate, parts))
 
     def merge(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[_A_co | _B, _E_co | _E2, _R_co | _R2]:
         """The values of both as they come; ends when both have; a failure of one stops the other."""
-        parts = (*self._parts(_pull.merged), *other._parts(_pull.merged))
-        return StreamOf(_pull.merged(parts), (_pull.merged, parts))
+        parts = (*_parts(self, _pull.merge), *_parts(other, _pull.merge))
+        return StreamOf(_pull.merge(parts), (_pull.merge, parts))
 
     def zip(self, other: StreamOf[_B, _E2, _R2]) -> StreamOf[tuple[_A_co, _B], _E_co | _E2, _R_co | _R2]:
         """The pairs of the values of both; ends with the shorter."""
-        return StreamOf(_pull.zipped(self._open, other._open))
+        return StreamOf(_pull.zip_pairs(self.__fx_open__, other.__fx_open__))
 
     def buffer(self, capacity: int) -> StreamOf[_A_co, _E_co, _R_co]:
         """The stream whose producer runs beside the reader, at most `capacity` values ahead.
@@ -228,28 +227,25 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
             ValueError: `capacity` is less than 1.
         """
         ahead = _at_least_one("capacity", capacity) - 1  # one more waits to be put
-        return StreamOf(_pull.channelled(lambda channel: _pull.pumped(self._open, channel), ahead))
+        return StreamOf(_pull.of_channel(lambda channel: _pull.pump(self.__fx_open__, channel), ahead))
 
     # -- failure and finalizers
 
     def map_error(self, f: Callable[[_E_co], _E2]) -> StreamOf[_A_co, _E2, _R_co]:
         """The stream with its typed failure changed by `f`."""
-        return StreamOf(self._open.map_error(f).map(lambda pull: pull.map_error(f)))
+        return StreamOf(self.__fx_open__.map_error(f).map(lambda pull: pull.map_error(f)))
 
     def catch_all(self, f: Callable[[_E_co], StreamOf[_B, _E2, _R2]]) -> StreamOf[_A_co | _B, _E2, _R_co | _R2]:
         """On a typed failure, goes on with the stream that `f` makes of it; what came before was given."""
-        return StreamOf(_pull.recovering(self._open, lambda error: f(error)._open))
+        return StreamOf(_pull.recovering(self.__fx_open__, lambda error: f(error).__fx_open__))
 
     def on_exit(self, f: Callable[[Exit[Any, Any]], EffectOf[Any, Never, Any]]) -> StreamOf[_A_co, _E_co, _R_co]:
         """Runs what `f` makes of the exit when the stream ends or its reader stops."""
-        return StreamOf(add_finalizer(f).flat_map(lambda _: self._open))
+        return StreamOf(add_finalizer(f).flat_map(lambda _: self.__fx_open__))
 
     def ensuring(self, finalizer: EffectOf[Any, Never, None]) -> StreamOf[_A_co, _E_co, _R_co]:
         """Runs `finalizer` when the stream ends or its reader stops."""
         return self.on_exit(lambda _: finalizer)
-
-    def _pulled(self, f: Callable[[AnyEffect], AnyEffect]) -> AnyStream:
-        return StreamOf(self._open.map(f))
 
     # -- services
 
@@ -260,13 +256,10 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     def provide_built(self, build: EffectOf[ContextOf[Any], Any, Any]) -> AnyStream:
         """The stream with the services that `build` gives in the stream's scope."""
 
-        def provided(given: ContextOf[Any]) -> AnyEffect:
-            def within(effect: AnyEffect) -> AnyEffect:
-                return Local(effect, lambda context: context.merge(given))
+        def begin(given: ContextOf[Any]) -> AnyEffect:
+            return self.__fx_open__.provide_context(given).map(lambda pull: pull.provide_context(given))
 
-            return within(self._open).map(within)
-
-        return StreamOf(build.flat_map(provided))
+        return StreamOf(build.flat_map(begin))
 
     def provide_context(self, context: ContextOf[_R_co | None]) -> StreamOf[_A_co, _E_co, None]:
         """The stream with services that exist already."""
@@ -280,11 +273,11 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
 
     def collect(self) -> EffectOf[list[_A_co], _E_co, _R_co]:
         """All values."""
-        return scoped(self._open.flat_map(lambda pull: Generate(_pull.collected, (pull,), {})))
+        return scoped(Generate(_pull.collect, (self.__fx_open__,), {}))
 
     def fold(self, state: _B, f: Callable[[_B, _A_co], _B]) -> EffectOf[_B, _E_co, _R_co]:
         """The last state: `f(state, value)` for each value, each made from the one before."""
-        return scoped(self._open.flat_map(lambda pull: Generate(_pull.folded, (pull, state, f), {})))
+        return scoped(Generate(_pull.fold, (self.__fx_open__, state, f), {}))
 
     def for_each(self, f: Callable[[_A_co], EffectOf[Any, _E2, _R2]]) -> EffectOf[None, _E_co | _E2, _R_co | _R2]:
         """Runs `f` on each value, one after another."""
@@ -292,19 +285,19 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
 
     def drain(self) -> EffectOf[None, _E_co, _R_co]:
         """Reads to the end for what it does."""
-        return scoped(self._open.flat_map(lambda pull: Generate(_pull.drained, (pull,), {})))
+        return scoped(Generate(_pull.drain, (self.__fx_open__,), {}))
 
     def first(self) -> EffectOf[Maybe[_A_co], _E_co, _R_co]:
         """The first value, or `Nothing`; the rest is not pulled."""
-        return scoped(self._open.flat_map(lambda pull: Map(pull, _pull.found)))
+        return scoped(Generate(_pull.first, (self.__fx_open__,), {}))
 
     def last(self) -> EffectOf[Maybe[_A_co], _E_co, _R_co]:
         """The last value, or `Nothing`."""
-        return scoped(self._open.flat_map(lambda pull: Generate(_pull.last, (pull,), {})))
+        return scoped(Generate(_pull.last, (self.__fx_open__,), {}))
 
     def pull(self) -> EffectOf[EffectOf[_A_co, _E_co, _R_co], _E_co, _R_co | Scope | None]:
         """Opens the stream in the scope around; gives the effect of its next value, or of `END`."""
-        return self._open
+        return self.__fx_open__
 
     def iterate(self: StreamOf[_B, _E, None]) -> AbstractAsyncContextManager[AsyncIterator[_B]]:
         """The values for plain asynchronous Python: `async with stream.iterate() as items: async for item in items`.
@@ -312,7 +305,12 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         Leaving the block early stops the producer and runs its finalizers. A typed failure is raised: itself if it
         is an exception, else as `FailureError`; a defect is raised as itself.
         """
-        return cast("AbstractAsyncContextManager[AsyncIterator[_B]]", Iteration(self._open))
+        return cast("AbstractAsyncContextManager[AsyncIterator[_B]]", Iteration(self.__fx_open__))
+
+
+def _parts(stream: AnyStream, by: object) -> tuple[Open, ...]:
+    parts = stream.__fx_parts__
+    return parts[1] if parts is not None and parts[0] is by else (stream.__fx_open__,)
 
 
 def _at_least_one(name: str, number: int) -> int:
