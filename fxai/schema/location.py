@@ -357,8 +357,11 @@ class Reader:
         if located is None:
             raise PlaceError(site.pointer, "$ref", f"{reference!r} names an anchor that is not in $defs")
         found, tokens = located
-        for token in tokens:
-            found = found.under(int(token) if is_array(found.schema) else token)
+        try:
+            for token in tokens:
+                found = found.under(int(token) if is_array(found.schema) else token)
+        except (LookupError, ValueError, TypeError):
+            raise PlaceError(site.pointer, "$ref", f"there is nothing at {reference!r}") from None
         return found
 
     def alone(self, site: Site) -> bool:

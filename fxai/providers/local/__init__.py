@@ -9,9 +9,8 @@ runtime and the weights; nothing of it is imported before the layer is built.
 
 from __future__ import annotations
 
-from fxai.providers.local.embedding import LocalEmbeddingModel, embedding_layer
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, grammar
-from fxai.providers.local.model import LocalModel, layer
+from fxai.providers.local.model import LocalEmbeddingModel, LocalModel, embedding_layer, layer
 from fxai.providers.local.weights import DEFAULT, Progress, Weights, assemble, cache_directory
 
 __all__ = [

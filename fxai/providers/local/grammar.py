@@ -1,9 +1,9 @@
-r"""Grammars: a JSON Schema as the GBNF that keeps a model's reply inside it.
+r"""Grammars: a JSON Schema as GBNF, the notation by which llama.cpp constrains a model's reply.
 
-llama.cpp takes a schema that it does not understand and generates without it, with only a line in its log; a grammar
-that it does not understand it refuses. So the schema becomes a grammar here, keyword by keyword, and what no grammar
-can keep is a `GrammarFailure` that names the place and the keyword. A grammar generates *part* of what the schema
-allows: objects hold what the schema declares, text, digits, items and nesting have an end, so that every reply ends.
+For a schema that llama.cpp's own converter, llguidance, cannot express or that exceeds its limits, it logs a line and
+generates unconstrained text; an invalid GBNF grammar it refuses. So the conversion is done here, and a keyword that no
+grammar can express is a `GrammarFailure` with its place. A grammar generates *part* of what the schema allows: objects
+have the declared properties, and text, digits, items and nesting are bounded, so that every reply ends.
 
 >>> digit = {"type": "integer", "minimum": 0, "maximum": 9}
 >>> print(grammar({"type": "object", "properties": {"n": digit}, "required": ["n"]}).unwrap().text)
@@ -20,17 +20,17 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from math import lcm
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.providers.local.admission import admits, keeps
-from fxai.providers.local.form import Form, FormError, Place, Reader, Site, prefix_length
-from fxai.providers.local.number import integers, multiples, numbers
-from fxai.providers.local.pattern import literal, pattern_grammar, string_grammar
+from fxai.providers.local.gbnf import integers, literal, multiples, numbers, pattern_grammar, string_grammar
+from fxai.providers.local.variants import Form, Variants, prefix_length
 from fxai.schema.budget import MAX_PLACES, Exhausted, descend, with_stack
+from fxai.schema.data import copied
 from fxai.schema.expression import PatternError
+from fxai.schema.location import Place, PlaceError, Site
 
 __all__ = ["Bounds", "Grammar", "GrammarFailure", "choice_grammar", "grammar"]
 
@@ -100,8 +100,8 @@ def grammar(schema: Mapping[str, Any] | bool, bounds: Bounds | None = None) -> R
     except Exhausted as error:
         why = f"its grammar takes more than {MAX_PLACES} steps: say fewer alternatives, or split the tool"
         return Failure(GrammarFailure(str(error), "schema", why))
-    except FormError as wrong:
-        return Failure(GrammarFailure(wrong.pointer, wrong.keyword, wrong.why))
+    except PlaceError as wrong:
+        return Failure(GrammarFailure(wrong.pointer, wrong.keyword, wrong.reason))
 
 
 def choice_grammar(options: tuple[str, ...], *, before: str = " ") -> Grammar:
@@ -131,44 +131,54 @@ _FORMATS: Final = {
 }
 
 
+_Key: TypeAlias = tuple[str, ...]
+"""The pointers of a place's schemas."""
+
+
+def _key(place: Place) -> _Key:
+    return tuple(site.pointer for site in place)
+
+
 class _Writer:
     """The rules of one grammar, written place by place."""
 
     def __init__(self, schema: Any, bounds: Bounds) -> None:
-        self.reader = Reader(schema)
+        self.variants = Variants(copied(schema))
         self.bounds = bounds
         self.rules: dict[str, str] = {}
-        self.names: dict[tuple[Place, int], str | None] = {}
-        self.open: Counter[Place] = Counter()
+        self.names: dict[tuple[_Key, int], str | None] = {}
+        self.open: Counter[_Key] = Counter()
         self.level = 0
         self.named: set[str] = set()
         self.loose: dict[str, None] = {}
 
     def grammar(self) -> Grammar:
         """The whole: the root rule, the others, and the characters of strings."""
-        self.open[self.reader.root] += 1
-        root = self._expression(self.reader.root)
+        place = self.variants.target(self.variants.root)
+        self.open[_key(place)] += 1
+        root = self._expression(place)
         if root is None:
-            raise FormError("", "schema", "no value is allowed, or none that ends")
+            raise PlaceError("", "schema", "no value is allowed, or none that ends")
         lines = [f"root ::= {root}", *(f"{name} ::= {body}" for body, name in self.rules.items())]
         lines += [_CHAR] if any("char{" in line for line in lines) else []
-        return Grammar("\n".join(lines), tuple(dict.fromkeys((*self.reader.exclusive, *self.loose))))
+        return Grammar("\n".join(lines), tuple(dict.fromkeys((*self.variants.exclusive, *self.loose))))
 
     def _place(self, place: Place) -> str | None:
         """The rule for a place; None when no value can stand there, or none that ends."""
-        place = self.reader.canonical(place)
-        self.reader.steps.take(place[0].pointer if place else "")
-        level = self.level + (self.open[place] > 0)
+        place = self.variants.target(place)
+        key = _key(place)
+        self.variants.steps.take(place[0].pointer if place else "")
+        level = self.level + (self.open[key] > 0)
         if level > self.bounds.depth:
             return None
-        if (place, level) not in self.names:
+        if (key, level) not in self.names:
             outer, self.level = self.level, level
-            self.open[place] += 1
+            self.open[key] += 1
             body = descend(lambda: self._expression(place))
-            self.open[place] -= 1
+            self.open[key] -= 1
             self.level = outer
-            self.names[place, level] = body if body is None or body in self.named else self._rule(body)
-        return self.names[place, level]
+            self.names[key, level] = body if body is None or body in self.named else self._rule(body)
+        return self.names[key, level]
 
     def _rule(self, body: str) -> str:
         """The name of the rule with this body, which is written once."""
@@ -177,13 +187,13 @@ class _Writer:
         return name
 
     def _expression(self, place: Place) -> str | None:
-        options = [self._form(form, place) for form in self.reader.variants(place)]
+        options = [self._form(form, place) for form in self.variants.of(place)]
         found = dict.fromkeys(option for option in options if option is not None)
         return " | ".join(found) or None
 
     def _form(self, form: Form, place: Place) -> str | None:
         if form.values is not None:
-            kept = [value for value in form.values if keeps(self.reader, form, value, listed=True)]
+            kept = [value for value in form.values if self.variants.fulfils(form, value, listed=True)]
             return " | ".join(dict.fromkeys(literal(_json(value)) for value in kept)) or None
 
         simple = not place and self.open[()] > 1
@@ -202,7 +212,7 @@ class _Writer:
             return None
         pattern = form.patterns[0] if form.patterns else _FORMATS.get(form.format or "")
         if len(form.patterns) > 1:
-            raise FormError(form.pointer, "pattern", "a grammar cannot keep two patterns at once")
+            raise PlaceError(form.pointer, "pattern", "a grammar cannot keep two patterns at once")
         try:
             if pattern is not None:
                 body = pattern_grammar(pattern, form.least, form.most, bound=max(self.bounds.text, form.least))
@@ -210,7 +220,7 @@ class _Writer:
                 limit = max(self.bounds.text, form.least)
                 body = string_grammar(form.least, limit if form.most is None else min(form.most, limit))
         except PatternError as wrong:
-            raise FormError(form.pointer, "pattern" if form.patterns else "format", str(wrong)) from None
+            raise PlaceError(form.pointer, "pattern" if form.patterns else "format", str(wrong)) from None
         return self._rule(f'"\\"" {body} "\\""')
 
     def _number(self, form: Form) -> str | None:
@@ -233,15 +243,15 @@ class _Writer:
         for given in form.steps:
             fraction = Fraction(str(given))
             if fraction.denominator != 1 and "number" in form.types:
-                raise FormError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
+                raise PlaceError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
             step = Fraction(lcm(step.numerator, fraction.numerator))
             if step > _FAR:
-                raise FormError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
+                raise PlaceError(form.pointer, "multipleOf", f"a grammar cannot count in steps of {given}")
         if step == 1:
             return integers(low, high)
         body = multiples(step.numerator, low, high)
         if body is None and low is not None and high is not None and high // step - -(-low // step) >= 0:
-            raise FormError(
+            raise PlaceError(
                 form.pointer, "multipleOf", f"a grammar cannot count in steps of {step} within these bounds"
             )
         return body
@@ -260,7 +270,7 @@ class _Writer:
 
         items: list[str] = []
         for index in range(min(most, leading + 1)):
-            item = self._place(self.reader.item(form, index))
+            item = self._place(self.variants.item(form, index))
             if item is None:
                 most = index
                 break
@@ -269,10 +279,10 @@ class _Writer:
 
     def _listed(self, form: Form, leading: int) -> list[str] | None:
         """The literals of the items of an array, when they all can be listed."""
-        variants = [] if leading else self.reader.variants(self.reader.item(form, 0))
+        variants = [] if leading else self.variants.of(self.variants.item(form, 0))
         if not variants or any(variant.values is None for variant in variants):
             return None
-        values = [v for one in variants for v in one.values or () if keeps(self.reader, one, v, listed=True)]
+        values = [v for one in variants for v in one.values or () if self.variants.fulfils(one, v, listed=True)]
         return list(dict.fromkeys(literal(_json(value)) for value in values))
 
     def _object(self, form: Form) -> str | None:
@@ -281,17 +291,17 @@ class _Writer:
         if not names:
             return self._map(form)
 
-        key, required = self.reader.key(form), set(form.required)
+        key, required = self.variants.key(form), set(form.required)
         entries: list[tuple[str, bool]] = []
         for name in names:
-            allowed = not key or admits(self.reader, key, name)
-            value = self._place(self.reader.member(form, name)) if allowed else None
+            allowed = not key or self.variants.admits(key, name)
+            value = self._place(self.variants.member(form, name)) if allowed else None
             if value is not None:
                 entries.append((f"{literal(json.dumps(name, ensure_ascii=False) + ': ')} {value}", name in required))
             elif name in required:
                 return None
         if form.least_members > len(entries):
-            raise FormError(form.pointer, "minProperties", "a grammar holds an object to the properties it declares")
+            raise PlaceError(form.pointer, "minProperties", "a grammar holds an object to the properties it declares")
         inner = self._chain(entries, form.least_members, form.most_members)
         return None if inner is None else f'"{{" {inner} "}}"'
 
@@ -300,10 +310,10 @@ class _Writer:
         closed = '"{}"' if form.least_members == 0 else None
         most = max(self.bounds.members, form.least_members)
         most = most if form.most_members is None else min(most, form.most_members)
-        told = any(rule.schema.keys() & {"properties"} for rule in form.objects)
+        declares = any("properties" in rule for rule in form.objects)
         open_to = any(rule.schema.keys() & _MAP_KEYWORDS for rule in form.objects)
         top = self.open.total() == 1
-        if most == 0 or (not open_to and (told or top)):
+        if most == 0 or (not open_to and (declares or top)):
             return closed
 
         key, value = self._key(form)
@@ -317,16 +327,16 @@ class _Writer:
 
     def _key(self, form: Form) -> tuple[str | None, str | None]:
         """The rules of a free entry's name and value: what `patternProperties` names, else any name."""
-        text = Site("", {"type": "string", "minLength": 1, "maxLength": 40})
+        text = Site(f"{form.pointer}/propertyNames/type", {"type": "string", "minLength": 1, "maxLength": 40})
         patterns = [(rule, p) for rule in form.objects for p in rule.schema.get("patternProperties", ())]
         if not patterns:
-            name = self._place((*self.reader.key(form), text))
-            return name, self._place(self.reader.member(form, "\0"))
+            name = self._place((*self.variants.key(form), text))
+            return name, self._place(self.variants.member(form, "\0"))
         rule, pattern = patterns[0]
         if len(patterns) > 1:
             self.loose[f"{rule.pointer}/patternProperties"] = None
-        named = Site(f"{rule.pointer}/patternProperties", {"type": "string", "pattern": pattern})
-        return self._place((*self.reader.key(form), named)), self._place((rule.under("patternProperties", pattern),))
+        named = Site(f"{rule.pointer}/patternProperties/name", {"type": "string", "pattern": pattern})
+        return self._place((*self.variants.key(form), named)), self._place((rule.under("patternProperties", pattern),))
 
     def _chain(self, entries: list[tuple[str, bool]], least: int, most: int | None) -> str | None:
         """``least`` to ``most`` entries in their order, commas between, the optional ones left out at will."""
@@ -336,7 +346,7 @@ class _Writer:
         }
         for index in range(len(entries) - 1, -1, -1):
             entry, required = entries[index]
-            self.reader.steps.take("", min(index, ceiling) // 100)
+            self.variants.steps.take("", min(index, ceiling) // 100)
             for count in range(min(index, ceiling) + 1):
                 room = most is None or count < most
                 after = tails[index + 1, min(count + 1, ceiling)] if room else None
@@ -381,7 +391,7 @@ def _reachable(form: Form, bound: tuple[Any, bool] | None, *, down: bool) -> tup
         return bound
     if (bound[0] < 0) == down:
         return None
-    raise FormError(form.pointer, "minimum" if down else "maximum", "a grammar cannot count so far")
+    raise PlaceError(form.pointer, "minimum" if down else "maximum", "a grammar cannot count so far")
 
 
 def _inside(bound: tuple[Any, bool], *, up: bool) -> int:

@@ -13,16 +13,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
 from fxai.providers.local.conversation import Call, Conversation, Exchange
-from fxai.providers.local.form import members
-from fxai.providers.local.rendering import rendered
 
-__all__ = ["Offer", "answering", "choosing", "filling", "no_tool", "prose", "structuring", "talking"]
+__all__ = [
+    "Offer",
+    "answering",
+    "choosing",
+    "filling",
+    "narrowed",
+    "no_tool",
+    "prose",
+    "rendered",
+    "structuring",
+    "talking",
+]
+
 
 _NONE: Final = "none"
 
@@ -142,9 +152,9 @@ def filling(offer: Offer, request: str, schema: Mapping[str, Any], past: Sequenc
 def _properties(schema: Mapping[str, Any]) -> str:
     """What the schema says of each property, a line each: all that a tool without examples has to show."""
     lines = [
-        f"{name}: {_line(str(members(about)['description']))[:160]}\n"
+        f"{name}: {_line(str(_keywords(about)['description']))[:160]}\n"
         for name, about in schema.get("properties", {}).items()
-        if "description" in members(about)
+        if "description" in _keywords(about)
     ]
     return "".join(lines)
 
@@ -209,3 +219,150 @@ def _line(text: str) -> str:
 
 def _json(params: Any) -> str:
     return json.dumps(params, ensure_ascii=False)
+
+
+_DEEPEST: Final = 6
+
+_Tree: TypeAlias = "Mapping[str, Any] | list[Any]"
+
+
+def rendered(text: str) -> str:
+    """What is shown of a result: of an object or a list, its values with their keys, without what is empty.
+
+    JSON inside of a text counts as such, and an object of one member as the member. Booleans are yes and no.
+    """
+    try:
+        value = _inner(json.loads(text))
+        return "; ".join(_lines(value, "", _DEEPEST)) or text if isinstance(value, dict | list) else text
+    except (ValueError, RecursionError):
+        return text
+
+
+def _inner(value: Any) -> Any:
+    """The value inside of wrappers: texts of JSON, and objects of one member."""
+    while True:
+        tree = _tree(value)
+        if isinstance(value, str) and value.strip()[:1] in ("{", "["):
+            value = json.loads(value)
+        elif isinstance(tree, Mapping) and len(tree) == 1:
+            (value,) = tree.values()
+        else:
+            return value
+
+
+def _lines(value: Any, path: str, depth: int) -> Iterator[str]:
+    if value is None or value in ({}, [], ""):
+        return
+    tree = _tree(value)
+    if tree is None or depth == 0:
+        yield _keyed(path, _plain(value))
+    elif isinstance(tree, Mapping):
+        for key, member in tree.items():
+            yield from _lines(member, f"{path} {key}".strip(), depth - 1)
+    elif all(_tree(item) is None for item in tree):
+        yield _keyed(path, ", ".join(map(_plain, tree)))
+    else:
+        for item in tree:
+            flat = _flat(item)
+            yield from _lines(item, path, depth - 1) if flat is None else iter((_keyed(path, flat),))
+
+
+def _tree(value: Any) -> _Tree | None:
+    return cast("_Tree", value) if isinstance(value, dict | list) else None
+
+
+def _flat(value: Any) -> str | None:
+    """An object whose members are plain, in one piece; None for any other value."""
+    tree = _tree(value)
+    if not isinstance(tree, Mapping) or any(_tree(member) is not None for member in tree.values()):
+        return None
+    return ", ".join(f"{key} {_plain(member)}" for key, member in tree.items() if member is not None)
+
+
+def _keyed(path: str, said: str) -> str:
+    return f"{path}: {said}" if path else said
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+Shown: TypeAlias = Sequence[tuple[str, Any]]
+"""Example requests, each with the parameters that are right."""
+
+_SPAN: Final = re.compile(r"[^\s]+")
+_EDGE: Final = " \t\n.,;:!?\"'()[]{}“”‘’"
+_NUMBER: Final = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w]|\.\d)")
+_MOST_WORDS: Final = 24
+
+
+def narrowed(schema: Mapping[str, Any], request: str, shown: Shown) -> dict[str, Any]:
+    """The same schema, its plain properties held to what ``request`` and the examples leave of them."""
+    properties: dict[str, Any] = {}
+    for name, said in schema.get("properties", {}).items():
+        values = _values(_keywords(said), request, _of(shown, name))
+        properties[name] = said if not values else {**_keywords(said), "enum": values}
+    return {**schema, "properties": properties} if properties else dict(schema)
+
+
+def _of(shown: Shown, name: str) -> list[tuple[str, Any]]:
+    return [(said, _keywords(params)[name]) for said, params in shown if name in _keywords(params)]
+
+
+def _values(said: Mapping[str, Any], request: str, shown: Shown) -> list[Any]:
+    """The values that are left for one property; none where nothing is known."""
+    listed = said.get("enum")
+    if isinstance(listed, list):
+        return _named(lambda text: _mentioned(text, said["enum"]), request, shown)
+    if said.keys() & {"$ref", "anyOf", "oneOf", "allOf", "const", "format", "pattern"}:
+        return []
+    match said.get("type"):
+        case "integer" | "number":
+            copied = [value in _numbers(text) for text, value in shown if _numbers(text)]
+            return _named(_numbers, request, shown) if copied and all(copied) else []
+        case "string":
+            copied = [isinstance(value, str) and value in _spans(text) for text, value in shown]
+            return _spans(request) if len(copied) > 1 and all(copied) else []
+        case _:
+            return []
+
+
+def _named(find: Callable[[str], list[Any]], request: str, shown: Shown) -> list[Any]:
+    """What the request names; else the one value of the examples whose requests name nothing."""
+    named = find(request)
+    if named:
+        return named
+    silent = [value for text, value in shown if not find(text)]
+    return silent[:1] if silent and all(value == silent[0] for value in silent) else []
+
+
+def _mentioned(text: str, listed: list[Any]) -> list[Any]:
+    """The listed values that are words of the text, or short capitals that a word after the first begins with."""
+    words = [word.strip(_EDGE) for word in _SPAN.findall(text)]
+    lower = f" {' '.join(words).lower()} "
+    exact = [value for value in listed if isinstance(value, str) and f" {value.lower()} " in lower]
+    if exact:
+        return exact
+    short = [value for value in listed if isinstance(value, str) and len(value) <= 2 and value.isupper()]
+    return [value for value in short if any(word.startswith(value) for word in words[1:])]
+
+
+def _numbers(text: str) -> list[Any]:
+    found = (float(number) if "." in number else int(number) for number in _NUMBER.findall(text))
+    return list(dict.fromkeys(found))
+
+
+def _spans(text: str) -> list[Any]:
+    """Every run of words of the text, without the punctuation around it; none of a long text."""
+    words = [match.span() for match in _SPAN.finditer(text)]
+    if len(words) > _MOST_WORDS:
+        return []
+    runs = (text[words[i][0] : words[j][1]].strip(_EDGE) for i in range(len(words)) for j in range(i, len(words)))
+    return [run for run in dict.fromkeys(runs) if run]
+
+
+def _keywords(schema: Any) -> Mapping[str, Any]:
+    """The keywords of a schema; none where it is a boolean."""
+    return cast("Mapping[str, Any]", schema) if isinstance(schema, Mapping) else {}

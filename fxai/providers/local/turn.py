@@ -46,8 +46,7 @@ from fxai.providers.local.conversation import clauses, conversation
 from fxai.providers.local.engine import Completed, Completion, Engine, Spoken
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice_grammar, grammar
-from fxai.providers.local.narrowing import narrowed
-from fxai.providers.local.recipe import Offer
+from fxai.providers.local.recipe import Offer, narrowed
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import AnyTool, Tool
 

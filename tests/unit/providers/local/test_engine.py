@@ -12,7 +12,7 @@ import pytest
 
 from fxai.messages import Usage
 from fxai.providers.local.engine import Completed, Completion, Engine, Setting
-from fxai.providers.local.gguf import Description
+from fxai.providers.local.weights import Description
 
 
 class Scripted:

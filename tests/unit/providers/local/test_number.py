@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai.providers.local.number import integers, multiples, numbers
+from fxai.providers.local.gbnf import integers, multiples, numbers
 from tests.kit.gbnf import Gbnf
 
 BOUNDS = st.integers(-3000, 3000)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai.providers.local.pattern import pattern_grammar, string_grammar
+from fxai.providers.local.gbnf import pattern_grammar, string_grammar
 from fxai.schema.expression import PatternError
 from tests.kit.gbnf import Gbnf
 

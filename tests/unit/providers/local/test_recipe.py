@@ -21,11 +21,19 @@ from fxai.messages import (
 from fxai.models import ToolChoice, ToolChoices
 from fxai.providers.local.conversation import clauses, conversation
 from fxai.providers.local.failure import LocalFailure
-from fxai.providers.local.gguf import describe
-from fxai.providers.local.narrowing import narrowed
-from fxai.providers.local.recipe import Offer, answering, choosing, filling, prose, structuring, talking
-from fxai.providers.local.rendering import rendered
+from fxai.providers.local.recipe import (
+    Offer,
+    answering,
+    choosing,
+    filling,
+    narrowed,
+    prose,
+    rendered,
+    structuring,
+    talking,
+)
 from fxai.providers.local.turn import Wanted
+from fxai.providers.local.weights import describe
 
 WEATHER = Offer(
     "weather",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fxai.providers.local.repetition import Unrepeated
+from fxai.providers.local.engine import Unrepeated
 
 
 def _said(text: str, size: int) -> tuple[str, bool]:

@@ -22,8 +22,8 @@ from fxai.messages import (
 from fxai.models import ModelRequest
 from fxai.providers.local import Bounds
 from fxai.providers.local.engine import Engine, Setting
-from fxai.providers.local.gguf import Description
 from fxai.providers.local.turn import Turn
+from fxai.providers.local.weights import Description
 
 SOUND: dict[str, Any] = {"type": "file", "media_type": "audio/wav", "data": "aGFyYm91cg=="}
 

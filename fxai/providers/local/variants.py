@@ -1,0 +1,390 @@
+"""The variants of a JSON Schema: `$ref` followed, `allOf` joined, `anyOf` and `oneOf` spread into alternatives.
+
+`Variants.of` turns the schemas of one place into alternatives, each a `Form`: the types, values, bounds and members of
+one kind of value, with nothing left to look up. A keyword that no grammar can express is a `PlaceError` with its place.
+
+>>> variants = Variants({"anyOf": [{"type": "null"}, {"$ref": "#/$defs/n"}], "$defs": {"n": {"type": "integer"}}})
+>>> [sorted(form.types) for form in variants.of(variants.root)]
+[['null'], ['integer']]
+>>> variants = Variants({"enum": ["C", "F", 3], "type": "string"})
+>>> [variants.admits(variants.root, value) for value in ("C", "K", 3)]
+[True, False, False]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import product
+from typing import Any, Final
+
+from fxai.schema.data import identity, is_object, is_same
+from fxai.schema.location import Place, PlaceError, Reader, Site
+from fxai.schema.pattern import Matcher, PatternTimeout
+
+__all__ = ["Form", "Variants", "prefix_length"]
+
+
+_TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
+_REFUSED: Final = {
+    "not": "a grammar cannot say what a value must not be",
+    "if": "a grammar cannot make one part depend on another",
+    "dependentSchemas": "a grammar cannot make one part depend on another",
+    "contains": "a grammar cannot ask for one fitting item among others",
+    "unevaluatedItems": "a grammar cannot tell which items were judged elsewhere",
+}
+_MOST_VARIANTS: Final = 64
+_NAMES_A_STEP: Final = 64
+_REST: Final = "unevaluatedProperties"
+_CIRCLE: Final = "the reference comes back to itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One alternative of what a value may be. ``None`` and empty fields say nothing."""
+
+    pointer: str
+    types: frozenset[str] = _TYPES
+    values: tuple[Any, ...] | None = None
+    low: tuple[Any, bool] | None = None
+    high: tuple[Any, bool] | None = None
+    steps: tuple[Any, ...] = ()
+    least: int = 0
+    most: int | None = None
+    patterns: tuple[str, ...] = ()
+    format: str | None = None
+    arrays: tuple[Site, ...] = ()
+    least_items: int = 0
+    most_items: int | None = None
+    unique: bool = False
+    objects: tuple[Site, ...] = ()
+    required: tuple[str, ...] = ()
+    least_members: int = 0
+    most_members: int | None = None
+
+
+class Variants:
+    """The variants of one document, read place by place within its budget; ``root`` is the place of the whole."""
+
+    def __init__(self, document: Any) -> None:
+        self.reader = Reader(document)
+        self.root: Place = (self.reader.root,)
+        self.steps = self.reader.steps
+        self.exclusive: dict[str, None] = {}
+        """The pointers of each `oneOf` of several branches so far."""
+        self._matcher = Matcher()
+        self._open: set[str] = set()
+
+    def of(self, place: Place) -> list[Form]:
+        """The alternatives of a value at ``place``: none when no value can be there. Raises `PlaceError`."""
+        forms = [Form(place[0].pointer if place else "")]
+        for site in self.reader.together(place):
+            forms = self._join(site.pointer, forms, self._own(site))
+        return forms
+
+    def target(self, place: Place) -> Place:
+        """The same place, each schema that is a reference and nothing else followed to its target."""
+        sites: dict[str, Site] = {}
+        for site in place:
+            seen = {site.pointer}
+            while self.reader.has_words_only(site) or self.reader.alone(site):
+                site = self.reader.follow(site)
+                if site.pointer in seen:
+                    raise PlaceError(site.pointer, "$ref", _CIRCLE)
+                seen.add(site.pointer)
+            sites[site.pointer] = site
+        return tuple(sites.values())
+
+    def member(self, form: Form, name: str) -> Place:
+        """The schemas of the property ``name``, by every object schema of the form."""
+        self.steps.take(form.pointer, len(form.objects))
+        found = [(rule, list(self._property(rule, name))) for rule in form.objects]
+        known = any(site.pointer != f"{rule.pointer}/additionalProperties" for rule, sites in found for site in sites)
+        rest = () if known else (r.under(_REST) for r in form.objects if _REST in r)
+        return (*(site for _, sites in found for site in sites), *rest)
+
+    def key(self, form: Form) -> Place:
+        """The schemas of every property's name."""
+        return tuple(rule.under("propertyNames") for rule in form.objects if "propertyNames" in rule)
+
+    def item(self, form: Form, index: int) -> Place:
+        """The schemas of the item at ``index``, by every array schema of the form."""
+        return tuple(site for rule in form.arrays for site in _element(rule, index))
+
+    def _property(self, rule: Site, name: str) -> Iterator[Site]:
+        known = name in rule.get("properties", {})
+        if known:
+            yield rule.under("properties", name)
+        for pattern in rule.get("patternProperties", {}):
+            if self._matches(rule.pointer, "patternProperties", pattern, name):
+                known = True
+                yield rule.under("patternProperties", pattern)
+        if not known and "additionalProperties" in rule:
+            yield rule.under("additionalProperties")
+
+    def _matches(self, at: str, keyword: str, pattern: str, text: str) -> bool:
+        self.steps.take(at)
+        try:
+            return self._matcher.found(pattern, text)
+        except PatternTimeout:
+            raise PlaceError(at, keyword, f"{pattern!r} takes too long") from None
+        except ValueError as broken:
+            raise PlaceError(at, keyword, f"{pattern!r} is broken: {broken}") from None
+
+    def _own(self, site: Site) -> list[Form]:
+        """The alternatives of one schema by its own keywords, `$ref` and `allOf` aside."""
+        if isinstance(site.schema, bool):
+            return [Form(site.pointer)] if site.schema else []
+        if not is_object(site.schema):
+            raise PlaceError(site.pointer, "schema", "a schema is an object or a boolean")
+        if site.pointer in self._open:
+            raise PlaceError(site.pointer, "$ref", _CIRCLE)
+        _refuse(site)
+        forms = [_container_form(site, _scalar_form(site))]
+        self._open.add(site.pointer)
+        for keyword in ("anyOf", "oneOf"):
+            if keyword in site:
+                branches = [site.under(keyword, index) for index in range(len(site.get(keyword)))]
+                forms = self._join(site.pointer, forms, [form for branch in branches for form in self.of((branch,))])
+                if keyword == "oneOf" and len(branches) > 1:
+                    self.exclusive[f"{site.pointer}/{keyword}"] = None
+        self._open.remove(site.pointer)
+        return forms
+
+    def _join(self, pointer: str, left: list[Form], right: list[Form]) -> list[Form]:
+        """Every alternative of one with every alternative of the other, where both can hold."""
+        if len(left) * len(right) > _MOST_VARIANTS:
+            raise PlaceError(pointer, "anyOf", f"more than {_MOST_VARIANTS} combinations of alternatives")
+        names = sum(len(form.objects) + len(form.required) for form in left)
+        self.steps.take(pointer, len(left) * len(right) + names * len(right) // _NAMES_A_STEP)
+        joined = (_both(a, b) for a, b in product(left, right))
+        return [form for form in joined if form.types and form.values != ()]
+
+    # -- listed values
+
+    def admits(self, place: Place, value: Any) -> bool:
+        """Whether ``value`` fulfils some alternative of ``place``."""
+        return any(self.fulfils(form, value) for form in self.of(place))
+
+    def fulfils(self, form: Form, value: Any, *, listed: bool = False) -> bool:
+        """Whether ``value`` fulfils one alternative; ``listed``: it is one of those that the form lists."""
+        self.steps.take(form.pointer)
+        if not listed and form.values is not None and not any(is_same(value, known) for known in form.values):
+            return False
+        if not _kinds(value) & form.types:
+            return False
+        match value:
+            case str():
+                return _is_within(len(value), form.least, form.most) and all(
+                    self._matches(form.pointer, "pattern", pattern, value) for pattern in form.patterns
+                )
+            case bool() | None:
+                return True
+            case int() | float():
+                return _keeps_number(form, value)
+            case list():
+                return self._fulfils_array(form, value)
+            case _:
+                return self._fulfils_object(form, value)
+
+    def _fulfils_array(self, form: Form, value: list[Any]) -> bool:
+        if not _is_within(len(value), form.least_items, form.most_items):
+            return False
+        if form.unique and len(set(map(identity, value))) < len(value):
+            return False
+        return all(self.admits(self.item(form, index), item) for index, item in enumerate(value))
+
+    def _fulfils_object(self, form: Form, value: Mapping[str, Any]) -> bool:
+        if not _is_within(len(value), form.least_members, form.most_members):
+            return False
+        if any(name not in value for name in form.required):
+            return False
+        names = all(self.admits(self.key(form), name) for name in value)
+        return names and all(self.admits(self.member(form, name), item) for name, item in value.items())
+
+
+def _scalar_form(site: Site) -> Form:
+    schema: Mapping[str, Any] = site.schema
+    types = schema.get("type", list(_TYPES))
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    return Form(
+        site.pointer,
+        types=_types([types] if isinstance(types, str) else types),
+        values=None if values is None else tuple(values),
+        low=_tightest_bound(schema, "minimum", "exclusiveMinimum", max),
+        high=_tightest_bound(schema, "maximum", "exclusiveMaximum", min),
+        steps=(schema["multipleOf"],) if "multipleOf" in schema else (),
+        least=_count(site, "minLength") or 0,
+        most=_count(site, "maxLength"),
+        patterns=(schema["pattern"],) if "pattern" in schema else (),
+        format=schema.get("format"),
+    )
+
+
+def _count(site: Site, keyword: str) -> int | None:
+    """A number of items, members or characters; a least that no reply should have is refused."""
+    said = site.schema.get(keyword)
+    if said is None:
+        return None
+    if keyword.startswith("min") and said > _MOST_COUNTED[keyword]:
+        raise PlaceError(site.pointer, keyword, f"a grammar cannot ask for more than {_MOST_COUNTED[keyword]}")
+    return int(min(said, _FAR))
+
+
+_MOST_COUNTED: Final = {"minLength": 50_000, "minItems": 1_000, "minProperties": 1_000}
+_FAR: Final = 10**9
+
+
+def _container_form(site: Site, form: Form) -> Form:
+    schema: Mapping[str, Any] = site.schema
+    return replace(
+        form,
+        arrays=(site,) if schema.keys() & _ARRAY_KEYWORDS else (),
+        least_items=_count(site, "minItems") or 0,
+        most_items=_count(site, "maxItems"),
+        unique=schema.get("uniqueItems") is True,
+        objects=(site,) if schema.keys() & _OBJECT_KEYWORDS else (),
+        required=tuple(_closure(list(schema.get("required", ())), _dependent(site))),
+        least_members=_count(site, "minProperties") or 0,
+        most_members=_count(site, "maxProperties"),
+    )
+
+
+_ARRAY_KEYWORDS: Final = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems"})
+_OBJECT_KEYWORDS: Final = frozenset(
+    {
+        "properties",
+        "patternProperties",
+        "additionalProperties",
+        "unevaluatedProperties",
+        "propertyNames",
+        "dependentRequired",
+        "dependencies",
+    }
+)
+
+
+def _refuse(site: Site) -> None:
+    schema = site.schema
+    for keyword, why in _REFUSED.items():
+        harmless = (keyword == "if" and not schema.keys() & {"then", "else"}) or (
+            keyword == "unevaluatedItems" and isinstance(schema.get(keyword), bool)
+        )
+        if keyword in schema and not harmless:
+            raise PlaceError(site.pointer, keyword, why)
+
+
+def _types(names: list[str]) -> frozenset[str]:
+    return frozenset(names) | ({"integer"} if "number" in names else set[str]())
+
+
+def _dependent(site: Site) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for keyword in ("dependentRequired", "dependencies"):
+        for name, needs in site.schema.get(keyword, {}).items():
+            if not isinstance(needs, list):
+                raise PlaceError(site.pointer, keyword, "a grammar cannot make one part depend on another")
+            found[name] = [*found.get(name, []), *needs]
+    return found
+
+
+def _closure(members: list[str], dependent: Mapping[str, list[str]]) -> Iterator[str]:
+    """The required names; what any declared name asks for is taken as asked for, which keeps every dependency."""
+    yield from dict.fromkeys([*members, *(need for needs in dependent.values() for need in needs)])
+
+
+def _tightest_bound(schema: Mapping[str, Any], plain: str, exclusive: str, tighter: Any) -> tuple[Any, bool] | None:
+    """The bound and whether it leaves the bound itself out; draft 4 says the latter by a boolean."""
+    strict = schema.get(exclusive)
+    if isinstance(strict, bool) or strict is None:
+        return (schema[plain], strict is True) if plain in schema else None
+    if plain not in schema:
+        return strict, True
+    return (strict, True) if tighter(strict, schema[plain]) == strict else (schema[plain], False)
+
+
+def _both(a: Form, b: Form) -> Form:
+    values = a.values if b.values is None else b.values
+    if a.values is not None and b.values is not None:
+        known = set(map(identity, b.values))
+        values = tuple(x for x in a.values if identity(x) in known)
+    return replace(
+        a,
+        types=a.types & b.types,
+        values=values,
+        low=_tighter(a.low, b.low, above=True),
+        high=_tighter(a.high, b.high, above=False),
+        steps=tuple(dict.fromkeys((*a.steps, *b.steps))),
+        least=max(a.least, b.least),
+        most=_lesser(a.most, b.most),
+        patterns=tuple(dict.fromkeys((*a.patterns, *b.patterns))),
+        format=a.format or b.format,
+        arrays=(*a.arrays, *b.arrays),
+        least_items=max(a.least_items, b.least_items),
+        most_items=_lesser(a.most_items, b.most_items),
+        unique=a.unique or b.unique,
+        objects=(*a.objects, *b.objects),
+        required=tuple(dict.fromkeys((*a.required, *b.required))),
+        least_members=max(a.least_members, b.least_members),
+        most_members=_lesser(a.most_members, b.most_members),
+    )
+
+
+def _lesser(a: int | None, b: int | None) -> int | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _tighter(a: tuple[Any, bool] | None, b: tuple[Any, bool] | None, *, above: bool) -> tuple[Any, bool] | None:
+    if a is None or b is None:
+        return a or b
+    if a[0] == b[0]:
+        return a[0], a[1] or b[1]
+    return max(a, b) if above else min(a, b)
+
+
+def prefix_length(rule: Site) -> int:
+    """How many leading items of an array have a schema of their own."""
+    schema = rule.schema
+    return len(schema["items"] if isinstance(schema.get("items"), list) else schema.get("prefixItems", ()))
+
+
+def _element(rule: Site, index: int) -> Iterator[Site]:
+    schema: Mapping[str, Any] = rule.schema
+    items = schema.get("items")
+    leading, rest = ("items", "additionalItems") if isinstance(items, list) else ("prefixItems", "items")
+    if index < len(schema.get(leading, ())):
+        yield rule.under(leading, index)
+    elif rest in schema:
+        yield rule.under(rest)
+    elif "unevaluatedItems" in schema:
+        yield rule.under("unevaluatedItems")
+
+
+def _kinds(value: Any) -> frozenset[str]:
+    match value:
+        case None:
+            return frozenset({"null"})
+        case bool():
+            return frozenset({"boolean"})
+        case int():
+            return frozenset({"integer", "number"})
+        case float():
+            return frozenset({"number"} | ({"integer"} if value.is_integer() else set[str]()))
+        case str():
+            return frozenset({"string"})
+        case list():
+            return frozenset({"array"})
+        case _:
+            return frozenset({"object"})
+
+
+def _keeps_number(form: Form, value: float) -> bool:
+    number = Fraction(str(value))
+    low = form.low is None or number > Fraction(str(form.low[0])) or (not form.low[1] and value == form.low[0])
+    high = form.high is None or number < Fraction(str(form.high[0])) or (not form.high[1] and value == form.high[0])
+    return low and high and all((number / Fraction(str(step))).denominator == 1 for step in form.steps)
+
+
+def _is_within(size: int, least: int, most: int | None) -> bool:
+    return least <= size and (most is None or size <= most)
