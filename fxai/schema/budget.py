@@ -42,6 +42,7 @@ __all__ = [
     "NO_GROWTH",
     "STRIDE",
     "Exhausted",
+    "Findings",
     "Growth",
     "Reach",
     "Steps",
@@ -131,6 +132,56 @@ class Steps:
         self.left -= steps
         if self.left < 0:
             raise Exhausted(place)
+
+
+@final
+class Findings(list[Fault]):
+    """The faults of one value that were found, and how many steps are left to find more.
+
+    Attributes:
+        left: the steps.
+        walked: how many places were visited.
+        complete: everything was looked at.
+        integers: where a whole number such as `3.0` stands for an integer, as JSON pointers.
+    """
+
+    __slots__ = ("complete", "integers", "left", "walked")
+
+    def __init__(self, left: int = MAX_STEPS) -> None:
+        super().__init__()
+        self.left = left
+        self.walked = 0
+        self.complete = True
+        self.integers: list[str] = []
+
+    def add(self, fault: Fault) -> None:
+        """Keep a fault.
+
+        Raises:
+            Exhausted: `MAX_FAULTS` are found.
+        """
+        self.append(fault)
+        if len(self) >= MAX_FAULTS:
+            raise Exhausted
+
+    def take(self, steps: int) -> None:
+        """Count steps.
+
+        Raises:
+            Exhausted: so many are not left.
+        """
+        self.left -= steps
+        if self.left < 0:
+            raise Exhausted
+
+    def visit(self) -> None:
+        """Count a place.
+
+        Raises:
+            Exhausted: no step is left.
+        """
+        self.walked += 1
+        self.take(1)
 
 
 def deeper_than(data: Any, levels: int) -> bool:

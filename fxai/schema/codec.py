@@ -41,7 +41,7 @@ from fxai.schema.codecs import (
     INT_STRING,
     Codec,
 )
-from fxai.schema.compiled import Compiled, raised
+from fxai.schema.compiled import ROOTS, Compiled, raise_faults
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
@@ -230,9 +230,7 @@ class Schema(Generic[_A]):
         Raises:
             DecodeError: where `decode` gives a failure.
         """
-        ready = self._compiled or self._ready()
-        decoded: _A = ready.decode_data(value, plain=plain)
-        return decoded
+        return self.decode_or(value, raise_faults, plain=plain)
 
     def decode_json_unsafe(self, text: bytes | str, limits: Limits = LIMITS) -> _A:
         """The value that JSON text says.
@@ -240,14 +238,22 @@ class Schema(Generic[_A]):
         Raises:
             DecodeError: where `decode_json` gives a failure.
         """
-        return self.decode_json_or(text, raised, limits)
+        return self.decode_json_or(text, raise_faults, limits)
 
-    def decode_or(self, value: object, refused: Callable[[tuple[Fault, ...]], _B]) -> _A | _B:
+    def decode_or(self, value: object, refused: Callable[[tuple[Fault, ...]], _B], *, plain: bool = False) -> _A | _B:
         """The value that plain JSON data says, or what `refused` makes of every fault of the data.
 
-        For those who go on with faults: nothing is raised on the way to most of them.
+        For code that goes on with faults: nothing is raised on the way to most of them.
         """
-        decoded: _A | _B = (self._compiled or self._ready()).decode_data(value, refused=refused)
+        ready = self._compiled or self._ready()
+        if not plain and (ready.checked or type(value) not in ROOTS) and (faults := ready.unsound(value)):
+            return refused(faults)
+        try:
+            taken: _A = ready.take(value)
+        except (msgspec.ValidationError, RecursionError) as error:
+            mended: _A | _B = ready.mend_data(value, refused, error, plain=plain)
+            return mended
+        decoded: _A | _B = taken if ready.direct else ready.inward(taken, refused)
         return decoded
 
     def decode_json_or(
@@ -302,7 +308,10 @@ class Schema(Generic[_A]):
         Raises:
             DecodeError: where `encode` gives a failure.
         """
-        return (self._compiled or self._ready()).encode_data(value)
+        ready = self._compiled or self._ready()
+        if type(value) is ready.atom or (ready.own_form is not None and ready.own_form(value)):
+            return value
+        return ready.encode_data(value)
 
     def encode_json_unsafe(self, value: _A) -> bytes:
         """The JSON text of a value.

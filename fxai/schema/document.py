@@ -31,7 +31,7 @@ from fxai.schema.budget import (
 )
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
-from fxai.schema.expectation import listed
+from fxai.schema.expectation import list_values
 from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, pointer_tokens
 from fxai.schema.location import MISSING, References, Site, absolute, is_reference, subschemas
 from fxai.schema.pattern import compiled_pattern, expansion
@@ -335,7 +335,7 @@ def _value_faults(value: Any, shape: str, pointer: str) -> Iterator[Fault]:
                 yield Fault(place, "array of distinct strings", found_in(item))
     elif shape == "type":
         if not _is_type(value):
-            yield Fault(pointer, listed(_TYPES), found_in(value))
+            yield Fault(pointer, list_values(_TYPES), found_in(value))
     elif not _SHAPES[shape](value):
         yield Fault(pointer, shape, found_in(value))
 

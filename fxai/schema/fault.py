@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence, Set
+from decimal import Decimal
 from typing import Any, Final, cast, final
 
 import msgspec
@@ -30,12 +31,14 @@ __all__ = [
     "pointer_of",
     "pointer_to",
     "pointer_tokens",
+    "quantity",
 ]
 
 NOTHING: Final = "nothing"
 """What was found where something is missing."""
 
 _SHORTEST: Final = 60
+_LARGE: Final = 1e15
 
 
 @final
@@ -137,8 +140,14 @@ def pointer_tokens(pointer: str) -> list[str]:
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
 
 
-def _counted(count: int, thing: str, things: str) -> str:
-    return f"{count} {thing if count == 1 else things}"
+def quantity(count: float, unit: str) -> str:
+    """A number with its unit.
+
+    >>> quantity(1, "item"), quantity(2, "property")
+    ('1 item', '2 properties')
+    """
+    number = f"{count:.15g}" if count < _LARGE else f"{Decimal(count):.6g}"  # no float holds every integer
+    return f"{number} {unit if count == 1 else {'property': 'properties'}.get(unit, unit + 's')}"
 
 
 def _short(text: str) -> str:
@@ -174,11 +183,11 @@ def found_in(value: object) -> str:
     if kind is int or kind is float:
         return _found_number(cast("float", value))
     if isinstance(value, Mapping):
-        return f"object with {_counted(len(cast('Mapping[object, object]', value)), 'property', 'properties')}"
+        return f"object with {quantity(len(cast('Mapping[object, object]', value)), 'property')}"
     if isinstance(value, (list, tuple)):
-        return f"array of {_counted(len(cast('Sequence[object]', value)), 'item', 'items')}"
+        return f"array of {quantity(len(cast('Sequence[object]', value)), 'item')}"
     if isinstance(value, Set):
-        return f"set of {_counted(len(cast('Set[object]', value)), 'item', 'items')}"
+        return f"set of {quantity(len(cast('Set[object]', value)), 'item')}"
     return f"a Python {kind.__qualname__}"
 
 

@@ -25,7 +25,7 @@ from typing import Annotated, Any, Final, ForwardRef, Literal, Never, NoReturn, 
 
 import msgspec
 
-from fxai.schema.carrier import Arm, Carrier, Choice, Coded, Entries, Fields, Fixed, Items, Later, Slot, Unfit
+from fxai.schema.conversion import Arm, Choice, Coded, Conversion, Entries, Fields, Fixed, Items, Later, Slot, Unfit
 from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.fault import SchemaError
 from fxai.schema.type_info import (
@@ -72,7 +72,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     type: Any
     wire: Any
-    step: Carrier | None
+    step: Conversion | None
     survey: Survey
     defaults: dict[Any, dict[str, Any]]
 
@@ -96,7 +96,7 @@ def mirrored(cls: Any) -> Any:
     return getattr(cls, "__fxai_mirror_of__", cls)
 
 
-_Derived = tuple[Any, "Carrier | None"]
+_Derived = tuple[Any, "Conversion | None"]
 
 
 @final

@@ -231,3 +231,13 @@ def test_a_call_has_no_more_values_than_the_budget(how: str) -> None:
     assert f"at most {MAX_VALUES} values" in str(refused.result)
     assert ran == [MAX_VALUES - 2]
     assert CALL_LIMITS.max_values == MAX_VALUES
+
+
+@pytest.mark.parametrize(
+    ("tp", "value"),
+    [(list[int], ["x"] * MANY), (dict[str, int], {str(n): None for n in range(MANY)}), (list[Point], [1] * MANY)],
+)
+def test_no_more_faults_of_a_python_value_are_told(tp: Any, value: Any) -> None:
+    """A value that is encoded has the same limit as data that is decoded; a good one has none."""
+    assert len(Schema.of(tp).encode(value).failure().faults) == MAX_FAULTS
+    assert Schema.of(list[tuple[int, ...]]).encode([(1,)] * 2 * MANY).unwrap() == [[1]] * 2 * MANY

@@ -1,39 +1,41 @@
-"""Carriers: the steps between a Python value and its wire value, along the paths of a type that hold a codec.
+"""Conversions: the steps between a Python value and its wire value, along the paths of a type that hold a codec.
 
-A carrier goes inward (wire value to Python value) and outward. On the way it only says that something does not fit;
-what does not fit, and where, is found afterwards by the same carrier's fault walks, so the good path pays nothing.
+A conversion goes inward (wire value to Python value) and outward. On the way it only raises `Unfit`; what does not fit,
+and where, is found afterwards by its fault walks, so that good values pay nothing for them.
 
 >>> from decimal import Decimal
 >>> from fxai.schema.codecs import DECIMAL_STRING
 >>> price = Coded(DECIMAL_STRING, Decimal, str, None)
 >>> price.inward("1.50")
 Decimal('1.50')
->>> [str(fault) for fault in price.inward_faults("x", "/price", Work())]
-["/price: expected Decimal (a decimal number such as '1.50'), found string 'x'"]
+>>> found = Findings()
 >>> prices = Items(list, price)
->>> prices.inward(["1.50", "2"]), [fault.pointer for fault in prices.inward_faults(["1.50", "x"], "", Work())]
-([Decimal('1.50'), Decimal('2')], ['/1'])
+>>> prices.inward(["1.50", "2"]), prices.inward_faults(["1.50", "x"], "", found)
+([Decimal('1.50'), Decimal('2')], None)
+>>> [str(fault) for fault in found]
+["/1: expected Decimal (a decimal number such as '1.50'), found string 'x'"]
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
+from contextlib import suppress
 from typing import Any, Final, TypeGuard, final
 
 import msgspec
 from typing_extensions import override
 
-from fxai.schema.budget import MAX_STEPS, Exhausted
+from fxai.schema.budget import Exhausted, Findings
 from fxai.schema.codecs import Codec
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.fault import NOTHING, DecodeError, Fault, found_in, pointer_to
 
 __all__ = [
     "Arm",
-    "Carrier",
     "Choice",
     "Coded",
+    "Conversion",
     "Entries",
     "Fields",
     "Fixed",
@@ -41,50 +43,15 @@ __all__ = [
     "Later",
     "Slot",
     "Unfit",
-    "Work",
     "label",
 ]
 
 
 class Unfit(Exception):
-    """A value that a carrier cannot take further; the fault walk finds out why."""
+    """A value that a conversion does not take; the fault walks find out why."""
 
 
-@final
-class Work:
-    """What the fault walks of one value may still do.
-
-    Attributes:
-        walked: how many places were looked at.
-    """
-
-    __slots__ = ("left", "walked")
-
-    def __init__(self, left: int = MAX_STEPS // 4) -> None:
-        self.left = left
-        self.walked = 0
-
-    def visit(self) -> None:
-        """Count a place.
-
-        Raises:
-            Exhausted: none is left.
-        """
-        self.walked += 1
-        self.take(1)
-
-    def take(self, places: int) -> None:
-        """Count work that is worth so many places.
-
-        Raises:
-            Exhausted: so many are not left.
-        """
-        self.left -= places
-        if self.left < 0:
-            raise Exhausted
-
-
-class Carrier:
+class Conversion:
     """One step between wire values and Python values."""
 
     __slots__ = ()
@@ -98,20 +65,20 @@ class Carrier:
         """The wire value of a Python value. Raises `Unfit`."""
 
     @abstractmethod
-    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
-        """Each place where the way inward fails."""
+    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
+        """Find each place where the way inward fails."""
 
     @abstractmethod
-    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
-        """Each place where the way outward fails."""
+    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
+        """Find each place where the way outward fails."""
 
     @abstractmethod
-    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
-        """Each place where a codec refuses plain data, which may be wrong elsewhere: those are told by another walk."""
+    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
+        """Find each place where a codec refuses plain data; what else is wrong with it is found by another walk."""
 
 
 def label(tp: Any) -> str:
-    """What a type is called in a message."""
+    """The name of a type in a message."""
     return str(getattr(tp, "__name__", tp))
 
 
@@ -126,12 +93,12 @@ def _checkable(tp: Any) -> Any:
 
 
 @final
-class Coded(Carrier):
+class Coded(Conversion):
     """The step of a codec itself; `inner` leads to the codec's wire type where that holds codecs too."""
 
     __slots__ = ("codec", "inner", "python", "tp", "wire")
 
-    def __init__(self, codec: Codec, tp: Any, wire: Any, inner: Carrier | None) -> None:
+    def __init__(self, codec: Codec, tp: Any, wire: Any, inner: Conversion | None) -> None:
         self.codec = codec
         self.wire = wire
         self.tp = tp
@@ -158,51 +125,51 @@ class Coded(Carrier):
         return wire if self.inner is None else self.inner.outward(wire)
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
-        work.visit()
+    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
+        found.visit()
         if self.inner is not None:
-            deeper = list(self.inner.inward_faults(wire, pointer, work))
-            yield from deeper
-            if deeper:
+            before = len(found)
+            self.inner.inward_faults(wire, pointer, found)
+            if len(found) > before:
                 return
             wire = self.inner.inward(wire)
         try:
             self.codec.decode(wire)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            yield from self._faults_of_error(error, wire, pointer)
+            self._add_faults(error, wire, pointer, found)
 
     @override
-    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
-        work.visit()
+    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
+        found.visit()
         if not isinstance(value, self.python):
-            yield Fault(pointer, label(self.tp), found_in(value))
+            found.add(Fault(pointer, label(self.tp), found_in(value)))
             return
         try:
             wire = self.codec.encode(value)
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
-            yield from self._faults_of_error(error, value, pointer)
+            self._add_faults(error, value, pointer, found)
         else:
             if self.inner is not None:
-                yield from self.inner.outward_faults(wire, pointer, work)
+                self.inner.outward_faults(wire, pointer, found)
 
     @override
-    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
-        work.visit()
+    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
+        found.visit()
         try:
             wire = msgspec.convert(data, self.wire, str_keys=True)
         except (msgspec.ValidationError, TypeError, ValueError):
             if self.inner is not None:
-                yield from self.inner.data_faults(data, pointer, work)
+                self.inner.data_faults(data, pointer, found)
         else:
-            yield from self.inward_faults(wire, pointer, work)
+            self.inward_faults(wire, pointer, found)
 
-    def _faults_of_error(self, error: Exception, value: Any, pointer: str) -> Iterator[Fault]:
+    def _add_faults(self, error: Exception, value: Any, pointer: str, found: Findings) -> None:
         if isinstance(error, DecodeError):
             for fault in error.failure.faults:
-                yield Fault(pointer + fault.pointer, fault.expected, fault.found)
+                found.add(Fault(pointer + fault.pointer, fault.expected, fault.found))
         else:
-            said = str(error)
-            yield Fault(pointer, f"{label(self.tp)} ({said})" if said else label(self.tp), found_in(value))
+            name, message = label(self.tp), str(error)
+            found.add(Fault(pointer, f"{name} ({message})" if message else name, found_in(value)))
 
 
 @final
@@ -211,11 +178,11 @@ class Arm(msgspec.Struct, frozen=True):
 
     fits_wire: Callable[[Any], bool]
     fits_python: Callable[[Any], bool]
-    step: Carrier | None
+    step: Conversion | None
 
 
 @final
-class Choice(Carrier):
+class Choice(Conversion):
     """The first alternative of a union that a value fits and that takes it."""
 
     __slots__ = ("arms", "expected")
@@ -245,44 +212,52 @@ class Choice(Carrier):
         raise Unfit
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
-        yield from self._first([arm for arm in self.arms if arm.fits_wire(wire)], wire, pointer, "inward", work)
+    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
+        self._find_first([arm for arm in self.arms if arm.fits_wire(wire)], wire, pointer, "inward", found)
 
     @override
-    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
-        yield from self._first([arm for arm in self.arms if arm.fits_python(value)], value, pointer, "outward", work)
+    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
+        self._find_first([arm for arm in self.arms if arm.fits_python(value)], value, pointer, "outward", found)
 
     @override
-    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
         steps = [arm.step for arm in self.arms if arm.step is not None]
         if len(steps) == 1 and data is not None:
-            yield from steps[0].data_faults(data, pointer, work)
+            steps[0].data_faults(data, pointer, found)
 
-    def _first(self, arms: list[Arm], value: Any, pointer: str, way: str, work: Work) -> Iterator[Fault]:
-        work.visit()
-        told: list[Fault] = []
+    def _find_first(self, arms: list[Arm], value: Any, pointer: str, way: str, found: Findings) -> None:
+        """Find the faults by the first of these alternatives, unless one of them takes the value."""
+        found.visit()
+        first: Findings | None = None
         for arm in arms:
             if arm.step is None:
                 return
-            faults = list(getattr(arm.step, f"{way}_faults")(value, pointer, work))
+            faults = Findings(found.left)
+            walk: Callable[[Any, str, Findings], None] = getattr(arm.step, f"{way}_faults")
+            with suppress(Exhausted):
+                walk(value, pointer, faults)
+            found.walked += faults.walked
+            found.left = faults.left
+            found.take(0)
             if not faults:
                 return
-            told = told or faults
-        yield from told or [Fault(pointer, self.expected, found_in(value))]
+            first = first or faults
+        for fault in first or [Fault(pointer, self.expected, found_in(value))]:
+            found.add(fault)
 
 
 @final
-class Later(Carrier):
+class Later(Conversion):
     """A step of a class that holds itself: known when the class is done."""
 
     __slots__ = ("step",)
 
     def __init__(self) -> None:
-        self.step: Carrier | None = None
+        self.step: Conversion | None = None
 
-    def _known(self) -> Carrier:
+    def _known(self) -> Conversion:
         if self.step is None:
-            raise AssertionError("a carrier was used before its class was done: a bug of fxai")
+            raise AssertionError("a conversion was used before its class was done: a bug of fxai")
         return self.step
 
     @override
@@ -294,16 +269,16 @@ class Later(Carrier):
         return self._known().outward(value)
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
-        return self._known().inward_faults(wire, pointer, work)
+    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
+        self._known().inward_faults(wire, pointer, found)
 
     @override
-    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
-        return self._known().outward_faults(value, pointer, work)
+    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
+        self._known().outward_faults(value, pointer, found)
 
     @override
-    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
-        return self._known().data_faults(data, pointer, work)
+    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
+        self._known().data_faults(data, pointer, found)
 
 
 _UNSET: Final = msgspec.UNSET
@@ -314,12 +289,12 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
 
 
 @final
-class Items(Carrier):
+class Items(Conversion):
     """Every item of a list, set or tuple of any length."""
 
     __slots__ = ("accepted", "item", "make")
 
-    def __init__(self, make: Callable[[Iterator[Any]], Any], item: Carrier) -> None:
+    def __init__(self, make: Callable[[Iterator[Any]], Any], item: Conversion) -> None:
         self.make = make
         self.item = item
         self.accepted = Set if make in (set, frozenset) else (list, tuple)
@@ -338,31 +313,31 @@ class Items(Carrier):
         return list(map(self.item.outward, value))
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
+    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
         for index, item in enumerate(wire):
-            yield from self.item.inward_faults(item, pointer_to(pointer, index), work)
+            self.item.inward_faults(item, pointer_to(pointer, index), found)
 
     @override
-    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
         if not self._accepts(value):
-            yield Fault(pointer, "set" if self.accepted is Set else "array", found_in(value))
+            found.add(Fault(pointer, "set" if self.accepted is Set else "array", found_in(value)))
             return
         for index, item in enumerate(value):
-            yield from self.item.outward_faults(item, pointer_to(pointer, index), work)
+            self.item.outward_faults(item, pointer_to(pointer, index), found)
 
     @override
-    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
         for index, item in enumerate(data if is_listed(data) else ()):
-            yield from self.item.data_faults(item, pointer_to(pointer, index), work)
+            self.item.data_faults(item, pointer_to(pointer, index), found)
 
 
 @final
-class Fixed(Carrier):
+class Fixed(Conversion):
     """The items of a tuple of one length, each with its own step; `None` where nothing is to be done."""
 
     __slots__ = ("items",)
 
-    def __init__(self, items: tuple[Carrier | None, ...]) -> None:
+    def __init__(self, items: tuple[Conversion | None, ...]) -> None:
         self.items = items
 
     @override
@@ -376,34 +351,34 @@ class Fixed(Carrier):
         return tuple(item if step is None else step.outward(item) for step, item in zip(self.items, value, strict=True))
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
+    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
         for index, (step, item) in enumerate(zip(self.items, wire, strict=True)):
             if step is not None:
-                yield from step.inward_faults(item, pointer_to(pointer, index), work)
+                step.inward_faults(item, pointer_to(pointer, index), found)
 
     @override
-    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
         if not is_listed(value) or len(value) != len(self.items):
-            yield Fault(pointer, f"array of {len(self.items)} items", found_in(value))
+            found.add(Fault(pointer, f"array of {len(self.items)} items", found_in(value)))
             return
         for index, (step, item) in enumerate(zip(self.items, value, strict=True)):
             if step is not None:
-                yield from step.outward_faults(item, pointer_to(pointer, index), work)
+                step.outward_faults(item, pointer_to(pointer, index), found)
 
     @override
-    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
         for index, (step, item) in enumerate(zip(self.items, data if is_listed(data) else (), strict=False)):
             if step is not None:
-                yield from step.data_faults(item, pointer_to(pointer, index), work)
+                step.data_faults(item, pointer_to(pointer, index), found)
 
 
 @final
-class Entries(Carrier):
+class Entries(Conversion):
     """Every key and value of a mapping; `None` where nothing is to be done."""
 
     __slots__ = ("key", "value")
 
-    def __init__(self, key: Carrier | None, value: Carrier | None) -> None:
+    def __init__(self, key: Conversion | None, value: Conversion | None) -> None:
         self.key = key
         self.value = value
 
@@ -420,31 +395,31 @@ class Entries(Carrier):
         return {k if key is None else key.outward(k): v if item is None else item.outward(v) for k, v in value.items()}
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
+    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
         for k, v in wire.items():
             place = pointer_to(pointer, str(k))
             if self.key is not None:
-                yield from self.key.inward_faults(k, place, work)
+                self.key.inward_faults(k, place, found)
             if self.value is not None:
-                yield from self.value.inward_faults(v, place, work)
+                self.value.inward_faults(v, place, found)
 
     @override
-    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
         if not _is_mapping(value):
-            yield Fault(pointer, "object", found_in(value))
+            found.add(Fault(pointer, "object", found_in(value)))
             return
         for k, v in value.items():
             place = pointer_to(pointer, str(k))
             if self.key is not None:
-                yield from self.key.outward_faults(k, place, work)
+                self.key.outward_faults(k, place, found)
             if self.value is not None:
-                yield from self.value.outward_faults(v, place, work)
+                self.value.outward_faults(v, place, found)
 
     @override
-    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
+    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
         if self.value is not None and is_object(data):
             for name, item in data.items():
-                yield from self.value.data_faults(item, pointer_to(pointer, str(name)), work)
+                self.value.data_faults(item, pointer_to(pointer, str(name)), found)
 
 
 @final
@@ -462,12 +437,12 @@ class Slot(msgspec.Struct, frozen=True):
     name: str
     init_name: str
     token: str | int
-    step: Carrier | None
+    step: Conversion | None
     default: Callable[[Any], bool] | None = None
 
 
 @final
-class Fields(Carrier):
+class Fields(Conversion):
     """The members of a struct, dataclass, TypedDict, named tuple or attrs class; on the wire it is its mirror."""
 
     __slots__ = ("accepted", "cls", "mirror", "slots")
@@ -502,47 +477,45 @@ class Fields(Carrier):
         return self.mirror(**given)
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, work: Work) -> Iterator[Fault]:
-        work.visit()
-        sound, before = True, work.walked
+    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
+        found.visit()
+        walked, before = found.walked, len(found)
         for slot in self.slots:
             member = getattr(wire, slot.name)
             if slot.step is not None and member is not _UNSET:
-                for fault in slot.step.inward_faults(member, pointer_to(pointer, slot.token), work):
-                    sound = False
-                    yield fault
-        if sound:
-            work.take(work.walked - before)
+                slot.step.inward_faults(member, pointer_to(pointer, slot.token), found)
+        if len(found) == before:
+            found.take(found.walked - walked)
             try:
                 self.inward(wire)
             except Unfit as error:
-                yield Fault(pointer, f"{label(self.cls)} ({error.__cause__})", "an object")
+                found.add(Fault(pointer, f"{label(self.cls)} ({error.__cause__})", "an object"))
 
     @override
-    def outward_faults(self, value: Any, pointer: str, work: Work) -> Iterator[Fault]:
+    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
         if not isinstance(value, self.accepted):
-            yield Fault(pointer, label(self.cls), found_in(value))
+            found.add(Fault(pointer, label(self.cls), found_in(value)))
             return
-        work.visit()
+        found.visit()
         for slot in self.slots:
             try:
                 member = _member(value, slot)
             except Unfit:
-                yield Fault(pointer_to(pointer, slot.token), "a value", NOTHING)
+                found.add(Fault(pointer_to(pointer, slot.token), "a value", NOTHING))
                 continue
             if slot.step is not None and member is not _UNSET:
-                yield from slot.step.outward_faults(member, pointer_to(pointer, slot.token), work)
+                slot.step.outward_faults(member, pointer_to(pointer, slot.token), found)
 
     @override
-    def data_faults(self, data: object, pointer: str, work: Work) -> Iterator[Fault]:
-        work.visit()
+    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
+        found.visit()
         for slot in self.slots:
             if slot.step is None:
                 continue
             held: Any = data
             there = is_object(data) and slot.token in data
             if there or (is_listed(data) and isinstance(slot.token, int) and slot.token < len(data)):
-                yield from slot.step.data_faults(held[slot.token], pointer_to(pointer, slot.token), work)
+                slot.step.data_faults(held[slot.token], pointer_to(pointer, slot.token), found)
 
 
 def _member(value: Any, slot: Slot) -> Any:
