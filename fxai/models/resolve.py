@@ -23,7 +23,7 @@ from returns.result import Success
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import for_each
 from fxai.effects.constructor import lift_any
-from fxai.effects.effect import EffectOf, FailCause, Fold, Succeed, Suspend
+from fxai.effects.effect import EffectOf, FailCause, Fold, Map, Succeed, Suspend, Then
 from fxai.messages.message import merge_metadata
 from fxai.messages.part import (
     ApprovalRequest,
@@ -306,30 +306,29 @@ class Turn:
         """The calls that wait for a result, in order."""
         return self._calls
 
-    def resolve(self, emit: Emit | None = None) -> EffectOf[None, Any, Any]:
+    def resolve(
+        self, emit: Emit | None = None, offer: Callable[[StreamPart], None] | None = None
+    ) -> EffectOf[None, Any, Any]:
         """Runs what may be run, answers the rest; afterwards `failed` holds what went wrong in handlers.
 
-        `emit` is given each result when it is there, preliminary ones too.
+        `emit` is given each result when it is there, preliminary ones too. Where there is an `offer`, that is given the
+        final ones, which nothing waits for.
         """
         self._sort()
-        if emit is not None:
-            return self._resolve_shown(emit)
-        if not self._runnable:
-            return _NOTHING
+        refused = [] if emit is None else [result for result in self._results if result is not None]
+        ran = _NOTHING
         if len(self._runnable) == 1:
-            return self._one(self._runnable[0], None)
-        return for_each(self._runnable, lambda at: self._one(at, None), concurrency=self._resolution.concurrency).as_(
-            None
-        )
+            ran = self._run(self._runnable[0], emit, offer)
+        elif self._runnable:
+            limit = self._resolution.concurrency
+            ran = for_each(self._runnable, lambda at: self._run(at, emit, offer), concurrency=limit).as_(None)
+        return ran if emit is None or not refused else for_each(refused, emit).and_then(ran)
 
-    def _resolve_shown(self, emit: Emit) -> EffectOf[None, Any, Any]:
-        refused = [result for result in self._results if result is not None]
-
-        def one(at: int) -> EffectOf[None, Any, Any]:
-            return self._one(at, emit).and_then(Suspend(lambda: emit(cast(StreamPart, self._results[at]))))
-
-        ran = for_each(self._runnable, one, concurrency=self._resolution.concurrency).as_(None)
-        return for_each(refused, emit).and_then(ran) if refused else ran
+    def _run(self, at: int, emit: Emit | None, offer: Callable[[StreamPart], None] | None) -> EffectOf[None, Any, Any]:
+        ran = self._one(at, emit)
+        if offer is not None:
+            return Map(ran, lambda _: offer(cast(StreamPart, self._results[at])))
+        return ran if emit is None else Then(ran, Suspend(lambda: emit(cast(StreamPart, self._results[at]))))
 
     def _sort(self) -> None:
         """Answers the calls that may not run, and tells those that may from those that somebody else answers."""

@@ -225,7 +225,7 @@ def _stream_results(
         yield emit(result)
     if not turn.calls:
         return None
-    results: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: turn.resolve(channel.put))
+    results: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: turn.resolve(channel.put, channel.offer))
     given = results if handlers is None else results.provide(handlers)
     return (yield scoped(Generate(_read_results, (given, read, emit, limits), {})))
 
