@@ -95,11 +95,9 @@ from fxai.tools import (
 
 if TYPE_CHECKING:
     from fxai.agents.agent import Agent, AgentBuilder
-    from fxai.agents.answer import Answer
-    from fxai.agents.budget import Budget, BudgetExceeded
-    from fxai.agents.failure import RunError
+    from fxai.agents.answer import Answer, BudgetExceeded, RunError, Step
     from fxai.agents.memory import Memory, MemoryFailure, Window
-    from fxai.agents.step import Step
+    from fxai.agents.options import Budget
     from fxai.agents.sub_agent import SubAgent, SubAgentFailed
     from fxai.models.approval_services import ApprovalKey
     from fxai.models.chat import Chat, ChatStore
@@ -233,8 +231,8 @@ _LATER = {
     "ApprovalKey": "fxai.models.approval_services",
     "Aspect": "fxai.tools.aspects",
     "BoundToolkit": "fxai.tools.source",
-    "Budget": "fxai.agents.budget",
-    "BudgetExceeded": "fxai.agents.budget",
+    "Budget": "fxai.agents.options",
+    "BudgetExceeded": "fxai.agents.answer",
     "Chat": "fxai.models.chat",
     "ChatStore": "fxai.models.chat",
     "Composite": "fxai.tools.composite",
@@ -245,8 +243,8 @@ _LATER = {
     "MemoryFailure": "fxai.agents.memory",
     "PreparedTools": "fxai.models.tool_encoding",
     "Return": "fxai.tools.aspects",
-    "RunError": "fxai.agents.failure",
-    "Step": "fxai.agents.step",
+    "RunError": "fxai.agents.answer",
+    "Step": "fxai.agents.answer",
     "SubAgent": "fxai.agents.sub_agent",
     "SubAgentFailed": "fxai.agents.sub_agent",
     "ToolSource": "fxai.tools.source",

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from fxai.agents.agent import Agent, AgentBuilder, Hooks
-from fxai.agents.answer import Answer
-from fxai.agents.binding import Binding, Offer, Offered
-from fxai.agents.budget import Budget, BudgetExceeded
-from fxai.agents.failure import RunError, RunFailed
+from fxai.agents.answer import Answer, BudgetExceeded, RunError, RunFailed, Step, Steps
 from fxai.agents.memory import Memory, MemoryFailure, Window
-from fxai.agents.options import AgentOptions, Options
-from fxai.agents.step import Step, Steps
-from fxai.agents.step_setup import StepSetup
-from fxai.agents.stop import HasToolCall, StopCondition, has_tool_call, step_count_is
+from fxai.agents.options import (
+    AgentOptions,
+    Budget,
+    HasToolCall,
+    Options,
+    StepSetup,
+    StopCondition,
+    has_tool_call,
+    step_count_is,
+)
+from fxai.agents.run_tools import Binding, Offer, Offered
 from fxai.agents.sub_agent import SubAgent, SubAgentFailed, SubAgentRequest
 
 __all__ = [

@@ -22,17 +22,22 @@ from typing import Any, Generic, Never, cast, final, get_args, overload
 import msgspec
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.agents.answer import Answer
-from fxai.agents.binding import Binding, Offered
-from fxai.agents.budget import AtLimit, Budget
-from fxai.agents.execution import Execution, Remembering
-from fxai.agents.failure import RunError
+from fxai.agents.answer import Answer, RunError, Step, Steps
+from fxai.agents.loop import Execution, Remembering
 from fxai.agents.memory import Memory, MemoryFailure
-from fxai.agents.options import AgentOptions, Options
-from fxai.agents.plan import OUTPUT_RETRIES, RunPlan
-from fxai.agents.step import Step, Steps
-from fxai.agents.step_setup import OnStep, PrepareStep, StepSetup, check_model
-from fxai.agents.stop import StopCondition
+from fxai.agents.options import (
+    AgentOptions,
+    AtLimit,
+    Budget,
+    OnStep,
+    Options,
+    PrepareStep,
+    StepSetup,
+    StopCondition,
+    check_model,
+)
+from fxai.agents.run import OUTPUT_RETRIES, RunPlan
+from fxai.agents.run_tools import Binding, Offered
 from fxai.agents.sub_agent import SubAgent, SubAgentRequest, sub_agent_of
 from fxai.effects.context import Key
 from fxai.effects.effect import EffectOf

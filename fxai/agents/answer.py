@@ -1,32 +1,154 @@
-"""Answers: what a run of an agent gives.
+"""Answers: what a run of an agent gives, with its steps; and the errors that a run can fail with.
 
->>> from fxai.messages.part import Finish, Text
->>> Answer((Step(1, Response((Text("Good day."), Finish("stop")))),), Prompt.make("Hello")).text
-'Good day.'
+>>> from fxai.messages.part import Finish, Text, ToolCall, ToolResult
+>>> turn = Response((ToolCall("c1", "add", {"a": 1, "b": 2}), ToolResult("c1", "add", 3), Finish("tool-calls")))
+>>> steps = Step(1, turn), Step(2, Response((Text("It is 3."), Finish("stop"))))
+>>> answer = Answer(steps, Prompt.make("What is 1 + 2?"))
+>>> answer.text, [result.result for result in answer.steps[0].results]
+('It is 3.', [3])
+>>> print(BudgetExceeded("rounds", 10, Prompt.make("Count to infinity.")))
+the run was not done after 10 rounds: allow more with Budget(rounds=…), or go on from `history`
 """
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeAlias, cast, final
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, Literal, TypeAlias, cast, final, overload
 
 import msgspec
+from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
-from fxai.agents.step import Step
 from fxai.messages.calls import Pending
-from fxai.messages.part import FinishReason, Usage
+from fxai.messages.errors import AiError
+from fxai.messages.part import FinishReason, ToolCall, ToolResult, Usage, WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
+from fxai.tools.failure import ToolError
+from fxai.tools.tool import Tool
 
-__all__ = ["Answer", "Ended"]
+__all__ = [
+    "Answer",
+    "BudgetExceeded",
+    "Ended",
+    "Limit",
+    "RunError",
+    "RunFailed",
+    "Step",
+    "Steps",
+    "describe_limit",
+]
 
+_S = TypeVar("_S")
 _O_co = TypeVar("_O_co", covariant=True, default=str)
+
+# -- steps
+
+
+@final
+class Step(msgspec.Struct, frozen=True):
+    """One round of a run: the model's turn and the results of its calls."""
+
+    number: int
+    """The number of the round, from 1."""
+    response: Response
+
+    @property
+    def text(self) -> str:
+        """The text of the model's turn."""
+        return self.response.text
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that the model made, in order; `dynamic` marks those of tools that no type describes."""
+        return self.response.tool_calls
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The results in the order of the calls; before them those of calls that were approved before this step.
+
+        `result` is the value of the tool's type, or what failed; `dynamic` marks those of tools that no type describes.
+        """
+        return self.response.tool_results
+
+    def results_of(self, tool: Tool[Any, _S, Any]) -> tuple[Result[_S, Any], ...]:
+        """The results of the calls of one tool, with its type: a `Success` or a `Failure` each."""
+        named = [result for result in self.results if result.name == tool.name]
+        return tuple([Failure(each.result) if each.is_failure else Success(cast(_S, each.result)) for each in named])
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens that it took."""
+        return self.response.usage
+
+    @property
+    def warnings(self) -> tuple[WarningPart, ...]:
+        """What was requested and not done."""
+        return self.response.warnings
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why the model's turn ended."""
+        return self.response.finish_reason
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.number)
+
+
+@final
+class Steps(Sequence[Step]):
+    """The steps of a run so far, the first one first. It does not change when the run goes on."""
+
+    # A view of the first `length` steps of a list that only ever grows: a tuple would copy all of them each round.
+    __slots__ = ("_length", "_steps")
+
+    def __init__(self, steps: list[Step]) -> None:
+        self._steps = steps
+        self._length = len(steps)
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
+    @override
+    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+        if isinstance(index, slice):
+            return tuple([self._steps[place] for place in range(*index.indices(self._length))])
+        place = index + self._length if index < 0 else index
+        if not 0 <= place < self._length:
+            raise IndexError(f"step {index} of {self._length}")
+        return self._steps[place]
+
+    @override
+    def __len__(self) -> int:
+        return self._length
+
+    @override
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self[:])
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Steps) and self[:] == other[:]
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self[:])
+
+    @override
+    def __repr__(self) -> str:
+        return f"Steps({list(self[:])!r})"
+
+
+# -- the answer
 
 Ended: TypeAlias = Literal["done", "stopped", "limit", "pending"]
 """How a run ended.
 
-`done`: the model had no more to do, or its turn was cut (`finish_reason` says which). `stopped`: a stop condition held.
-`limit`: its budget was spent, and it was told to answer all the same. `pending`: calls wait for somebody else.
+`done`: the model's last turn called no tool, or was cut (`finish_reason` says which). `stopped`: a stop condition held.
+`limit`: its budget was spent, and it answered all the same. `pending`: calls wait for an approval or for a result from
+outside.
 """
 
 
@@ -36,16 +158,16 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
 
     steps: tuple[Step, ...]
     history: Prompt
-    """What was said before, and everything since: a run can go on from it."""
+    """The conversation before the run and all of the run: another run can go on from it."""
     ended: Ended = "done"
     typed: bool = False
-    """Whether an output type was asked for."""
+    """Whether the agent has an output type."""
     value: _O_co | msgspec.UnsetType = msgspec.UNSET
-    """The typed output, where there is one; `output` is what is read."""
+    """The typed output, where there is one; read `output` instead."""
 
     @property
     def output(self) -> _O_co:
-        """The typed answer; where no output type was asked for, the text.
+        """The typed answer; of an agent without an output type, the text.
 
         Raises:
             LookupError: the run ended before there was one: calls wait, a stop condition held, or the budget was spent
@@ -59,9 +181,9 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
 
     @property
     def text(self) -> str:
-        """The text of the last turn; where a limit ended the run, of the last turn that said any."""
+        """The text of the last turn; where a limit ended the run, of the last turn that has any."""
         if self.ended == "limit":
-            return next((said for step in reversed(self.steps) if (said := step.text)), "")
+            return next((text for step in reversed(self.steps) if (text := step.text)), "")
         return self.steps[-1].text
 
     @property
@@ -76,17 +198,17 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why the last turn ended; `"pending"` where approvals or calls of others are open, which is no failure."""
+        """Why the last turn ended; `"pending"` where calls wait for approvals or results, which is no failure."""
         return self.steps[-1].finish_reason
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """The calls that wait to be approved, or for somebody else's result; it goes on from `history` with those."""
+        """The calls that wait for an approval or for a result; put those behind `history` to go on."""
         return self.history.pending if self.finish_reason == "pending" else self.response.pending
 
     def _why_untyped(self) -> str:
         if self.ended == "pending":
-            waiting = ", ".join(one.name for one in self.pending)
+            waiting = ", ".join(call.name for call in self.pending)
             return f"calls wait ({waiting}); answer them, and go on from `history`"
         if self.ended == "stopped":
             return "a stop condition held first; look at `steps`, or go on from `history`"
@@ -95,3 +217,74 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
     @override
     def __hash__(self) -> int:
         return hash(self.history)
+
+
+# -- what a run fails with
+
+Limit: TypeAlias = Literal["rounds", "tokens", "seconds", "calls"]
+"""What a budget may run out of."""
+
+
+def describe_limit(number: float, what: Limit) -> str:
+    """An amount of what a budget limits, in words.
+
+    >>> describe_limit(1, "rounds"), describe_limit(0.5, "seconds")
+    ('1 round', '0.5 seconds')
+    """
+    return f"{number:g} {what[:-1] if number == 1 else what}"
+
+
+@final
+class BudgetExceeded(msgspec.Struct, frozen=True):
+    """The failure of a run whose budget was spent: what ran out, how much there was, and the conversation so far."""
+
+    what: Limit
+    limit: float
+    history: Prompt
+    """Every call in it has its result: another run can go on from it, with a budget of its own."""
+
+    @override
+    def __str__(self) -> str:
+        return (
+            f"the run was not done after {describe_limit(self.limit, self.what)}: "
+            f"allow more with Budget({self.what}=…), or go on from `history`"
+        )
+
+
+@final
+class RunFailed(AiError, frozen=True, tag="AiError"):
+    """An `AiError` that ended a run, with the conversation so far: another run can go on from its history.
+
+    It is written as any `AiError`, without the conversation, which may hold what is not for a log.
+    """
+
+    history: Prompt
+    """The conversation before the turn that failed, with the results of all calls."""
+
+    @staticmethod
+    def of(error: AiError, history: Prompt) -> RunFailed:
+        """The error with a conversation; an error that has its own keeps it."""
+        return error if isinstance(error, RunFailed) else RunFailed(error.module, error.method, error.reason, history)
+
+    @property
+    def error(self) -> AiError:
+        """The error without the conversation."""
+        return AiError(self.module, self.method, self.reason)
+
+    @override
+    def to_data(self) -> dict[str, Any]:
+        """The error as plain JSON data, without the conversation."""
+        return self.error.to_data()
+
+    @override
+    def to_json(self) -> str:
+        """The error as JSON text, without the conversation."""
+        return self.error.to_json()
+
+    @override
+    def __str__(self) -> str:
+        return str(self.error)
+
+
+RunError: TypeAlias = RunFailed | ToolError | BudgetExceeded
+"""What a run can fail with; each holds the `history`."""

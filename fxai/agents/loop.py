@@ -1,13 +1,22 @@
 """The loop: a model asked again and again, its calls run in between, until it is done.
 
 Ask, run the calls, append the results, ask again: until a turn calls no tool, or leaves calls open that wait for an
-approval or for somebody else, or was cut; or a stop condition holds, or the budget is spent. A turn that the provider
-paused is asked to go on. Approvals that the history answers are settled before the first turn.
+approval or for a result from outside, or was cut; or a stop condition holds, or the budget is spent. A turn that the
+provider paused is asked to go on. Approvals that the history answers are settled before the first turn. Before all that
+the sources of tools are opened and the memory is loaded; they are closed, and it has the messages of the run, after it.
 
-A run is one generator of effects. Streamed, it is the same one, which hands each part to its reader as soon as it is
-there; each round ends with its `finish`, which is handed on when all else that ends the round is done.
+A run is one generator of effects, `_loop`. Streamed, it is the same one, which hands each part to its reader as soon as
+it is there; each round ends with its `finish`, which is handed on when all else that ends the round is done.
 
->>> from fxai.agents.plan import RunPlan
+What listens to a run stands in one of these places, for whole and streamed runs alike:
+
+- `on_step`, in `_end_step`: each finished step, before the run goes on. Telemetry, progress and journals stand here.
+- `prepare_step`, in `_prepare`: the request of each step, before it is sent, which it may change.
+- `stop_when`, in `_end_step`: whether the run ends after a step.
+- `emit`, in `_loop` and `take_turn`: each part as it comes, of a streamed run. A user interface stands here.
+- `on_settled` and `on_answer`: the history when approved calls begin and end, and the answer before the last part is
+  read. A memory stands here, and what makes a run durable.
+
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
 >>> from fxai.tools.toolkit import Toolkit
@@ -19,116 +28,277 @@ there; each round ends with its `finish`, which is handed on when all else that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import islice, takewhile
 from typing import Any, TypeAlias, final
 
 import msgspec
 
-from fxai.agents.answer import Answer
-from fxai.agents.failure import RunError
-from fxai.agents.plan import RunPlan
-from fxai.agents.run import Run
-from fxai.agents.step import Step
-from fxai.agents.step import Steps as StepsSoFar
-from fxai.agents.step_setup import OnStep, StepSetup, is_effect
-from fxai.effects.cause import Cause, Die, Fail
-from fxai.effects.effect import Ask, EffectOf, FailCause, Fetch, Fold, Generate, Succeed, Suspend
+from fxai.agents.answer import Answer, RunError, Step, Steps
+from fxai.agents.memory import Memory
+from fxai.agents.options import OnStep, StepSetup, is_effect
+from fxai.agents.recall import Commits, recall
+from fxai.agents.run import Run, RunPlan
+from fxai.agents.run_tools import Binding
+from fxai.effects.cause import Cause, Die
+from fxai.effects.constructor import fail
+from fxai.effects.context import ContextOf, Key
+from fxai.effects.effect import (
+    AnyEffect,
+    EffectOf,
+    Fetch,
+    Fold,
+    Generate,
+    Succeed,
+    Suspend,
+    Within,
+)
 from fxai.effects.layer import LayerOf
-from fxai.effects.scope import Scope
+from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
 from fxai.messages.calls import unpaired_calls
 from fxai.messages.errors import AiError, InvalidUserInputError
+from fxai.messages.message import SystemMessage
 from fxai.messages.part import Finish, StreamPart, ToolCall, ToolResult
-from fxai.messages.prompt import Prompt
+from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response
-from fxai.models.answered import concerns, read, without
+from fxai.models.approval import read_approvals, without_requests
+from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
 from fxai.models.language_model import LanguageModel, RoundOptions, prepare
 from fxai.models.request import ModelRequest
-from fxai.models.resolve import Emit, Resolution
-from fxai.models.round import LATE, TIME_IS_UP, Deadline, Round, Steps, interrupted, take_turn
+from fxai.models.round import (
+    LATE,
+    TIME_IS_UP,
+    Deadline,
+    Emit,
+    Resolution,
+    Round,
+    RoundLimits,
+    take_turn,
+)
+from fxai.models.round import Steps as Program
 from fxai.models.selection import HeldModels, hold
-from fxai.models.settlement import OnSettled, Settled, settled
+from fxai.tools.failure import interrupt_calls
 from fxai.tools.source import BoundToolkit
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["OnAnswer", "run_loop", "stream_loop"]
+__all__ = ["Execution", "OnAnswer", "Remembering", "run_loop"]
 
 OnAnswer: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
-"""Is told the answer of a run that has ended well, before its last part is given; what it fails with fails the run."""
+"""Is given the answer of a run that has ended well, before its last part is read; what it fails with fails the run."""
 
-# not there where each step is asked of a model of its own
-_MODEL: EffectOf[LanguageModel | None, Any, Any] = Ask(lambda context: context.find(LanguageModel))
+_Running: TypeAlias = Callable[[Emit | None], AnyEffect]
+"""Gives the effect of a run; with an `emit`, it is streamed to what that belongs to."""
+
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 
+# -- what is opened for a run, and what it is told
+
+
+@final
+class Remembering(msgspec.Struct, frozen=True):
+    """The memory of an agent, and whether its runs are committed to it."""
+
+    memory: Memory | Key[Any, Memory]
+    """A memory, or the key of the service that is one."""
+    auto_append: bool = True
+
+    def find(self) -> EffectOf[Memory, Any, Any]:
+        """The memory."""
+        if isinstance(self.memory, Memory):
+            return Succeed(self.memory)
+        fetched: AnyEffect = Fetch(self.memory.__fx_key__())
+        return fetched.map(self._check)
+
+    def _check(self, service: object) -> Memory:
+        if not isinstance(service, Memory):
+            raise TypeError(f"with_memory({self.memory!r}): what a layer gives for it is no memory, but {service!r}")
+        return service
+
+
+@final
+class Execution(msgspec.Struct, frozen=True):
+    """A run of an agent that has not begun: its plan, its tools, and what it is told before the prompt.
+
+    A run is told the instructions, what its memory holds and the prompt, in this order. Sources of tools are opened for
+    it and closed after it, however it ended. Its messages are committed to the memory when it has succeeded.
+    """
+
+    plan: RunPlan
+    binding: Binding
+    instructions: str | None = None
+    model: LayerOf[Any, Any, Any] | None = None
+    """The model that the steps are asked of; None for the one around. Handlers keep the one around, if there is one."""
+    remembering: Remembering | None = None
+
+    def answer(self, prompt: PromptInput) -> EffectOf[Answer[Any], Any, Any]:
+        """The answer to `prompt`."""
+        return self._with_model(Prompt.make(prompt))(None)
+
+    def parts(self, prompt: PromptInput) -> StreamOf[StreamPart, Any, Any]:
+        """The parts of the answer to `prompt`, as they come."""
+        return StreamOf.steps(self._with_model(Prompt.make(prompt)))
+
+    def _with_model(self, prompt: Prompt) -> _Running:
+        model = self.model
+        if model is None:
+            return self._with_tools(prompt)
+        prepare_step = (_AskModel(model), *self.plan.prepare_step)
+        asking = msgspec.structs.replace(self, plan=msgspec.structs.replace(self.plan, prepare_step=prepare_step))
+
+        def run(emit: Emit | None) -> AnyEffect:
+            def choose(around: ContextOf[Any]) -> AnyEffect:
+                is_alone = around.find(LanguageModel) is None
+                return self._with_tools(prompt)(emit).provide(model) if is_alone else asking._with_tools(prompt)(emit)
+
+            return Within(choose)
+
+        return run
+
+    def _with_tools(self, prompt: Prompt) -> _Running:
+        if self.binding.is_plain:
+            return self._with_memory(prompt, msgspec.structs.replace(self.plan, toolkit=self.binding.toolkit))
+        return lambda emit: scoped(Generate(self._open, (prompt, emit), {}))
+
+    def _open(self, prompt: Prompt, emit: Emit | None) -> Program:
+        """The run with the tools of sources, which are opened in the time of the run, and the handlers they bring.
+
+        Where the time is up before, the tools are those that were known, and the run will see that it is late.
+        """
+        seconds, opening, deadline = self.plan.budget.seconds, self.binding.open(), None
+        if seconds is not None:
+            deadline = Deadline.after((yield _CLOCK), seconds)
+            opening = deadline.cut(opening)
+        opened = yield opening
+        if opened is LATE:
+            late = msgspec.structs.replace(self.plan, toolkit=self.binding.toolkit, deadline=deadline)
+            return (yield self._with_memory(prompt, late)(emit))
+        now = opened.now if opened.is_live else None
+        plan = msgspec.structs.replace(self.plan, toolkit=opened.toolkit, deadline=deadline, tools_now=now)
+        return (yield self._with_memory(prompt, plan)(emit).provide(opened.layer))
+
+    def _with_memory(self, prompt: Prompt, plan: RunPlan) -> _Running:
+        if self.remembering is None:
+            return partial(run_loop, _with_instructions(self.instructions, prompt), plan, None, None)
+        return lambda emit: Generate(self._remember, (prompt, plan, self.remembering, emit), {})
+
+    def _remember(self, prompt: Prompt, plan: RunPlan, remembering: Remembering, emit: Emit | None) -> Program:
+        """The run that is told what the memory holds, and committed to it.
+
+        Where the time is up before the memory is loaded, the run will see that it is late, and is not committed.
+        """
+        memory: Memory = yield remembering.find()
+        if plan.deadline is None and plan.budget.seconds is not None:
+            plan = msgspec.structs.replace(plan, deadline=Deadline.after((yield _CLOCK), plan.budget.seconds))
+        past = yield _in_time(memory.load(), plan)
+        if past is LATE:
+            return (yield run_loop(_with_instructions(self.instructions, prompt), plan, emit=emit))
+        systems = Prompt(takewhile(lambda message: message.role == "system", prompt))
+        new = Prompt(islice(prompt, len(systems), None))
+        told = _with_instructions(self.instructions, systems) + recall(past, new) + new
+        if not remembering.auto_append:
+            return (yield run_loop(told, plan, emit=emit))
+        commits = Commits(memory, told, new)
+
+        def end(answer: Answer[Any]) -> AnyEffect:
+            return commits.end(answer) if _is_success(answer) else Succeed(None)
+
+        return (yield run_loop(told, plan, end, commits.settle, emit))
+
+
+def _in_time(loading: AnyEffect, plan: RunPlan) -> AnyEffect:
+    """What is loaded, or `LATE`. Where the tools took the time, it has as long again, as the last question has."""
+    deadline, seconds = plan.deadline, plan.budget.seconds
+    if deadline is None or seconds is None:
+        return loading
+    if deadline.clock.monotonic() >= deadline.at:
+        deadline = Deadline.after(deadline.clock, seconds)
+    return deadline.cut(loading)
+
+
+@final
+class _AskModel(msgspec.Struct, frozen=True):
+    """Has each step asked of a model."""
+
+    model: LayerOf[Any, Any, Any]
+
+    def __call__(self, setup: StepSetup) -> StepSetup:
+        return setup.with_model(self.model)
+
+
+def _with_instructions(instructions: str | None, prompt: Prompt) -> Prompt:
+    if instructions is None:
+        return prompt
+    told = SystemMessage(instructions)
+    return prompt if len(prompt) and prompt[0] == told else Prompt((told,)) + prompt  # a history of its own has them
+
+
+def _is_success(answer: Answer[Any]) -> bool:
+    """Whether it is worth remembering: a run that should have given an output and gave none is not."""
+    return not answer.typed or answer.value is not msgspec.UNSET or answer.ended == "pending"
+
+
+# -- the loop
+
+
 def run_loop(
-    prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None = None, *, on_settled: OnSettled | None = None
+    prompt: Prompt,
+    plan: RunPlan,
+    on_answer: OnAnswer | None = None,
+    on_settled: OnSettled | None = None,
+    emit: Emit | None = None,
 ) -> EffectOf[Answer[Any], RunError, Any]:
     """The answer of a run that starts from `prompt` and goes as `plan` says.
 
     Args:
-        prompt: what was said before.
+        prompt: the conversation so far.
         plan: how it goes.
-        on_answer: is told the answer of a run that has ended well; what it fails with fails the run.
-        on_settled: is told of the calls that `prompt` approves, before they run and when they have ended; what it fails
-            with fails the run.
+        on_answer: is given the answer of a run that has ended well; what it fails with fails the run.
+        on_settled: is given the history when the calls that `prompt` approves begin and when they have ended; what it
+            fails with fails the run.
+        emit: hands each part to the reader of a streamed run; each round ends with its `finish`. A run that fails, or
+            whose reader leaves before its last part, has no answer.
     """
-    return Suspend(lambda: _program(Run(prompt, plan, on_settled), None, on_answer))
+    return Suspend(partial(_program, prompt, plan, on_answer, on_settled, emit))
 
 
-def stream_loop(
-    prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None = None, *, on_settled: OnSettled | None = None
-) -> StreamOf[StreamPart, RunError, Any]:
-    """The parts of a run that starts from `prompt` and goes as `plan` says; each round ends with its `finish`.
-
-    Arguments as of `run_loop`. A run that fails, or whose reader leaves before its last part, has no answer.
-    """
-    return StreamOf.steps(lambda emit: _program(Run(prompt, plan, on_settled), emit, on_answer))
-
-
-def _program(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> EffectOf[Any, Any, Any]:
-    looped = Fold(Generate(_loop, (run, emit, on_answer), {}), run.failed, None)
-    if not run.plan.prepare_step:
+def _program(
+    prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None, on_settled: OnSettled | None, emit: Emit | None
+) -> AnyEffect:
+    run = Run(prompt, plan, on_settled)
+    looped = Fold(Generate(_loop, (run, emit, on_answer), {}), run.fail, None)
+    if not plan.prepare_step:
         return looped
     run.scope = Scope()
     return looped.on_exit(run.scope.close)
 
 
-def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Steps:
-    yield from _begin(run)
-    if concerns(run.history):
-        yield from _settle(run, emit)
-        yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else [], emit, on_answer)
+def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
+    if run.plan.deadline is not None or run.plan.budget.seconds is not None:
+        run.start(run.plan.deadline or Deadline.after((yield _CLOCK), run.plan.budget.seconds or 0))
+    for message in run.history:
+        if message.role == "assistant" or message.role == "tool":  # there may be approvals in it
+            yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
+            yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
+            break
     while run.goes_on:
-        step = yield from _prepare(run)
-        round_ = None if step is LATE else (yield from _ask(run, step, emit))
-        if round_ is not None and round_.is_whole:
+        round_: Round = yield from _ask(run, emit)
+        if round_.is_whole:
             yield from _end_step(run, round_.response)
         else:
             run.exceed("seconds")
-        is_told = round_ is not None and (round_.is_whole or run.failure is None)
-        yield from _hand_over(run, [*round_.unread, *round_.finish] if round_ and is_told else [], emit, on_answer)
+        if emit is not None or on_answer is not None:
+            is_read = round_.is_whole or run.failure is None
+            yield from _hand_over(run, [*round_.unread, *round_.finish] if is_read else (), emit, on_answer)
     if run.failure is not None:
-        yield FailCause(Cause((Fail(run.failure),)))
+        yield fail(run.failure)
     return run.answer
 
 
-def _ask(run: Run, step: StepRequest, emit: Emit | None) -> Steps:
-    model = step.model or run.model or (yield Fetch(LanguageModel))
-    round_: Round = yield from take_turn(
-        model,
-        step.request,
-        step.resolution,
-        emit,
-        resolves=step.resolves,
-        handlers=step.handlers,
-        limits=run.limits,
-    )
-    return round_
-
-
-def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnAnswer | None) -> Steps:
-    """The last parts of a round; before them, where the run is over, whoever waits for its answer has that."""
+def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnAnswer | None) -> Program:
+    """The last parts of a round; before them, where the run has ended well, its answer."""
     if run.ended is not None and on_answer is not None:
         run.in_round = False
         yield on_answer(run.answer)
@@ -137,31 +307,11 @@ def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnA
             yield emit(part)
 
 
-# -- the start of a run: its time begins to run, and the calls that the history approves are run
+# -- approvals that the history answers
 
 
-def _begin(run: Run) -> Steps:
-    """The run has its model, and its time runs."""
-    run.model = yield _MODEL
-    seconds = run.plan.budget.seconds
-    if run.plan.deadline is not None:
-        run.start(run.plan.deadline)
-    elif seconds is not None:
-        run.start(Deadline.after((yield _CLOCK), seconds))
-
-
-def _settle(run: Run, emit: Emit | None) -> Steps:
-    """The calls that the history approves are run, before the model is asked; what waits still ends the run."""
-    if emit is None:
-        yield from _run_approved(run, None)
-        return
-    results: StreamOf[StreamPart, Any, Any] = StreamOf.from_channel(
-        lambda channel: Generate(_run_approved, (run, channel.put), {})
-    )
-    yield results.for_each(emit)
-
-
-def _run_approved(run: Run, emit: Emit | None) -> Steps:
+def _run_approved(run: Run, emit: Emit | None) -> Program:
+    """The calls that the history approves are run, before the model is asked; calls that wait still end the run."""
     if not run.options.get("resolve_tools", True):
         return
     bound = yield _tools_now(run)
@@ -170,154 +320,157 @@ def _run_approved(run: Run, emit: Emit | None) -> Steps:
         return
     prepared = prepare(run.history, bound.toolkit, run.options, is_hidden=run.plan.is_hidden)
     if isinstance(prepared, AiError):
-        yield FailCause(Cause((Fail(prepared),)))
+        yield fail(prepared)
         return
-    told: list[ToolResult] = []
-    hearing = _hearing(told, emit) if run.deadline is not None else emit
-    effect = settled(run.history, prepared[1], hearing, run.on_settled)
-    if effect is None:
+    settling = settle_approvals(run.history, prepared[1], run.on_settled)
+    if settling is None:
         return
-    done = yield run.cut(effect if run.plan.tools_now is None else effect.provide(bound.layer))
+    results: list[ToolResult] = []
+    settled = settling(emit if run.deadline is None else _note_results(results, emit))
+    done = yield run.cut(settled if run.plan.tools_now is None else settled.provide(bound.layer))
     if done is not LATE:
         run.settle(done)
         return
-    run.settle(_cut_short(run.history, told))
-    if emit is not None:
-        for result in run.early:
-            if result not in told:
-                yield emit(result)
+    run.settle(_cut_short(run.history, results))
+    for result in run.early:
+        if emit is not None and result not in results:
+            yield emit(result)
 
 
-def _hearing(told: list[ToolResult], emit: Emit | None) -> Emit:
-    def hear(part: StreamPart) -> EffectOf[None]:
+def _note_results(results: list[ToolResult], emit: Emit | None) -> Emit:
+    def note(part: StreamPart) -> EffectOf[None]:
         if part.type == "tool-result" and not part.preliminary:
-            told.append(part)
+            results.append(part)
         return Succeed(None) if emit is None else emit(part)
 
-    return hear
+    return note
 
 
-def _cut_short(history: Prompt, told: list[ToolResult]) -> Settled:
+def _cut_short(history: Prompt, results: list[ToolResult]) -> SettledHistory:
     """A history whose approved calls were cut: those that had not ended were interrupted."""
-    said = read(history)
-    known = {result.id: result for result in told}
-    calls = [one.call for one in said.answered]
+    approvals = read_approvals(history)
+    known = {result.id: result for result in results}
+    calls = [one.call for one in approvals.answered]
     open_ = [ToolCall(call.id, call.name, call.params, dynamic=call.dynamic) for call in calls if call.id not in known]
-    known.update({result.id: result for result in interrupted(open_, TIME_IS_UP)})
-    results = tuple([known[call.id] for call in calls])
-    whole = history.with_response(results)
-    return Settled(whole, Prompt(without(whole, said)), results, said.waiting)
+    known.update({result.id: result for result in interrupt_calls(open_, TIME_IS_UP)})
+    every = tuple([known[call.id] for call in calls])
+    whole = history.with_response(every)
+    return SettledHistory(whole, Prompt(without_requests(whole, approvals)), every, approvals.waiting)
 
 
-# -- what a step asks, of which model, and how its calls are run
+# -- one step: its request, and the round
 
 
 @final
 class StepRequest(msgspec.Struct, frozen=True, eq=False):
-    """One question to a model, and how the calls of its answer are run."""
+    """The request of one step, and how the calls of its turn are run."""
 
-    model: LanguageModel | None
-    """The model that is asked; None for the one of the run."""
     request: ModelRequest
     resolution: Resolution
     resolves: bool = True
     """Whether calls are run."""
+    model: LanguageModel | None = None
+    """The model that is asked; None for the one around."""
     handlers: LayerOf[Any, Any, Any] | None = None
-    """Those that are there for this step alone."""
+    """Handlers that are there for this step alone."""
 
 
-def _prepare(run: Run) -> Steps:
-    """The request of the next step; `LATE` where the time was up before it was known."""
+def _ask(run: Run, emit: Emit | None) -> Program:
+    """The round of the next step; it is not whole where the time was up."""
     plan = run.plan
+    prepared: StepRequest | AiError | None
     if plan.prepare_step or plan.tools_now is not None:
-        return (yield from _prepare_anew(run))
-    options: RoundOptions = {**run.options, "tool_choice": "none"} if run.is_last else run.options
-    return (yield from _request(run, run.told, plan.toolkit, options))
+        prepared = yield from _prepare(run)
+    else:
+        prepared = _request(run, run.shown, plan.toolkit, run.options)
+    if prepared is None:
+        return Round(Response(), is_whole=False)
+    step: StepRequest = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
+    model = step.model or (yield Fetch(LanguageModel))
+    has_limits = run.deadline is not None or plan.budget.calls is not None
+    limits = RoundLimits(run.cut, run.refuse) if has_limits else None
+    request, resolution, handlers = step.request, step.resolution, step.handlers
+    return (
+        yield from take_turn(model, request, resolution, emit, resolves=step.resolves, handlers=handlers, limits=limits)
+    )
 
 
-def _tools_now(run: Run) -> EffectOf[Any, Any, Any]:
+def _tools_now(run: Run) -> AnyEffect:
     """The tools of the next step with their handlers, `LATE` where the time was up; those of the run have none here."""
     live = run.plan.tools_now
     return Succeed(BoundToolkit(run.plan.toolkit, ())) if live is None else run.cut(live)
 
 
-def _prepare_anew(run: Run) -> Steps:
+def _prepare(run: Run) -> Program:
+    """The request of the next step, as the hooks and the live sources of tools change it; None: the time was up."""
     run.in_round = False
     bound = yield _tools_now(run)
     if bound is LATE:
-        return LATE
-    setup = StepSetup(len(run.steps) + 1, StepsSoFar(run.steps), run.told, bound.toolkit, run.options)
+        return None
+    setup = StepSetup(len(run.steps) + 1, Steps(run.steps), run.shown, bound.toolkit, run.options)
     for prepare_step in run.plan.prepare_step:
         given: Any = prepare_step(setup)
         setup = (yield run.cut(given)) if is_effect(given) else given
         if setup is LATE:
-            return LATE
+            return None
         if not isinstance(setup, StepSetup):
             raise TypeError(f"prepare_step gave {setup!r}: it gives the setup, changed or as it is, or an effect of it")
-    if run.is_last:
-        setup = setup.with_choice("none")
     model = None
     if setup.model is not None:
-        held: HeldModels = yield _hold_models(run)
-        model = held.model_of(setup.model)
-    handlers = None if run.plan.tools_now is None else bound.layer
+        models: HeldModels = yield _hold_models(run)
+        model = models.model_of(setup.model)
     run.in_round = True
-    if setup.messages is not run.told:
+    if setup.messages is not run.shown:
         yield from _check_pairs(run, setup.messages)
-    return (yield from _request(run, setup.messages, setup.toolkit, setup.options, model, handlers))
+    step = _request(run, setup.messages, setup.toolkit, setup.options)
+    if isinstance(step, AiError):
+        return step
+    return msgspec.structs.replace(step, model=model, handlers=None if run.plan.tools_now is None else bound.layer)
 
 
-def _request(
-    run: Run,
-    told: Prompt,
-    toolkit: Toolkit[Any],
-    options: RoundOptions,
-    model: LanguageModel | None = None,
-    handlers: LayerOf[Any, Any, Any] | None = None,
-) -> Steps:
-    prepared = prepare(told, toolkit, options, is_hidden=run.plan.is_hidden)
+def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> StepRequest | AiError:
+    if run.is_last:
+        options = {**options, "tool_choice": "none"}
+    prepared = prepare(messages, toolkit, options, is_hidden=run.plan.is_hidden)
     if isinstance(prepared, AiError):
-        yield FailCause(Cause((Fail(prepared),)))
-        return None
+        return prepared
     request, resolution = prepared
     if run.plan.output is not None:
         request = request.answered_as(run.plan.output)
-    return StepRequest(model, request, resolution, options.get("resolve_tools", True), handlers)
+    return StepRequest(request, resolution, options.get("resolve_tools", True))
 
 
 def _hold_models(run: Run) -> EffectOf[HeldModels, Any, Any]:
     """What holds the models of single steps until the run is over."""
-    if run.held is not None:
-        return Succeed(run.held)
+    if run.models is not None:
+        return Succeed(run.models)
 
-    def keep(held: HeldModels) -> HeldModels:
-        run.held = held
-        return held
+    def keep(models: HeldModels) -> HeldModels:
+        run.models = models
+        return models
 
     return run.scope.around(hold()).map(keep)
 
 
-def _check_pairs(run: Run, shown: Prompt) -> Steps:
+def _check_pairs(run: Run, messages: Prompt) -> Program:
     """Fails where the messages of a step were changed so that a call stands without its result."""
-    split = set(unpaired_calls(shown))
-    split = split and split.difference(unpaired_calls(run.told))  # what was so before is the caller's
+    split = set(unpaired_calls(messages))
+    split = split and split.difference(unpaired_calls(run.shown))  # what was so before is the caller's
     if split:
-        said = ", ".join(sorted(split))
         description = (
-            f"prepare_step shows a call without its result right behind it, or a result without its call: {said}; "
-            "keep both or leave out both"
+            "prepare_step shows a call without its result right behind it, or a result without its call: "
+            f"{', '.join(sorted(split))}; keep both or leave out both"
         )
-        yield FailCause(Cause((Fail(AiError("Agent", "prepare_step", InvalidUserInputError(description))),)))
+        yield fail(AiError("Agent", "prepare_step", InvalidUserInputError(description)))
 
 
-# -- the end of a step: whoever listens is told, and the run is over or goes on
+# -- the end of a step: the listeners have it, and the run is over or goes on
 
 
-def _end_step(run: Run, response: Response) -> Steps:
-    step = run.take(response)
-    plan = run.plan
+def _end_step(run: Run, response: Response) -> Program:
+    step, plan = run.take(response), run.plan
     if plan.on_step:
-        yield from _tell(run, step)
+        yield from _notify(run, step)
     run.judge(response)
     if plan.stop_when and run.goes_on and not run.is_last:
         yield from _stop(run)
@@ -325,36 +478,36 @@ def _end_step(run: Run, response: Response) -> Steps:
         run.limit()
 
 
-def _tell(run: Run, step: Step) -> Steps:
+def _notify(run: Run, step: Step) -> Program:
     run.in_round = False
     for listener in run.plan.on_step:
-        heard = _heard(listener, step)
-        if heard is not None and (yield run.cut(heard)) is LATE:
+        effect = _listen(listener, step)
+        if effect is not None and (yield run.cut(effect)) is LATE:
             break  # the next thing to be done is late, too
     run.in_round = True
 
 
-def _heard(listener: OnStep[Any, Any], step: Step) -> EffectOf[Any, Any, Any] | None:
+def _listen(listener: OnStep[Any, Any], step: Step) -> AnyEffect | None:
     try:
-        heard: Any = listener(step)
+        effect: Any = listener(step)
     except Exception as bug:
-        return _logged(step, bug)
-    if heard is None:
+        return _log(step, bug)
+    if effect is None:
         return None
-    if is_effect(heard):
-        return Fold(heard, lambda cause: _broken(step, cause), None)
-    kind = type(heard).__name__
-    return _logged(step, TypeError(f"on_step gave a {kind}: it gives None, or an effect, which is then run"))
+    if is_effect(effect):
+        return Fold(effect, lambda cause: _log_bug(step, cause), None)
+    kind = type(effect).__name__
+    return _log(step, TypeError(f"on_step gave a {kind}: it gives None, or an effect, which is then run"))
 
 
-def _broken(step: Step, cause: Cause[Any]) -> EffectOf[Any, Any, Any] | None:
-    """A listener with a bug does not cost its owner the run; what it fails with as declared does."""
+def _log_bug(step: Step, cause: Cause[Any]) -> AnyEffect | None:
+    """A listener with a bug does not end the run; what it fails with as declared does."""
     if not all(isinstance(reason, Die) for reason in cause.reasons):
         return None
-    return _logged(step, cause.squash())
+    return _log(step, cause.squash())
 
 
-def _logged(step: Step, bug: BaseException) -> EffectOf[None]:
+def _log(step: Step, bug: BaseException) -> EffectOf[None]:
     import logging  # few listeners break
 
     logging.getLogger("fxai.agents").error(
@@ -363,9 +516,9 @@ def _logged(step: Step, bug: BaseException) -> EffectOf[None]:
     return Succeed(None)
 
 
-def _stop(run: Run) -> Steps:
+def _stop(run: Run) -> Program:
     run.in_round = False
-    steps = StepsSoFar(run.steps)
+    steps = Steps(run.steps)
     for condition in run.plan.stop_when:
         holds: Any = condition(steps)
         if is_effect(holds):

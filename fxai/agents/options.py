@@ -1,26 +1,248 @@
-"""Options: how the rounds of an agent are asked, and how its runs go.
+"""Options of runs: budgets, stop conditions, how a step is prepared, and how the rounds of an agent are asked.
 
 >>> options = Options({"temperature": 0, "stop": ("END",)})
 >>> options["temperature"], dict(options)
 (0, {'temperature': 0, 'stop': ('END',)})
+>>> setup = StepSetup(1, Steps([]), Prompt.make("Hello"), Toolkit.empty(), {})
+>>> setup.with_choice("none").with_options(temperature=0).options
+{'tool_choice': 'none', 'temperature': 0}
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast, final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, Never, TypeAlias, cast, final
 
-from typing_extensions import TypeVar, override
+import msgspec
+from typing_extensions import TypeAliasType, TypeIs, TypeVar, Unpack, override
 
-from fxai.agents.budget import AtLimit, Budget
-from fxai.agents.step_setup import OnStep, PrepareStep
-from fxai.agents.stop import StopCondition
-from fxai.models.language_model import RoundOptions
+from fxai.agents.answer import Step, Steps
+from fxai.effects.effect import EffectOf
+from fxai.effects.layer import LayerOf
+from fxai.messages.errors import AiError
+from fxai.messages.prompt import Prompt, PromptInput
+from fxai.models.language_model import LanguageModel, RoundOptions
+from fxai.models.request import ToolChoices
 from fxai.schema.data import frozen
+from fxai.tools.toolkit import Toolkit
 
-__all__ = ["AgentOptions", "Hook", "Options"]
+__all__ = [
+    "AgentOptions",
+    "AtLimit",
+    "Budget",
+    "HasToolCall",
+    "Hook",
+    "OnStep",
+    "Options",
+    "PrepareStep",
+    "StepCountIs",
+    "StepSetup",
+    "StopCondition",
+    "check_model",
+    "has_tool_call",
+    "is_effect",
+    "step_count_is",
+]
 
 _H = TypeVar("_H")
+_E = TypeVar("_E", default=Never)
+_R = TypeVar("_R", default=None)
+
+# -- budgets
+
+AtLimit: TypeAlias = Literal["fail", "answer", "last_text"]
+"""What becomes of a run whose budget is spent before it is done.
+
+`fail`: it fails with `BudgetExceeded`. `answer`: the model is asked once more, and may call no tool. `last_text`: it
+ends with the last text that the model said.
+"""
+
+
+@final
+class Budget(msgspec.Struct, frozen=True):
+    """How much one run may take. A run that is done within it is not touched; one that goes on beyond it is cut.
+
+    A run that goes on from a history counts anew.
+    """
+
+    rounds: int = 10
+    """How often the model is asked, 10 unless said otherwise."""
+    tokens: int | None = None
+    """Tokens in and out of all rounds together. What a provider does not tell is not counted. When they are spent the
+    model is not asked again; the round that spends them may take more."""
+    seconds: float | None = None
+    """The time that the run may take, by the `Clock`, from when the sources of its tools are opened and its memory is
+    loaded. What is under way when it is up, a question or a call, is cut; handlers are told when that will be, as their
+    `deadline`."""
+    calls: int | None = None
+    """How many calls of tools are run or answered; those beyond it are not run. Calls that the history approved, that
+    the provider runs itself or that somebody else answers do not count."""
+
+    def __post_init__(self) -> None:
+        if self.rounds < 1:
+            raise ValueError(f"a budget of {self.rounds} rounds would never ask the model: allow one at least")
+        if self.tokens is not None and self.tokens < 1:
+            raise ValueError(f"a budget of {self.tokens} tokens would never ask the model: allow one at least")
+        if self.seconds is not None and not self.seconds > 0:
+            raise ValueError(f"a budget of {self.seconds} s is over before the run begins: allow more than none")
+        if self.calls is not None and self.calls < 0:
+            raise ValueError(f"a budget of {self.calls} calls: there are no fewer than none")
+
+
+# -- stop conditions
+
+StopCondition = TypeAliasType("StopCondition", Callable[[Steps], bool | EffectOf[bool, _E, _R]], type_params=(_E, _R))
+"""Whether a run ends after the steps that it is given: any predicate of them, or an effect of the answer."""
+
+
+@final
+class StepCountIs(msgspec.Struct, frozen=True):
+    """The condition that there were `number` steps; `step_count_is` makes it."""
+
+    number: int
+
+    def __call__(self, steps: Steps) -> bool:
+        """Whether there were as many."""
+        return len(steps) >= self.number
+
+
+@final
+class HasToolCall(msgspec.Struct, frozen=True):
+    """The condition that the last step called one of some tools; `has_tool_call` makes it."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, steps: Steps) -> bool:
+        """Whether it did."""
+        return any(call.name in self.names for call in steps[-1].calls)
+
+
+def step_count_is(number: int) -> StepCountIs:
+    """The condition that ends a run after `number` steps, with what there is: unlike a budget, which is a failure.
+
+    Raises:
+        ValueError: a run has one step at least.
+    """
+    if number < 1:
+        raise ValueError(f"a run cannot stop after {number} steps: it has one at least")
+    return StepCountIs(number)
+
+
+def has_tool_call(*names: str) -> HasToolCall:
+    """The condition that ends a run after a step that called one of these tools; the call is run.
+
+    Raises:
+        ValueError: no name is given.
+        TypeError: something else is given.
+    """
+    if not names:
+        raise ValueError("has_tool_call needs the name of a tool at least: without one it would never hold")
+    for name in names:
+        if not isinstance(cast(object, name), str):
+            raise TypeError(f"has_tool_call takes the names of tools, one by one, not {name!r}")
+    return HasToolCall(names)
+
+
+# -- before and after a step
+
+
+@final
+class StepSetup(msgspec.Struct, frozen=True, eq=False):
+    """How one step is asked. What is changed here holds for this step alone; the history keeps what was said."""
+
+    number: int
+    """Which step, from 1."""
+    steps: Steps
+    """The steps before it."""
+    messages: Prompt
+    """What the model is shown."""
+    toolkit: Toolkit[Any]
+    """What it may call."""
+    options: RoundOptions
+    """How it is asked; after the first step no longer with a `tool_choice` that demands a call."""
+    model: LayerOf[LanguageModel, AiError, None] | None = None
+    """The model that is asked; None for the one of the run."""
+
+    def with_model(self, model: LayerOf[LanguageModel, AiError, None]) -> StepSetup:
+        """The same, asked of the model of a layer: built when it is first asked, and released with the run.
+
+        Handlers keep the model of the run.
+
+        Raises:
+            TypeError: it is no layer.
+        """
+        check_model(model)
+        return msgspec.structs.replace(self, model=model)
+
+    def with_tools(self, toolkit: Toolkit[Any]) -> StepSetup:
+        """The same with these tools: some of the run's, such as `setup.toolkit.pick("search")`.
+
+        The handlers of others must be there: no type says so.
+
+        Raises:
+            TypeError: it is no toolkit.
+        """
+        if not isinstance(cast(object, toolkit), Toolkit):
+            raise TypeError(f"the tools of a step are a toolkit, not {toolkit!r}: say Toolkit.make(…), or pick some")
+        return msgspec.structs.replace(self, toolkit=toolkit)
+
+    def with_choice(self, choice: ToolChoices) -> StepSetup:
+        """The same with a tool choice."""
+        return msgspec.structs.replace(self, options={**self.options, "tool_choice": choice})
+
+    def with_messages(self, messages: PromptInput) -> StepSetup:
+        """The same, where the model is shown other messages: a shorter history, say.
+
+        A step that is shown a call without its result, or a result without its call, fails before the model is asked.
+        """
+        return msgspec.structs.replace(self, messages=Prompt.make(messages))
+
+    def with_options(self, **options: Unpack[RoundOptions]) -> StepSetup:
+        """The same with these options; the others stay.
+
+        Raises:
+            TypeError: there is no option of a name.
+        """
+        unknown = ", ".join(sorted(map(repr, set(options).difference(RoundOptions.__annotations__))))
+        if unknown:
+            known = ", ".join(sorted(RoundOptions.__annotations__))
+            raise TypeError(f"rounds have no option {unknown}: there are {known}")
+        return msgspec.structs.replace(self, options={**self.options, **options})
+
+
+PrepareStep = TypeAliasType(
+    "PrepareStep", Callable[[StepSetup], StepSetup | EffectOf[StepSetup, _E, _R]], type_params=(_E, _R)
+)
+"""Is given how a step would be asked, and gives how it is."""
+
+OnStep = TypeAliasType("OnStep", Callable[[Step], EffectOf[Any, _E, _R] | None], type_params=(_E, _R))
+"""Is told each finished step, before the run goes on.
+
+An effect that fails, fails the run; an exception, which is a bug of the listener, is logged, and the run goes on.
+"""
+
+
+def check_model(model: object) -> None:
+    """Refuses what is no layer of a model.
+
+    Raises:
+        TypeError: it is something else; the message says what to give.
+    """
+    if isinstance(model, LayerOf):
+        return
+    if isinstance(model, str):
+        said = f"from_name({model!r}) of fxai.providers gives that of a model by its name"
+    else:
+        said = "it has one, its `.layer`" if hasattr(model, "layer") else "such as fxai.providers gives"
+    raise TypeError(f"model={model!r} is no layer of a model: {said}")
+
+
+def is_effect(given: Any) -> TypeIs[EffectOf[Any, Any, Any]]:
+    """Whether what somebody gave has to be run first."""
+    return isinstance(given, EffectOf)
+
+
+# -- what Agent.make takes
 
 Hook: TypeAlias = "_H | Sequence[_H]"
 """One, or several, which are asked in order."""

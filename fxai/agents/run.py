@@ -1,8 +1,10 @@
-"""Runs: where one run stands, and what becomes of it after each step.
+"""Runs: the plan of a run, its state while it goes, and what its last turn means for it.
 
 >>> from fxai.messages.part import Finish, Text
->>> standing(Response((Text("Good day."), Finish("stop")))), standing(Response((Finish("pause"),)))
+>>> judge_turn(Response((Text("Good day."), Finish("stop")))), judge_turn(Response((Finish("pause"),)))
 ('done', 'again')
+>>> RunPlan(Toolkit.empty(), {}, Budget(rounds=3)).at_limit
+'fail'
 """
 
 from __future__ import annotations
@@ -13,63 +15,100 @@ from typing import Any, Final, Literal, final
 import msgspec
 from returns.result import Success
 
-from fxai.agents.answer import Answer, Ended
-from fxai.agents.budget import BudgetExceeded, Limit, counted
-from fxai.agents.failure import RunFailed
-from fxai.agents.output import Wrong, read_output
-from fxai.agents.plan import RunPlan
-from fxai.agents.step import Step
+from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit
+from fxai.agents.options import AtLimit, Budget, OnStep, PrepareStep, StopCondition
 from fxai.effects.cause import Cause
-from fxai.effects.effect import EffectOf, FailCause
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause
 from fxai.effects.scope import Scope
 from fxai.messages.accumulate import fold
 from fxai.messages.errors import AiError
-from fxai.messages.part import FinishReason, ToolCall, ToolResult
+from fxai.messages.message import TextPart, UserMessage
+from fxai.messages.part import FinishReason, Part, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
-from fxai.models.choice import ToolChoice, ToolChoices
-from fxai.models.language_model import LanguageModel, RoundOptions
-from fxai.models.resolve import Resolution
-from fxai.models.round import UNLIMITED, Deadline, Limits, in_order, interrupted, is_ours
+from fxai.models.approved_calls import OnSettled, SettledHistory
+from fxai.models.language_model import RoundOptions, output_error, read_output
+from fxai.models.request import ToolChoice, ToolChoices
+from fxai.models.round import Deadline, Resolution, in_order, is_ours
 from fxai.models.selection import HeldModels
-from fxai.models.settlement import OnSettled, Settled
-from fxai.tools.failure import CallFailure
+from fxai.schema.codec import Schema
+from fxai.schema.fault import DecodeFailure
+from fxai.tools.failure import CallFailure, interrupt_calls
+from fxai.tools.source import BoundToolkit
+from fxai.tools.toolkit import Toolkit
 
-__all__ = ["Run", "later", "standing"]
+__all__ = ["OUTPUT_RETRIES", "Run", "RunPlan", "judge_turn", "options_after"]
+
+OUTPUT_RETRIES: Final = 2
+"""How often an answer that does not fit is asked for again, unless the agent says otherwise."""
 
 _GOES_ON: Final[frozenset[FinishReason]] = frozenset(("stop", "tool-calls", "pause"))
 
 
 @final
+class RunPlan(msgspec.Struct, frozen=True):
+    """How one run goes."""
+
+    toolkit: Toolkit[Any]
+    """The tools that the model may call; their handlers are around, unless `tools_now` brings them."""
+    options: RoundOptions
+    """How each round is asked. A `tool_choice` that demands a call holds for the first one."""
+    budget: Budget = Budget()
+    stop_when: tuple[StopCondition[Any, Any], ...] = ()
+    """It ends after a step for which any of these holds."""
+    at_limit: AtLimit = "fail"
+    prepare_step: tuple[PrepareStep[Any, Any], ...] = ()
+    """Each changes how a step is asked; the first one first."""
+    on_step: tuple[OnStep[Any, Any], ...] = ()
+    """Each is given every finished step; the first one first."""
+    output: Schema[Any] | None = None
+    """The type of the answer; None for text."""
+    output_retries: int = OUTPUT_RETRIES
+    """How often an answer that does not fit is asked for again, with every fault; each is a round of the budget."""
+    tools_now: EffectOf[BoundToolkit[Any, Any, Any], Any, Any] | None = None
+    """Where tools may change while the run goes on: asked before each step for all tools of that step, in place of
+    `toolkit`; its layer is there for that step."""
+    deadline: Deadline | None = None
+    """When it is cut, where its time began before it did; None: after `budget.seconds`, if there are any."""
+    without_own: bool = False
+    """Whether the agent's own tools are left out, which its `tool_choice` may name all the same."""
+
+    def is_hidden(self, name: str) -> bool:
+        """Whether a tool choice may name a tool that a step lacks: one of the run's, or one that was left out."""
+        return self.without_own or name in self.toolkit
+
+    def __post_init__(self) -> None:
+        if self.output_retries < 0:
+            raise ValueError(f"output_retries is {self.output_retries}: an answer is asked for once at least")
+
+
+@final
 class Run:
-    """One run under way: what was said, what it took, and how it ended, if it has."""
+    """The state of one run: its history, what it took, and how it ended, if it has."""
 
     __slots__ = (
-        "_calls",
-        "_exceeded",
-        "_tokens",
-        "_value",
-        "_wrong",
+        "calls",
         "cut",
         "deadline",
         "early",
         "ended",
+        "exceeded",
         "failure",
-        "held",
         "history",
         "in_round",
         "is_last",
-        "model",
+        "models",
         "on_settled",
         "options",
         "plan",
         "scope",
+        "shown",
         "steps",
-        "told",
+        "tokens",
+        "value",
+        "wrong",
     )
 
-    model: LanguageModel | None
-    """The model of the run; None where there is none around."""
     scope: Scope
     """Where the models of single steps are held; there only where steps are prepared."""
 
@@ -77,25 +116,20 @@ class Run:
         self.plan = plan
         self.on_settled = on_settled
         self.history = prompt
-        self.told = prompt  # what the model is shown: the same one, unless approvals were settled in it
+        self.shown = prompt  # what the model is shown: the same one, unless approvals were settled in it
         self.options: RoundOptions = plan.options
         self.steps: list[Step] = []
-        self.early: tuple[ToolResult, ...] = ()
-        """The results of calls that were approved before, until the first step has them."""
+        self.early: tuple[ToolResult, ...] = ()  # results of calls that were approved before, for the first step
         self.ended: Ended | None = None
         self.failure: BudgetExceeded | RunFailed | None = None
-        self.is_last = False
-        """Whether the budget is spent, and the model is asked once more."""
-        self.in_round = True
-        """Whether what fails now is the model or a call, and not something that the caller put in between."""
+        self.is_last = False  # whether the budget is spent, and the model is asked once more
+        self.in_round = True  # whether what fails now is the model or a call, and not a hook
         self.deadline: Deadline | None = None
-        self.cut: Callable[[EffectOf[Any, Any, Any]], EffectOf[Any, Any, Any]] = _uncut
-        self.held: HeldModels | None = None
-        self._value: Any = msgspec.UNSET
-        self._exceeded: Limit | None = None
-        self._tokens = 0
-        self._calls = 0
-        self._wrong = 0
+        self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
+        self.models: HeldModels | None = None
+        self.value: Any = msgspec.UNSET
+        self.exceeded: Limit | None = None
+        self.tokens = self.calls = self.wrong = 0
 
     @property
     def goes_on(self) -> bool:
@@ -104,23 +138,22 @@ class Run:
 
     @property
     def answer(self) -> Answer[Any]:
-        """What it gave, when it has ended."""
+        """The answer, when it has ended."""
         typed = self.plan.output is not None
-        return Answer(tuple(self.steps), self.history, self.ended or "done", typed, self._value)
+        return Answer(tuple(self.steps), self.history, self.ended or "done", typed, self.value)
 
     # -- what happens in it
 
     def start(self, deadline: Deadline) -> None:
         """The time runs: from now on everything is cut when it is up."""
         self.deadline = deadline
-        self.cut = self.deadline.cut
+        self.cut = deadline.cut
         until = self.plan.options.get("deadline")
-        at = self.deadline.at if until is None else min(until, self.deadline.at)
-        self.options = {**self.options, "deadline": at}
+        self.options = {**self.options, "deadline": deadline.at if until is None else min(until, deadline.at)}
 
-    def settle(self, done: Settled) -> None:
-        """The history's approvals are settled; what waits still ends the run."""
-        self.history, self.told, self.early = done.history, done.shown, done.results
+    def settle(self, done: SettledHistory) -> None:
+        """The history's approvals are settled; calls that still wait end the run."""
+        self.history, self.shown, self.early = done.history, done.shown, done.results
         if done.waiting:
             self.steps.append(Step(1, done.pending))
             self.ended = "pending"
@@ -129,7 +162,7 @@ class Run:
         """A round is over: the step that it made."""
         messages = fold(response.content)
         grown = self.history.extend(messages)
-        self.told = grown if self.told is self.history else self.told.extend(messages)
+        self.shown = grown if self.shown is self.history else self.shown.extend(messages)
         self.history = grown
         if self.early:
             response = Response((*self.early, *response.content))
@@ -137,58 +170,55 @@ class Run:
         step = Step(len(self.steps) + 1, response)
         self.steps.append(step)
         if self.plan.budget.tokens is not None:
-            self._tokens += response.usage.total_tokens or 0
-        self.options = later(self.options)
+            self.tokens += response.usage.total_tokens or 0
+        if self.options.get("tool_choice", "auto") != "auto":
+            self.options = options_after(self.options)
         return step
 
-    @property
-    def limits(self) -> Limits:
-        """What it allows its next round."""
-        is_limited = self.deadline is not None or self.plan.budget.calls is not None
-        return Limits(self.cut, self.refused) if is_limited else UNLIMITED
-
-    def refused(self, calls: list[ToolCall], resolution: Resolution) -> list[ToolResult]:
+    def refuse(self, parts: tuple[Part, ...], resolution: Resolution) -> list[ToolResult]:
         """The results of the calls of a turn that are beyond the budget; the others are counted."""
         most = self.plan.budget.calls
         if most is None or self.is_last:
             return []
+        calls = [resolution.mark_dynamic(part) for part in parts if part.type == "tool-call"]
         ours = [call for call in calls if is_ours(call, resolution)]
-        left = most - self._calls
-        self._calls += len(ours)
+        left = most - self.calls
+        self.calls += len(ours)
         if len(ours) <= left:
             return []
-        self._exceeded = "calls"
+        self.exceeded = "calls"
         late = {call.id for call in ours[left:]}  # a result is for all calls of its id, so none of them is run
-        why = f"the run may make {counted(most, 'calls')}, and has made as many"
-        return interrupted([call for call in ours if call.id in late], why)
+        why = f"the run may make {describe_limit(most, 'calls')}, and has made as many"
+        return interrupt_calls([call for call in ours if call.id in late], why)
 
     def judge(self, response: Response) -> None:
-        """What the last turn means for the run: it is over, or goes on."""
-        stands = standing(response)
-        if stands == "pending":
+        """Ends the run where the last turn does."""
+        verdict = judge_turn(response)
+        if verdict == "pending":
             self.ended = "pending"
-        elif self.is_last:
-            self._end(response, "limit")
-        elif stands == "done":
-            self._end(response, "done")
+        elif verdict == "done" or self.is_last:
+            ended: Ended = "limit" if self.is_last else "done"
+            if self.plan.output is None:
+                self.ended = ended
+            else:
+                self._end_typed(response, ended, self.plan.output)
 
     def limit(self) -> None:
-        """Whether the budget lets it go on; where not, what is to become of it."""
+        """Ends the run, or has the model asked a last time, where the budget is spent."""
         budget = self.plan.budget
-        if self._exceeded is None and budget.tokens is not None and self._tokens >= budget.tokens:
-            self._exceeded = "tokens"
-        if self._exceeded is None and len(self.steps) >= budget.rounds:
-            self._exceeded = "rounds"
-        if self._exceeded is not None:
-            self.exceed(self._exceeded)
+        if self.exceeded is None and budget.tokens is not None and self.tokens >= budget.tokens:
+            self.exceeded = "tokens"
+        if self.exceeded is None and len(self.steps) >= budget.rounds:
+            self.exceeded = "rounds"
+        if self.exceeded is not None:
+            self.exceed(self.exceeded)
 
     def exceed(self, what: Limit) -> None:
         """The budget is spent, and the run is not done."""
         budget = self.plan.budget
-        most: Any = getattr(budget, what)
         mode = self.plan.at_limit
         if mode == "fail" or self.is_last or (mode == "last_text" and not self.steps):
-            self.failure = BudgetExceeded(what, most, self.history)
+            self.failure = BudgetExceeded(what, getattr(budget, what), self.history)
         elif mode == "answer":
             self.is_last = True
             if self.deadline is not None and budget.seconds is not None:
@@ -196,60 +226,58 @@ class Run:
         else:
             self.ended = "limit"
             if self.plan.output is not None:
-                self._value = read_output(_last_said(self.steps), self.plan.output).value_or(msgspec.UNSET)
+                last = next((step.response for step in reversed(self.steps) if step.text), Response())
+                self.value = read_output(last, self.plan.output).value_or(msgspec.UNSET)
 
-    def _end(self, response: Response, ended: Ended) -> None:
-        schema = self.plan.output
-        if schema is None:
-            self.ended = ended
-            return
-        read = read_output(response, schema)
-        if isinstance(read, Success):
-            self._value, self.ended = read.unwrap(), ended
-            return
-        self._mend(read.failure())
-
-    def _mend(self, wrong: Wrong) -> None:
-        """The answer does not fit: the model is told, unless it was told often enough or was cut off."""
-        if self.is_last or self._wrong >= self.plan.output_retries or wrong.response.finish_reason not in _GOES_ON:
-            self.failure = RunFailed.of(wrong.error, self.history)
-            return
-        self._wrong += 1
-        same = self.told is self.history
-        self.history = self.history.append(wrong.correction)
-        self.told = self.history if same else self.told.append(wrong.correction)
+    def _end_typed(self, response: Response, ended: Ended, schema: Schema[Any]) -> None:
+        """Ends the run with a typed answer; one that does not fit is asked for again, unless the last try is over."""
+        output = read_output(response, schema)
+        if isinstance(output, Success):
+            self.value, self.ended = output.unwrap(), ended
+        elif self.is_last or self.wrong >= self.plan.output_retries or response.finish_reason not in _GOES_ON:
+            error = output_error("Agent", "execute", response, output.failure())
+            self.failure = RunFailed.of(error, self.history)
+        else:
+            self.wrong += 1
+            correction = (_correction(output.failure()),)
+            same = self.shown is self.history
+            self.history = self.history.extend(correction)
+            self.shown = self.history if same else self.shown.extend(correction)
 
     # -- what fails in it
 
-    def failed(self, cause: Cause[Any]) -> EffectOf[Any, Any, Any] | None:
+    def fail(self, cause: Cause[Any]) -> AnyEffect | None:
         """The failure of the run, whose errors hold the conversation; None where it broke or was cancelled."""
-        return FailCause(cause.map(self._explained)) if cause.failures else None
+        return FailCause(cause.map(self._with_history)) if cause.failures else None
 
-    def _explained(self, error: Any) -> Any:
-        """A failure with the conversation so far."""
+    def _with_history(self, error: Any) -> Any:
         if isinstance(error, AiError):
             return RunFailed.of(error, self.history)
         if not self.in_round or not isinstance(error, CallFailure):
             return error
-        said = () if error.response is None else error.response.content
-        response = error.response if not self.early else Response((*self.early, *said))
-        history = self.history.with_response(in_order(Response(said)).content)
+        content = () if error.response is None else error.response.content
+        response = error.response if not self.early else Response((*self.early, *content))
+        history = self.history.with_response(in_order(Response(content)).content)
         return msgspec.structs.replace(error, response=response, history=history)
 
 
-def _uncut(effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+def _uncut(effect: AnyEffect) -> AnyEffect:
     return effect
 
 
-def _last_said(steps: list[Step]) -> Response:
-    return next((step.response for step in reversed(steps) if step.text), Response())
+def _correction(failure: DecodeFailure) -> UserMessage:
+    """What the model is told of an answer that does not fit: every fault."""
+    faults = "\n".join([f"- {fault}" for fault in failure.faults])
+    text = f"Your answer does not fit the form that was asked for:\n{faults}\nAnswer again, in that form alone."
+    return UserMessage((TextPart(text),))
 
 
-def standing(response: Response) -> Literal["again", "done", "pending"]:
-    """Whose turn it is after a turn of the model.
+def judge_turn(response: Response) -> Literal["again", "done", "pending"]:
+    """What follows a turn of the model.
 
-    `again`: the model's, which has results to read, or was paused. `pending`: somebody else's, who answers a call.
-    `done`: nobody's; also where the turn was cut, by a limit or a filter: to ask again would come to the same.
+    `again`: the model is asked again, as it has results to read, or was paused. `pending`: a call waits for an approval
+    or for a result from outside. `done`: nothing; also where the turn was cut, by a limit or a filter: to ask again
+    would come to the same.
     """
     reason, ours, answered = "unknown", list[str](), set[str]()
     for part in response.content:
@@ -268,14 +296,12 @@ def standing(response: Response) -> Literal["again", "done", "pending"]:
     return "again" if ours or reason == "pause" else "done"
 
 
-def later(options: RoundOptions) -> RoundOptions:
+def options_after(options: RoundOptions) -> RoundOptions:
     """The options after the first round: a call that was demanded has been made."""
     choice = options.get("tool_choice", "auto")
-    if choice == "auto":
-        return options
+    following: ToolChoices = choice
     if isinstance(choice, ToolChoice):
-        narrowed = ToolChoice(choice.names)
-        following: ToolChoices = "auto" if choice.mode == "tool" else narrowed
-    else:
-        following = "auto" if choice == "required" else choice
+        following = "auto" if choice.mode == "tool" else ToolChoice(choice.names)
+    elif choice == "required":
+        following = "auto"
     return options if following == choice else {**options, "tool_choice": following}

@@ -1,7 +1,6 @@
 """Sub-agents: an agent as a tool of another one, which is given its answer and nothing of how it came about.
 
->>> from fxai.agents.agent import Agent
->>> from fxai.effects import fx
+>>> >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, call, text
 >>> poet = Agent.make("poet", model=ScriptedModel.make([text("Roses are red.")]).layer)
 >>> model = ScriptedModel.make([call("poet", {"prompt": "On roses."}), text("Here it is.")])
@@ -19,8 +18,8 @@ from typing import Annotated, Any, Generic, Literal, Never, Protocol, TypeAlias,
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.agents.answer import Answer
-from fxai.agents.budget import Budget, BudgetExceeded, counted
+from fxai.agents.answer import Answer, BudgetExceeded, describe_limit
+from fxai.agents.options import Budget
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import EffectOf, FailCause, Fetch, Succeed
 from fxai.effects.layer import LayerOf
@@ -232,7 +231,7 @@ def _failure(name: str, error: Any) -> SubAgentFailed:
 
 def _reason(error: Any) -> tuple[SubAgentReason, str]:
     if isinstance(error, BudgetExceeded):
-        return "budget", f"it was not done after {counted(error.limit, error.what)}; ask for less"
+        return "budget", f"it was not done after {describe_limit(error.limit, error.what)}; ask for less"
     if isinstance(error, AiError):
         remedy = "ask again later" if error.is_retryable else "do without it"
         return "model", f"its model could not answer ({type(error.reason).__name__}); {remedy}"

@@ -202,7 +202,7 @@ def _memory(chosen: Memory | None, ready: OpenSetting, background: Background) -
     own = ready.agent.remembering
     if chosen is not None or own is None:
         return Memory.in_process() if chosen is None else chosen
-    memory = background.value_of(own.opened().provide_context(ready.services))
+    memory = background.value_of(own.find().provide_context(ready.services))
     if own.auto_append:
         return memory
     kept = Memory.in_process()  # it is read, and never written

@@ -17,7 +17,7 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.agents.agent import Agent
-from fxai.agents.budget import Budget
+from fxai.agents.options import Budget
 from fxai.cli.folder import REFUSED, Folder, Refused, folder
 from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects.effect import Gen

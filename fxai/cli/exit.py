@@ -31,7 +31,7 @@ import click
 import msgspec
 from typing_extensions import override
 
-from fxai.agents.budget import BudgetExceeded
+from fxai.agents.answer import BudgetExceeded
 from fxai.agents.memory import MemoryFailure
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf, MissingServiceError

@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 
 from fxai.agents.agent import Agent
-from fxai.agents.binding import Binding
 from fxai.agents.memory import Memory, MemoryFailure
+from fxai.agents.run_tools import Binding
 from fxai.cli.exit import WRONG_USE, CliError, require_services, write_obstacle
 from fxai.cli.model_list import require_ready
 from fxai.effects import fx

@@ -40,7 +40,7 @@ import msgspec
 from typing_extensions import TypeVar
 
 from fxai.agents.agent import Agent
-from fxai.agents.binding import Binding
+from fxai.agents.run_tools import Binding
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.input import read_at_most
 from fxai.cli.program import value_of

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger, ApprovalUse
 from fxai.models.chat import Chat, ChatError, ChatStore, ChatStoreError
-from fxai.models.choice import ToolChoice, ToolChoices
-from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, RoundOptions
-from fxai.models.repair import repair_by_model
-from fxai.models.request import ModelOptions, ModelRequest, ReasoningEffort
-from fxai.models.resolve import Repair
+from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, RoundOptions, repair_by_model
+from fxai.models.repair import Repair
+from fxai.models.request import ModelOptions, ModelRequest, ReasoningEffort, ToolChoice, ToolChoices
 
 if TYPE_CHECKING:
     from fxai.models.embedding import EmbeddingModel, Embeddings, Vector, batched, similarity
-    from fxai.models.fallback_chain import fallback, retryable, unavailable
-    from fxai.models.selection import per_step
+    from fxai.models.selection import fallback, per_step, retryable, unavailable
     from fxai.models.tool_encoding import PreparationError
 
 __all__ = [
@@ -57,11 +54,11 @@ _LATER = {
     "Vector": "embedding",
     "batched": "embedding",
     "PreparationError": "tool_encoding",
-    "fallback": "fallback_chain",
+    "fallback": "selection",
     "per_step": "selection",
-    "retryable": "fallback_chain",
+    "retryable": "selection",
     "similarity": "embedding",
-    "unavailable": "fallback_chain",
+    "unavailable": "selection",
 }
 
 

@@ -1,45 +1,388 @@
-"""Approvals: requests bound to what they ask for, and answers that are held to it.
+"""Approvals: requests that are signed and bound to a call, and what a history says of them.
 
 A request is bound to a digest of the tool (its names, kind, schemas, failure mode and, of a composite, the tools
 inside) and of the parameters, and signed by the `ApprovalKey`. What is approved is run exactly so, once, or not at all.
+
+A history may hold the same turn more than once, as it is or changed: copied, merged, sent again. An approval is one for
+all its copies, found by its id, or by the call and its digest: the first answer stands, a denial wins over any other,
+and a call that has its result anywhere is not run.
 
 >>> from fxai.tools.tool import Tool
 >>> wipe = Tool.make("wipe", parameters=str, needs_approval=True)
 >>> digest_of(wipe, "a") == digest_of(wipe, "a"), digest_of(wipe, "a") == digest_of(wipe, "b")
 (True, False)
->>> digest_of(wipe, "a") == digest_of(wipe.rename("clean"), "a")
-False
+>>> turn = AssistantMessage.make(ToolCallPart("c", "wipe", {}), ToolApprovalRequestPart("a", "c"))
+>>> asked = Prompt((turn, ToolMessage.make(ToolApprovalResponsePart("a", True))))
+>>> [(answered.call.name, answered.approved) for answered in read_approvals(asked + asked).answered]
+[('wipe', True)]
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast, final
 
 import msgspec
+from typing_extensions import override
 
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Ask, EffectOf
 from fxai.effects.service import Clock
-from fxai.messages.errors import ApprovalProblem
-from fxai.messages.message import ToolApprovalRequestPart, ToolCallPart
+from fxai.messages.errors import ApprovalProblem, InvalidApprovalError
+from fxai.messages.message import (
+    AssistantMessage,
+    Message,
+    ToolApprovalRequestPart,
+    ToolApprovalResponsePart,
+    ToolCallPart,
+    ToolMessage,
+)
 from fxai.messages.part import ApprovalRequest, ToolCall
+from fxai.messages.prompt import Prompt
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["Authority", "authority", "digest_of"]
+__all__ = [
+    "AnsweredRequest",
+    "ApprovalHistory",
+    "Authority",
+    "authority",
+    "digest_of",
+    "has_turns",
+    "is_waiting",
+    "read_approvals",
+    "without_requests",
+    "without_settled",
+]
+
+
+@final
+class AnsweredRequest(msgspec.Struct, frozen=True):
+    """An approval that is answered, and whose call has no result yet."""
+
+    request: ToolApprovalRequestPart
+    call: ToolCallPart
+    answer: ToolApprovalResponsePart
+    """The answer that counts."""
+
+    @property
+    def approved(self) -> bool:
+        """Whether the call is to be run."""
+        return _is_yes(self.answer)
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.request, self.answer))
+
+
+@final
+class ApprovalHistory(msgspec.Struct, frozen=True):
+    """What a history says of approvals."""
+
+    answered: tuple[AnsweredRequest, ...]
+    """Answered and not settled: to be run, or denied. Each call once, however often its turn stands there."""
+    settled: frozenset[str]
+    """The ids of all approvals that are answered."""
+    waiting: bool
+    """Whether the last turn has open requests, and nothing but results and answers for its calls follows."""
+    problem: InvalidApprovalError | None = None
+    """What is wrong with an answer; then nothing is to be run."""
+    approved: tuple[AnsweredRequest, ...] = ()
+    """Every approval by which a call would run, copies among them: all of them are to be good."""
+    denied: tuple[ToolApprovalRequestPart, ...] = ()
+    """The requests that are denied, copies among them, and that are not settled or of the last turn."""
+    repeated: Mapping[str, ToolApprovalResponsePart] = {}
+    """The answers to a provider's own requests that stand there more than once: the one that counts, by its id."""
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.answered, self.settled, self.waiting))
+
+
+@final
+class _Request:
+    """A request of a turn that is read, its call, and what was answered."""
+
+    __slots__ = ("answer", "call", "key", "part", "settled")
+
+    def __init__(self, part: ToolApprovalRequestPart, call: ToolCallPart | None) -> None:
+        self.part = part
+        self.call = call
+        self.key = (part.tool_call_id, part.digest)
+        self.answer: ToolApprovalResponsePart | None = None
+        self.settled = False
+
+    @property
+    def of_provider(self) -> bool:
+        return self.call is not None and self.call.provider_executed
+
+    @property
+    def approved(self) -> bool:
+        return self.answer is not None and _is_yes(self.answer)
+
+
+def _is_yes(answer: ToolApprovalResponsePart) -> bool:
+    return answer.approved and answer.unanswered is None
+
+
+def _stronger_answer(one: ToolApprovalResponsePart | None, other: ToolApprovalResponsePart) -> ToolApprovalResponsePart:
+    """The answer of two that counts: the first, but a denial before one that did not come, and that before a yes."""
+    return other if one is None or _strength(other) > _strength(one) else one
+
+
+def _strength(answer: ToolApprovalResponsePart) -> int:
+    return 0 if _is_yes(answer) else 2 if answer.unanswered is None else 1
+
+
+def has_turns(prompt: Prompt) -> bool:
+    """Whether there is anything of approvals or of open calls in it to be looked at."""
+    return any(message.role == "assistant" or message.role == "tool" for message in prompt)
+
+
+def read_approvals(prompt: Prompt) -> ApprovalHistory:
+    """What the history says of approvals; those of calls that a provider runs are the provider's."""
+    reading = _Reading()
+    for message in prompt:
+        if message.role == "assistant":
+            reading.read_turn(message)
+        elif message.role == "tool":
+            reading.read_answers(message)
+    return reading.history(goes_on=bool(len(prompt)) and prompt[-1].role not in ("assistant", "tool"))
+
+
+@final
+class _Reading:
+    """A history that is read, message by message."""
+
+    __slots__ = ("_calls", "_denied", "_every", "_problem", "_repeated", "_results", "_theirs", "_turn")
+
+    def __init__(self) -> None:
+        self._every: list[_Request] = []
+        self._turn: list[_Request] = []
+        # of each id the latest call so far, with the requests of its turn, and the calls that have a result
+        self._calls: dict[str, tuple[ToolCallPart | None, list[_Request]]] = {}
+        self._results: dict[str, list[ToolCallPart | None]] = {}
+        self._denied: dict[Any, ToolApprovalResponsePart] = {}  # by approval id, and by call and digest
+        self._theirs: dict[str, ToolApprovalResponsePart] = {}
+        self._repeated: dict[str, ToolApprovalResponsePart] = {}
+        self._problem: InvalidApprovalError | None = None
+
+    # -- messages in order
+
+    def read_turn(self, message: AssistantMessage) -> None:
+        """A model's turn: its calls, its requests, and results that stand in it."""
+        self._turn = _requests_of(message)
+        self._every += self._turn
+        for part in message.content:
+            if part.type == "tool-call":
+                self._calls[part.id] = (part, self._turn)
+            elif part.type == "tool-result":
+                self._settle(part.id)
+
+    def read_answers(self, message: ToolMessage) -> None:
+        """Results and answers for the calls of the turn before."""
+        for part in message.content:
+            if part.type == "tool-result":
+                self._settle(part.id)
+                continue
+            if not _is_yes(part):
+                self._denied[part.approval_id] = _stronger_answer(self._denied.get(part.approval_id), part)
+            problem = _apply(part, self._turn)
+            if isinstance(problem, InvalidApprovalError):
+                self._problem = self._problem or problem
+            elif problem.of_provider:
+                self._repeat(part)
+
+    def _settle(self, call_id: str) -> None:
+        """A result: of the latest call of its id, wherever that stands."""
+        call, turn = self._calls.get(call_id, (None, []))
+        self._results.setdefault(call_id, []).append(call)
+        for request in turn:
+            if request.part.tool_call_id == call_id:
+                request.settled = True
+
+    def _repeat(self, answer: ToolApprovalResponsePart) -> None:
+        first = self._theirs.get(answer.approval_id)
+        if first is None:
+            self._theirs[answer.approval_id] = answer
+        else:
+            self._repeated[answer.approval_id] = _stronger_answer(self._repeated.get(answer.approval_id, first), answer)
+
+    # -- all of it
+
+    def history(self, *, goes_on: bool) -> ApprovalHistory:
+        """What it comes to; `goes_on`: other messages follow the last turn."""
+        ours = [one for one in self._every if not one.of_provider]
+        for one in self._every:  # also of a call that is marked as the provider's meanwhile
+            answer = self._denied.get(one.part.approval_id)
+            if answer is not None:
+                self._denied[one.key] = _stronger_answer(self._denied.get(one.key), answer)
+        approved, answered = self._answers([one for one in ours if not one.settled and one.call is not None])
+        is_open = any(not (one.settled or one.approved or one.of_provider or one.key in answered) for one in self._turn)
+        return ApprovalHistory(
+            tuple(answered.values()),
+            frozenset(one.part.approval_id for one in ours if one.approved or one.settled or one.key in answered),
+            is_open and not goes_on,
+            self._problem,
+            approved,
+            tuple(one.part for one in self._every if self._is_denied(one) and (not one.settled or one in self._turn)),
+            self._repeated,
+        )
+
+    def _answers(self, open_: list[_Request]) -> tuple[tuple[AnsweredRequest, ...], dict[Any, AnsweredRequest]]:
+        """All approvals of calls without a result, and what is to become of each call, by call and digest."""
+        approved: list[AnsweredRequest] = []
+        answered: dict[Any, AnsweredRequest] = {}
+        taken: set[str] = set()
+        by_id: dict[str, AnsweredRequest] = {}
+        for one in open_:
+            call: Any = one.call
+            answer = self._denial(one) or one.answer
+            if answer is None or (_is_yes(answer) and not self._is_runnable(one, call)):
+                continue
+            found = AnsweredRequest(one.part, call, answer)
+            if found.approved:
+                approved.append(found)
+            if one.key in answered or (found.approved and one.part.approval_id in taken):
+                continue
+            other = by_id.setdefault(call.id, found)
+            if other is not found and (other.approved or found.approved):
+                self._refuse(found.request, "altered", f"two different calls have the id {call.id!r}")
+            answered[one.key] = found
+            taken.add(one.part.approval_id)
+        return tuple(approved), answered
+
+    def _is_runnable(self, request: _Request, call: ToolCallPart) -> bool:
+        """Whether an approval may run its call; where that has a result, and the answer is new, it is refused."""
+        if self._problem is not None:
+            return False
+        if not self._has_result(call):
+            return True
+        if request in self._turn:
+            self._refuse(request.part, "used", f"its call {call.id!r} has a result")
+        return False
+
+    def _denial(self, request: _Request) -> ToolApprovalResponsePart | None:
+        """The denial of it or of a copy."""
+        by_id, by_key = (self._denied.get(key) for key in (request.part.approval_id, request.key))
+        return by_id if by_key is None else _stronger_answer(by_id, by_key)
+
+    def _is_denied(self, request: _Request) -> bool:
+        """Whether it, or a copy, is denied."""
+        answer = self._denial(request)
+        return answer is not None and answer.unanswered is None
+
+    def _refuse(self, request: ToolApprovalRequestPart, problem: ApprovalProblem, about: str) -> None:
+        self._problem = self._problem or InvalidApprovalError(request.approval_id, problem, about)
+
+    def _has_result(self, call: ToolCallPart) -> bool:
+        """Whether a result stands anywhere for this call, for a copy of it, or for one that is not there."""
+        of_same_id = self._results.get(call.id, ())
+        return any(one is None or (one.name, one.params) == (call.name, call.params) for one in of_same_id)
+
+
+def _requests_of(message: AssistantMessage) -> list[_Request]:
+    calls: dict[str, list[ToolCallPart]] = {}
+    for part in message.content:
+        if part.type == "tool-call":
+            calls.setdefault(part.id, []).append(part)
+
+    def about(call_id: str) -> ToolCallPart | None:
+        made = calls.get(call_id, [])
+        return made[0] if len(made) == 1 else None
+
+    return [
+        _Request(part, about(part.tool_call_id)) for part in message.content if part.type == "tool-approval-request"
+    ]
+
+
+def _apply(answer: ToolApprovalResponsePart, turn: list[_Request]) -> _Request | InvalidApprovalError:
+    """Gives the answer to the request that it is for, which is returned; or what is wrong with the answer."""
+    asked = [one for one in turn if one.part.approval_id == answer.approval_id]
+    if not asked:
+        return InvalidApprovalError(answer.approval_id, "no-request")
+    request = asked[0]
+    if request.of_provider:
+        return request
+    if request.call is None:
+        return InvalidApprovalError(answer.approval_id, "no-call", f"the call {request.part.tool_call_id!r}")
+    if len(asked) > 1 or sum(one.call is request.call for one in turn) > 1:
+        return InvalidApprovalError(answer.approval_id, "altered", "there are two requests where there was one")
+    if request.settled:
+        return InvalidApprovalError(answer.approval_id, "used", f"its call {request.call.id!r} has a result")
+    request.answer = _stronger_answer(request.answer, answer)
+    return request
+
+
+def without_settled(prompt: Prompt) -> Prompt:
+    """What a model is shown of a history: everything but the requests and answers that are settled."""
+    if not has_turns(prompt):
+        return prompt
+    history = read_approvals(prompt)
+    return Prompt(without_requests(prompt, history)) if history.settled or history.repeated else prompt
+
+
+def without_requests(messages: Iterable[Message], history: ApprovalHistory) -> list[Message]:
+    """The messages without requests and answers that are settled: what a model is shown.
+
+    Of answers to a provider's own request that stand there more than once, the one that counts stands where the first
+    one did.
+    """
+    shown: list[Message] = []
+    repeated = dict(history.repeated)
+    for message in messages:
+        if message.role == "system" or message.role == "user":
+            shown.append(message)
+            continue
+        kept = _without_settled_parts(message, history, repeated)
+        if kept == message.content:
+            shown.append(message)
+        elif kept:
+            shown.append(msgspec.structs.replace(message, content=kept))
+    return shown
+
+
+def _without_settled_parts(
+    message: AssistantMessage | ToolMessage, history: ApprovalHistory, repeated: dict[str, ToolApprovalResponsePart]
+) -> tuple[Any, ...]:
+    kept: list[Any] = []
+    for part in message.content:
+        approval: str | None = getattr(part, "approval_id", None)
+        if approval is None or (approval not in history.settled and approval not in history.repeated):
+            kept.append(part)
+        elif part.type != "tool-approval-response":
+            kept += [] if approval in history.settled else [part]
+        elif approval in repeated:
+            kept.append(repeated.pop(approval))
+    return tuple(kept)
+
+
+def is_waiting(prompt: Prompt, tools: Mapping[str, Tool[Any, Any, Any]]) -> bool:
+    """Whether calls of the last turn wait for results from outside, with nothing behind it but other results."""
+    answered: set[str] = set()
+    for at in range(len(prompt) - 1, -1, -1):
+        message = prompt[at]
+        if message.role == "tool":
+            answered.update(part.id for part in message.content if part.type == "tool-result")
+        elif message.role == "assistant":
+            calls = [part for part in message.content if part.type == "tool-call" and part.id not in answered]
+            return any(call.name in tools and not tools[call.name].requires_handler for call in calls)
+        else:
+            return False
+    return False
+
 
 _EXACT = 2**53
 
 
 @final
 class Authority(msgspec.Struct, frozen=True, eq=False):
-    """Who asks for approvals here, and says which answers count."""
+    """What signs the requests for approvals here, and checks the answers."""
 
     key: ApprovalKey
     ledger: ApprovalLedger
@@ -57,7 +400,7 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
         return msgspec.structs.replace(request, signature=self.key.sign(_signed_text(request)))
 
     def is_signed(self, request: ToolApprovalRequestPart) -> bool:
-        """Whether the request was asked here, as it stands."""
+        """Whether the request was made here, and not changed."""
         try:
             text = _signed_text(request)
         except ValueError:  # an end that is no number
@@ -77,18 +420,18 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
 
 
 def authority() -> EffectOf[Authority]:
-    """Who asks here: the key, the ledger and the clock of the context, or the process's own."""
-    return Ask(_found)
+    """The key, the ledger and the clock of the context, or those of the process."""
+    return Ask(_find_authority)
 
 
-def _found(context: ContextOf[Any]) -> Authority:
+def _find_authority(context: ContextOf[Any]) -> Authority:
     return Authority(context.fetch(ApprovalKey), context.fetch(ApprovalLedger), context.fetch(Clock))
 
 
 def _is_digest(digest: str, tool: Tool[Any, Any, Any], params: Any) -> bool:
     try:
         return digest_of(tool, params) == digest
-    except (TypeError, ValueError):  # parameters that no model and no JSON can have said
+    except (TypeError, ValueError):  # parameters that are no JSON
         return False
 
 
@@ -109,10 +452,10 @@ def digest_of(tool: Tool[Any, Any, Any], params: Any) -> str:
     """
     import hashlib  # few programs ask for approvals
 
-    return hashlib.sha256(_canonical([_said_of(tool), params])).hexdigest()
+    return hashlib.sha256(_canonical([_describe(tool), params])).hexdigest()
 
 
-def _said_of(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
+def _describe(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
     """Everything that makes the tool the one that it is, as plain data."""
     validation: object = tool.validation
     inside: Any = getattr(validation, "toolkit", None)
@@ -125,7 +468,7 @@ def _said_of(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
         "failure_mode": tool.failure_mode,
         "validation": validation if isinstance(validation, str) else getattr(validation, "__qualname__", "function"),
         "provider": None if provider is None else [provider.id, provider.name, msgspec.to_builtins(provider.args)],
-        "inside": [_said_of(one) for one in inside] if isinstance(inside, Toolkit) else [],
+        "inside": [_describe(one) for one in inside] if isinstance(inside, Toolkit) else [],
     }
 
 

@@ -1,4 +1,4 @@
-"""The language model as a service: asked once, its calls resolved through a toolkit.
+"""The language model as a service: one request, and the calls of its turn run through a toolkit.
 
 `LanguageModel.generate_text`, `generate_object` and `stream_text` each make one round: approvals that the prompt
 answers are settled, then comes the model's turn, then the results of its calls. Providers implement `ask` (and
@@ -21,24 +21,22 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.effects.cause import Cause, Fail
-from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, Generate, Succeed
+from fxai.effects.constructor import fail
+from fxai.effects.effect import Effect, EffectOf, Fetch, Generate, Succeed
 from fxai.effects.service import Service
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, InvalidUserInputError, Reason, StructuredOutputError
-from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
-from fxai.messages.part import Finish, Part, StreamPart, ToolResult, WarningPart
+from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult, WarningPart
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response, stream_of
-from fxai.models.choice import ToolChoice, ToolChoices, narrowed
-from fxai.models.request import ModelOptions, ModelRequest
-from fxai.models.resolve import Emit, Repair, Resolution
-from fxai.models.round import Round, Steps, take_turn
-from fxai.models.settlement import OnSettled, Settled, settled
+from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
+from fxai.models.repair import Repair
+from fxai.models.request import ModelOptions, ModelRequest, ToolChoice, ToolChoices, narrow
+from fxai.models.round import Emit, Resolution, Round, Steps, take_turn
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
 from fxai.tools.call import OnInvalidCall
-from fxai.tools.failure import ToolError
+from fxai.tools.failure import InvalidParameters, ToolError, UnknownTool
 from fxai.tools.toolkit import Toolkit
 
 __all__ = [
@@ -47,6 +45,10 @@ __all__ = [
     "ObjectResponse",
     "RoundOptions",
     "object_round",
+    "output_error",
+    "prepare",
+    "read_output",
+    "repair_by_model",
     "stream_round",
     "text_round",
 ]
@@ -124,7 +126,7 @@ class LanguageModel(Service):
         nothing else was said since, the model is not asked.
 
         Args:
-            prompt: what is said: text, messages or a `Prompt`.
+            prompt: text, messages or a `Prompt`.
             toolkit: the tools that the model may call.
             options: see `RoundOptions` and `ModelOptions`.
 
@@ -172,11 +174,10 @@ def text_round(
     toolkit: Toolkit[Any],
     options: RoundOptions,
     *,
-    settling: bool = True,
     on_settled: OnSettled | None = None,
 ) -> EffectOf[Response, Any, Any]:
-    """`LanguageModel.generate_text`; not `settling` where the prompt is known to hold no approvals to settle."""
-    return Generate(_round, (prompt, toolkit, options), {"settling": settling, "on_settled": on_settled})
+    """`LanguageModel.generate_text`."""
+    return Generate(_round, (prompt, toolkit, options), {"on_settled": on_settled})
 
 
 def object_round(
@@ -189,7 +190,7 @@ def object_round(
 ) -> EffectOf[ObjectResponse[_V], Any, Any]:
     """`LanguageModel.generate_object`."""
     answered = Generate(_round, (prompt, toolkit, options), {"schema": schema, "on_settled": on_settled})
-    return answered.flat_map(lambda response: _decoded(response, schema))
+    return answered.flat_map(lambda response: _to_object(response, schema))
 
 
 def stream_round(
@@ -197,13 +198,12 @@ def stream_round(
     toolkit: Toolkit[Any],
     options: RoundOptions,
     *,
-    settling: bool = True,
     on_settled: OnSettled | None = None,
 ) -> StreamOf[StreamPart, Any, Any]:
-    """`LanguageModel.stream_text`; not `settling` where the prompt is known to hold no approvals to settle."""
+    """`LanguageModel.stream_text`."""
 
     def program(emit: Emit) -> EffectOf[Any, Any, Any]:
-        return Generate(_round, (prompt, toolkit, options, emit), {"settling": settling, "on_settled": on_settled})
+        return Generate(_round, (prompt, toolkit, options, emit), {"on_settled": on_settled})
 
     return StreamOf.steps(program)
 
@@ -215,20 +215,17 @@ def _round(
     emit: Emit | None = None,
     *,
     schema: Schema[Any] | None = None,
-    settling: bool = True,
     on_settled: OnSettled | None = None,
 ) -> Steps:
     """The steps of one round, its approvals first; they give its response."""
     model = yield Fetch(LanguageModel)
     prepared = prepare(prompt, toolkit, options)
-    if isinstance(prepared, AiError):
-        yield FailCause(Cause((Fail(prepared),)))
-        return None
-    request, resolution = prepared
+    request, resolution = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
     resolves = options.get("resolve_tools", True)
     early: tuple[ToolResult, ...] = ()
-    if settling and resolves and settled(prompt, resolution) is not None:
-        done: Settled = yield from _settle(prompt, resolution, emit, on_settled)
+    settling = settle_approvals(prompt, resolution, on_settled) if resolves else None
+    if settling is not None:
+        done: SettledHistory = yield relay(settling, emit)
         early = done.results
         if done.waiting:
             if emit is not None:
@@ -246,42 +243,28 @@ def _round(
     return Response((*early, *round_.response.content)) if early else round_.response
 
 
-def _settle(prompt: Prompt, resolution: Resolution, emit: Emit | None, on_settled: OnSettled | None) -> Steps:
-    """The history with its approvals settled; the results are handed on as they come."""
-
-    def settling(put: Emit | None) -> EffectOf[Settled, Any, Any]:
-        return cast("EffectOf[Settled, Any, Any]", settled(prompt, resolution, put, on_settled))
-
-    if emit is None:
-        return (yield settling(None))
-    held: list[Settled] = []
-    results: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: settling(channel.put).map(held.append))
-    yield results.for_each(emit)
-    return held[0]
-
-
 def prepare(
     prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, is_hidden: Callable[[str], bool] | None = None
 ) -> tuple[ModelRequest, Resolution] | AiError:
     """The request of a round and how its calls are resolved, or why there can be none.
 
     Args:
-        prompt: what is said.
+        prompt: the conversation.
         toolkit: the tools of the round.
-        options: how it is asked.
+        options: see `RoundOptions`.
         is_hidden: tells of a name whether it is that of a tool which this round lacks on purpose, so that a tool choice
             may name it. Where no tool is left to choose, nothing is required, and a warning says so.
     """
     tools = toolkit.tools
     silence = _silence(prompt)
     if silence is not None:
-        return _refused(InvalidUserInputError(f"there is nothing to answer: {silence}"))
+        return _error(InvalidUserInputError(f"there is nothing to answer: {silence}"))
     if not options:
         return ModelRequest(prompt, toolkit.as_tuple), Resolution(tools, prompt=prompt)
     given = options.get("tool_choice", "auto")
     problem = _problem(given, toolkit, is_hidden)
     if problem is not None:
-        return _refused(problem)
+        return _error(problem)
     choice, warnings = (given, ()) if given == "auto" else _left(given, toolkit)
     alone = given.names if isinstance(given, ToolChoice) and given.mode != "tool" else toolkit
     shown = tuple([tool for tool in toolkit if tool.name in alone])
@@ -299,18 +282,21 @@ def prepare(
     return ModelRequest(prompt, shown, choice, **common), resolution
 
 
-def _refused(problem: Reason) -> AiError:
+def _error(problem: Reason) -> AiError:
     return AiError("LanguageModel", "prepare", problem)
 
 
 def _silence(prompt: Prompt) -> str | None:
-    """Why there is nothing to answer; None where there is: what is said last is looked at, not the whole history."""
+    """Why there is nothing to answer; None where there is. The last messages are looked at, not the whole history."""
     for at in range(len(prompt) - 1, -1, -1):
         message = prompt[at]
         if message.role == "system":
             continue
-        if _is_spoken(message):
-            return None
+        for part in message.content:
+            if part.type != "text" or part.text.strip():
+                return None
+            if message.role == "assistant" and part.metadata:  # what only its provider can read
+                return None
         if message.role == "user":
             return (
                 "the last message is blank text; say something in it, or leave it out to go on from what is before it"
@@ -320,19 +306,10 @@ def _silence(prompt: Prompt) -> str | None:
     return "the prompt has no message; say something, as in Prompt.make('Hello')"
 
 
-def _is_spoken(message: UserMessage | AssistantMessage | ToolMessage) -> bool:
-    """Whether a message says anything: more than blank text, or what only its provider can read."""
-    if message.role == "user":
-        return any(part.type != "text" or part.text.strip() for part in message.content)
-    if message.role == "assistant":
-        return any(part.type != "text" or part.text.strip() or part.metadata for part in message.content)
-    return bool(message.content)
-
-
 def _left(choice: ToolChoices, toolkit: Toolkit[Any]) -> tuple[ToolChoices, tuple[WarningPart, ...]]:
     """What of a choice can be demanded with these tools, and the warning where nothing can."""
     if isinstance(choice, ToolChoice):
-        left = narrowed(choice, toolkit)
+        left = narrow(choice, toolkit)
         if isinstance(left, ToolChoice):
             return left, ()
         said = f"none of its tools ({', '.join(choice.names)}) is among those of this turn: nothing is chosen"
@@ -357,22 +334,75 @@ def _problem(choice: ToolChoices, toolkit: Toolkit[Any], is_hidden: Callable[[st
     return None
 
 
+# -- typed answers
+
 _NO_TEXT: Result[Any, DecodeFailure] = Failure(DecodeFailure((Fault("", "JSON", "no text"),)))
 
 
-def _decoded(response: Response, schema: Schema[_V]) -> EffectOf[ObjectResponse[_V], AiError | ObjectPending]:
-    decoded = schema.decode_json(response.text) if response.text.strip() else _NO_TEXT
-    if isinstance(decoded, Success):
-        return Succeed(ObjectResponse(decoded.unwrap(), response))
+def read_output(response: Response, schema: Schema[_V]) -> Result[_V, DecodeFailure]:
+    """The typed value that the text of a response holds."""
+    text = response.text
+    return schema.decode_json(text) if text.strip() else _NO_TEXT
 
-    if response.finish_reason == "pending":
-        return FailCause(Cause((Fail(ObjectPending(response)),)))
-    failure = decoded.failure()
+
+def output_error(module: str, method: str, response: Response, failure: DecodeFailure) -> AiError:
+    """The error of a response whose text does not decode: it holds the text, the place, and the results of calls."""
     results = tuple(
         {"id": r.id, "name": r.name, "result": r.encoded_result, "is_failure": r.is_failure}
         for r in response.tool_results
     )
-    reason = StructuredOutputError(
-        text=response.text, pointer=failure.faults[0].pointer, description=str(failure), tool_results=results
-    )
-    return FailCause(Cause((Fail(AiError("LanguageModel", "generate_object", reason)),)))
+    text, pointer = response.text, failure.faults[0].pointer
+    reason = StructuredOutputError(text=text, pointer=pointer, description=str(failure), tool_results=results)
+    return AiError(module, method, reason)
+
+
+def _to_object(response: Response, schema: Schema[_V]) -> EffectOf[ObjectResponse[_V], AiError | ObjectPending]:
+    output = read_output(response, schema)
+    if isinstance(output, Success):
+        return Succeed(ObjectResponse(output.unwrap(), response))
+    if response.finish_reason == "pending":
+        return fail(ObjectPending(response))
+    return fail(output_error("LanguageModel", "generate_object", response, output.failure()))
+
+
+# -- repair
+
+
+def repair_by_model(toolkit: Toolkit[Any]) -> Repair:
+    """A repair that shows the failure to the model and takes the call that it makes instead, if it makes one.
+
+    Args:
+        toolkit: the tools that it may call; for invalid parameters it must call the same tool.
+
+    >>> from fxai.effects import fx
+    >>> from fxai.testing import ScriptedModel, call
+    >>> from fxai.tools.tool import Tool
+    >>> ping = Tool.make("ping", success=str)
+    >>> kit = Toolkit.make(ping)
+    >>> model = ScriptedModel.make([call("pong", {}), call("ping", {})])
+    >>> asked = LanguageModel.generate_text("Ping!", toolkit=kit, repair=repair_by_model(kit))
+    >>> answered = asked.provide(ping.handler(lambda _: Success("pong"))).provide(model.layer)
+    >>> [result.result for result in fx.run(answered).tool_results]
+    ['pong']
+    """
+
+    def repair(call: ToolCall, failure: UnknownTool | InvalidParameters) -> EffectOf[ToolCall | None, Any, Any]:
+        written = call.params_text if call.params_text is not None else call.params
+        prompt = f"This call failed: {call.name} with {written!r}. {failure}. Make the call as it should be."
+        is_known = isinstance(failure, InvalidParameters)
+        response = LanguageModel.generate_text(
+            prompt,
+            toolkit=toolkit,
+            tool_choice=ToolChoice.tool(call.name) if is_known else "required",
+            resolve_tools=False,
+        )
+        return response.map(lambda response: _without_metadata(response.tool_calls[:1]))
+
+    return repair
+
+
+def _without_metadata(calls: tuple[ToolCall, ...]) -> ToolCall | None:
+    """The call, if there is one, without what its provider noted in a conversation that does not go on."""
+    for call in calls:
+        return ToolCall(call.id, call.name, call.params, dynamic=call.dynamic, params_text=call.params_text)
+    return None

@@ -1,58 +1,167 @@
-"""Repair: an invalid call, mended by asking a model again.
+"""Repair of invalid calls: what mends a call that a model got wrong, once, before it counts as failed.
 
->>> from fxai.effects import fx
->>> from fxai.testing import ScriptedModel, call
->>> from fxai.tools.tool import Tool
 >>> from returns.result import Success
+>>> from fxai.effects import fx
+>>> from fxai.models.language_model import LanguageModel
+>>> from fxai.testing import ScriptedModel, call, text
+>>> from fxai.tools.tool import Tool
+>>> from fxai.tools.toolkit import Toolkit
 >>> ping = Tool.make("ping", success=str)
->>> kit = Toolkit.make(ping)
->>> model = ScriptedModel.make([call("pong", {}), call("ping", {})])
->>> asked = LanguageModel.generate_text("Ping!", toolkit=kit, repair=repair_by_model(kit))
->>> answered = asked.provide(ping.handler(lambda _: Success("pong"))).provide(model.layer)
->>> [result.result for result in fx.run(answered).tool_results]
+>>> def rename(call, failure):
+...     return ToolCall(call.id, "ping", {})
+>>> asked = LanguageModel.generate_text("Ping!", toolkit=Toolkit.make(ping), repair=rename)
+>>> answered = asked.provide(ping.handler(lambda _: Success("pong")))
+>>> [result.result for result in fx.run(answered.provide(ScriptedModel.make([call("pong", {})]).layer)).tool_results]
 ['pong']
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Any, TypeAlias, final
 
-from fxai.effects.effect import EffectOf
-from fxai.messages.part import ToolCall
-from fxai.messages.prompt import Prompt
-from fxai.models.choice import ToolChoice
-from fxai.models.language_model import LanguageModel
-from fxai.models.resolve import Repair
-from fxai.tools.failure import InvalidParameters, UnknownTool
-from fxai.tools.toolkit import Toolkit
+import msgspec
+from returns.result import Success
 
-__all__ = ["repair_by_model"]
+from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
+from fxai.effects.constructor import lift_any
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Succeed, Suspend
+from fxai.messages.message import merge_metadata
+from fxai.messages.part import ToolCall, WarningPart
+from fxai.models.request import ToolChoices, allows
+from fxai.tools.call import Call, Outcome
+from fxai.tools.failure import InvalidParameters, UnknownTool, encode_failure
+from fxai.tools.options import ToolInfo
+
+__all__ = ["Repair", "RepairBroke", "call_as_read", "mend"]
+
+Repair: TypeAlias = Callable[
+    [ToolCall, UnknownTool | InvalidParameters],
+    ToolCall | EffectOf[ToolCall | None, Any, Any] | Awaitable[ToolCall | None] | None,
+]
+"""Mends a call that is invalid, once: gives another call in its place, or None to let it fail; or an effect of these.
+
+Where it fails, or gives a call that may not be run, the call fails as it would have: its result and a warning say why
+it was not mended. What it raises is a defect, as is anything else that it gives.
+
+The other call takes the place of the first one in the response and in the history, under its id, marked as `repaired`.
+In a stream it comes as a second call of that id, before its result. A call whose parameters fit once JSON text in them
+is read (see `JsonText`) needs no repair.
+"""
 
 
-def repair_by_model(toolkit: Toolkit[Any]) -> Repair:
-    """A repair that shows the failure to the model and takes the call that it makes instead, if it makes one.
+@final
+class RepairBroke(RuntimeError):
+    """The defect of a repair, told apart from one of the tool."""
+
+    @staticmethod
+    def of(call: ToolCall, bug: BaseException) -> BaseException:
+        """The defect that says whose it is, the bug its cause; a bug that is no `Exception` stays itself."""
+        if not isinstance(bug, Exception):
+            return bug
+        broke = RepairBroke(f"the repair of the call {call.id!r} of {call.name!r} raised {type(bug).__name__}: {bug}")
+        broke.__cause__ = bug
+        return broke
+
+
+def mend(
+    repair: Repair,
+    call: ToolCall,
+    failure: UnknownTool | InvalidParameters,
+    choice: ToolChoices,
+    make: Callable[[ToolCall], Call],
+    replace: Callable[[ToolCall | WarningPart], EffectOf[None]],
+) -> Generator[AnyEffect, Any, Any]:
+    """The steps that run what a repair gives in place of an invalid call; they give its outcome.
+
+    A call that needs approval is not run, and nobody is asked: they could not see what it was that they approved. Its
+    failure says so, and the model makes the call itself.
 
     Args:
-        toolkit: the tools that it may call; for invalid parameters it must call the same tool.
+        repair: the repair.
+        call: the invalid call.
+        failure: what is wrong with it.
+        choice: the tools that may be called.
+        make: makes a call ready to be run.
+        replace: puts the call that is run in the place of the invalid one, or the warning that none is.
     """
+    end: Exit[ToolCall | None, Any] = yield Suspend(lambda: _ask(repair, call, failure)).exit()
+    made = make(call)
+    if isinstance(end, Failed):
+        why = _why_it_failed(end.cause, call)
+        if isinstance(why, Cause):
+            yield FailCause(why)
+    elif end.value is None:
+        return (yield _mistake(failure, made))
+    elif (other := _mended(call, end.value, choice, made.tools)) is None:
+        why = f"it gave a call of {end.value.name!r}, which may not be run here"
+    else:
+        made = make(other)
+        if not (yield made.needs_approval()):
+            yield replace(call_as_read(other, made))
+            return (yield made.effect)
+        why = f"it gave a call of {other.name!r}, which must be approved: the model has to make it"
+    warning = f"the repair of the call {call.id!r} of {call.name!r} failed: {why}"
+    yield replace(WarningPart(message=warning, subject=call.name))
+    return (yield _mistake(msgspec.structs.replace(failure, repair=why), made))
 
-    def repair(call: ToolCall, failure: UnknownTool | InvalidParameters) -> EffectOf[ToolCall | None, Any, Any]:
-        written = call.params_text if call.params_text is not None else call.params
-        said = f"This call failed: {call.name} with {written!r}. {failure}. Make the call as it should be."
-        known = isinstance(failure, InvalidParameters)
-        asked = LanguageModel.generate_text(
-            Prompt.make(said),
-            toolkit=toolkit,
-            tool_choice=ToolChoice.tool(call.name) if known else "required",
-            resolve_tools=False,
-        )
-        return asked.map(lambda response: _with_id(response.tool_calls, call.id))
 
-    return repair
+def _why_it_failed(cause: Cause[Any], call: ToolCall) -> str | Cause[Any]:
+    """What to tell the model of a repair that failed; the cause to end with where it broke or was interrupted."""
+    if cause.defects:
+        broken = [RepairBroke.of(call, defect) for defect in cause.defects]
+        return Cause((*map(Die, broken), *(reason for reason in cause.reasons if not isinstance(reason, Die))))
+    if not cause.failures or len(cause.failures) < len(cause.reasons):
+        return cause
+    return "; ".join(map(str, cause.failures))
 
 
-def _with_id(calls: tuple[ToolCall, ...], id_: str) -> ToolCall | None:
-    if not calls:
+def _mistake(failure: UnknownTool | InvalidParameters, made: Call) -> AnyEffect:
+    """The model's mistake as a failed outcome, or in the error channel."""
+    if made.on_invalid_call == "error":
+        return FailCause(Cause((Fail(failure),)))
+    return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
+
+
+def _mended(call: ToolCall, other: ToolCall, choice: ToolChoices, tools: Mapping[str, ToolInfo]) -> ToolCall | None:
+    """The call in place of `call`; None where it may not be run either."""
+    tool = tools.get(other.name)
+    if tool is None or not tool.requires_handler or not allows(choice, other.name):
         return None
-    mended = calls[0]
-    return ToolCall(id_, mended.name, mended.params, dynamic=mended.dynamic, params_text=mended.params_text)
+    return ToolCall(
+        call.id,
+        other.name,
+        other.params,
+        dynamic=tool.identity.kind == "dynamic",
+        params_text=other.params_text,
+        repaired=True,
+        metadata=merge_metadata(call.metadata, other.metadata),
+    )
+
+
+def call_as_read(call: ToolCall, made: Call) -> ToolCall:
+    """The call with the parameters that run; itself where no JSON text was read in them."""
+    if not made.json_text:
+        return call
+    return msgspec.structs.replace(call, params=made.given, params_text=None, repaired=True, json_text=made.json_text)
+
+
+def _ask(repair: Repair, call: ToolCall, failure: UnknownTool | InvalidParameters) -> EffectOf[ToolCall | None]:
+    """What a repair gives, in whatever form it gives it."""
+    given: Any = repair(call, failure)
+    if given is None or isinstance(given, ToolCall):
+        return Succeed(given)
+    is_awaited = hasattr(given, "__await__") and not isinstance(given, EffectOf)
+    effect = lift_any(_await(given) if is_awaited else given)
+    return Succeed(_check_call(given)) if effect is None else effect.map(_check_call)
+
+
+async def _await(given: Any) -> Any:
+    awaited = await given
+    return awaited if lift_any(awaited) is not None else Success(awaited)
+
+
+def _check_call(given: Any) -> ToolCall | None:
+    if given is None or isinstance(given, ToolCall):
+        return given
+    raise TypeError(f"it gave {given!r}: a repair gives a ToolCall, None, or an effect of one of them")

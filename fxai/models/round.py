@@ -1,8 +1,13 @@
 """Rounds: a model is asked once, and the calls of its turn are run; whole, or streamed part by part.
 
 A round is a generator of effects, and the same one either way. Streamed, it also hands each part to its reader as soon
-as it is there: the model's parts, then the results of the calls as they come. How the turn finished is left to whoever
-drives the round: what ends it may be done before its last part is given.
+as it is there: the model's parts, then the results of the calls as they come. The `finish` of the turn is left to
+whatever drives the round: it comes last, when all else that ends the round is done.
+
+Calls run only when the model finished its turn; the calls of a turn that was cut off are answered by `Interrupted`, a
+call outside the tool choice by `Denied`. In place of the result of a call that needs approval stands a request for it,
+and the turn ends with `"pending"`. A handler that fails in failure mode `"error"`, or with a defect, neither cancels
+the other calls nor loses their results: they finish, then the round fails, with the response so far.
 
 >>> from fxai.effects import fx
 >>> from fxai.messages.prompt import Prompt
@@ -18,44 +23,87 @@ drives the round: what ends it may be done before its last part is given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final, Protocol, TypeAlias, final
+from collections.abc import Callable, Generator, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, TypeAlias, TypeVar, cast, final
 
 import msgspec
 
-from fxai.effects.cause import Cause, Exit, Fail, Succeeded
-from fxai.effects.effect import EffectOf, FailCause, Fold, Generate, Succeed, Timeout
+from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
+from fxai.effects.concurrency import for_each
+from fxai.effects.effect import (
+    AnyEffect,
+    Ask,
+    EffectOf,
+    FailCause,
+    Fold,
+    Generate,
+    Succeed,
+    Suspend,
+    Timeout,
+    Within,
+)
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
 from fxai.messages.accumulate import gather
-from fxai.messages.errors import AiError
-from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult
+from fxai.messages.part import (
+    ApprovalRequest,
+    Finish,
+    FinishReason,
+    Part,
+    StreamPart,
+    ToolCall,
+    ToolParamsStart,
+    ToolResult,
+    WarningPart,
+)
+from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
-from fxai.models.request import ModelRequest
-from fxai.models.resolve import Emit, Resolution, Turn, with_responses
-from fxai.tools.failure import Interrupted, encode_failure
+from fxai.models.approval import authority
+from fxai.models.repair import Repair, RepairBroke, call_as_read, mend
+from fxai.models.request import Model, ModelRequest, ToolChoices, allows, refusal
+from fxai.schema.parsing import CALL_LIMITS, Limits
+from fxai.tools.call import Call, OnInvalidCall, Outcome, model_output
+from fxai.tools.failure import (
+    CallFailure,
+    Denied,
+    HandlerFailed,
+    Interrupted,
+    InvalidParameters,
+    UnknownTool,
+    failed_result,
+    interrupt_calls,
+    with_responses,
+)
+from fxai.tools.tool import Tool
 
 __all__ = [
     "LATE",
     "TIME_IS_UP",
-    "UNLIMITED",
     "Deadline",
-    "Limits",
+    "Emit",
+    "Resolution",
     "Round",
+    "RoundLimits",
     "Steps",
+    "Turn",
     "in_order",
-    "interrupted",
     "is_ours",
     "take_turn",
 ]
 
-Steps: TypeAlias = Generator[EffectOf[Any, Any, Any], Any, Any]
+Steps: TypeAlias = Generator[AnyEffect, Any, Any]
+Emit: TypeAlias = Callable[[StreamPart], EffectOf[None]]
 
 TIME_IS_UP: Final = "the time of the run was up"
 """Why calls were not run to their end."""
+
+_Calling = TypeVar("_Calling", ToolCall, ToolParamsStart)
+_FINISHED: Final[frozenset[FinishReason]] = frozenset(("stop", "tool-calls", "pause"))
+_NOTHING: EffectOf[None] = Succeed(None)
 
 
 # -- what limits a round
@@ -63,7 +111,7 @@ TIME_IS_UP: Final = "the time of the run was up"
 
 @final
 class _Late:
-    """Stands for the value of what was cut."""
+    """The value in place of that of an effect that was cut."""
 
 
 LATE: Final = _Late()
@@ -83,62 +131,51 @@ class Deadline(msgspec.Struct, frozen=True, eq=False):
         """The deadline `seconds` from now."""
         return Deadline(clock, clock.monotonic() + seconds)
 
-    def cut(self, effect: EffectOf[Any, Any, Any]) -> EffectOf[Any, Any, Any]:
+    def cut(self, effect: AnyEffect) -> AnyEffect:
         """The effect, which gives `LATE` where it is not over by then."""
         left = self.at - self.clock.monotonic()
-        if left <= 0:
-            return Succeed(LATE)
         # The exit is the value, so that a `Timeout` that the effect failed with is not taken for this one.
-        return Fold(effect.exit().timeout(left), _late, _outcome)
+        return Fold(effect.exit().timeout(left), _late, _outcome) if left > 0 else Succeed(LATE)
 
 
-def _late(cause: Cause[Timeout]) -> EffectOf[Any, Any, Any]:
+def _late(cause: Cause[Timeout]) -> AnyEffect:
     others = tuple(reason for reason in cause.reasons if not isinstance(reason, Fail))
     return FailCause(Cause(others)) if others else Succeed(LATE)
 
 
-def _outcome(end: Exit[Any, Any]) -> EffectOf[Any, Any, Any]:
+def _outcome(end: Exit[Any, Any]) -> AnyEffect:
     return Succeed(end.value) if isinstance(end, Succeeded) else FailCause(end.cause)
 
 
 @final
-class Limits(msgspec.Struct, frozen=True, eq=False):
+class RoundLimits(msgspec.Struct, frozen=True, eq=False):
     """What a run allows one of its rounds."""
 
-    cut: Callable[[EffectOf[Any, Any, Any]], EffectOf[Any, Any, Any]]
+    cut: Callable[[AnyEffect], AnyEffect]
     """Gives `LATE` for what is not over when the time is up."""
-    refuse: Callable[[list[ToolCall], Resolution], list[ToolResult]]
+    refuse: Callable[[tuple[Part, ...], Resolution], list[ToolResult]]
     """The results of those calls of a turn that are not to be run."""
-
-
-UNLIMITED: Final = Limits(lambda effect: effect, lambda _calls, _resolution: [])
 
 
 # -- the round
 
 
-class Asked(Protocol):
-    """What a round asks: a language model."""
-
-    def ask(self, request: ModelRequest, /) -> EffectOf[tuple[Part, ...], AiError, None]:
-        """The model's turn, whole."""
-        ...
-
-    def ask_stream(self, request: ModelRequest, /) -> StreamOf[StreamPart, AiError, None]:
-        """The same turn as it comes."""
-        ...
-
-
 @final
 class Round(msgspec.Struct, frozen=True, eq=False):
-    """What came of a round."""
+    """What a round gave."""
 
     response: Response
-    """The model's turn with the results of its calls; of a turn that was cut, what was heard of it, closed."""
+    """The model's turn with the results of its calls; of a turn that was cut, the parts that came, calls answered."""
     is_whole: bool = True
     """False: the time was up before the model had finished its turn, which does not count."""
     unread: tuple[ToolResult, ...] = ()
     """Results that a stream has not given yet, because the time was up."""
+
+    @staticmethod
+    def cut_short(response: Response, read: set[str], *, is_whole: bool = True) -> Round:
+        """A round whose time was up: of its results, those of the calls `read` were given before."""
+        results = (part for part in response.content if part.type == "tool-result")
+        return Round(response, is_whole, tuple(result for result in results if result.id not in read))
 
     @property
     def finish(self) -> list[Finish]:
@@ -147,7 +184,7 @@ class Round(msgspec.Struct, frozen=True, eq=False):
 
 
 def take_turn(
-    model: Asked,
+    model: Model,
     request: ModelRequest,
     resolution: Resolution,
     emit: Emit | None = None,
@@ -155,7 +192,7 @@ def take_turn(
     resolves: bool = True,
     early: tuple[ToolResult, ...] = (),
     handlers: LayerOf[Any, Any, Any] | None = None,
-    limits: Limits = UNLIMITED,
+    limits: RoundLimits | None = None,
 ) -> Steps:
     """The steps of a round, which give a `Round`.
 
@@ -169,147 +206,373 @@ def take_turn(
         emit: hands a part to the reader of the round, where there is one; the model's turn is streamed then.
         resolves: whether calls are run; else they are given back.
         early: results from before the turn, which a response that a failure holds begins with.
-        handlers: those that are there for this round alone.
+        handlers: handlers that are there for this round alone.
         limits: what the run allows.
     """
-    said: list[Any] = []
-    if emit is None:
-        parts = yield limits.cut(model.ask(request))
+    came: list[Any] = []
+    if emit is not None:
+        parts = yield scoped(Generate(_read_turn, (model.ask_stream(request), resolution, came, emit, limits), {}))
     else:
-        parts = yield scoped(Generate(_read_turn, (model.ask_stream(request), resolution, said, emit, limits), {}))
+        parts = yield model.ask(request) if limits is None else limits.cut(model.ask(request))
     if parts is LATE:
-        return _unfinished(said, resolution)
+        return _unfinished(came, resolution)
     if not resolves:
         return Round(Turn(parts, resolution).response())
-    round_, failed = yield from _resolve(parts, resolution, emit, handlers, limits)
-    if failed is not None:
-        yield FailCause(with_responses(failed, Response((*early, *round_.response.content))))
-    return round_
-
-
-def _resolve(
-    parts: tuple[Part, ...],
-    resolution: Resolution,
-    emit: Emit | None,
-    handlers: LayerOf[Any, Any, Any] | None,
-    limits: Limits,
-) -> Steps:
-    """Runs the calls of a turn; gives the round, and what failed in handlers."""
-    calls = [resolution.flagged(part) for part in parts if part.type == "tool-call"]
-    refused = limits.refuse(calls, resolution) if calls else []
-    turn = Turn((*parts, *refused) if refused else parts, resolution)
-    read = {part.id for part in parts if part.type == "tool-result"}
-    if emit is None:
-        running = turn.resolve()
-        end = yield limits.cut(running if handlers is None else running.provide(handlers))
-    else:
-        end = yield from _stream_results(turn, refused, read, emit, handlers, limits)
-    response = in_order(turn.response()) if refused else turn.response()
-    if end is not LATE:
-        return Round(response), turn.failed
-    response = closed(response, TIME_IS_UP, resolution)
-    return Round(response, unread=_unread(response, read)), turn.failed
-
-
-def _stream_results(
-    turn: Turn,
-    refused: list[ToolResult],
-    read: set[str],
-    emit: Emit,
-    handlers: LayerOf[Any, Any, Any] | None,
-    limits: Limits,
-) -> Steps:
-    """Hands the results of a turn on as they come, and notes them in `read`; `LATE`, where the time was up before."""
-    for result in refused:
-        read.add(result.id)
-        yield emit(result)
-    if not turn.calls:
-        return None
-    results: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: turn.resolve(channel.put, channel.offer))
-    given = results if handlers is None else results.provide(handlers)
-    return (yield scoped(Generate(_read_results, (given, read, emit, limits), {})))
+    refused = () if limits is None else limits.refuse(parts, resolution)
+    turn, end = Turn((*parts, *refused) if refused else parts, resolution), None
+    if emit is not None:
+        end = yield from _stream_results(turn, refused, emit, handlers, limits)
+    elif turn.calls:
+        running = turn.resolve() if handlers is None else turn.resolve().provide(handlers)
+        end = yield running if limits is None else limits.cut(running)
+    response = turn.response()
+    if end is LATE:
+        response = close_calls(response, TIME_IS_UP, resolution)
+    elif refused:
+        response = in_order(response)
+    if turn.failed is not None:
+        yield FailCause(with_responses(turn.failed, Response((*early, *response.content))))
+    return Round(response) if end is not LATE else Round.cut_short(response, turn.read)
 
 
 def _read_turn(
-    stream: StreamOf[Any, Any, Any], resolution: Resolution, said: list[Any], emit: Emit, limits: Limits
+    stream: StreamOf[Any, Any, Any], resolution: Resolution, came: list[Any], emit: Emit, limits: RoundLimits | None
 ) -> Steps:
     """The parts of a streamed turn, which are handed on as they come, all but its finish; `LATE`, where it was cut."""
     for warning in resolution.warnings:
         yield emit(warning)
-    broken: set[str] = set()  # what began as a call and is none yet
+    incomplete: set[str] = set()  # ids of calls that have begun and have not come
     part: Any
-    pull: Any = yield limits.cut(stream.pull())
-    while (part := LATE if pull is LATE else (yield limits.cut(pull))) is not END:
+    pull: Any = yield stream.pull() if limits is None else limits.cut(stream.pull())
+    while (part := LATE if pull is LATE else (yield pull if limits is None else limits.cut(pull))) is not END:
         if part is LATE:
             return LATE
         if part.type == "tool-call":
-            part = resolution.flagged(part)
-            broken.discard(part.id)
+            part = resolution.mark_dynamic(part)
+            incomplete.discard(part.id)
         elif part.type == "tool-params-start":
-            part = resolution.flagged(part)
-            broken.add(part.id)
-        said.append(part)
+            part = resolution.mark_dynamic(part)
+            incomplete.add(part.id)
+        came.append(part)
         if part.type != "finish":
             yield emit(part)
-    parts = gather(said)
-    for part in parts if broken else ():
-        if part.type == "tool-call" and part.id in broken:
+    parts = gather(came)
+    for part in parts if incomplete else ():
+        if part.type == "tool-call" and part.id in incomplete:
             yield emit(part)
     return parts
 
 
-def _read_results(stream: StreamOf[Any, Any, Any], read: set[str], emit: Emit, limits: Limits) -> Steps:
-    """Hands the results on as they come, and notes them in `read`; gives `LATE` where the time was up before the end.
+def _stream_results(
+    turn: Turn,
+    refused: Iterable[ToolResult],
+    emit: Emit,
+    handlers: LayerOf[Any, Any, Any] | None,
+    limits: RoundLimits | None,
+) -> Steps:
+    """Runs the calls of a turn, and hands on the results as they come; `LATE` where the time was up before the end.
 
     Where it is up, what runs is stopped.
     """
+    for result in refused:
+        yield emit(result)
+    if not turn.calls:
+        return None
+    if handlers is None and limits is None and (yield from turn.try_only_call(emit)):
+        return None
+    results: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: turn.resolve(channel.put))
+    stream = results if handlers is None else results.provide(handlers)
+    return (yield scoped(Generate(_read_results, (stream, turn.read, emit, limits), {})))
+
+
+def _read_results(stream: StreamOf[Any, Any, Any], read: set[str], emit: Emit, limits: RoundLimits | None) -> Steps:
+    """Hands the results on as they come, and notes them in `read`; gives `LATE` where the time was up before."""
     part: Any
-    pull: Any = yield limits.cut(stream.pull())
-    while (part := LATE if pull is LATE else (yield limits.cut(pull))) is not END and part is not LATE:
+    pull: Any = yield stream.pull() if limits is None else limits.cut(stream.pull())
+    while (part := LATE if pull is LATE else (yield pull if limits is None else limits.cut(pull))) is not END:
+        if part is LATE:
+            return LATE
         if part.type == "tool-result" and not part.preliminary:
             read.add(part.id)
         yield emit(part)
-    return part
+    return None
 
 
-def _unfinished(said: list[Any], resolution: Resolution) -> Round:
-    """A round whose turn was cut: what was heard of it, each of its calls answered."""
-    if not said:
-        return Round(Response(), is_whole=False)
-    parts = gather(said)
-    read = {part.id for part in parts if part.type == "tool-result"}
-    response = closed(Response((*parts, Finish("other"))), TIME_IS_UP, resolution)
-    return Round(response, is_whole=False, unread=_unread(response, read))
+# -- the calls of a turn
 
 
-def _unread(response: Response, read: set[str]) -> tuple[ToolResult, ...]:
-    return tuple(part for part in response.content if part.type == "tool-result" and part.id not in read)
+@final
+class Resolution(msgspec.Struct, frozen=True):
+    """How calls are to be resolved."""
+
+    tools: Mapping[str, Tool[Any, Any, Any]]
+    choice: ToolChoices = "auto"
+    concurrency: int | None = None
+    on_invalid_call: OnInvalidCall = "return"
+    repair: Repair | None = None
+    prompt: Prompt | None = None
+    deadline: float | None = None
+    limits: Limits = CALL_LIMITS
+    approved: bool = False
+    """Whether the calls are approved already."""
+    warnings: tuple[WarningPart, ...] = ()
+    """What was requested of the round and is not done: the first parts of its response."""
+
+    def mark_dynamic(self, part: _Calling) -> _Calling:
+        """A call, or the beginning of one, marked as dynamic where its tool is a dynamic one."""
+        tool = None if part.dynamic else self.tools.get(part.name)
+        if tool is not None and tool.identity.kind == "dynamic":
+            return msgspec.structs.replace(part, dynamic=True)
+        return part
+
+    def result(self, call: ToolCall, outcome: Outcome) -> ToolResult:
+        """The outcome of a call as a part of the response."""
+        tool = self.tools.get(call.name)
+        shows = tool is not None and tool.to_model_output is not None and not outcome.is_failure
+        encoded = model_output(tool, outcome.result) if tool is not None and shows else outcome.encoded_result
+        return ToolResult(
+            call.id, call.name, outcome.result, encoded, outcome.is_failure, outcome.preliminary, dynamic=call.dynamic
+        )
+
+
+@final
+class Turn:
+    """A model's turn, and the results of its calls: each is answered exactly once, in the order of the calls."""
+
+    __slots__ = (
+        "_begun",
+        "_emit",
+        "_finish",
+        "_parts",
+        "_pending",
+        "_reason",
+        "_resolution",
+        "_results",
+        "_warnings",
+        "calls",
+        "failed",
+        "read",
+    )
+
+    _emit: Emit | None
+    _begun: AnyEffect | None  # the rest of the only call, where it has begun
+    failed: Cause[Any] | None  # what went wrong in handlers
+
+    def __init__(self, parts: Iterable[Part], resolution: Resolution) -> None:
+        self._resolution = resolution
+        self._parts: list[Part] = [*resolution.warnings]
+        self._finish: list[Finish] = []
+        self._pending = False  # whether calls wait for results from outside, or to be approved
+        self._emit = self._begun = self.failed = None
+        self.calls: list[ToolCall] = []  # those that wait for a result, in order
+        self.read = set[str]()  # the calls whose results the reader of the round has
+        for part in parts:
+            if part.type == "finish":
+                self._finish.append(part)
+                continue
+            if part.type == "tool-call":
+                part = resolution.mark_dynamic(part)
+                if not part.provider_executed:
+                    self.calls.append(part)
+            elif part.type == "tool-result" and not part.preliminary:
+                self.read.add(part.id)
+            elif part.type == "tool-approval-request":  # a provider's own
+                self._pending = True
+            self._parts.append(part)
+        if self.read:
+            self.calls = [call for call in self.calls if call.id not in self.read]
+        self._reason: FinishReason = self._finish[-1].reason if self._finish else "unknown"
+        self._results: list[ToolResult | ApprovalRequest | None] = [None] * len(self.calls)
+        self._warnings: dict[int, WarningPart] = {}  # by the places of calls
+
+    def resolve(self, emit: Emit | None = None) -> EffectOf[None, Any, Any]:
+        """Runs what may be run, answers the rest; afterwards `failed` holds what went wrong in handlers.
+
+        `emit` is given each result when it is there, preliminary ones too.
+        """
+        self._emit = emit
+        runnable = self._answer_others()
+        run = self._run if emit is None else self._run_and_emit
+        if len(runnable) == 1:
+            running = run(runnable[0])
+        else:
+            running = for_each(runnable, run, concurrency=self._resolution.concurrency).as_(None)
+        refused = [result for result in self._results if result is not None] if emit is not None else ()
+        return for_each(refused, emit).and_then(running) if emit is not None and refused else running
+
+    def try_only_call(self, emit: Emit) -> Steps:
+        """Begins the call of the turn, where it is the only one, and emits its result where that is there at once.
+
+        Then it gives True. Most handlers answer at once; the others need to run beside the reader of their results.
+        """
+        self._emit = emit
+        calling = self._call(0) if len(self.calls) == 1 and self._answer_others() else None
+        if not isinstance(calling, Within):
+            return False  # it is not run, or has to be approved, or may be repaired
+        try:
+            self._begun = yield Ask(calling.f)
+        except Exception as bug:
+            self._begun = FailCause(Cause((Die(bug),)))
+        if isinstance(self._begun, Succeed):
+            self._settle(0, self._begun.value)
+        elif isinstance(self._begun, FailCause):
+            self._fail(0, self._begun.cause)
+        else:
+            return False
+        yield emit(cast(ToolResult, self._results[0]))
+        return True
+
+    def _answer_others(self) -> list[int]:
+        """Answers the calls that may not run, and gives the places of those that may."""
+        tools, choice, finished = self._resolution.tools, self._resolution.choice, self._reason in _FINISHED
+        runnable: list[int] = []
+        for at, call in enumerate(self.calls):
+            if not finished:
+                cut = f"the model's turn was cut off ({self._reason}), so its calls were not run"
+                self._results[at] = failed_result(call, Interrupted(call.name, cut))
+            elif choice != "auto" and not allows(choice, call.name):
+                self._results[at] = failed_result(call, Denied(call.name, refusal(choice)))
+            elif (tool := tools.get(call.name)) is not None and not tool.requires_handler:
+                self._pending = True
+            else:
+                runnable.append(at)
+        return runnable
+
+    # -- one call
+
+    def _run_and_emit(self, at: int) -> EffectOf[None, Any, Any]:
+        emit = cast(Emit, self._emit)
+        return self._run(at).and_then(Suspend(lambda: emit(cast(StreamPart, self._results[at]))))
+
+    def _run(self, at: int) -> EffectOf[None, Any, Any]:
+        running = self._call(at) if self._begun is None else self._begun
+        return Fold(running, partial(self._fail, at), partial(self._settle, at))
+
+    def _call(self, at: int) -> AnyEffect:
+        """The outcome of a call, which is mended once where it is invalid and there is a `repair`.
+
+        Of a call that needs approval: the request for it.
+        """
+        call, resolution = self.calls[at], self._resolution
+        made = self._make(at, call, resolution.on_invalid_call if resolution.repair is None else "error")
+        tool = resolution.tools.get(call.name)
+        if tool is None or tool.needs_approval is False or resolution.approved:
+            running = made.effect
+        else:
+            running = Generate(self._ask_approval, (at, made, tool), {})
+        if resolution.repair is None:
+            return running
+        return running.catch_all(partial(self._mend, at, resolution.repair))
+
+    def _make(self, at: int, call: ToolCall, on_invalid_call: OnInvalidCall | None = None) -> Call:
+        resolution, is_text = self._resolution, call.params_text is not None
+        return Call(
+            resolution.tools,
+            call.name,
+            call.params_text if is_text else call.params,
+            is_text,
+            call.id,
+            resolution.on_invalid_call if on_invalid_call is None else on_invalid_call,
+            resolution.limits,
+            resolution.prompt,
+            resolution.deadline,
+            None if self._emit is None else (lambda outcome: Suspend(lambda: self._hand_on(call, outcome))),
+            reads_text=not resolution.approved,  # what was approved runs as it stands there
+            rewritten=lambda made: Suspend(lambda: self._replace(at, call_as_read(call, made))),
+        )
+
+    def _hand_on(self, call: ToolCall, outcome: Outcome) -> EffectOf[None]:
+        return cast(Emit, self._emit)(self._resolution.result(call, outcome))
+
+    def _ask_approval(self, at: int, made: Call, tool: Tool[Any, Any, Any]) -> Steps:
+        """Asks for an approval where the call needs one, and runs it where it does not."""
+        needed = yield made.needs_approval()
+        call = call_as_read(self.calls[at], made)  # what is approved is what runs
+        if call is not self.calls[at]:
+            yield self._replace(at, call)
+        return (yield authority()).request(call, tool) if needed else (yield made.effect)
+
+    def _mend(self, at: int, repair: Repair, failure: Any) -> AnyEffect:
+        if not isinstance(failure, UnknownTool | InvalidParameters):
+            return FailCause(Cause((Fail(failure),)))
+        choice, replace = self._resolution.choice, partial(self._replace, at)
+        return Generate(mend, (repair, self.calls[at], failure, choice, partial(self._make, at), replace), {})
+
+    def _replace(self, at: int, part: ToolCall | WarningPart) -> EffectOf[None]:
+        """Puts the call that is run in place of another there; or the warning that none is."""
+        if part.type == "warning":
+            self._warnings[at] = part
+        else:
+            place = next(place for place, other in enumerate(self._parts) if other is self.calls[at])
+            self.calls[at] = self._parts[place] = part
+        return _NOTHING if self._emit is None else self._emit(part)
+
+    def _settle(self, at: int, outcome: Outcome | ApprovalRequest) -> EffectOf[None]:
+        if isinstance(outcome, ApprovalRequest):
+            self._results[at] = outcome
+            self._pending = True
+            return _NOTHING
+        try:
+            self._results[at] = self._resolution.result(self.calls[at], outcome)
+        except Exception as bug:  # of `to_model_output`: a defect of this call alone
+            return self._fail(at, Cause((Die(bug),)))
+        return _NOTHING
+
+    def _fail(self, at: int, cause: Cause[Any]) -> EffectOf[None]:
+        self.failed = cause if self.failed is None else self.failed.combine(cause)
+        call = self.calls[at]
+        error: CallFailure | None = next(iter(cause.failures), None)
+        if isinstance(error, HandlerFailed):
+            value: Any = cast(Any, error).error
+            encoded = self._resolution.tools[error.name].failure.encode_unsafe(value)
+            result = ToolResult(call.id, call.name, value, encoded, is_failure=True, dynamic=call.dynamic)
+        elif isinstance(error, UnknownTool | InvalidParameters):
+            result = failed_result(call, error)
+        else:
+            broke = "the repair of the call" if any(isinstance(d, RepairBroke) for d in cause.defects) else "the tool"
+            why = f"{broke} broke; what went wrong is not for the model"
+            result = failed_result(call, Interrupted(call.name, why))
+        self._results[at] = result
+        return _NOTHING
+
+    def response(self) -> Response:
+        """The response: the model's parts, results and approval requests in the order of the calls, and the finish.
+
+        It finishes with `"pending"` where calls wait for approvals or for results from outside.
+        """
+        finish = self._finish
+        if self._pending and self._reason in _FINISHED:
+            finish = [*finish[:-1], msgspec.structs.replace(finish[-1], reason="pending")]
+        warnings = [self._warnings[at] for at in sorted(self._warnings)] if self._warnings else ()
+        results = cast("Iterable[Part]", filter(None, self._results))
+        return Response((*self._parts, *warnings, *results, *finish))
 
 
 # -- calls that are not run to their end
 
 
-def interrupted(calls: Iterable[ToolCall], why: str) -> list[ToolResult]:
-    """A result for each call, which says why it was not run to its end."""
-    failures = [(call, Interrupted(call.name, why)) for call in calls]
-    return [
-        ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
-        for call, failure in failures
-    ]
+def _unfinished(came: list[Any], resolution: Resolution) -> Round:
+    """A round whose turn was cut: the parts that came, each of its calls answered."""
+    if not came:
+        return Round(Response(), is_whole=False)
+    parts = gather(came)
+    read = {part.id for part in parts if part.type == "tool-result"}
+    response = close_calls(Response((*parts, Finish("other"))), TIME_IS_UP, resolution)
+    return Round.cut_short(response, read, is_whole=False)
 
 
 def is_ours(call: ToolCall, resolution: Resolution) -> bool:
-    """Whether a call is run here: not by its provider, and not by somebody else."""
+    """Whether a call is run here: neither by its provider nor outside."""
     tool = resolution.tools.get(call.name)
     return not call.provider_executed and (tool is None or tool.requires_handler)
 
 
-def closed(response: Response, why: str, resolution: Resolution) -> Response:
+def close_calls(response: Response, why: str, resolution: Resolution) -> Response:
     """The response, in which each call of ours has its result: those that have none were interrupted."""
     answered = {part.id for part in response.content if part.type == "tool-result" and not part.preliminary}
     answered.update(part.tool_call_id for part in response.content if part.type == "tool-approval-request")
     calls = [part for part in response.content if part.type == "tool-call" and part.id not in answered]
-    ours = interrupted([call for call in calls if is_ours(call, resolution)], why)
+    ours = interrupt_calls([call for call in calls if is_ours(call, resolution)], why)
     rest = [part for part in response.content if part.type != "finish"]
     ends = [part for part in response.content if part.type == "finish"]
     return in_order(Response((*rest, *ours, *ends)))

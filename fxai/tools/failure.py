@@ -11,11 +11,15 @@ there is no tool 'wether'; the tools are: weather, add
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Generic, TypeAlias, final
 
 import msgspec
 from typing_extensions import TypeVar, override
 
+from fxai.effects.cause import Cause
+from fxai.messages.message import ToolCallPart
+from fxai.messages.part import ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.schema.fault import Fault
@@ -34,6 +38,9 @@ __all__ = [
     "Unanswered",
     "UnknownTool",
     "encode_failure",
+    "failed_result",
+    "interrupt_calls",
+    "with_responses",
 ]
 
 _F_co = TypeVar("_F_co", covariant=True, default=Any)
@@ -184,3 +191,20 @@ def encode_failure(failure: Unanswered) -> dict[str, Any]:
 
 def _repair(why: str | None) -> dict[str, Any]:
     return {} if why is None else {"repair": why}
+
+
+def failed_result(call: ToolCall | ToolCallPart, failure: Unanswered) -> ToolResult:
+    """The result of a call that failed before its handler ran, or in it."""
+    return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
+
+
+def interrupt_calls(calls: Iterable[ToolCall], why: str) -> list[ToolResult]:
+    """A result for each call, which says why it was not run to its end."""
+    return [failed_result(call, Interrupted(call.name, why)) for call in calls]
+
+
+def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:
+    """The cause, each failure of a tool with the response that holds every result."""
+    return cause.map(
+        lambda error: msgspec.structs.replace(error, response=response) if isinstance(error, CallFailure) else error
+    )

@@ -7,15 +7,15 @@ from typing import Any, Literal
 import pytest
 
 from fxai.agents import Answer
-from fxai.agents.loop import run_loop, stream_loop
-from fxai.agents.plan import RunPlan
-from fxai.effects import Backend, fx
+from fxai.agents.loop import OnAnswer, run_loop
+from fxai.agents.run import RunPlan
+from fxai.effects import Backend, StreamOf, fx
 from fxai.messages import Prompt, Response
 from fxai.testing import ScriptedModel, TestClock
 from tests.kit.journal import turns
 from tests.kit.rounds import Desk
 
-__all__ = ["BOTH", "ONE", "End", "Way", "end_of", "plan_of", "unanswered"]
+__all__ = ["BOTH", "ONE", "End", "Way", "end_of", "plan_of", "stream_loop", "unanswered"]
 
 Way = Literal["whole", "stream"]
 
@@ -71,6 +71,11 @@ def plan_of(desk: Desk, **changes: Any) -> RunPlan:
     changes.setdefault("toolkit", desk.kit)
     changes.setdefault("options", {})
     return RunPlan(**changes)
+
+
+def stream_loop(prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None = None) -> StreamOf[Any, Any, Any]:
+    """The parts of a run."""
+    return StreamOf.steps(lambda emit: run_loop(prompt, plan, on_answer, emit=emit))
 
 
 def end_of(

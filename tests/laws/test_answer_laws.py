@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai.models.answer_form import AnswerForm
+from fxai.models.structured_output import AnswerForm
 from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictRules, rule_faults
 from fxai.testing.strategies import instances, json_schemas

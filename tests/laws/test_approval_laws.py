@@ -29,8 +29,7 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.models import ApprovalLedger, LanguageModel
-from fxai.models.answered import without_settled
-from fxai.models.approval import Authority, authority, digest_of
+from fxai.models.approval import Authority, authority, digest_of, without_settled
 from fxai.testing import ScriptedModel, text
 from fxai.tools import Tool, Toolkit
 from tests.kit.approvals import HOW, How, Office

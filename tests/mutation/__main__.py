@@ -39,7 +39,7 @@ class Room(msgspec.Struct, frozen=True):
 
 ROOMS = {
     "approvals": Room(
-        ("fxai/models/approval*.py", "fxai/models/answered.py", "fxai/models/settlement.py", "fxai/tools/call.py"),
+        ("fxai/models/approv*.py", "fxai/tools/call.py"),
         (
             "tests/unit/models",
             "tests/unit/mcp/server/test_approval.py",

@@ -41,8 +41,15 @@ from fxai.messages.message import (
     UserContent,
     UserMessage,
 )
-from fxai.models.result_content import file_note
-from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools, WireCall, json_of, without_nulls
+from fxai.models.tool_encoding import (
+    Notes,
+    PreparationError,
+    PreparedTools,
+    WireCall,
+    file_note,
+    json_of,
+    without_nulls,
+)
 from fxai.providers.anthropic.media import file_block, refused
 from fxai.providers.anthropic.options import said_in
 from fxai.schema.data import is_array, is_object

@@ -16,9 +16,9 @@ import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.reason import UnsupportedSchemaError
-from fxai.models.answer_form import AnswerForm, answer_name
 from fxai.models.request import ModelRequest, ReasoningEffort
 from fxai.models.request_cache import RequestCache, size_as_json
+from fxai.models.structured_output import AnswerForm, answer_name
 from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools, json_of
 from fxai.providers.anthropic.messages_input import Document, HistoryWriter
 from fxai.providers.anthropic.options import Capability, RequestOptions, capability_of, options_of_request

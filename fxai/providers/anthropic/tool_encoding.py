@@ -16,9 +16,8 @@ import msgspec
 from returns.result import Success
 
 from fxai.messages.reason import UnsupportedSchemaError
-from fxai.models.choice import ToolChoice, ToolChoices
+from fxai.models.request import ToolChoice, ToolChoices
 from fxai.models.tool_encoding import (
-    AnyTool,
     Notes,
     PreparationError,
     PreparedTools,
@@ -44,6 +43,7 @@ from fxai.tools.annotations import (
     Strict,
 )
 from fxai.tools.naming import NameMap, NameRule
+from fxai.tools.tool import AnyTool
 
 __all__ = [
     "MARKS",

@@ -19,8 +19,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 from fxai.messages.calls import Pairing
 from fxai.messages.message import FilePart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.prompt import AssistantMessage, Message, UserMessage
-from fxai.models.result_content import contents_of, file_note
-from fxai.models.tool_encoding import Notes
+from fxai.models.tool_encoding import Notes, contents_of, file_note
 from fxai.providers.openai.media import chat_file, is_taken
 from fxai.providers.openai.options import marks
 from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text

@@ -21,8 +21,7 @@ from fxai.messages.calls import Pairing
 from fxai.messages.message import AssistantContent, FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage
-from fxai.models.result_content import file_note
-from fxai.models.tool_encoding import Notes, json_of
+from fxai.models.tool_encoding import Notes, file_note, json_of
 from fxai.providers.openai.media import input_file, is_taken
 from fxai.providers.openai.options import marks
 from fxai.providers.openai.tool_calls import (

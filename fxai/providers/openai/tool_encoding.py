@@ -17,9 +17,8 @@ import msgspec
 from returns.result import Success
 
 from fxai.messages.part import ToolCall
-from fxai.models.choice import ToolChoice, ToolChoices
+from fxai.models.request import ToolChoice, ToolChoices
 from fxai.models.tool_encoding import (
-    AnyTool,
     Notes,
     PreparationError,
     PreparedTools,
@@ -46,6 +45,7 @@ from fxai.tools.annotations import (
     ToolNamespace,
 )
 from fxai.tools.naming import NameMap, NameRule
+from fxai.tools.tool import AnyTool
 
 __all__ = [
     "NAMES",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from fxai.agents import Budget, RunFailed, step_count_is
-from fxai.agents.loop import run_loop, stream_loop
+from fxai.agents.loop import run_loop
 from fxai.effects import Backend, fx
 from fxai.messages import AiError, NetworkError, Prompt, ToolApprovalResponsePart, ToolCall, ToolMessage
 from fxai.models import ToolChoice
@@ -16,7 +16,7 @@ from fxai.testing import ScriptedModel, call, delay, fails, finish, text
 from fxai.tools import Denied, HandlerFailed, Interrupted, Tool, Toolkit, UnknownTool
 from tests.kit.journal import turns as turns_of
 from tests.kit.rounds import Desk
-from tests.kit.runs import BOTH, ONE, Way, end_of, plan_of, unanswered
+from tests.kit.runs import BOTH, ONE, Way, end_of, plan_of, stream_loop, unanswered
 from tests.kit.samples import Sum, add
 
 wipe = Tool.make("wipe", parameters=Sum, success=str, failure=str, failure_mode="return", needs_approval=True)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fxai.agents import Answer, Budget, RunFailed, step_count_is
-from fxai.agents.plan import RunPlan
+from fxai.agents.run import RunPlan
 from fxai.effects import Backend
 from fxai.messages import AiError, Prompt, StructuredOutputError
 from fxai.schema import Schema

@@ -8,8 +8,8 @@ import pytest
 from typing_extensions import override
 
 from fxai.agents import Answer, Budget, BudgetExceeded
-from fxai.agents.loop import run_loop, stream_loop
-from fxai.agents.plan import RunPlan
+from fxai.agents.loop import run_loop
+from fxai.agents.run import RunPlan
 from fxai.effects import Backend, Effect, Layer, LayerOf, Stream, StreamOf, fx
 from fxai.messages import (
     AiError,
@@ -27,7 +27,7 @@ from fxai.models import LanguageModel, ModelRequest
 from fxai.testing import ScriptedModel, call, finish, text
 from fxai.tools import Tool, Toolkit
 from tests.kit.rounds import Desk
-from tests.kit.runs import ONE, end_of, plan_of
+from tests.kit.runs import ONE, end_of, plan_of, stream_loop
 
 SCRIPTS: dict[str, list[Any]] = {
     "text": [["Good ", "day."]],

@@ -23,7 +23,7 @@ from fxai.messages import (
     UserMessage,
 )
 from fxai.models import LanguageModel, ObjectPending
-from fxai.models.answered import without_settled
+from fxai.models.approval import without_settled
 from fxai.schema import DecodeFailure, Fault
 from fxai.testing import ScriptedModel, TestClock, call, text
 from fxai.tools import CallContext, HandlerFailed, Tool, Toolkit, UnknownTool

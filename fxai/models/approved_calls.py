@@ -1,0 +1,262 @@
+"""Approved calls: run before a model is asked, where the history answers requests for approvals.
+
+Calls that were approved run, exactly as they stand there; those that were denied get a result that says so. One answer
+that is not to be trusted, and nothing runs at all. Before anything runs, the ledger has it, and the history may be
+committed with the calls in doubt: if the process stops then, no call is run again without being approved again.
+
+>>> from fxai.effects import fx
+>>> from fxai.messages.message import UserMessage
+>>> from fxai.tools.toolkit import Toolkit
+>>> settle_approvals(Prompt((UserMessage.make("Hello"),)), Resolution(Toolkit.empty().tools)) is None
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias, TypeVar, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.effects.cause import Cause, Fail
+from fxai.effects.effect import EffectOf, FailCause, Generate, Succeed
+from fxai.effects.stream import StreamOf
+from fxai.messages.calls import UNANSWERED
+from fxai.messages.errors import AiError, ApprovalProblem, InvalidApprovalError, Reason, ToolkitRequiredError
+from fxai.messages.message import ToolCallPart
+from fxai.messages.part import Finish, ToolCall, ToolResult
+from fxai.messages.prompt import Prompt
+from fxai.messages.response import Response
+from fxai.models.approval import (
+    AnsweredRequest,
+    ApprovalHistory,
+    Authority,
+    authority,
+    has_turns,
+    is_waiting,
+    read_approvals,
+    without_requests,
+)
+from fxai.models.approval_services import ApprovalLedger, ApprovalUse
+from fxai.models.round import Emit, Resolution, Steps, Turn
+from fxai.tools.failure import (
+    ApprovalExpired,
+    ApprovalUnavailable,
+    Denied,
+    InDoubt,
+    UnknownTool,
+    failed_result,
+    with_responses,
+)
+from fxai.tools.tool import Tool
+
+__all__ = ["OnSettled", "SettledHistory", "Settling", "relay", "settle_approvals"]
+
+_A = TypeVar("_A")
+
+OnSettled: TypeAlias = Callable[[Prompt], EffectOf[Any, Any, Any]]
+"""Is given the history as it is to be remembered if nothing comes after.
+
+Before approved calls run, each of them is in doubt there; when they have ended, also where one of them failed, their
+results stand in its place.
+"""
+
+_NO_REASON: Final = "the user denied it, and gave no reason"
+_BEGUN: Final = "it was approved and begun, and whether it ran to its end is not known; look before calling it again"
+_BEFORE: Final = "it was approved before, and may have been run; look before calling it again"
+_PROBLEMS: Final[Mapping[ApprovalUse, ApprovalProblem]] = {"begun": "in-doubt", "denied": "denied"}
+
+
+@final
+class SettledHistory(msgspec.Struct, frozen=True):
+    """A history whose approvals are settled."""
+
+    history: Prompt
+    """The history, each new result behind the turn that made its call."""
+    shown: Prompt
+    """What the model is shown: the same without the requests and answers that are settled."""
+    results: tuple[ToolResult, ...] = ()
+    """The new results, in the order of the calls."""
+    waiting: bool = False
+    """Whether it still waits for answers or for results from outside, so that the model is not to be asked."""
+
+    @property
+    def pending(self) -> Response:
+        """What a round gives where the model is not asked."""
+        return Response((*self.results, Finish("pending")))
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.history, self.waiting))
+
+
+Settling: TypeAlias = Callable[[Emit | None], EffectOf[SettledHistory, Any, Any]]
+"""Gives the effect that settles a history, of what is given each result as soon as it is there."""
+
+
+def settle_approvals(prompt: Prompt, resolution: Resolution, on_settled: OnSettled | None = None) -> Settling | None:
+    """What settles the history; None where there is nothing to settle.
+
+    Its effect fails with `AiError` for `InvalidApprovalError` and `ToolkitRequiredError`, with `UnknownTool` for an
+    approved call of a tool that is not there, before anything runs; and as a round, when the approved calls have ended.
+    It fails as `on_settled` does, before anything runs where that fails first.
+    """
+    if not has_turns(prompt):
+        return None
+    history = read_approvals(prompt)
+    waiting = history.waiting or is_waiting(prompt, resolution.tools)
+    if history.problem is not None or history.answered or history.denied:
+        return lambda emit: Generate(_settle, (prompt, history, resolution, waiting, emit, on_settled), {})
+    if not waiting and not history.settled and not history.repeated:
+        return None
+    settled = _settled_history(prompt, history, (), waiting)
+    return lambda _: Succeed(settled)
+
+
+def relay(program: Callable[[Emit | None], EffectOf[_A, Any, Any]], emit: Emit | None) -> EffectOf[_A, Any, Any]:
+    """The value of a program that emits parts from several fibers at once, which are handed on to `emit` one by one."""
+    if emit is None:
+        return program(None)
+    values: list[_A] = []
+    parts: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: program(channel.put).map(values.append))
+    return parts.for_each(emit).map(lambda _: values[0])
+
+
+def _settled_history(
+    prompt: Prompt, history: ApprovalHistory, results: tuple[ToolResult, ...], waiting: bool
+) -> SettledHistory:
+    whole = prompt.with_response(results)
+    shown = Prompt(without_requests(whole, history)) if history.settled or history.repeated else whole
+    return SettledHistory(whole, shown, results, waiting)
+
+
+def _settle(
+    prompt: Prompt,
+    history: ApprovalHistory,
+    resolution: Resolution,
+    waiting: bool,
+    emit: Emit | None,
+    on_settled: OnSettled | None,
+) -> Steps:
+    """Uses up what is denied, checks every answer, uses up what is approved, then runs the calls."""
+    checking = yield authority()
+    doubtful = yield from _use_denied(history, checking)
+    problem = _problem(history, checking, resolution.tools)
+    if problem is not None:
+        yield FailCause(Cause((Fail(problem),)))
+    unrun = [_unrun_result(one, doubtful) for one in history.answered if not one.approved]
+    approved = [one for one in history.answered if one.approved]
+    if approved:
+        yield from _use_approved(approved, checking.ledger)
+        if on_settled is not None:  # known before anything runs
+            doubts = [failed_result(one.call, InDoubt(one.call.name, _BEGUN)) for one in approved]
+            yield on_settled(prompt.with_response(_in_order([*unrun, *doubts], history)))
+    if emit is not None:
+        for result in unrun:
+            yield emit(result)
+    turn = Turn((*[_call(one.call) for one in approved], Finish("tool-calls")), _approved(resolution))
+    yield turn.resolve(emit)
+    if approved:
+        yield checking.ledger.finish([one.request.approval_id for one in approved]).catch_all(_log_unmarked)
+    return (yield from _end(prompt, history, waiting, turn, unrun, on_settled))
+
+
+def _approved(resolution: Resolution) -> Resolution:
+    return msgspec.structs.replace(resolution, choice="auto", repair=None, approved=True)
+
+
+def _end(
+    prompt: Prompt,
+    history: ApprovalHistory,
+    waiting: bool,
+    turn: Turn,
+    unrun: list[ToolResult],
+    on_settled: OnSettled | None,
+) -> Steps:
+    """The settled history; `on_settled` has it first, also where a call failed, unless that was a bug."""
+    results, failed = _in_order([*unrun, *turn.response().tool_results], history), turn.failed
+    done = _settled_history(prompt, history, results, waiting)
+    if on_settled is not None and results and (failed is None or (failed.failures and not failed.defects)):
+        yield on_settled(done.history)
+    if failed is not None:
+        yield FailCause(with_responses(failed, Response(results)))
+    return done
+
+
+def _use_denied(history: ApprovalHistory, checking: Authority) -> Steps:
+    """Uses up what is denied; gives which of the approvals that are not given now let their call run before."""
+    denied = {one.approval_id: one.expires for one in history.denied if checking.is_signed(one)}
+    unanswered = [one.request.approval_id for one in history.answered if one.answer.unanswered is not None]
+    before: tuple[str, ...] = (yield checking.ledger.deny(denied)) if denied else ()
+    uses: Mapping[str, ApprovalUse] = (yield checking.ledger.look_up(unanswered)) if unanswered else {}
+    return (*before, *(approval for approval, use in uses.items() if use != "denied"))
+
+
+def _use_approved(approved: list[AnsweredRequest], ledger: ApprovalLedger) -> Steps:
+    """Uses up what is approved; fails where that has been done before."""
+    before: tuple[str, ...] = yield ledger.claim({one.request.approval_id: one.request.expires for one in approved})
+    if before:
+        about = next(_about(one) for one in approved if one.request.approval_id == before[0])
+        uses: Mapping[str, ApprovalUse] = yield ledger.look_up(before[:1])
+        problem: ApprovalProblem = _PROBLEMS.get(uses.get(before[0], "used"), "used")
+        yield FailCause(Cause((Fail(_error(InvalidApprovalError(before[0], problem, about))),)))
+
+
+def _problem(
+    history: ApprovalHistory, checking: Authority, tools: Mapping[str, Tool[Any, Any, Any]]
+) -> AiError | UnknownTool | None:
+    """What is wrong with the answers, if anything."""
+    if history.problem is not None:
+        return _error(history.problem)
+    if history.answered and not tools:
+        return _error(ToolkitRequiredError(tuple(one.call.name for one in history.answered)))
+    for one in history.approved:
+        tool = tools.get(one.call.name)
+        if tool is None:
+            return UnknownTool(one.call.name, tuple(tools))
+        problem = checking.problem(one.request, one.call, tool)
+        if problem is not None:
+            return _error(InvalidApprovalError(one.request.approval_id, problem, _about(one)))
+    return None
+
+
+def _error(reason: Reason) -> AiError:
+    return AiError("LanguageModel", "settle", reason)
+
+
+def _log_unmarked(error: AiError) -> EffectOf[None]:
+    """The calls could not be marked as ended: they stay in doubt, and their results are not lost."""
+    import logging  # few ledgers break
+
+    logging.getLogger("fxai.models").warning("the calls have ended and stay in doubt in the ledger: %s", error)
+    return Succeed(None)
+
+
+def _in_order(results: list[ToolResult], history: ApprovalHistory) -> tuple[ToolResult, ...]:
+    places = {one.call.id: place for place, one in enumerate(history.answered)}
+    return tuple(sorted(results, key=lambda result: places[result.id]))
+
+
+def _about(one: AnsweredRequest) -> str:
+    return f"the call {one.call.id!r} of {one.call.name!r}"
+
+
+def _call(part: ToolCallPart) -> ToolCall:
+    return ToolCall(part.id, part.name, part.params, dynamic=part.dynamic, metadata=part.metadata)
+
+
+def _unrun_result(one: AnsweredRequest, doubtful: tuple[str, ...]) -> ToolResult:
+    """The result of a call that is not run: where its approval was used before, that it may have been run then."""
+    call, reason = one.call, one.answer.reason
+    if one.request.approval_id in doubtful:
+        return failed_result(
+            call, InDoubt(call.name, _BEFORE if reason is None else f"{_BEFORE}; denied now: {reason}")
+        )
+    if one.answer.unanswered is not None:
+        why = reason or UNANSWERED[one.answer.unanswered]
+        is_late = one.answer.unanswered == "expired"
+        return failed_result(call, ApprovalExpired(call.name, why) if is_late else ApprovalUnavailable(call.name, why))
+    denied = Denied(call.name, reason or _NO_REASON)
+    encoded = {"type": "execution-denied", "reason": denied.reason}
+    return ToolResult(call.id, call.name, denied, encoded, is_failure=True, dynamic=call.dynamic)
