@@ -29,7 +29,7 @@ _END: Final = re.compile(
 
 @final
 class Call(msgspec.Struct, frozen=True):
-    """A call that was made, and what came back; ``result`` is None until it has."""
+    """A call and its result, which is None until there is one."""
 
     id: str
     name: str
@@ -49,9 +49,9 @@ class Exchange(msgspec.Struct, frozen=True):
 
 @final
 class Conversation(msgspec.Struct, frozen=True):
-    """What was said: the instructions, the exchanges before, the current one, and the media types of files left out.
+    """The instructions, the exchanges before, the current one, and the media types of files left out.
 
-    Those of results have notes in their place; those of a user have none.
+    ``left_out`` are those of a user; ``noted`` those of results, which have notes in their place.
     """
 
     system: str = ""
@@ -66,7 +66,7 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 def conversation(messages: Iterable[Message]) -> Conversation:
-    """What ``messages`` amount to. Each user message begins an exchange, unless it follows another at once."""
+    """The conversation of ``messages``. Each user message begins an exchange, unless it directly follows another."""
     system: list[str] = []
     done: list[Exchange] = []
     left_out: list[str] = []
@@ -82,7 +82,7 @@ def conversation(messages: Iterable[Message]) -> Conversation:
                 text = f"{current.request}\n{message.text}".strip()
                 current = msgspec.structs.replace(current, request=text)
             case AssistantMessage() | ToolMessage():
-                current = _followed(current, message, noted)
+                current = _add_message(current, message, noted)
             case _:
                 system.append(message.content)
     return Conversation("\n".join(system), tuple(done), current, tuple(left_out), tuple(noted))
@@ -97,7 +97,7 @@ def clauses(request: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in _END.split(request) if part.strip())
 
 
-def _followed(current: Exchange, message: AssistantMessage | ToolMessage, noted: list[str]) -> Exchange:
+def _add_message(current: Exchange, message: AssistantMessage | ToolMessage, noted: list[str]) -> Exchange:
     calls = list(current.calls)
     answer = current.answer
     for part in message.content:
@@ -108,13 +108,13 @@ def _followed(current: Exchange, message: AssistantMessage | ToolMessage, noted:
                 calls.append(Call(part.id, part.name, part.params))
             case "tool-result":
                 text = _result_text(part, noted)
-                calls = [_answered(call, text, part.is_failure) if call.id == part.id else call for call in calls]
+                calls = [_with_result(call, text, part.is_failure) if call.id == part.id else call for call in calls]
             case _:
                 pass
     return msgspec.structs.replace(current, calls=tuple(calls), answer=answer)
 
 
-def _answered(call: Call, text: str, is_failure: bool) -> Call:
+def _with_result(call: Call, text: str, is_failure: bool) -> Call:
     return msgspec.structs.replace(call, result=text, is_failure=is_failure)
 
 

@@ -2,7 +2,7 @@
 
 llama.cpp runs through the package `xllamacpp`, which is imported only here and only when a model is loaded. The engine
 waits in worker threads, so it serves asyncio and trio alike; a run that is cancelled stops between two tokens, or
-between two pieces of its prompt. What goes wrong is a `LocalFailure` with its reason.
+between two pieces of its prompt. Failures are a `LocalFailure` with its reason.
 
 >>> Completion("Once upon a time", most=16).temperature
 0.0
@@ -37,16 +37,16 @@ from fxai.messages.reason import (
     InvalidRequestError,
     ModelUnavailableError,
 )
-from fxai.providers.local.failure import LocalFailure, not_embedded, refused
-from fxai.providers.local.weights import Description, Heard, Progress, read_description
+from fxai.providers.local.failure import LocalFailure, embedding_reason, reason_of
+from fxai.providers.local.weights import Description, OnProgress, Progress, read_description
 
 __all__ = [
     "Completed",
     "Completion",
     "Engine",
+    "OnText",
     "Pooling",
     "Setting",
-    "Spoken",
     "Unrepeated",
 ]
 
@@ -58,16 +58,16 @@ _LONGEST_SOCKET: Final = 100
 Pooling: TypeAlias = Literal["mean", "cls", "last"]
 """Which vector stands for a text: the mean of its tokens', the first one's, or the last one's."""
 
-Spoken: TypeAlias = "Callable[[str], None]"
-"""Whoever hears the text as it comes. Called in the event loop."""
+OnText: TypeAlias = "Callable[[str], None]"
+"""Called with each piece of the text as it comes, in the event loop."""
 
 
 @final
 class Setting(msgspec.Struct, frozen=True):
     """How a model is loaded: tokens of context for each run, threads, runs at once, log on stderr, chat template.
 
-    With ``embedding`` it embeds texts and says nothing; ``pooling`` is how the vectors of a text's tokens become one:
-    None for as the file says, else their mean.
+    With ``embedding`` it only embeds texts; ``pooling`` is how the vectors of a text's tokens become one:
+    None for the file's own, else their mean.
     """
 
     context: int = 4096
@@ -81,11 +81,11 @@ class Setting(msgspec.Struct, frozen=True):
 
 @final
 class Completion(msgspec.Struct, frozen=True):
-    """A text to go on with.
+    """A text to complete.
 
     ``prompt`` is a text, or the messages of a chat for the model's own template. ``most`` tokens at most are written,
-    within ``grammar`` if there is one, until one of ``stop``. With ``once`` it ends, by itself, where it would repeat
-    what it said.
+    within ``grammar`` if there is one, until one of ``stop``. With ``once`` it ends, by itself, before it repeats
+    itself.
     """
 
     prompt: str | tuple[tuple[str, str], ...]
@@ -99,7 +99,7 @@ class Completion(msgspec.Struct, frozen=True):
 
 @final
 class Completed(msgspec.Struct, frozen=True):
-    """How a text went on, why it ended (by itself, or at its most tokens), and what it took."""
+    """The completion of a text, why it ended (by itself, or at its most tokens), and its usage."""
 
     text: str
     ended: Literal["stop", "length"]
@@ -116,7 +116,7 @@ class Engine:
         self.path = path
         self.setting = setting
         self.description = description
-        self._held: list[Any] = [server]  # held nowhere else, not even by a frame: it ends when this lets go
+        self._held: list[Any] = [server]  # the only reference, not even a frame has one: it ends when this drops it
         self._folder = folder
         self._limiter = anyio.CapacityLimiter(setting.parallel)
         self._idle = threading.Condition()
@@ -124,7 +124,7 @@ class Engine:
         self._closed = False
 
     @staticmethod
-    async def load(path: Path, setting: Setting, heard: Heard | None = None) -> Engine:
+    async def load(path: Path, setting: Setting, on_progress: OnProgress | None = None) -> Engine:
         """The model of the GGUF file at ``path``, loaded in a worker thread.
 
         Raises `LocalFailure`: xllamacpp is not installed, or the file cannot be loaded.
@@ -132,20 +132,20 @@ class Engine:
         loaded: list[Engine] = []
 
         def work() -> None:
-            server, description, folder = _load(path, setting, heard)
+            server, description, folder = _load(path, setting, on_progress)
             loaded.append(Engine(server, path, setting, description, folder))
 
         try:
             await in_thread(work)
         except anyio.get_cancelled_exc_class():
-            for engine in loaded:  # a model dropped while it loads never lets go
+            for engine in loaded:  # a model dropped while it loads would never be released
                 await engine.close()
             raise
         return loaded[0]
 
     @property
     def name(self) -> str:
-        """The model's name: what its file says, else the file's name."""
+        """The model's name: from its file, else the file's name."""
         return self.description.name or self.path.stem
 
     @property
@@ -153,13 +153,13 @@ class Engine:
         """Whether the model has a chat template, its own or the one that was given."""
         return (self.setting.chat_template or self.description.chat_template) is not None
 
-    async def complete(self, task: Completion, spoken: Spoken | None = None) -> Completed:
+    async def complete(self, task: Completion, on_text: OnText | None = None) -> Completed:
         """How the model goes on; ``spoken`` hears each piece of it as it comes.
 
         Waits while as many runs as the engine serves at once are under way. Raises `LocalFailure`: the
         context is full before or while the text is written, or llama.cpp refused or failed.
         """
-        return await in_thread(lambda: self._complete(task, spoken), limiter=self._limiter)
+        return await in_thread(lambda: self._complete(task, on_text), limiter=self._limiter)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """The vectors of the texts, of length 1, and the tokens they took; for an engine that is set to embed.
@@ -169,7 +169,7 @@ class Engine:
         return await in_thread(lambda: self._embed(texts), limiter=self._limiter)
 
     async def close(self) -> None:
-        """Lets the model go: its memory, threads and socket. Runs under way are stopped. Again is nothing."""
+        """Releases the model: its memory, threads and socket. Runs under way are stopped. May be called again."""
         await uninterrupted(in_thread(self._close))
 
     def _close(self) -> None:
@@ -180,9 +180,9 @@ class Engine:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _complete(self, task: Completion, spoken: Spoken | None) -> Completed:
+    def _complete(self, task: Completion, on_text: OnText | None) -> Completed:
         with self._at_work():
-            return self._run(task, spoken)
+            return self._run(task, on_text)
 
     def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         vectors: list[list[float]] = []
@@ -194,14 +194,14 @@ class Engine:
                 if self._closed:
                     raise LocalFailure(InternalProviderError(description="the model was released meanwhile"))
                 if "error" in said:
-                    raise LocalFailure(not_embedded(said["error"], self.setting.context))
+                    raise LocalFailure(embedding_reason(said["error"], self.setting.context))
                 vectors.append(said["data"][0]["embedding"])
                 usage += Usage(input_tokens=said["usage"]["prompt_tokens"])
         return vectors, usage
 
     @contextmanager
     def _at_work(self) -> Generator[None]:
-        """Counts a run; whoever closes waits for it."""
+        """Counts a run, which `close` waits for."""
         with self._idle:
             if self._closed:
                 raise LocalFailure(InvalidRequestError(description="the model was released: its scope has ended"))
@@ -213,15 +213,15 @@ class Engine:
                 self._running -= 1
                 self._idle.notify_all()
 
-    def _run(self, task: Completion, spoken: Spoken | None) -> Completed:
-        hearing = _Hearing(self, spoken, Unrepeated() if task.once else None)
+    def _run(self, task: Completion, on_text: OnText | None) -> Completed:
+        listener = _Listener(self, on_text, Unrepeated() if task.once else None)
         if isinstance(task.prompt, str):
-            self._held[0].handle_completions({"prompt": task.prompt, **_options(task)}, hearing)
+            self._held[0].handle_completions({"prompt": task.prompt, **_options(task)}, listener)
         else:
             messages = [{"role": role, "content": content} for role, content in task.prompt]
-            self._held[0].handle_chat_completions({"messages": messages, **_options(task)}, hearing)
+            self._held[0].handle_chat_completions({"messages": messages, **_options(task)}, listener)
         from_thread.check_cancelled()
-        return hearing.completed(task, self.setting.context)
+        return listener.result(task, self.setting.context)
 
     @property
     def closing(self) -> bool:
@@ -229,12 +229,12 @@ class Engine:
         return self._closed
 
 
-class _Hearing:
-    """What llama.cpp calls with each piece of a reply; it must not raise, and stops the reply by returning True."""
+class _Listener:
+    """The callback of llama.cpp for each piece of a reply; it must not raise, and stops the reply by returning True."""
 
-    def __init__(self, engine: Engine, spoken: Spoken | None, new: Unrepeated | None) -> None:
+    def __init__(self, engine: Engine, on_text: OnText | None, new: Unrepeated | None) -> None:
         self.engine = engine
-        self.spoken = spoken
+        self.on_text = on_text
         self.new = new
         self.texts: list[str] = []
         self.last: Mapping[str, Any] = {}
@@ -244,7 +244,7 @@ class _Hearing:
         try:
             from_thread.check_cancelled()
             return self.engine.closing or self._take(chunk)
-        except BaseException:  # the run was cancelled; check_cancelled says so once more after the call
+        except BaseException:  # the run was cancelled; check_cancelled raises again after the call
             return True
 
     def _take(self, chunk: Mapping[str, Any]) -> bool:
@@ -256,20 +256,20 @@ class _Hearing:
             self.ended = choice.get("finish_reason") or self.ended
             self._say(text if self.new is None else self.new.take(text))
         if self.new is not None and self.new.ended and self.ended is None:
-            self.last, self.ended = {"usage": _counted(chunk["timings"])}, "stop"
+            self.last, self.ended = {"usage": _usage_of(chunk["timings"])}, "stop"
             return True
         return "error" in chunk
 
     def _say(self, text: str) -> None:
         if text:
             self.texts.append(text)
-            if self.spoken is not None:
-                from_thread.run_sync(self.spoken, text)
+            if self.on_text is not None:
+                from_thread.run_sync(self.on_text, text)
 
-    def completed(self, task: Completion, context: int) -> Completed:
-        """The whole of it; what was held back is said first. Raises `LocalFailure` where it is not whole."""
+    def result(self, task: Completion, context: int) -> Completed:
+        """The whole reply, with the text that was held back. Raises `LocalFailure` where it is incomplete."""
         if "error" in self.last:
-            raise LocalFailure(refused(self.last["error"]))
+            raise LocalFailure(reason_of(self.last["error"]))
         told = self.last.get("usage")
         if self.engine.closing or told is None or self.ended is None:
             raise LocalFailure(InternalProviderError(description="the model broke off in the middle of its answer"))
@@ -283,8 +283,8 @@ class _Hearing:
         return Completed("".join(self.texts), "length" if self.ended == "length" else "stop", usage)
 
 
-def _counted(timings: Mapping[str, Any]) -> dict[str, Any]:
-    """What a reply took that was stopped before llama.cpp said so itself."""
+def _usage_of(timings: Mapping[str, Any]) -> dict[str, Any]:
+    """The usage of a reply that was stopped before llama.cpp reported it."""
     cached, wrote = timings["cache_n"], timings["predicted_n"]
     read = timings["prompt_n"] + cached
     return {
@@ -313,7 +313,7 @@ def _options(task: Completion) -> dict[str, Any]:
     return options
 
 
-def _load(path: Path, setting: Setting, heard: Heard | None) -> tuple[Any, Description, Path | None]:
+def _load(path: Path, setting: Setting, on_progress: OnProgress | None) -> tuple[Any, Description, Path | None]:
     try:
         xllamacpp: Any = import_module("xllamacpp")
     except ImportError as missing:
@@ -328,11 +328,11 @@ def _load(path: Path, setting: Setting, heard: Heard | None) -> tuple[Any, Descr
         kinds: Any = xllamacpp.llama_pooling_type
         params.pooling_type = getattr(kinds, f"LLAMA_POOLING_TYPE_{(setting.pooling or 'mean').upper()}")
     try:
-        if heard is not None:
-            heard(Progress("loading", 0, size))
+        if on_progress is not None:
+            on_progress(Progress("loading", 0, size))
         server = xllamacpp.Server(params)
-        if heard is not None:
-            heard(Progress("loading", size, size))
+        if on_progress is not None:
+            on_progress(Progress("loading", size, size))
     except Exception as wrong:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -353,7 +353,7 @@ def _configure(params: Any, path: Path, setting: Setting, folder: Path | None) -
     params.verbosity = 3 if setting.verbose else -1
     params.n_threads_http = 1
     params.ui = params.endpoint_slots = params.endpoint_props = False
-    params.api_keys = [secrets.token_hex(32)]  # the server object listens; nobody but itself shall be answered
+    params.api_keys = [secrets.token_hex(32)]  # the server object listens; it shall answer no other client
     if folder is not None:
         params.hostnames = [str(folder / "x.sock")]
     if setting.chat_template is not None:
@@ -394,7 +394,7 @@ _WINDOW: Final = 200
 
 @final
 class Unrepeated:
-    """A text that is taken piece by piece, and ends before a sentence that it has said, or in a loop.
+    """A text that is read piece by piece, and ends before it repeats a sentence, or in a loop.
 
     A sentence is one of at least three words; upper case and blanks do not tell two apart. A loop is a few characters,
     a letter or digit among them, four times and more on 24 characters and more ("1000000…", "ha ha ha …"), or 24
@@ -404,13 +404,13 @@ class Unrepeated:
 
     def __init__(self) -> None:
         self.ended = False
-        self._said: list[str] = []
+        self._sentences: list[str] = []
         self._sentence = ""
         self._waits = 0
         self._tail = ""
 
     def take(self, piece: str) -> str:
-        """What of the text may be said now; nothing more once it has ended."""
+        """The text that may be passed on now; empty once it has ended."""
         if self.ended:
             return ""
 
@@ -418,25 +418,25 @@ class Unrepeated:
         self._waits += len(piece)
         self._tail = (self._tail + piece)[-_WINDOW:]
         free = self._whole()
-        looped = _looped(self._tail)
+        looped = _loop_length(self._tail)
         self.ended = self.ended or looped >= _LONGEST_LOOP or _counts(self._tail)
-        if not self.ended and looped < _SHORTEST_LOOP and not self._begins_like_one_said():
+        if not self.ended and looped < _SHORTEST_LOOP and not self._may_repeat():
             free += self._waiting()
         return free
 
     def rest(self) -> str:
-        """What was held back when the text ended by itself, unless it had been said."""
-        return "" if self.ended or self._is_said(self._sentence) else self._waiting()
+        """The text that was held back when the reply ended by itself, unless it is a repetition."""
+        return "" if self.ended or self._is_repeated(self._sentence) else self._waiting()
 
     def _whole(self) -> str:
         """The sentences that ended, as far as they are new."""
         free = ""
         while found := _SENTENCE.match(self._sentence):
             whole, after = found[0], self._sentence[found.end() :]
-            if self._is_said(whole):
+            if self._is_repeated(whole):
                 self.ended = True
                 return free
-            self._said.append(_plain(whole))
+            self._sentences.append(_plain(whole))
             free += whole[max(0, len(self._sentence) - self._waits) :]
             self._sentence, self._waits = after, min(self._waits, len(after))
         return free
@@ -446,19 +446,19 @@ class Unrepeated:
         self._waits = 0
         return waiting
 
-    def _is_said(self, sentence: str) -> bool:
-        return len(sentence.split()) >= _FEWEST_WORDS and _plain(sentence) in self._said
+    def _is_repeated(self, sentence: str) -> bool:
+        return len(sentence.split()) >= _FEWEST_WORDS and _plain(sentence) in self._sentences
 
-    def _begins_like_one_said(self) -> bool:
+    def _may_repeat(self) -> bool:
         begun = _plain(self._sentence)
-        return any(said.startswith(begun) and len(said.split()) >= _FEWEST_WORDS for said in self._said)
+        return any(said.startswith(begun) and len(said.split()) >= _FEWEST_WORDS for said in self._sentences)
 
 
 def _plain(sentence: str) -> str:
     return " ".join(sentence.casefold().split())
 
 
-def _looped(tail: str) -> int:
+def _loop_length(tail: str) -> int:
     """On how many characters the text ends in a loop."""
     found = _LOOP.search(tail)
     return len(found[0]) if found and any(map(str.isalnum, found[1])) else 0

@@ -1,4 +1,4 @@
-"""How a step in here stops with a reason: an ordinary exception, which the layer turns into an `AiError`.
+"""The exception by which the local model fails with a reason, which the layer turns into an `AiError`.
 
 >>> from fxai.messages.errors import ContextOverflowError
 >>> try:
@@ -22,7 +22,7 @@ from fxai.messages.reason import (
     UnsupportedSchemaError,
 )
 
-__all__ = ["LocalFailure", "not_embedded", "refused"]
+__all__ = ["LocalFailure", "embedding_reason", "reason_of"]
 
 
 @final
@@ -34,7 +34,7 @@ class LocalFailure(Exception):
         self.reason = reason
 
 
-def refused(error: Mapping[str, Any]) -> Reason:
+def reason_of(error: Mapping[str, Any]) -> Reason:
     """The reason of an error that llama.cpp reports."""
     said = str(error.get("message", error))
     if error.get("type") == "exceed_context_size_error":
@@ -46,10 +46,10 @@ def refused(error: Mapping[str, Any]) -> Reason:
     return InternalProviderError(description=said, status=error.get("code"))
 
 
-def not_embedded(error: Mapping[str, Any], context: int) -> Reason:
+def embedding_reason(error: Mapping[str, Any], context: int) -> Reason:
     """The reason why a text has no vector."""
     said = str(error.get("message", error))
     long = re.search(r"input \((\d+) tokens\) is too large", said)
     if long is None:
-        return refused(error)
+        return reason_of(error)
     return ContextOverflowError(int(long[1]), context, "embed it in pieces, or allow a larger context")

@@ -72,10 +72,10 @@ def integers(low: int | None, high: int | None) -> str | None:
 
 
 def multiples(step: int, low: int | None, high: int | None, *, most: int = 512) -> str | None:
-    """The GBNF alternatives of the multiples of ``step`` within the bounds; None when they cannot be said, or none are.
+    """The GBNF alternatives of the multiples of ``step`` within the bounds; None where that is impossible.
 
     Up to ``most`` of them are listed one by one; with an open end, the first ``most`` from the bound (or from zero).
-    A step that divides a power of ten is said by its last digits when nothing bounds it.
+    A step that divides a power of ten is expressed by the last digits when nothing bounds it.
 
     >>> multiples(5, 0, 12)
     '"0" | "5" | "10"'
@@ -153,31 +153,31 @@ def _natural(low: int, high: int) -> list[str]:
     for size in range(len(str(low)), len(str(high)) + 1):
         first = max(low, 10 ** (size - 1) if size > 1 else 0)
         last = min(high, 10**size - 1)
-        parts += _fixed(str(first), str(last))
+        parts += _digit_strings(str(first), str(last))
     return _joined_lengths(parts, low, high)
 
 
 def _joined_lengths(parts: list[str], low: int, high: int) -> list[str]:
-    """The same alternatives, said shortly when they are all the naturals of up to some count of digits."""
+    """The same alternatives, shortened where they are all the naturals of up to some count of digits."""
     if low > 1 or set(str(high)) != {"9"} or high < 10:
         return parts
     return ['"0"'] * (low == 0) + [f"[1-9] [0-9]{{0,{len(str(high)) - 1}}}"]
 
 
-def _fixed(low: str, high: str) -> list[str]:
+def _digit_strings(low: str, high: str) -> list[str]:
     """Alternatives for digit strings of one length, from ``low`` to ``high``."""
     if low == high:
         return [f'"{low}"']
     if len(low) == 1:
         return [f"[{low}-{high}]"]
     if low[0] == high[0]:
-        return [f'"{low[0]}" {part}' for part in _fixed(low[1:], high[1:])]
+        return [f'"{low[0]}" {part}' for part in _digit_strings(low[1:], high[1:])]
 
     size, first, last, parts = len(low) - 1, int(low[0]), int(high[0]), list[str]()
     if set(low[1:]) != {"0"}:
-        parts += [f'"{first}" {part}' for part in _fixed(low[1:], "9" * size)]
+        parts += [f'"{first}" {part}' for part in _digit_strings(low[1:], "9" * size)]
         first += 1
-    tail = [] if set(high[1:]) == {"9"} else [f'"{last}" {part}' for part in _fixed("0" * size, high[1:])]
+    tail = [] if set(high[1:]) == {"9"} else [f'"{last}" {part}' for part in _digit_strings("0" * size, high[1:])]
     last -= bool(tail)
     if first <= last:
         parts.append(f"[{first}-{last}] [0-9]{{{size}}}")
@@ -212,7 +212,7 @@ def _edge(whole: int, low: str, high: str) -> list[str]:
         return [f'"{whole}" ("." "0"{{1,{len(high)}}})?']
 
     parts = [f'"{whole}"'] if not low.strip("0") else []
-    return parts + [f'"{whole}." {part}' for part in _fixed(low, high)]
+    return parts + [f'"{whole}." {part}' for part in _digit_strings(low, high)]
 
 
 _TOP: Final = 0x10FFFF
@@ -381,7 +381,7 @@ def _render(node: Node, *, top: bool = False) -> str:
         case Characters(ranges):
             return _render_set(ranges)
         case Series(parts):
-            text = " ".join(_render(part) for part in _joined(parts)) or '""'
+            text = " ".join(_render(part) for part in _nonempty_parts(parts)) or '""'
             return text if top or len(parts) == 1 else f"({text})"
         case Choice(branches):
             text = " | ".join(_render(branch, top=True) for branch in branches)
@@ -390,7 +390,7 @@ def _render(node: Node, *, top: bool = False) -> str:
             return '""' if most == 0 else f"{_render(inner)}{{{least},{most}}}"
 
 
-def _joined(parts: tuple[Node, ...]) -> list[Node]:
+def _nonempty_parts(parts: tuple[Node, ...]) -> list[Node]:
     return [part for part in parts if not (isinstance(part, Repeat) and part.most == 0)]
 
 

@@ -262,7 +262,7 @@ class _Writer:
         most = most if form.most_items is None else min(most, form.most_items)
         if most < form.least_items:
             return None
-        if form.unique and most > 1 and (listed := self._listed(form, leading)) is not None:
+        if form.unique and most > 1 and (listed := self._item_literals(form, leading)) is not None:
             inner = self._chain([(item, False) for item in listed], form.least_items, most)
             return None if inner is None else f'"[" {inner} "]"'
         if form.unique and most > 1:
@@ -277,7 +277,7 @@ class _Writer:
             items.append(item)
         return None if most < form.least_items else f'"[" {_items(items, leading, form.least_items, most)} "]"'
 
-    def _listed(self, form: Form, leading: int) -> list[str] | None:
+    def _item_literals(self, form: Form, leading: int) -> list[str] | None:
         """The literals of the items of an array, when they all can be listed."""
         variants = [] if leading else self.variants.of(self.variants.item(form, 0))
         if not variants or any(variant.values is None for variant in variants):

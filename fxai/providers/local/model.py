@@ -1,8 +1,8 @@
-"""The local language model as a service: a layer that loads a model in this process, and lets it go with its scope.
+"""Local models as services: layers that load a language or embedding model in this process until their scope ends.
 
->>> local = layer("tiny.gguf", context=1024)
->>> type(local).__name__
-'LayerOf'
+>>> local, embedding = layer("tiny.gguf", context=1024), embedding_layer("tiny.gguf", context=512)
+>>> type(local).__name__, type(embedding).__name__
+('LayerOf', 'LayerOf')
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fxai.providers.local.engine import Engine, Pooling, Setting
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.grammar import Bounds
 from fxai.providers.local.turn import Turn
-from fxai.providers.local.weights import Heard, assemble, check_file
+from fxai.providers.local.weights import OnProgress, assemble, check_file
 
 __all__ = [
     "LocalEmbeddingModel",
@@ -88,7 +88,7 @@ def layer(
     context: int = 4096,
     threads: int | None = None,
     parallel: int = 1,
-    progress: Heard | None = None,
+    progress: OnProgress | None = None,
     bounds: Bounds | None = None,
     chat_template: str | None = None,
     verbose: bool = False,
@@ -115,15 +115,15 @@ def layer(
     setting = Setting(context, threads, parallel, verbose, chat_template)
 
     @fx.gen
-    def loaded() -> Gen[LanguageModel, AiError, Scope]:
+    def load_model() -> Gen[LanguageModel, AiError, Scope]:
         engine = yield from open_engine(model, setting, sha256, progress, "layer")
         return LocalModel(engine, bounds or Bounds())
 
-    return Layer.scoped(LanguageModel, loaded())
+    return Layer.scoped(LanguageModel, load_model())
 
 
 def open_engine(
-    model: str | Path | None, setting: Setting, sha256: str | None, progress: Heard | None, method: str
+    model: str | Path | None, setting: Setting, sha256: str | None, progress: OnProgress | None, method: str
 ) -> Effect[Engine, AiError, Scope]:
     """The loaded model of a layer, released with the scope.
 
@@ -139,17 +139,17 @@ def open_engine(
     """
 
     async def load() -> Engine:
-        path = await in_thread(lambda: _located(model, sha256, progress))
+        path = await in_thread(lambda: _find_file(model, sha256, progress))
         return await Engine.load(path, setting, progress)
 
     loading = fx.attempt_async(load, lambda error: to_ai_error(error, method))
     return fx.acquire_release(loading, lambda held: fx.wait(held.close))
 
 
-def _located(model: str | Path | None, sha256: str | None, heard: Heard | None) -> Path:
+def _find_file(model: str | Path | None, sha256: str | None, on_progress: OnProgress | None) -> Path:
     if model is None or str(model) in ("", "local:"):
-        return assemble(heard=heard)
-    return check_file(Path(str(model).removeprefix("local:")).expanduser(), sha256=sha256, heard=heard)
+        return assemble(on_progress=on_progress)
+    return check_file(Path(str(model).removeprefix("local:")).expanduser(), sha256=sha256, on_progress=on_progress)
 
 
 def to_ai_error(error: Any, method: str) -> AiError | None:
@@ -191,7 +191,7 @@ def embedding_layer(
     context: int = 512,
     threads: int | None = None,
     pooling: Pooling | None = None,
-    progress: Heard | None = None,
+    progress: OnProgress | None = None,
     verbose: bool = False,
 ) -> Layer[EmbeddingModel, AiError]:
     """The layer of a model that embeds in this process, with no network and no key. Needs the extra `local`.
@@ -217,7 +217,7 @@ def embedding_layer(
     setting = Setting(context, threads, verbose=verbose, embedding=True, pooling=pooling)
 
     @fx.gen
-    def loaded() -> Gen[EmbeddingModel, AiError, Scope]:
+    def load_model() -> Gen[EmbeddingModel, AiError, Scope]:
         return LocalEmbeddingModel((yield from open_engine(model, setting, sha256, progress, "embedding_layer")))
 
-    return Layer.scoped(EmbeddingModel, loaded())
+    return Layer.scoped(EmbeddingModel, load_model())

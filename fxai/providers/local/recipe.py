@@ -25,10 +25,10 @@ __all__ = [
     "answering",
     "choosing",
     "filling",
-    "narrowed",
+    "narrow",
     "no_tool",
     "prose",
-    "rendered",
+    "render",
     "structuring",
     "talking",
 ]
@@ -119,33 +119,34 @@ def choosing(offers: Sequence[Offer], request: str, past: Sequence[Exchange] = (
         called = exchange.calls[0].name if exchange.calls else none
         if called in names or called == none:
             rows.append((_line(exchange.request), called))
-    return "".join(f"{said} -> {name}\n" for said, name in rows) + f"{_line(request)} ->"
+    return "".join(f"{text} -> {name}\n" for text, name in rows) + f"{_line(request)} ->"
 
 
 def _rows(offers: Sequence[Offer]) -> list[tuple[str, str]]:
-    shown = [[*(said for said, _ in offer.requests)] or [offer.words, offer.gist] for offer in offers]
+    shown = [[*(text for text, _ in offer.requests)] or [offer.words, offer.gist] for offer in offers]
     rounds, none = max(map(len, shown), default=0), no_tool(offers)
     if not any(offer.requests for offer in offers):  # small talk among what tools are for would drown it
-        told = [(lines[turn], offer.name) for turn in range(rounds) for lines, offer in zip(shown, offers, strict=True)]
-        return [*((said, none) for said in _SMALL_TALK[:2]), *told]
+        pairs = list(zip(shown, offers, strict=True))
+        known = [(lines[turn], offer.name) for turn in range(rounds) for lines, offer in pairs]
+        return [*((text, none) for text in _SMALL_TALK[:2]), *known]
     talk = list(_SMALL_TALK[: max(4, min(len(_SMALL_TALK), len(offers)))])
     rows: list[tuple[str, str]] = []
     for turn in range(rounds):
         rows += [(lines[turn], offer.name) for lines, offer in zip(shown, offers, strict=True) if turn < len(lines)]
         share = -(-len(talk) // (rounds - turn))
-        rows += [(said, none) for said in talk[:share]]
+        rows += [(text, none) for text in talk[:share]]
         talk = talk[share:]
     return rows
 
 
 def filling(offer: Offer, request: str, schema: Mapping[str, Any], past: Sequence[Exchange] = ()) -> str:
     """The prompt whose next text is the JSON of the tool's parameters."""
-    told = _properties(schema)
-    shown = [*offer.requests, *((offer.gist, params) for said, params in offer.examples if not said)]
+    lines_told = _properties(schema)
+    shown = [*offer.requests, *((offer.gist, params) for text, params in offer.examples if not text)]
     shown += [(e.request, call.params) for e in past[-2:] for call in e.calls[:1] if call.name == offer.name]
     if not shown:
-        return f"{offer.name}: {offer.gist}\n{told}\nRequest: {_line(request)}\nParameters:"
-    lines = "".join(f"{_line(said)} -> {offer.name} {_json(params)}\n" for said, params in shown)
+        return f"{offer.name}: {offer.gist}\n{lines_told}\nRequest: {_line(request)}\nParameters:"
+    lines = "".join(f"{_line(text)} -> {offer.name} {_json(params)}\n" for text, params in shown)
     return f"{lines}{_line(request)} -> {offer.name}"
 
 
@@ -163,41 +164,41 @@ def answering(talk: Conversation) -> str:
     """The prompt whose next line answers the current request from the results of its calls."""
     failed = (_FAILED,) if any(call.is_failure for call in talk.current.calls) else ()
     shown = (*_ANSWERED, *failed, *(exchange for exchange in talk.past[-2:] if exchange.calls))
-    lines = "".join(_answered(exchange) for exchange in shown)
-    return f"{_head(talk)}{lines}{_answered(talk.current)}"
+    lines = "".join(_answer_lines(exchange) for exchange in shown)
+    return f"{_head(talk)}{lines}{_answer_lines(talk.current)}"
 
 
 def talking(talk: Conversation) -> str:
-    """The prompt whose next line is said in reply, without any tool."""
-    lines = "".join(_talked(exchange) for exchange in (*_TALKED, *talk.past))
-    return f"{_head(talk)}{lines}{_talked(talk.current)}"
+    """The prompt whose next line is a reply without any tool."""
+    lines = "".join(_talk_lines(exchange) for exchange in (*_TALKED, *talk.past))
+    return f"{_head(talk)}{lines}{_talk_lines(talk.current)}"
 
 
 def structuring(talk: Conversation) -> str:
     """The prompt whose next text is JSON in reply to the current request and the results of its calls."""
-    lines = "".join(_talked(exchange) for exchange in talk.past[-2:])
+    lines = "".join(_talk_lines(exchange) for exchange in talk.past[-2:])
     results = "".join(_result(call) for call in talk.current.calls)
     return f"{_head(talk)}{lines}Request: {_line(talk.current.request)}\n{results}The same as JSON:"
 
 
 def prose(talk: Conversation) -> tuple[tuple[str, str], ...]:
     """The conversation as messages for a model's own chat template: role and text of each."""
-    said: list[tuple[str, str]] = [("system", talk.system)] if talk.system else []
+    text: list[tuple[str, str]] = [("system", talk.system)] if talk.system else []
     for exchange in (*talk.past, talk.current):
         results = "".join("\n" + _result(call).strip() for call in exchange.calls)
-        said.append(("user", exchange.request + results))
+        text.append(("user", exchange.request + results))
         if exchange.answer:
-            said.append(("assistant", exchange.answer))
-    return tuple(said)
+            text.append(("assistant", exchange.answer))
+    return tuple(text)
 
 
-def _answered(exchange: Exchange) -> str:
-    results = "".join(_result(call, rendered) for call in exchange.calls)
+def _answer_lines(exchange: Exchange) -> str:
+    results = "".join(_result(call, render) for call in exchange.calls)
     end = f" {_line(exchange.answer)}\n\n" if exchange.answer else ""
     return f"Request: {_line(exchange.request)}\n{results}Answer:{end}"
 
 
-def _talked(exchange: Exchange) -> str:
+def _talk_lines(exchange: Exchange) -> str:
     end = f" {_line(exchange.answer)}\n\n" if exchange.answer else ""
     return f"User: {_line(exchange.request)}\nAssistant:{end}"
 
@@ -226,7 +227,7 @@ _DEEPEST: Final = 6
 _Tree: TypeAlias = "Mapping[str, Any] | list[Any]"
 
 
-def rendered(text: str) -> str:
+def render(text: str) -> str:
     """What is shown of a result: of an object or a list, its values with their keys, without what is empty.
 
     JSON inside of a text counts as such, and an object of one member as the member. Booleans are yes and no.
@@ -255,16 +256,16 @@ def _lines(value: Any, path: str, depth: int) -> Iterator[str]:
         return
     tree = _tree(value)
     if tree is None or depth == 0:
-        yield _keyed(path, _plain(value))
+        yield _with_key(path, _plain(value))
     elif isinstance(tree, Mapping):
         for key, member in tree.items():
             yield from _lines(member, f"{path} {key}".strip(), depth - 1)
     elif all(_tree(item) is None for item in tree):
-        yield _keyed(path, ", ".join(map(_plain, tree)))
+        yield _with_key(path, ", ".join(map(_plain, tree)))
     else:
         for item in tree:
             flat = _flat(item)
-            yield from _lines(item, path, depth - 1) if flat is None else iter((_keyed(path, flat),))
+            yield from _lines(item, path, depth - 1) if flat is None else iter((_with_key(path, flat),))
 
 
 def _tree(value: Any) -> _Tree | None:
@@ -279,8 +280,8 @@ def _flat(value: Any) -> str | None:
     return ", ".join(f"{key} {_plain(member)}" for key, member in tree.items() if member is not None)
 
 
-def _keyed(path: str, said: str) -> str:
-    return f"{path}: {said}" if path else said
+def _with_key(path: str, text: str) -> str:
+    return f"{path}: {text}" if path else text
 
 
 def _plain(value: Any) -> str:
@@ -289,8 +290,8 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-Shown: TypeAlias = Sequence[tuple[str, Any]]
-"""Example requests, each with the parameters that are right."""
+Examples: TypeAlias = Sequence[tuple[str, Any]]
+"""Example requests, each with its parameters."""
 
 _SPAN: Final = re.compile(r"[^\s]+")
 _EDGE: Final = " \t\n.,;:!?\"'()[]{}“”‘’"
@@ -298,47 +299,54 @@ _NUMBER: Final = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w]|\.\d)")
 _MOST_WORDS: Final = 24
 
 
-def narrowed(schema: Mapping[str, Any], request: str, shown: Shown) -> dict[str, Any]:
-    """The same schema, its plain properties held to what ``request`` and the examples leave of them."""
+def narrow(schema: Mapping[str, Any], request: str, examples: Examples) -> dict[str, Any]:
+    """The same schema, its plain properties limited to the values that ``request`` and the examples leave.
+
+    A small model copies its examples where it should copy the request. Where every example takes a value word by word
+    from its request, the value is one of the words of this request too; where one listed value is named, it is that
+    one; and where nothing is named, it is the value of the examples whose requests name nothing either.
+
+    >>> examples = (("Is it hot in Rome, in Fahrenheit?", {"unit": "F"}), ("Rain in Madrid?", {"unit": "C"}))
+    >>> unit = {"type": "string", "enum": ["C", "F"]}
+    >>> narrow({"properties": {"unit": unit}}, "Is it cold in Oslo?", examples)["properties"]["unit"]["enum"]
+    ['C']
+    """
     properties: dict[str, Any] = {}
-    for name, said in schema.get("properties", {}).items():
-        values = _values(_keywords(said), request, _of(shown, name))
-        properties[name] = said if not values else {**_keywords(said), "enum": values}
+    for name, inner in schema.get("properties", {}).items():
+        known = [(text, _keywords(params)[name]) for text, params in examples if name in _keywords(params)]
+        values = _values(_keywords(inner), request, known)
+        properties[name] = inner if not values else {**_keywords(inner), "enum": values}
     return {**schema, "properties": properties} if properties else dict(schema)
 
 
-def _of(shown: Shown, name: str) -> list[tuple[str, Any]]:
-    return [(said, _keywords(params)[name]) for said, params in shown if name in _keywords(params)]
-
-
-def _values(said: Mapping[str, Any], request: str, shown: Shown) -> list[Any]:
+def _values(schema: Mapping[str, Any], request: str, examples: Examples) -> list[Any]:
     """The values that are left for one property; none where nothing is known."""
-    listed = said.get("enum")
+    listed = schema.get("enum")
     if isinstance(listed, list):
-        return _named(lambda text: _mentioned(text, said["enum"]), request, shown)
-    if said.keys() & {"$ref", "anyOf", "oneOf", "allOf", "const", "format", "pattern"}:
+        return _values_named(lambda text: _listed_values(text, schema["enum"]), request, examples)
+    if schema.keys() & {"$ref", "anyOf", "oneOf", "allOf", "const", "format", "pattern"}:
         return []
-    match said.get("type"):
+    match schema.get("type"):
         case "integer" | "number":
-            copied = [value in _numbers(text) for text, value in shown if _numbers(text)]
-            return _named(_numbers, request, shown) if copied and all(copied) else []
+            copied = [value in _numbers(text) for text, value in examples if _numbers(text)]
+            return _values_named(_numbers, request, examples) if copied and all(copied) else []
         case "string":
-            copied = [isinstance(value, str) and value in _spans(text) for text, value in shown]
+            copied = [isinstance(value, str) and value in _spans(text) for text, value in examples]
             return _spans(request) if len(copied) > 1 and all(copied) else []
         case _:
             return []
 
 
-def _named(find: Callable[[str], list[Any]], request: str, shown: Shown) -> list[Any]:
-    """What the request names; else the one value of the examples whose requests name nothing."""
+def _values_named(find: Callable[[str], list[Any]], request: str, examples: Examples) -> list[Any]:
+    """The values that the request names; else the one value of the examples whose requests name none."""
     named = find(request)
     if named:
         return named
-    silent = [value for text, value in shown if not find(text)]
+    silent = [value for text, value in examples if not find(text)]
     return silent[:1] if silent and all(value == silent[0] for value in silent) else []
 
 
-def _mentioned(text: str, listed: list[Any]) -> list[Any]:
+def _listed_values(text: str, listed: list[Any]) -> list[Any]:
     """The listed values that are words of the text, or short capitals that a word after the first begins with."""
     words = [word.strip(_EDGE) for word in _SPAN.findall(text)]
     lower = f" {' '.join(words).lower()} "

@@ -42,17 +42,17 @@ from fxai.messages.reason import (
 from fxai.models.request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.local import recipe
 from fxai.providers.local.conversation import clauses, conversation
-from fxai.providers.local.engine import Completed, Completion, Engine, Spoken
+from fxai.providers.local.engine import Completed, Completion, Engine, OnText
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice_grammar, grammar
-from fxai.providers.local.recipe import Offer, narrowed
+from fxai.providers.local.recipe import Offer, narrow
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import AnyTool, Tool
 
 __all__ = ["Turn", "Wanted"]
 
-Offering: TypeAlias = "Callable[[StreamPart], None]"
-"""Whoever takes the parts, in the event loop."""
+Emit: TypeAlias = "Callable[[StreamPart], None]"
+"""Called with each part, in the event loop."""
 
 _ONE_LINE: Final = r'root ::= " " [^ \n] [^\n]{0,400} "\n"'
 _TEMPERATURES: Final = (None, 0.7, 1.0)
@@ -84,12 +84,12 @@ class Wanted(msgspec.Struct, frozen=True):
 
 @final
 class Turn:
-    """One turn: what is asked, and where its parts go."""
+    """One turn of a request; its parts go to ``emit``."""
 
-    def __init__(self, engine: Engine, request: ModelRequest, offer: Offering, bounds: Bounds) -> None:
+    def __init__(self, engine: Engine, request: ModelRequest, emit: Emit, bounds: Bounds) -> None:
         self.engine = engine
         self.request = request
-        self.offer = offer
+        self.emit = emit
         self.bounds = bounds
         self.usage = Usage()
         self.talk = conversation(request.prompt.messages)
@@ -106,20 +106,20 @@ class Turn:
         answer = self.request.response_schema
         shape = None if answer is None else self._grammar("the answer's schema", answer.to_dict())
 
-        for warning in (*_warnings(self.request), *_noted(self.talk.noted)):
-            self.offer(warning)
-        self.offer(ResponseMetadata(secrets.token_hex(8), self.engine.name, datetime.now(UTC)))
+        for warning in (*_warnings(self.request), *_file_warnings(self.talk.noted)):
+            self.emit(warning)
+        self.emit(ResponseMetadata(secrets.token_hex(8), self.engine.name, datetime.now(UTC)))
         chosen, said = await self._choose(wanted)
         if chosen is not None:
             reason = await self._call(chosen, said, grammars[chosen.name])
         elif shape is not None and answer is not None:
-            reason = await self._structured(answer, shape)
+            reason = await self._answer_structured(answer, shape)
         else:
             reason = await self._answer()
-        self.offer(Finish(reason, self.usage))
+        self.emit(Finish(reason, self.usage))
 
     def _grammar(self, what: str, schema: Mapping[str, Any] | bool) -> Grammar:
-        compiled = _compiled(json.dumps(schema), self.bounds)
+        compiled = _cached_grammar(json.dumps(schema), self.bounds)
         if isinstance(compiled, Failure):
             wrong = compiled.failure()
             said = f"{what}: {wrong.why}"
@@ -139,48 +139,48 @@ class Turn:
         if not offers:
             return None, request
         if wanted.forced:
-            return (offers[0] if len(offers) == 1 else await self._chosen(offers, request, ())), request
+            return (offers[0] if len(offers) == 1 else await self._choose_among(offers, request, ())), request
         called = {call.name for call in calls}
         parts = clauses(request) or (request,)
         if called.issuperset(wanted.names) or (calls and len(parts) <= len(called)):
             return None, request
         for said in parts:
-            chosen = await self._chosen(offers, said, (recipe.no_tool(offers),))
+            chosen = await self._choose_among(offers, said, (recipe.no_tool(offers),))
             if chosen is not None and chosen.name not in called:
                 return chosen, said if calls else request
         return None, request
 
-    async def _chosen(self, offers: Sequence[Offer], said: str, others: tuple[str, ...]) -> Offer | None:
-        names = (*(offer.name for offer in offers), *others)
+    async def _choose_among(self, offers: Sequence[Offer], said: str, others: tuple[str, ...]) -> Offer | None:
+        names = (*(emit.name for emit in offers), *others)
         prompt = recipe.choosing(offers, said, self.talk.past)
         task = Completion(prompt, most=256, grammar=choice_grammar(names).text)
         done = await self._complete(task)
-        return next((offer for offer in offers if offer.name == done.text.strip()), None)
+        return next((emit for emit in offers if emit.name == done.text.strip()), None)
 
     # -- calling
 
     async def _call(self, chosen: Offer, said: str, held: Grammar) -> FinishReason:
         id_, dynamic = f"call_{secrets.token_hex(8)}", Tool.is_dynamic(self.tools[chosen.name])
         schema = self.schemas[chosen.name]
-        self.offer(ToolParamsStart(id_, chosen.name, dynamic=dynamic))
+        self.emit(ToolParamsStart(id_, chosen.name, dynamic=dynamic))
         prompt = recipe.filling(chosen, said, schema, self.talk.past)
-        held = held if self.engine.speaks_chat else self._narrowed(chosen, said, held)
-        done, params = await self._json(prompt, held, schema, lambda delta: self.offer(ToolParamsDelta(id_, delta)))
-        self.offer(ToolParamsEnd(id_))
+        held = held if self.engine.speaks_chat else self._narrow_grammar(chosen, said, held)
+        done, params = await self._json(prompt, held, schema, lambda delta: self.emit(ToolParamsDelta(id_, delta)))
+        self.emit(ToolParamsEnd(id_))
         if done.ended == "length":
             return "length"
         if isinstance(params, _Wrong):
             raise LocalFailure(InvalidOutputError(f"the parameters of {chosen.name!r}: {params.said}", params.pointer))
-        self.offer(ToolCall(id_, chosen.name, params, dynamic=dynamic))
+        self.emit(ToolCall(id_, chosen.name, params, dynamic=dynamic))
         return "tool-calls"
 
-    def _narrowed(self, chosen: Offer, said: str, held: Grammar) -> Grammar:
+    def _narrow_grammar(self, chosen: Offer, said: str, held: Grammar) -> Grammar:
         """A narrower grammar, where the examples and the request say so and it still allows something."""
-        schema = narrowed(self.schemas[chosen.name], said, chosen.requests)
+        schema = narrow(self.schemas[chosen.name], said, chosen.requests)
         return grammar(schema, self.bounds).value_or(held)
 
-    async def _structured(self, schema: JsonSchema, held: Grammar) -> FinishReason:
-        speaking = _Speaking(self.offer)
+    async def _answer_structured(self, schema: JsonSchema, held: Grammar) -> FinishReason:
+        speaking = _Speaking(self.emit)
         prompt = recipe.structuring(self.talk)
         done, value = await self._json(prompt, held, schema.to_dict(), speaking)
         speaking.end()
@@ -189,9 +189,9 @@ class Turn:
         return done.ended
 
     async def _json(
-        self, prompt: str, held: Grammar, schema: Mapping[str, Any] | bool, spoken: Spoken
+        self, prompt: str, held: Grammar, schema: Mapping[str, Any] | bool, on_text: OnText
     ) -> tuple[Completed, Any]:
-        """JSON within a grammar, and its value. One that can be wrong is heard when it was found right, at last."""
+        """JSON within a grammar, and its value. Text of a loose grammar is passed on only when it was found valid."""
         done = Completed("", "length", Usage())
         value: Any = None
         for temperature in _TEMPERATURES if held.loose else (None,):
@@ -203,19 +203,19 @@ class Turn:
                     temperature=self.request.temperature or 0.0 if temperature is None else temperature,
                     seed=None if temperature is None else 7,
                 ),
-                None if held.loose else _stripped(spoken),
+                None if held.loose else _without_leading_blank(on_text),
             )
             value = None if done.ended == "length" else _value(done.text, schema)
             if not isinstance(value, _Wrong):
                 break
         if held.loose and not isinstance(value, _Wrong):
-            spoken(done.text.strip())
+            on_text(done.text.strip())
         return done, value
 
     # -- answering
 
     async def _answer(self) -> FinishReason:
-        speaking = _Speaking(self.offer)
+        speaking = _Speaking(self.emit)
         most, temperature = self._most(), self.request.temperature or 0.0
         while True:
             try:
@@ -235,7 +235,7 @@ class Turn:
         else:
             line = recipe.answering(self.talk) if self.talk.current.calls else recipe.talking(self.talk)
             task = Completion(line, most, _ONE_LINE, ("\n", *self.request.stop), temperature, once=True)
-        return await self._complete(task, _stripped(speaking))
+        return await self._complete(task, _without_leading_blank(speaking))
 
     def _fit(self) -> None:
         """Forget the oldest exchanges until what is left, and an answer, likely fit into the context."""
@@ -251,8 +251,8 @@ class Turn:
         asked = self.request.max_tokens
         return self.engine.setting.context if asked is None else asked
 
-    async def _complete(self, task: Completion, spoken: Spoken | None = None) -> Completed:
-        done = await self.engine.complete(task, spoken)
+    async def _complete(self, task: Completion, on_text: OnText | None = None) -> Completed:
+        done = await self.engine.complete(task, on_text)
         self.usage = self.usage + done.usage
         return done
 
@@ -268,24 +268,24 @@ class _Wrong(msgspec.Struct, frozen=True):
 class _Speaking:
     """A text part that begins with its first piece."""
 
-    def __init__(self, offer: Offering) -> None:
-        self.offer = offer
+    def __init__(self, emit: Emit) -> None:
+        self.emit = emit
         self.id = secrets.token_hex(8)
         self.began = False
 
     def __call__(self, delta: str) -> None:
         if not self.began:
             self.began = True
-            self.offer(TextStart(self.id))
-        self.offer(TextDelta(self.id, delta))
+            self.emit(TextStart(self.id))
+        self.emit(TextDelta(self.id, delta))
 
     def end(self) -> None:
         """End the part, if it began."""
         if self.began:
-            self.offer(TextEnd(self.id))
+            self.emit(TextEnd(self.id))
 
 
-def _stripped(spoken: Spoken) -> Spoken:
+def _without_leading_blank(on_text: OnText) -> OnText:
     """The same without the blank that a completion begins with."""
     begun: list[bool] = []
 
@@ -293,13 +293,13 @@ def _stripped(spoken: Spoken) -> Spoken:
         piece = text if begun else text.lstrip()
         if piece:
             begun.append(True)
-            spoken(piece)
+            on_text(piece)
 
     return hear
 
 
 @lru_cache(maxsize=256)
-def _compiled(schema: str, bounds: Bounds) -> Result[Grammar, GrammarFailure]:
+def _cached_grammar(schema: str, bounds: Bounds) -> Result[Grammar, GrammarFailure]:
     return grammar(json.loads(schema), bounds)
 
 
@@ -319,9 +319,9 @@ def _warnings(request: ModelRequest) -> list[WarningPart]:
     """What was asked for and this model does not do."""
     found: list[WarningPart] = []
     if request.reasoning not in (None, "none"):
-        found.append(_unsupported("reasoning", "this model does not reason before it answers"))
+        found.append(_option_warning("reasoning", "this model does not reason before it answers"))
     if request.parallel_tool_calls:
-        found.append(_unsupported("parallel_tool_calls", "this model calls one tool a turn"))
+        found.append(_option_warning("parallel_tool_calls", "this model calls one tool a turn"))
     for tool in request.tools:
         if Tool.is_provider_defined(tool):
             said = f"the tool {tool.name!r} is run by another provider, and was left out"
@@ -329,10 +329,10 @@ def _warnings(request: ModelRequest) -> list[WarningPart]:
     return found
 
 
-def _noted(files: tuple[str, ...]) -> list[WarningPart]:
+def _file_warnings(files: tuple[str, ...]) -> list[WarningPart]:
     kinds = dict.fromkeys(files)
     return [WarningPart(f"a file ({kind}) that a tool gave was left out: this model reads text only") for kind in kinds]
 
 
-def _unsupported(option: str, why: str) -> WarningPart:
+def _option_warning(option: str, why: str) -> WarningPart:
     return WarningPart(f"{option} was ignored: {why}", kind="unsupported-option", subject=option)

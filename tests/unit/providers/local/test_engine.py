@@ -38,9 +38,9 @@ class Scripted:
 
 def _completed(backend: str, server: Scripted, task: Completion) -> tuple[Completed, list[str]]:
     """How the engine completes, and what was heard."""
-    heard: list[str] = []
+    on_progress: list[str] = []
     engine = Engine(server, Path("x.gguf"), Setting(), Description(), None)
-    return anyio.run(partial(engine.complete, task, heard.append), backend=backend), heard
+    return anyio.run(partial(engine.complete, task, on_progress.append), backend=backend), on_progress
 
 
 ENDLESS = [" It", " costs", " 6."] * 50
@@ -49,20 +49,20 @@ ENDLESS = [" It", " costs", " 6."] * 50
 def test_a_reply_is_stopped_where_it_repeats_itself(backend: str) -> None:
     """The model is stopped with the second sentence, of which nothing is heard; it ended, and took what it wrote."""
     server = Scripted(ENDLESS)
-    done, heard = _completed(backend, server, Completion("?", most=200, once=True))
+    done, on_progress = _completed(backend, server, Completion("?", most=200, once=True))
 
     assert (done.text, done.ended) == (" It costs 6.", "stop")
-    assert heard == [" It", " costs", " 6."]
+    assert on_progress == [" It", " costs", " 6."]
     assert server.wrote == 7
     assert done.usage == Usage(7, 7, 3)
 
 
 def test_a_reply_may_repeat_itself_where_it_is_not_asked_otherwise(backend: str) -> None:
     """JSON under a grammar, and a model with a chat template, say what they say."""
-    done, heard = _completed(backend, Scripted(ENDLESS), Completion("?", most=200))
+    done, on_progress = _completed(backend, Scripted(ENDLESS), Completion("?", most=200))
 
     assert done.text == "".join(ENDLESS)
-    assert heard == ENDLESS
+    assert on_progress == ENDLESS
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,8 @@ def test_a_reply_may_repeat_itself_where_it_is_not_asked_otherwise(backend: str)
 )
 def test_what_was_held_back_is_said_at_the_end(pieces: list[str], finish: str, text: str, backend: str) -> None:
     """Words that might have begun a repetition are said when the reply ends, which keeps its own reason."""
-    done, heard = _completed(backend, Scripted(pieces, finish), Completion("?", most=len(pieces), once=True))
+    done, on_progress = _completed(backend, Scripted(pieces, finish), Completion("?", most=len(pieces), once=True))
 
     assert (done.text, done.ended) == (text, finish)
-    assert "".join(heard) == text
+    assert "".join(on_progress) == text
     assert done.usage == Usage(7, len(pieces))

@@ -26,9 +26,9 @@ from fxai.providers.local.recipe import (
     answering,
     choosing,
     filling,
-    narrowed,
+    narrow,
     prose,
-    rendered,
+    render,
     structuring,
     talking,
 )
@@ -175,7 +175,7 @@ def test_answers_are_made_from_values_with_their_keys() -> None:
 )
 def test_results_are_shown_by_their_values(result: str, shown: str) -> None:
     """Keys and values without what is empty, through wrappers; what is no object and no list stays as it came."""
-    assert rendered(result) == shown
+    assert render(result) == shown
 
 
 def test_talk_and_structure_hold_instructions_and_history() -> None:
@@ -216,7 +216,7 @@ LOG = (("The last 5 commits", {"n": 5}), ("What changed?", {"n": 10}))
 )
 def test_examples_narrow_what_is_left(property_: Any, request_: str, shown: Any, left: list[Any] | None) -> None:
     """What examples show of a property holds it to the request; where they show nothing, the schema stays."""
-    found = narrowed({"type": "object", "properties": {"x": property_}}, request_, shown)
+    found = narrow({"type": "object", "properties": {"x": property_}}, request_, shown)
 
     assert found["properties"]["x"].get("enum") == (left if left is not None else property_.get("enum"))
 

@@ -7,11 +7,11 @@ import pytest
 from fxai.providers.local.engine import Unrepeated
 
 
-def _said(text: str, size: int) -> tuple[str, bool]:
+def _sentences(text: str, size: int) -> tuple[str, bool]:
     """What is said of ``text`` that comes in pieces of that size, and whether it was ended."""
-    heard = Unrepeated()
-    said = [heard.take(text[n : n + size]) for n in range(0, len(text), size)]
-    return "".join(said) + heard.rest(), heard.ended
+    on_progress = Unrepeated()
+    said = [on_progress.take(text[n : n + size]) for n in range(0, len(text), size)]
+    return "".join(said) + on_progress.rest(), on_progress.ended
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
@@ -26,7 +26,7 @@ def _said(text: str, size: int) -> tuple[str, bool]:
 )
 def test_a_text_ends_before_a_sentence_that_it_said(text: str, said: str, size: int) -> None:
     """However it comes in pieces, nothing of the second saying is heard, not even the blank before it."""
-    assert _said(text, size) == (said, True)
+    assert _sentences(text, size) == (said, True)
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 1000])
@@ -45,12 +45,12 @@ def test_a_text_ends_before_a_sentence_that_it_said(text: str, said: str, size: 
 )
 def test_a_text_that_goes_on_is_said_whole(text: str, size: int) -> None:
     """Sentences that only begin alike, short ones, short counts, round numbers and rules are no repetition."""
-    assert _said(text, size) == (text, False)
+    assert _sentences(text, size) == (text, False)
 
 
 def test_a_last_sentence_that_was_said_is_dropped() -> None:
     """A text that ends with the end of a sentence which it said before does not say it again."""
-    assert _said("The rye costs 4. The rye costs 4.", 2) == ("The rye costs 4.", False)
+    assert _sentences("The rye costs 4. The rye costs 4.", 2) == ("The rye costs 4.", False)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_a_last_sentence_that_was_said_is_dropped() -> None:
 )
 def test_a_loop_ends_soon(text: str, most: str) -> None:
     """A few characters are said over and over at most three times and some; numbers only count for a while."""
-    said, ended = _said(text, 1)
+    said, ended = _sentences(text, 1)
 
     assert ended
     assert said
@@ -73,26 +73,26 @@ def test_a_loop_ends_soon(text: str, most: str) -> None:
 
 def test_a_loop_that_ends_is_said() -> None:
     """Large numbers and a laugh are held back for a while only."""
-    assert _said("It is 1000000000000 EUR, ha ha ha ha!", 1) == ("It is 1000000000000 EUR, ha ha ha ha!", False)
-    assert _said("It is 1000000000000", 1) == ("It is 1000000000000", False)
+    assert _sentences("It is 1000000000000 EUR, ha ha ha ha!", 1) == ("It is 1000000000000 EUR, ha ha ha ha!", False)
+    assert _sentences("It is 1000000000000", 1) == ("It is 1000000000000", False)
 
 
 def test_what_is_new_is_said_at_once() -> None:
     """Only a sentence that may be a repetition waits, until it is known to be another."""
-    heard = Unrepeated()
+    on_progress = Unrepeated()
 
-    assert heard.take("It is") == "It is"
-    assert heard.take(" 6.") == " 6."
-    assert heard.take(" It is") == ""
-    assert heard.take(" not") == " It is not"
-    assert heard.take(" 7.") == " 7."
+    assert on_progress.take("It is") == "It is"
+    assert on_progress.take(" 6.") == " 6."
+    assert on_progress.take(" It is") == ""
+    assert on_progress.take(" not") == " It is not"
+    assert on_progress.take(" 7.") == " 7."
 
 
 def test_nothing_is_said_after_the_end() -> None:
     """Once it has ended, whatever comes is held back for good."""
-    heard = Unrepeated()
-    heard.take("It is cold. It is cold. ")
+    on_progress = Unrepeated()
+    on_progress.take("It is cold. It is cold. ")
 
-    assert heard.ended
-    assert heard.take("It is warm.") == ""
-    assert heard.rest() == ""
+    assert on_progress.ended
+    assert on_progress.take("It is warm.") == ""
+    assert on_progress.rest() == ""

@@ -65,35 +65,35 @@ def _wrong(run: Callable[[], object]) -> ModelUnavailableError:
 
 def test_parts_become_one_file_and_progress_is_told(fake: Fake, tmp_path: Path) -> None:
     """The parts are joined in their order, nothing else is left in the cache, and each block is heard of."""
-    heard: list[Progress] = []
-    path = assemble(fake.weights, cache=tmp_path, heard=heard.append)
+    on_progress: list[Progress] = []
+    path = assemble(fake.weights, cache=tmp_path, on_progress=on_progress.append)
 
     assert path.read_bytes() == b"".join(PARTS)
     assert _names(path.parent) == ["fake.gguf", "fake.gguf.checked"]
-    assert heard[-1] == Progress("assembling", 1504, 1504)
-    assert [progress.done for progress in heard] == [1004, 1504]
+    assert on_progress[-1] == Progress("assembling", 1504, 1504)
+    assert [progress.done for progress in on_progress] == [1004, 1504]
 
 
 def test_a_file_that_was_found_right_is_not_read_again(fake: Fake, tmp_path: Path) -> None:
     """A later start neither assembles nor reads the file, and needs no packages."""
     first = assemble(fake.weights, cache=tmp_path)
     shutil.rmtree(fake.site)
-    heard: list[Progress] = []
+    on_progress: list[Progress] = []
 
-    assert assemble(fake.weights, cache=tmp_path, heard=heard.append) == first
-    assert heard == []
+    assert assemble(fake.weights, cache=tmp_path, on_progress=on_progress.append) == first
+    assert on_progress == []
 
 
 def test_a_file_without_its_stamp_is_checked_and_kept(fake: Fake, tmp_path: Path) -> None:
     """A right file whose stamp is gone or old is read from end to end once, then stamped."""
     path = assemble(fake.weights, cache=tmp_path)
     os.utime(path, (1, 1))
-    heard: list[Progress] = []
-    assemble(fake.weights, cache=tmp_path, heard=heard.append)
+    on_progress: list[Progress] = []
+    assemble(fake.weights, cache=tmp_path, on_progress=on_progress.append)
     again: list[Progress] = []
-    assemble(fake.weights, cache=tmp_path, heard=again.append)
+    assemble(fake.weights, cache=tmp_path, on_progress=again.append)
 
-    assert [progress.stage for progress in heard] == ["checking"]
+    assert [progress.stage for progress in on_progress] == ["checking"]
     assert again == []
 
 
