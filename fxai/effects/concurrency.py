@@ -36,6 +36,7 @@ from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Die, Exit, Failed, Interrupt, Succeeded, attach
+from fxai.effects.context import ContextOf
 from fxai.effects.effect import (
     AnyEffect,
     Await,
@@ -308,7 +309,7 @@ class _Children:
                 self._tasks.cancel()
 
     def _start(self, at: int, child: Fiber, pending: Awaitable[Any], variables: Variables) -> None:
-        self._tasks.start(lambda held: self._go_on(at, child, pending, held), variables)
+        self._tasks.start(partial(self._go_on, at, child, pending), variables)
 
     async def _room(self, limit: int) -> None:
         """Waits until one child more may run, and takes a turn when it is time for one."""
@@ -426,10 +427,10 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
 
         return wait()
 
-    def start(self, fiber: Fiber, effect: AnyEffect, gives: Any) -> Any:
-        """Starts the program; the exit of what it `gives`. Where no event loop runs, that waits for the end."""
+    def start(self, fiber: Fiber, effect: AnyEffect, gives: object = None) -> Any:
+        """Starts the program; the exit of this handle, or of what it `gives`. With no event loop, that waits for it."""
         self._token = self._scope.add(self._release)
-        env = fiber.env.put(Scope, self._own)
+        env: ContextOf[Any] = ContextOf({**fiber.env.services, Scope: self._own})
         if not fiber.fair:
             return Inside(self._in_turn(effect, env, gives))
         child, pending, variables = begin(effect, fiber, env)
@@ -438,11 +439,11 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         else:
             self._done = anyio.Event()
             self._task = spawn(partial(self._run, child, pending), variables)
-        return Succeeded(gives)
+        return Succeeded(gives or self)
 
     def _in_turn(self, effect: AnyEffect, env: Any, gives: Any) -> Children:
         self._end((yield from inside(effect, env)).ended())
-        return Succeeded(gives)
+        return Succeeded(gives or self)
 
     async def _run(self, child: Fiber, pending: Awaitable[Any], held: AbstractContextManager[Any]) -> None:
         try:
@@ -485,13 +486,7 @@ def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _
 
     What it acquires stays until then too, and is released after it was interrupted.
     """
-    return AwaitExit(lambda fiber: fork_in(fiber, effect))
-
-
-def fork_in(fiber: Fiber, effect: AnyEffect, gives: object = None) -> Any:
-    """The exit of what it `gives`, by default the handle of `effect`, which is started and held by the scope around."""
-    handle: FiberHandle[Any, Any] = FiberHandle(fiber.env.fetch(Scope), Scope())
-    return handle.start(fiber, effect, handle if gives is None else gives)
+    return AwaitExit(lambda fiber: FiberHandle(fiber.env.fetch(Scope), Scope()).start(fiber, effect))
 
 
 @final

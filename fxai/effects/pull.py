@@ -21,7 +21,7 @@ from returns.maybe import Maybe, Nothing, Some
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
-from fxai.effects.concurrency import FiberHandle, fork, fork_in, parallel
+from fxai.effects.concurrency import FiberHandle, fork, parallel
 from fxai.effects.effect import (
     AnyEffect,
     Await,
@@ -453,7 +453,8 @@ def of_channel(body: Callable[[Channel[Any]], AnyEffect], capacity: int) -> Open
 
     def start(fiber: Fiber) -> Any:
         channel: Channel[Any] = Channel(capacity)
-        return fork_in(fiber, OnExit(Suspend(partial(body, channel)), channel.end), channel.take())
+        program = OnExit(Suspend(partial(body, channel)), channel.end)
+        return FiberHandle(fiber.env.fetch(Scope), Scope()).start(fiber, program, channel.take())
 
     return AwaitExit(start)
 

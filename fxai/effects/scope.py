@@ -55,9 +55,7 @@ class Scope(Service):
     closed: bool = False
     """True once closing has begun."""
     _released: bool = False  # no finalizer can be added any more
-
-    def __init__(self) -> None:
-        self._finalizers: dict[object, Finalizer] = {}  # by token, in the order they were added
+    _finalizers: dict[object, Finalizer] | None = None  # by token, in the order they were added
 
     @property
     def empty(self) -> bool:
@@ -66,7 +64,7 @@ class Scope(Service):
 
     def around(self, effect: EffectOf[_A, _E, Any]) -> EffectOf[_A, _E, Any]:
         """The effect in this scope: what it acquires is released when this one closes."""
-        return Local(effect, lambda context: context.put(Scope, self))
+        return _Inside(effect, self)
 
     def require_open(self) -> None:
         """Does nothing while finalizers can be added, also while others run.
@@ -87,13 +85,16 @@ class Scope(Service):
         """
         if self._released:
             self.require_open()
+        if self._finalizers is None:
+            self._finalizers = {}
         token = object()
         self._finalizers[token] = finalizer
         return token
 
     def remove(self, token: object) -> None:
         """Takes a finalizer out that has nothing to do any more."""
-        self._finalizers.pop(token, None)
+        if self._finalizers is not None:
+            self._finalizers.pop(token, None)
 
     def close(self, exit_: Exit[Any, Any]) -> EffectOf[None, Never, None]:
         """The effect that runs all finalizers, uninterrupted; those that fail do not stop the others.
@@ -192,4 +193,14 @@ class _Scoped(Instruction, eq=False):
 
     def f(self) -> EffectOf[Any, Any, Any]:
         scope = Scope()
-        return OnExit(scope.around(self.source), scope.release)
+        return OnExit(_Inside(self.source, scope), scope.release)
+
+
+@final
+class _Inside(Instruction, eq=False):
+    source: Any
+    scope: Scope
+    op = Local.op
+
+    def f(self, context: ContextOf[Any]) -> ContextOf[Any]:
+        return ContextOf({**context.services, Scope: self.scope})
