@@ -140,7 +140,7 @@ def test_the_results_behind_a_call_are_what_is_new(case: Case) -> None:
     known.remember([*sent.fields["input"], call], "resp_1")
     history = Prompt.make("Add.") + Prompt.from_parts(parts)
     again = history.append(ToolMessage((ToolResultPart("c1", "add", 5),)))
-    found = known.shortened(openai.prepare_prompt(again)["input"])
+    found = known.shorten(openai.prepare_prompt(again)["input"])
 
     assert Response(parts).id == "resp_1"
     assert case.expect["incremental"] == ["tool result"]

@@ -119,11 +119,11 @@ class ChatWriter:
             elif "audio" in said:
                 beside["audio"] = {"id": said["audio"]}
             elif part.type == "reasoning":
-                self._lost("reasoning", "it has no place for it")
+                self._note_loss("reasoning", "it has no place for it")
             elif part.type == "file":
-                self._lost(f"a file ({part.media_type}) that a model made", "it takes files from users alone")
+                self._note_loss(f"a file ({part.media_type}) that a model made", "it takes files from users alone")
             elif part.type == "tool-call" and part.provider_executed:
-                self._lost(f"the call of {part.name!r} that a provider ran", "it has no place for it")
+                self._note_loss(f"the call of {part.name!r} that a provider ran", "it has no place for it")
         return beside
 
     def _call(self, part: ToolCallPart) -> _Message:
@@ -143,7 +143,7 @@ class ChatWriter:
             self._pairing.take(part.id)
             count += 1
             contents = contents_of(part, "file")
-            own = [] if contents is None else self._taken(contents)
+            own = [] if contents is None else self._sendable(contents)
             said = result_text(part) if contents is None else _texts_of(contents, own)
             self.items.append({"role": "tool", "tool_call_id": part.id, "content": said})
             files.extend(own)
@@ -151,16 +151,16 @@ class ChatWriter:
             self.items.append({"role": "user", "content": [chat_file(part) for part in files]})
         return count
 
-    def _taken(self, contents: list[TextPart | FilePart]) -> list[FilePart]:
+    def _sendable(self, contents: list[TextPart | FilePart]) -> list[FilePart]:
         """The files of a result that the wire takes."""
         own = [part for part in contents if part.type == "file"]
         taken = [part for part in own if is_taken(part, chat_file)]
         for part in own:
             if part not in taken:
-                self._lost(f"a file ({part.media_type}) that a tool gave", "it takes images, sounds and documents")
+                self._note_loss(f"a file ({part.media_type}) that a tool gave", "it takes images, sounds and documents")
         return taken
 
-    def _lost(self, what: str, why: str) -> None:
+    def _note_loss(self, what: str, why: str) -> None:
         said = f"{what} is not sent to OpenAI's Chat Completions API: {why}"
         if all(warning.message != said for warning in self.notes.warnings):
             self.notes.warn("other", None, said)

@@ -31,10 +31,10 @@ from fxai.providers.openai.reply import (
     ReplyError,
     chat_finish_of,
     cut,
-    listed,
-    parsed,
+    metadata_of,
+    objects_in,
+    parse_object,
     reason_of_error,
-    said_of,
     sound_data,
     sound_of,
     source_of,
@@ -42,7 +42,7 @@ from fxai.providers.openai.reply import (
     usage_of,
 )
 from fxai.providers.openai.request import WireRequest
-from fxai.providers.openai.responses_stream import Blocks, quoted
+from fxai.providers.openai.responses_stream import json_piece, reasoning_blocks, text_blocks
 from fxai.schema.data import is_object
 
 __all__ = ["ChatReader"]
@@ -71,14 +71,15 @@ class ChatReader:
 
     def __init__(self, sent: WireRequest) -> None:
         self._sent = sent
-        self._blocks = Blocks()
+        self._texts = text_blocks()
+        self._reasoning = reasoning_blocks()
         self._calls: dict[int, _Call] = {}  # by place, in order
         self._places: dict[Any, int] = {}  # from the provider's index to the place
         self._latest: Any = 0
         self._sources = 0
         self._audio: dict[str, Any] = {}
         self._sound: list[bytes] = []
-        self._told: ResponseMetadata | None = None
+        self._metadata: ResponseMetadata | None = None
         self._reason: str | None = None
         self._usage = Usage()
         self.done = False
@@ -94,13 +95,13 @@ class ChatReader:
             return []
         if data.strip() == _DONE:
             return self._finish()
-        chunk = parsed(data)
+        chunk = parse_object(data)
         if chunk.get("error") or name == "error":
             raise ReplyError(reason_of_error(chunk.get("error") or chunk))
         parts = self._begin(chunk)
         if chunk.get("usage"):
             self._usage = usage_of(chunk["usage"])
-        for choice in listed(chunk, "choices"):
+        for choice in objects_in(chunk, "choices"):
             if choice.get("index"):  # of several answers, the first one is the answer
                 continue
             delta = choice.get("delta")
@@ -111,7 +112,7 @@ class ChatReader:
         return parts
 
     def end(self) -> list[StreamPart]:
-        """The last parts, where the stream ended without saying so.
+        """The last parts, where the stream ended without its last event.
 
         Raises:
             ReplyError: it ended before the model did.
@@ -123,88 +124,80 @@ class ChatReader:
         return self._finish()
 
     def _begin(self, chunk: Item) -> list[StreamPart]:
-        """What the server says of the answer; once more where the first chunk says nothing, as with some filters."""
-        before = self._told
+        """The metadata of the answer; once more where the first chunk has none, as with some filters."""
+        before = self._metadata
         if before is not None and before.model is not None:
             return []
-        said = self._told = said_of(chunk, "created")
+        metadata = self._metadata = metadata_of(chunk, "created")
         if before is None:
-            return [*self._sent.warnings, said]
-        return [] if said.model is None else [said]
+            return [*self._sent.warnings, metadata]
+        return [] if metadata.model is None else [metadata]
 
     def _delta(self, delta: Item) -> Iterable[StreamPart]:
         for field in THOUGHTS:
             if isinstance(delta.get(field), str) and delta[field]:
-                yield from self._blocks.think(field, delta[field])
+                yield from self._reasoning.write(field, delta[field])
                 break
         content, refusal = delta.get("content"), delta.get("refusal")
         if content or refusal or delta.get("tool_calls"):
-            yield from self._thought()
+            yield from self._end_reasoning()
         if isinstance(content, str) and content:
-            if self._sent.format is not None and not self._sent.format.verbatim:
-                yield from self._hold(content)
-            else:
-                yield from self._blocks.say(_TEXT, content)
+            write = self._texts.hold if self._sent.is_buffered else self._texts.write
+            yield from write(_TEXT, content)
         if isinstance(refusal, str) and refusal:
-            yield from self._blocks.say(_REFUSAL, refusal)
-        yield from self._noted(delta)
-        for call in listed(delta, "tool_calls"):
+            yield from self._texts.write(_REFUSAL, refusal)
+        yield from self._annotations(delta)
+        for call in objects_in(delta, "tool_calls"):
             yield from self._call(call)
 
-    def _thought(self) -> Iterable[StreamPart]:
-        """The end of what was thought until now."""
-        for field in self._blocks.thoughts:
-            yield from self._blocks.close_thought(field, metadata=mark(field=field))
+    def _end_reasoning(self) -> Iterable[StreamPart]:
+        for field in self._reasoning.ids:
+            yield from self._reasoning.close(field, metadata=mark(field=field))
 
-    def _hold(self, content: str) -> list[StreamPart]:
-        """A piece of an answer that is another one once it is led back: it is shown when it is whole."""
-        parts = self._blocks.open_text(_TEXT)
-        self._blocks.say(_TEXT, content)
-        return parts
-
-    def _noted(self, delta: Item) -> Iterable[StreamPart]:
-        for annotation in listed(delta, "annotations"):
-            cited = annotation.get("url_citation")
-            if is_object(cited):
-                yield source_of({"type": "url_citation", **cited}, f"source:{self._sources}")
+    def _annotations(self, delta: Item) -> Iterable[StreamPart]:
+        """The sources of the answer; pieces of its sound, which is given when it is whole, are kept."""
+        for annotation in objects_in(delta, "annotations"):
+            citation = annotation.get("url_citation")
+            if is_object(citation):
+                yield source_of({"type": "url_citation", **citation}, f"source:{self._sources}")
                 self._sources += 1
         audio = delta.get("audio")
         if is_object(audio):
             self._sound.append(sound_data(audio.get("data")))
-            said = {key: audio[key] for key in ("id", "expires_at") if audio.get(key) is not None}
             words = f"{self._audio.get('transcript', '')}{audio.get('transcript') or ''}"
-            self._audio.update(said, transcript=words)
+            self._audio.update({key: audio[key] for key in ("id", "expires_at") if audio.get(key) is not None})
+            self._audio["transcript"] = words
 
     # -- calls
 
-    def _call(self, given: Item) -> Iterable[StreamPart]:
-        call = self._of(given)
-        function, custom = given.get("function"), given.get("custom")
-        said = custom if is_object(custom) else function if is_object(function) else {}
+    def _call(self, piece: Item) -> Iterable[StreamPart]:
+        call = self._call_of(piece)
+        function, custom = piece.get("function"), piece.get("custom")
+        fields: Item = custom if is_object(custom) else function if is_object(function) else {}
         call.custom = call.custom or is_object(custom)
-        call.name = call.name or str(said.get("name") or "")
-        text = said.get("input") if is_object(custom) else said.get("arguments")
+        call.name = call.name or str(fields.get("name") or "")
+        text = fields.get("input") if is_object(custom) else fields.get("arguments")
         if not isinstance(text, str):
             text = ""
         call.deltas.append(text)
-        if not call.name or self._is_answer(call):
+        if not call.name or self._sent.is_answer(call.name):
             return
         first = not call.started
         if first:
             yield self._start(call)
             text = "".join(call.deltas)
-        shown = ('"' if first else "") + quoted(text) if call.custom else text
-        if shown:
-            yield ToolParamsDelta(call.id, shown)
+        delta = ('"' if first else "") + json_piece(text) if call.custom else text
+        if delta:
+            yield ToolParamsDelta(call.id, delta)
 
     def _start(self, call: _Call) -> StreamPart:
         call.started = True
         name = self._sent.offer.name(call.name)
         return ToolParamsStart(call.id, name, dynamic=self._sent.offer.dynamic(name))
 
-    def _of(self, given: Item) -> _Call:
+    def _call_of(self, piece: Item) -> _Call:
         """The call that a piece belongs to: by its index; a new id at an index that is known is another call."""
-        id_, index = str(given.get("id") or ""), given.get("index")
+        id_, index = str(piece.get("id") or ""), piece.get("index")
         key = self._latest = index if isinstance(index, int) else (id_ or self._latest)
         place = self._places.get(key)
         if place is None or (id_ and self._calls[place].id != id_):
@@ -212,49 +205,40 @@ class ChatReader:
             self._calls[place] = _Call(id_ or f"call_{place}")
         return self._calls[place]
 
-    def _is_answer(self, call: _Call) -> bool:
-        return self._sent.format is not None and call.name == self._sent.format.tool
-
-    def _called(self, call: _Call) -> Iterable[StreamPart]:
+    def _end_call(self, call: _Call) -> Iterable[StreamPart]:
         text, offer = "".join(call.deltas), self._sent.offer
-        if self._sent.format is not None and self._is_answer(call):
-            yield from self._blocks.say(call.id, self._sent.format.text(text))
-            yield from self._blocks.close_text(call.id)
+        if self._sent.is_answer(call.name):
+            yield from self._texts.replace(call.id, self._sent.answer(text))
             return
         if not call.started:
             yield self._start(call)
         elif call.custom:
             yield ToolParamsDelta(call.id, '"')
         yield ToolParamsEnd(call.id)
-        said = mark(type="custom_tool_call")
-        yield offer.parsed_call(call.name, call.id, text, said) if call.custom else offer.call(call.name, call.id, text)
+        kind = mark(type="custom_tool_call")
+        yield offer.parsed_call(call.name, call.id, text, kind) if call.custom else offer.call(call.name, call.id, text)
 
     # -- the end
 
     def _finish(self) -> list[StreamPart]:
         self.done = True
-        parts = list(self._ending())
+        parts = list(self._last_parts())
         reason = turn_end(parts, lambda calls: chat_finish_of(self._reason, calls=calls))
-        answers = [call for call in self._calls.values() if self._is_answer(call)]
-        if reason == "tool-calls" and len(answers) == len(self._calls) > 0:
+        names = [call.name for call in self._calls.values()]
+        if reason == "tool-calls" and names and all(map(self._sent.is_answer, names)):
             reason = "stop"
         return [*parts, Finish(reason, self._usage)]
 
-    def _ending(self) -> Iterable[StreamPart]:
-        yield from self._thought()
-        for id_ in self._blocks.texts:
-            yield from self._text_end(id_)
+    def _last_parts(self) -> Iterable[StreamPart]:
+        yield from self._end_reasoning()
+        for id_ in self._texts.ids:
+            if id_ == _REFUSAL:
+                yield from self._texts.close(id_, metadata=mark(refusal=True))
+            elif self._sent.is_buffered:
+                yield from self._texts.replace(id_, self._sent.answer(self._texts.text(id_)))
+            else:
+                yield from self._texts.close(id_)
         if self._audio or self._sound:
             yield sound_of(self._audio, b"".join(self._sound), self._sent)
         for call in self._calls.values():
-            yield from self._called(call)
-
-    def _text_end(self, id_: str) -> list[StreamPart]:
-        form = self._sent.format
-        said = mark(refusal=True) if id_ == _REFUSAL else {}
-        if form is None or form.verbatim or id_ == _REFUSAL:
-            return self._blocks.close_text(id_, metadata=said)
-        whole = form.text(self._blocks.text_of(id_))
-        self._blocks.close_text(id_)
-        again = self._blocks.say(id_, whole)[1:]  # it was started when its first piece came
-        return [*again, *self._blocks.close_text(id_)]
+            yield from self._end_call(call)

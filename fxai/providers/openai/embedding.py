@@ -23,7 +23,7 @@ from fxai.messages.part import Usage
 from fxai.models.embedding import EmbeddingModel, Embeddings, Vector
 from fxai.providers.http.client import Client
 from fxai.providers.openai.client import MODULE, AccountOptions, open_account
-from fxai.providers.openai.reply import ReplyError, broken, reason_of_error
+from fxai.providers.openai.reply import ReplyError, form_error, reason_of_error
 
 __all__ = ["MOST_TEXTS", "OpenAIEmbeddingModel", "embedding_layer", "prepare_embedding", "read_embeddings"]
 
@@ -70,12 +70,12 @@ def read_embeddings(reply: bytes) -> Embeddings:
     try:
         said = msgspec.json.decode(reply, type=_Reply)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise broken(f"the answer is no list of embeddings: {error}") from None
+        raise form_error(f"the answer is no list of embeddings: {error}") from None
     if said.error:
         raise ReplyError(reason_of_error(said.error))
     places = [at if item.index is None else item.index for at, item in enumerate(said.data)]
     if sorted(places) != list(range(len(places))):
-        raise broken(f"the embeddings are not numbered from 0 on, each once: {places[:20]}", "/data")
+        raise form_error(f"the embeddings are not numbered from 0 on, each once: {places[:20]}", "/data")
 
     in_order = sorted(zip(places, said.data, strict=True), key=lambda pair: pair[0])
     usage = Usage(input_tokens=said.usage.prompt_tokens) if said.usage is not None else Usage()
@@ -90,7 +90,9 @@ def _vector(at: int, said: Vector | str) -> Vector:
         data = b64decode(said, validate=True)
         return struct.unpack(f"<{len(data) // 4}f", data)
     except (ValueError, struct.error) as error:
-        raise broken(f"the embedding is neither numbers nor base64 of them: {error}", f"/data/{at}/embedding") from None
+        raise form_error(
+            f"the embedding is neither numbers nor base64 of them: {error}", f"/data/{at}/embedding"
+        ) from None
 
 
 @final

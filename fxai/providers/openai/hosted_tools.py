@@ -399,7 +399,7 @@ def file_search(
         ranking_options: how results are ranked.
         options: those of every tool.
     """
-    given = {"vector_store_ids": _listed(vector_store_ids), "max_num_results": max_num_results, "filters": filters}
+    given = {"vector_store_ids": _as_list(vector_store_ids), "max_num_results": max_num_results, "filters": filters}
     return openai_tool("file_search", name, _FileSearch, {**given, "ranking_options": ranking_options}, options)
 
 
@@ -471,7 +471,7 @@ def mcp(
     """
     if server_url is None and connector_id is None and tunnel_id is None:
         raise SchemaError(f"the MCP server {server_label!r}: give server_url, connector_id or tunnel_id")
-    allowed = allowed_tools if allowed_tools is None or isinstance(allowed_tools, McpTools) else _listed(allowed_tools)
+    allowed = allowed_tools if allowed_tools is None or isinstance(allowed_tools, McpTools) else _as_list(allowed_tools)
     place = {"server_url": server_url, "connector_id": connector_id, "tunnel_id": tunnel_id}
     access = {"authorization": authorization, "headers": None if headers is None else dict(headers)}
     said = {"server_label": server_label, "server_description": server_description, "allowed_tools": allowed}
@@ -554,6 +554,6 @@ def image_generation(*, name: str = "image_generation", **given: Unpack[_ImageOp
     return hosted_tool("openai.image_generation", name, "image_generation", _ImageGeneration, {}, given)
 
 
-def _listed(given: Iterable[str]) -> Any:
+def _as_list(given: Iterable[str]) -> Any:
     # A text is an iterable of texts as well: left as it is, so that it is refused.
     return given if isinstance(given, str) else list(given)

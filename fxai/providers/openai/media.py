@@ -61,15 +61,15 @@ def input_file(part: FilePart) -> dict[str, Any]:
     said = marks(part)
     extras = {key: said[key] for key in ("detail", "prompt_cache_breakpoint") if key in said}
     if part.media_type.startswith("image/"):
-        place = {"file_id": _uploaded(part)} if _uploaded(part) else {"image_url": _url(part)}
+        place = {"file_id": _file_id(part)} if _file_id(part) else {"image_url": _url(part)}
         return {"type": "input_image", "detail": "auto", **extras, **place}
     if part.media_type.startswith(("audio/", "video/")):
-        raise _refused(part, "Responses takes images and documents; Chat Completions takes sounds")
-    if _uploaded(part):
-        return {"type": "input_file", **extras, "file_id": _uploaded(part)}
+        raise _refusal(part, "Responses takes images and documents; Chat Completions takes sounds")
+    if _file_id(part):
+        return {"type": "input_file", **extras, "file_id": _file_id(part)}
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
         return {"type": "input_file", **extras, "file_url": part.data.url}
-    return {"type": "input_file", **extras, "filename": _named(part), "file_data": _url(part)}
+    return {"type": "input_file", **extras, "filename": _file_name(part), "file_data": _url(part)}
 
 
 def chat_file(part: FilePart) -> dict[str, Any]:
@@ -80,28 +80,28 @@ def chat_file(part: FilePart) -> dict[str, Any]:
     """
     said = marks(part)
     extras = {key: said[key] for key in ("prompt_cache_breakpoint",) if key in said}
-    if part.media_type.startswith("image/") and not _uploaded(part):
+    if part.media_type.startswith("image/") and not _file_id(part):
         detail = {"detail": said["detail"]} if "detail" in said else {}
         return {"type": "image_url", **extras, "image_url": {"url": _url(part), **detail}}
     if part.media_type.startswith("video/"):
-        raise _refused(part, "Chat Completions takes images, sounds and documents")
+        raise _refusal(part, "Chat Completions takes images, sounds and documents")
     if part.media_type.startswith("audio/"):
         return {"type": "input_audio", **extras, "input_audio": _sound(part)}
-    if _uploaded(part):
-        return {"type": "file", **extras, "file": {"file_id": _uploaded(part)}}
+    if _file_id(part):
+        return {"type": "file", **extras, "file": {"file_id": _file_id(part)}}
     if isinstance(part.data, FileUrl) and not part.data.url.startswith("data:"):
-        raise _refused(part, "Chat Completions fetches images only: give the bytes, or use Responses")
-    return {"type": "file", **extras, "file": {"filename": _named(part), "file_data": _url(part)}}
+        raise _refusal(part, "Chat Completions fetches images only: give the bytes, or use Responses")
+    return {"type": "file", **extras, "file": {"filename": _file_name(part), "file_data": _url(part)}}
 
 
 def _sound(part: FilePart) -> dict[str, str]:
     form = _SOUNDS.get(part.media_type)
     if form is None or isinstance(part.data, FileUrl):
-        raise _refused(part, "Chat Completions takes the bytes of WAV and MP3")
+        raise _refusal(part, "Chat Completions takes the bytes of WAV and MP3")
     return {"data": b64encode(part.data).decode(), "format": form}
 
 
-def _uploaded(part: FilePart) -> str | None:
+def _file_id(part: FilePart) -> str | None:
     given = part.data
     return given.url if isinstance(given, FileUrl) and _UPLOADED.fullmatch(given.url) else None
 
@@ -112,10 +112,10 @@ def _url(part: FilePart) -> str:
     return f"data:{part.media_type};base64,{b64encode(part.data).decode()}"
 
 
-def _named(part: FilePart) -> str:
+def _file_name(part: FilePart) -> str:
     return part.file_name or f"file.{part.media_type.rpartition('/')[2].partition('+')[0] or 'bin'}"
 
 
-def _refused(part: FilePart, why: str) -> PreparationError:
+def _refusal(part: FilePart, why: str) -> PreparationError:
     name = f" {part.file_name!r}" if part.file_name else ""
     return PreparationError(InvalidUserInputError(f"the file{name} ({part.media_type}) cannot be sent: {why}"))

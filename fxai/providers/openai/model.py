@@ -158,7 +158,7 @@ class OpenAIModel(LanguageModel):
         fields = whole.fields
         if whole.api != "responses" or "previous_response_id" in fields or "conversation" in fields:
             return whole, None
-        found = self._continuation and self._continuation.shortened(fields["input"], whole.digests)
+        found = self._continuation and self._continuation.shorten(fields["input"], whole.digests)
         if found is None:
             return whole, None
         earlier, rest = found
@@ -206,9 +206,9 @@ class Continuation:
     >>> known = Continuation()
     >>> turn = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day."}]
     >>> known.remember(turn, "resp_1")
-    >>> known.shortened([*turn, {"role": "user", "content": "And now?"}])
+    >>> known.shorten([*turn, {"role": "user", "content": "And now?"}])
     ('resp_1', [{'role': 'user', 'content': 'And now?'}])
-    >>> known.shortened(turn[:1]) is None
+    >>> known.shorten(turn[:1]) is None
     True
     """
 
@@ -233,7 +233,7 @@ class Continuation:
             while len(self._known) > self._most:
                 self._known.popitem(last=False)
 
-    def shortened(
+    def shorten(
         self, items: list[dict[str, Any]], digests: Sequence[bytes] = ()
     ) -> tuple[str, list[dict[str, Any]]] | None:
         """The latest known answer that these items continue, and the items after it; None if there is none.

@@ -175,11 +175,11 @@ def merge_options(fields: Mapping[str, Any], options: Mapping[str, Any], api: Ap
     merged = dict(fields)
     for key, value in [*given.items(), *extra.items()]:
         if value is not None and key != _EXTRA:
-            merged[key] = _merged(merged.get(key), without_nulls(value))
+            merged[key] = _join(merged.get(key), without_nulls(value))
     return merged
 
 
-def _merged(before: Any, given: Any) -> Any:
+def _join(before: Any, given: Any) -> Any:
     if is_object(before) and is_object(given):
         return {**before, **given}
     if is_array(before) and is_array(given):

@@ -1,4 +1,7 @@
-"""Replies: the whole answer of either API, as the parts of a response.
+"""Replies: the whole answer of either API as the parts of a response, its usage and finish reason, and its failures.
+
+An item of Responses that has no kind of part is kept whole in the metadata of an empty text, and so goes back with the
+history.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.request import ModelRequest
@@ -7,6 +10,10 @@
 >>> message = {"role": "assistant", "content": "Good day."}
 >>> [part.type for part in read_reply({"choices": [{"message": message, "finish_reason": "stop"}]}, sent)]
 ['response-metadata', 'text', 'finish']
+>>> finish_of(None, calls=True), finish_of("max_output_tokens", calls=True), chat_finish_of("stop", calls=False)
+('tool-calls', 'length', 'stop')
+>>> usage_of({"prompt_tokens": 9, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}})
+Usage(input_tokens=9, output_tokens=2, cached_input_tokens=4)
 """
 
 from __future__ import annotations
@@ -43,183 +50,124 @@ from fxai.schema.data import is_array, is_object
 __all__ = [
     "Item",
     "ReplyError",
-    "broken",
     "chat_finish_of",
     "cut",
-    "ended",
     "finish_of",
+    "finish_part",
+    "form_error",
     "is_hosted",
     "item_parts",
     "kind_of_item",
-    "listed",
-    "parsed",
+    "metadata_of",
+    "objects_in",
+    "parse_object",
     "read_reply",
-    "reason_of_code",
     "reason_of_error",
-    "said_of",
     "sound_data",
     "sound_of",
     "source_of",
-    "thoughts_of",
     "turn_end",
     "usage_of",
 ]
 
-
 Item: TypeAlias = Mapping[str, Any]
-"""An item as it came, as plain JSON data."""
+"""An object of an answer, as plain JSON data."""
+
+# -- failures
+
+_STATUS: Final = {"server_error": 500, "rate_limit_exceeded": 429, "insufficient_quota": 429, "overloaded": 503}
+_REFUSALS: Final = frozenset(("bio_policy", "misalignment_policy_violation", "cyber_policy"))
 
 
-def item_parts(item: Item, sent: WireRequest) -> list[Part]:
-    """The parts of an item, in order; `sent` is the request that the item answers."""
-    kind = kind_of_item(item)
-    if kind == "message":
-        return _message(item, sent)
-    if kind == "reasoning":
-        return list(thoughts_of(item))
-    if kind == "function_call" and sent.format is not None and item.get("name") == sent.format.tool:
-        return [Text(sent.format.text(str(item.get("arguments", ""))))]
-    if is_hosted(item, sent.offer):
-        return list(hosted_parts(item, sent.offer))
-    if kind in OURS:
-        return [call_of(item, sent.offer)]
-    kept = {key: value for key, value in item.items() if key != "created_by" and value is not None}
-    return [Text("", metadata=mark(item=kept if "tools" in kept else without_nulls(kept)))]
+class ReplyError(Exception):
+    """A reply that is no answer, with the `reason`; the layer's effects fail with it as an `AiError`."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[ReplyError], tuple[Reason]]:
+        return (ReplyError, (self.reason,))
 
 
-def kind_of_item(item: Item) -> str:
-    """The type of an item; empty where it says none, or no text."""
-    kind = item.get("type")
-    return kind if isinstance(kind, str) else ""
+def reason_of_error(error: object) -> Reason:
+    """The reason of an error as it is written: an object with `code` (or `type`), `message` and `param`, or a text.
+
+    >>> reason_of_error({"code": "rate_limit_exceeded", "message": "Slow down."}).is_retryable
+    True
+    """
+    fields: Item = error if is_object(error) else {"message": str(error)}
+    code = fields.get("code") or fields.get("type")
+    if isinstance(code, int):  # servers of others write the status there
+        return reason_of_status(code if code >= 400 else 500, {"error": error}, {})
+    code = None if code in (None, "error") else str(code)
+    message, parameter = str(fields.get("message") or ""), fields.get("param")
+    if code is not None and (code in _REFUSALS or code.endswith("_policy_violation")):
+        return ContentPolicyError(message)
+    about = {"code": code, "message": message, "param": parameter if isinstance(parameter, str) else None}
+    return reason_of_status(_STATUS.get(code or "", 400 if code else 500), {"error": about}, {})
 
 
-def is_hosted(item: Item, offer: RequestTools) -> bool:
-    """Whether an item is a call that the provider runs, or the result of one."""
-    kind = kind_of_item(item)
-    if kind == "tool_search_call":
-        return item.get("execution") != "client"
-    if kind in ("shell_call", "shell_call_output"):
-        place = item.get("environment")
-        return offer.hosted("shell_call") or (is_object(place) and place.get("type") == "container_reference")
-    return kind in HOSTED or kind in PAIRED or kind in ANSWERED
+def form_error(description: str, pointer: str = "") -> ReplyError:
+    """The error of an answer that is not what it should be, with the place."""
+    return ReplyError(InvalidOutputError(description, pointer))
 
 
-def _message(item: Item, sent: WireRequest) -> list[Part]:
-    status = item.get("status")
-    about = {"id": item.get("id"), "phase": item.get("phase"), "status": None if status == "completed" else status}
-    parts: list[Part] = []
-    for place, content in enumerate(listed(item, "content")):
-        if content.get("type") == "refusal":
-            parts.append(Text(str(content.get("refusal", "")), metadata=mark(**about, refusal=True)))
-        elif content.get("type") == "output_text":
-            text = str(content.get("text", ""))
-            notes = [without_nulls(one) for one in listed(content, "annotations")] or None
-            said = mark(**about, annotations=notes, logprobs=content.get("logprobs") or None)
-            parts.append(Text(text if sent.format is None else sent.format.text(text), metadata=said))
-            parts.extend(source_of(one, f"{item.get('id')}:{place}:{n}") for n, one in enumerate(notes or ()))
-    return parts or [Text("", metadata=mark(item=without_nulls(dict(item))))]
+def cut(before: str) -> ReplyError:
+    """The error of a stream that ended too early; what came before it stands."""
+    return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
 
 
-def thoughts_of(item: Item) -> list[Reasoning]:
-    """The reasoning of an item: a part for each summary, then for each text; what is encrypted goes with the last."""
-    status = item.get("status")
-    last = {"encrypted_content": item.get("encrypted_content"), "status": None if status == "completed" else status}
-    summary = [("summary", one) for one in listed(item, "summary")]
-    content = [("content", one) for one in listed(item, "content")]
-    whole = [*summary, *content]
-    if not whole:
-        return [Reasoning("", metadata=mark(id=item.get("id"), **last))]
-    return [
-        Reasoning(
-            str(one.get("text", "")),
-            metadata=mark(id=item.get("id"), kind=kind, **(last if place == len(whole) else {})),
-        )
-        for place, (kind, one) in enumerate(whole, 1)
-    ]
+# -- both APIs
 
 
-def source_of(annotation: Item, id_: str) -> Source:
-    """The source that an annotation names: a page, or a file that was searched or made."""
-    about = mark(**{key: annotation.get(key) for key in ("type", "file_id", "container_id")})
-    title, name = (one if isinstance(one, str) else None for one in map(annotation.get, ("title", "filename")))
-    if annotation.get("type") == "url_citation":
-        return Source(id_, title=title or None, url=str(annotation.get("url", "")), metadata=about)
-    media = "application/octet-stream"
-    return Source(id_, title=name, media_type=media, file_name=name, metadata=about)
+def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tuple[Part, ...]:
+    """The parts of a whole answer: warnings, metadata of the response, the items in order, and how it finished.
+
+    Args:
+        reply: the body, as it came or parsed.
+        sent: the request that it answers.
+
+    Raises:
+        ReplyError: it is not what the API answers, or it is an error.
+    """
+    data = parse_object(reply)
+    if data.get("error"):
+        raise ReplyError(reason_of_error(data["error"]))
+    body = _chat(data, sent) if sent.api == "chat" else _responses(data, sent)
+    return (*sent.warnings, *body)
 
 
-def listed(said: Item, key: str) -> list[dict[str, Any]]:
+def parse_object(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
+    """The object that an answer or an event is.
+
+    Raises:
+        ReplyError: it is none.
+    """
+    if not isinstance(reply, bytes | str):
+        return reply
+    try:
+        data = msgspec.json.decode(reply)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise form_error(f"the answer is not JSON: {error}") from None
+    if not is_object(data):
+        raise form_error(f"the answer is JSON, but no object: {type(data).__name__}")
+    return data
+
+
+def objects_in(item: Item, key: str) -> list[dict[str, Any]]:
     """The objects of a list; none where there is no list."""
-    value = said.get(key)
+    value = item.get(key)
     return [one for one in value if is_object(one)] if is_array(value) else []
 
 
-_CUT: Final[Mapping[str, FinishReason]] = {
-    "max_output_tokens": "length",
-    "max_messages": "other",
-    "content_filter": "content-filter",
-    "steered": "other",
-}
-_CHAT: Final[Mapping[str, FinishReason]] = {
-    "stop": "stop",
-    "length": "length",
-    "content_filter": "content-filter",
-    "tool_calls": "tool-calls",
-    "function_call": "tool-calls",
-}
-
-
-def finish_of(reason: object, *, calls: bool) -> FinishReason:
-    """Why a turn of Responses ended: by `incomplete_details.reason`, and by whether it asks for calls."""
-    if isinstance(reason, str) and reason in _CUT:
-        return _CUT[reason]
-    if calls:
-        return "tool-calls"
-    return "stop" if reason is None else "unknown"
-
-
-def chat_finish_of(reason: object, *, calls: bool) -> FinishReason:
-    """Why a turn of Chat Completions ended: by its `finish_reason`; some servers say `stop` beside calls."""
-    known: FinishReason = _CHAT.get(reason, "unknown") if isinstance(reason, str) else "unknown"
-    return "tool-calls" if calls and known in ("stop", "unknown") else known
-
-
-def usage_of(usage: object) -> Usage:
-    """The token counts of either API; None for each that is missing."""
-    if not is_object(usage):
-        return Usage()
-    given = _details(usage, "input_tokens_details", "prompt_tokens_details")
-    made = _details(usage, "output_tokens_details", "completion_tokens_details")
-    return Usage(
-        _count(usage, "input_tokens", "prompt_tokens"),
-        _count(usage, "output_tokens", "completion_tokens"),
-        _count(given, "cached_tokens"),
-        _count(given, "cache_write_tokens"),
-        _count(made, "reasoning_tokens"),
-    )
-
-
-def _details(usage: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    for name in names:
-        found = usage.get(name)
-        if is_object(found):
-            return found
-    return {}
-
-
-def _count(said: Mapping[str, Any], *names: str) -> int | None:
-    found = (said.get(name) for name in names)
-    return next((count for count in found if isinstance(count, int) and not isinstance(count, bool)), None)
-
-
-def said_of(reply: Mapping[str, Any], time: str) -> ResponseMetadata:
+def metadata_of(reply: Item, time: str) -> ResponseMetadata:
     """The metadata of an answer; `time` is the field that holds when it was made, in seconds since 1970."""
-    tier, print_ = reply.get("service_tier"), reply.get("system_fingerprint")
-    about = mark(service_tier=tier, system_fingerprint=print_)
+    about = mark(service_tier=reply.get("service_tier"), system_fingerprint=reply.get("system_fingerprint"))
     return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), _moment(reply.get(time)), metadata=about)
 
 
-def _text(reply: Mapping[str, Any], name: str) -> str | None:
+def _text(reply: Item, name: str) -> str | None:
     value = reply.get(name)
     return value if isinstance(value, str) and value else None
 
@@ -233,96 +181,70 @@ def _moment(seconds: object) -> datetime | None:
         return None
 
 
-_STATUS: Final = {"server_error": 500, "rate_limit_exceeded": 429, "insufficient_quota": 429, "overloaded": 503}
-_REFUSED: Final = frozenset(("bio_policy", "misalignment_policy_violation", "cyber_policy"))
+def usage_of(usage: object) -> Usage:
+    """The token counts of either API; None for each that is missing."""
+    if not is_object(usage):
+        return Usage()
+    input_ = _details(usage, "input_tokens_details", "prompt_tokens_details")
+    output = _details(usage, "output_tokens_details", "completion_tokens_details")
+    return Usage(
+        _count(usage, "input_tokens", "prompt_tokens"),
+        _count(usage, "output_tokens", "completion_tokens"),
+        _count(input_, "cached_tokens"),
+        _count(input_, "cache_write_tokens"),
+        _count(output, "reasoning_tokens"),
+    )
 
 
-class ReplyError(Exception):
-    """A reply that is no answer: `reason` says it as a value. The layer's effects fail with it as an `AiError`."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
-
-    def __reduce__(self) -> tuple[type[ReplyError], tuple[Reason]]:
-        return (ReplyError, (self.reason,))
+def _details(usage: Item, *names: str) -> Item:
+    return next((found for name in names if is_object(found := usage.get(name))), {})
 
 
-def reason_of_code(code: str | None, message: str, parameter: str | None = None) -> Reason:
-    """The reason that an error inside an answer means: its code, its words, and the parameter that it blames."""
-    if code is not None and (code in _REFUSED or code.endswith("_policy_violation")):
-        return ContentPolicyError(message)
-    status = _STATUS.get(code or "", 400 if code else 500)
-    return reason_of_status(status, {"error": {"code": code, "message": message, "param": parameter}}, {})
+def _count(counts: Item, *names: str) -> int | None:
+    found = map(counts.get, names)
+    return next((count for count in found if isinstance(count, int) and not isinstance(count, bool)), None)
 
 
-def reason_of_error(error: object) -> Reason:
-    """The reason of an error as it is written: an object with `code` (or `type`), `message` and `param`, or a text."""
-    if not is_object(error):
-        return reason_of_code(None, str(error))
-    code = error.get("code") or error.get("type")
-    if isinstance(code, int):  # servers of others write the status there
-        return reason_of_status(code if code >= 400 else 500, {"error": error}, {})
-    parameter = error.get("param")
-    known = None if code in (None, "error") else str(code)
-    return reason_of_code(known, str(error.get("message") or ""), parameter if isinstance(parameter, str) else None)
-
-
-def broken(description: str, pointer: str = "") -> ReplyError:
-    """The error of an answer that is not what it should be, with the place."""
-    return ReplyError(InvalidOutputError(description, pointer))
-
-
-def cut(before: str) -> ReplyError:
-    """The error of a stream that ended too early; what came before it stands."""
-    return ReplyError(NetworkError("TransportError", f"the stream ended before {before}"))
-
-
-def read_reply(reply: bytes | str | Mapping[str, Any], sent: WireRequest) -> tuple[Part, ...]:
-    """The parts of a whole answer: warnings, what the provider says of it, the items in order, and how it finished.
-
-    Args:
-        reply: the body, as it came or parsed.
-        sent: the request that it answers.
-
-    Raises:
-        ReplyError: it is not what the API answers, or it is an error.
-    """
-    data = parsed(reply)
-    if data.get("error"):
-        raise ReplyError(reason_of_error(data["error"]))
-    body = _chat(data, sent) if sent.api == "chat" else _responses(data, sent)
-    return (*sent.warnings, *body)
-
-
-def parsed(reply: bytes | str | Mapping[str, Any]) -> Mapping[str, Any]:
-    """The object that an answer or an event is.
-
-    Raises:
-        ReplyError: it is none.
-    """
-    if not isinstance(reply, bytes | str):
-        return reply
-    try:
-        data = msgspec.json.decode(reply)
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise broken(f"the answer is not JSON: {error}") from None
-    if not is_object(data):
-        raise broken(f"the answer is JSON, but no object: {type(data).__name__}")
-    return data
+def turn_end(parts: Iterable[AnyPart], otherwise: Callable[[bool], FinishReason]) -> FinishReason:
+    """Why a turn ended: it was refused, it waits for an approval, or as `otherwise` says, by whether it has calls."""
+    calls = refusal = request = False
+    for part in parts:
+        calls = calls or (part.type == "tool-call" and not part.provider_executed)
+        request = request or part.type == "tool-approval-request"
+        refusal = refusal or (part.type in ("text", "text-end") and bool(marks(part).get("refusal")))
+    if refusal:
+        return "content-filter"
+    reason: FinishReason = otherwise(calls)
+    return "pending" if request and reason == "stop" else reason
 
 
 # -- Responses
 
+_CUT: Final[Mapping[str, FinishReason]] = {
+    "max_output_tokens": "length",
+    "max_messages": "other",
+    "content_filter": "content-filter",
+    "steered": "other",
+}
+
+
+def finish_of(reason: object, *, calls: bool) -> FinishReason:
+    """Why a turn of Responses ended: by `incomplete_details.reason`, and by whether it has calls."""
+    if isinstance(reason, str) and reason in _CUT:
+        return _CUT[reason]
+    if calls:
+        return "tool-calls"
+    return "stop" if reason is None else "unknown"
+
 
 def _responses(data: Item, sent: WireRequest) -> Iterable[Part]:
     if not isinstance(data.get("output"), list):
-        raise broken("the answer has no list of items", "/output")
-    parts = [part for item in listed(data, "output") for part in item_parts(item, sent)]
-    return [said_of(data, "created_at"), *parts, ended(data, parts)]
+        raise form_error("the answer has no list of items", "/output")
+    parts = [part for item in objects_in(data, "output") for part in item_parts(item, sent)]
+    return [metadata_of(data, "created_at"), *parts, finish_part(data, parts)]
 
 
-def ended(data: Item, parts: Iterable[AnyPart]) -> Finish:
+def finish_part(data: Item, parts: Iterable[AnyPart]) -> Finish:
     """How a response ended whose parts are these.
 
     Raises:
@@ -332,44 +254,126 @@ def ended(data: Item, parts: Iterable[AnyPart]) -> Finish:
     if status == "failed":
         raise ReplyError(reason_of_error(data.get("error") or "the response failed, and nothing says why"))
     if status in ("queued", "in_progress"):
-        raise broken(f"the response is still {status}: answers in the background are not supported", "/status")
+        raise form_error(f"the response is still {status}: answers in the background are not supported", "/status")
     details = data.get("incomplete_details")
     reason = details.get("reason") if is_object(details) else None
     known = "error" if status == "cancelled" else turn_end(parts, lambda calls: finish_of(reason, calls=calls))
     return Finish(known, usage_of(data.get("usage")))
 
 
-def turn_end(parts: Iterable[AnyPart], otherwise: Callable[[bool], FinishReason]) -> FinishReason:
-    """Why a turn ended: it waits for a person, it was refused, or by what the provider says."""
-    calls = refused = asked = False
-    for part in parts:
-        calls = calls or (part.type == "tool-call" and not part.provider_executed)
-        asked = asked or part.type == "tool-approval-request"
-        refused = refused or (part.type in ("text", "text-end") and bool(marks(part).get("refusal")))
-    if refused:
-        return "content-filter"
-    reason: FinishReason = otherwise(calls)
-    return "pending" if asked and reason == "stop" else reason
+def item_parts(item: Item, sent: WireRequest) -> list[Part]:
+    """The parts of an item of Responses, in order; `sent` is the request that the item answers.
+
+    >>> from fxai.messages.prompt import Prompt
+    >>> from fxai.models.request import ModelRequest
+    >>> from fxai.providers.openai.request import prepare_request
+    >>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-5.5")
+    >>> content = [{"type": "output_text", "text": "Good day.", "annotations": []}]
+    >>> item_parts({"type": "message", "id": "msg_1", "role": "assistant", "content": content}, sent)
+    [Text(text='Good day.', metadata={'openai': {'id': 'msg_1'}})]
+    """
+    kind = kind_of_item(item)
+    if kind == "message":
+        return _message(item, sent)
+    if kind == "reasoning":
+        return list(_reasoning(item))
+    if kind == "function_call" and sent.is_answer(item.get("name")):
+        return [Text(sent.answer(str(item.get("arguments", ""))))]
+    if is_hosted(item, sent.offer):
+        return list(hosted_parts(item, sent.offer))
+    if kind in OURS:
+        return [call_of(item, sent.offer)]
+    whole = {key: value for key, value in item.items() if key != "created_by" and value is not None}
+    return [Text("", metadata=mark(item=whole if "tools" in whole else without_nulls(whole)))]
+
+
+def kind_of_item(item: Item) -> str:
+    """The type of an item; empty where it has none, or no text."""
+    kind = item.get("type")
+    return kind if isinstance(kind, str) else ""
+
+
+def is_hosted(item: Item, offer: RequestTools) -> bool:
+    """Whether an item is a call that the provider runs, or the result of one."""
+    kind = kind_of_item(item)
+    if kind == "tool_search_call":
+        return item.get("execution") != "client"
+    if kind in ("shell_call", "shell_call_output"):
+        place = item.get("environment")
+        return offer.runs("shell_call") or (is_object(place) and place.get("type") == "container_reference")
+    return kind in HOSTED or kind in PAIRED or kind in ANSWERED
+
+
+def _message(item: Item, sent: WireRequest) -> list[Part]:
+    about = {"id": item.get("id"), "phase": item.get("phase"), "status": _status(item)}
+    parts: list[Part] = []
+    for place, content in enumerate(objects_in(item, "content")):
+        if content.get("type") == "refusal":
+            parts.append(Text(str(content.get("refusal", "")), metadata=mark(**about, refusal=True)))
+        elif content.get("type") == "output_text":
+            notes = [without_nulls(one) for one in objects_in(content, "annotations")]
+            metadata = mark(**about, annotations=notes or None, logprobs=content.get("logprobs") or None)
+            parts.append(Text(sent.answer(str(content.get("text", ""))), metadata=metadata))
+            parts.extend(source_of(one, f"{item.get('id')}:{place}:{n}") for n, one in enumerate(notes))
+    return parts or [Text("", metadata=mark(item=without_nulls(dict(item))))]
+
+
+def _status(item: Item) -> Any:
+    """The status of an item, where it is another one than most have."""
+    status = item.get("status")
+    return None if status == "completed" else status
+
+
+def _reasoning(item: Item) -> Iterable[Reasoning]:
+    """The reasoning of an item: a part for each summary, then for each text; what is encrypted goes with the last."""
+    id_, last = item.get("id"), {"encrypted_content": item.get("encrypted_content"), "status": _status(item)}
+    pieces = [(kind, one) for kind in ("summary", "content") for one in objects_in(item, kind)]
+    if not pieces:
+        yield Reasoning("", metadata=mark(id=id_, **last))
+    for place, (kind, one) in enumerate(pieces, 1):
+        more = last if place == len(pieces) else {}
+        yield Reasoning(str(one.get("text", "")), metadata=mark(id=id_, kind=kind, **more))
+
+
+def source_of(annotation: Item, id_: str) -> Source:
+    """The source that an annotation names: a page, or a file that was searched or made."""
+    about = mark(**{key: annotation.get(key) for key in ("type", "file_id", "container_id")})
+    title, name = (one if isinstance(one, str) else None for one in map(annotation.get, ("title", "filename")))
+    if annotation.get("type") == "url_citation":
+        return Source(id_, title=title or None, url=str(annotation.get("url", "")), metadata=about)
+    media = "application/octet-stream"
+    return Source(id_, title=name, media_type=media, file_name=name, metadata=about)
 
 
 # -- Chat Completions
 
+_CHAT: Final[Mapping[str, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content-filter",
+    "tool_calls": "tool-calls",
+    "function_call": "tool-calls",
+}
+
+
+def chat_finish_of(reason: object, *, calls: bool) -> FinishReason:
+    """Why a turn of Chat Completions ended: by its `finish_reason`; some servers say `stop` beside calls."""
+    known: FinishReason = _CHAT.get(reason, "unknown") if isinstance(reason, str) else "unknown"
+    return "tool-calls" if calls and known in ("stop", "unknown") else known
+
 
 def _chat(data: Item, sent: WireRequest) -> Iterable[Part]:
-    choices = listed(data, "choices")
+    choices = objects_in(data, "choices")
     message = choices[0].get("message") if choices else None
     if not is_object(message):
-        raise broken("the answer has no message", "/choices/0/message")
-    parts = [*_texts(message, sent), *_calls(message, sent)]
+        raise form_error("the answer has no message", "/choices/0/message")
+    calls = list(_calls(message, sent))
+    parts = [*_texts(message, sent), *calls]
     reason = choices[0].get("finish_reason")
     known = turn_end(parts, lambda calls: chat_finish_of(reason, calls=calls))
-    if sent.format is not None and sent.format.tool is not None and known == "tool-calls" and not _has_calls(parts):
+    if known == "tool-calls" and sent.asks_by_tool and not any(part.type == "tool-call" for part in calls):
         known = "stop"
-    return [said_of(data, "created"), *parts, Finish(known, usage_of(data.get("usage")))]
-
-
-def _has_calls(parts: Iterable[Part]) -> bool:
-    return any(part.type == "tool-call" for part in parts)
+    return [metadata_of(data, "created"), *parts, Finish(known, usage_of(data.get("usage")))]
 
 
 def _texts(message: Item, sent: WireRequest) -> Iterable[Part]:
@@ -379,22 +383,22 @@ def _texts(message: Item, sent: WireRequest) -> Iterable[Part]:
             break
     content = message.get("content")
     if isinstance(content, str) and content:
-        yield Text(content if sent.format is None else sent.format.text(content))
+        yield Text(sent.answer(content))
     if message.get("refusal"):
         yield Text(str(message["refusal"]), metadata=mark(refusal=True))
-    for place, annotation in enumerate(listed(message, "annotations")):
-        cited = annotation.get("url_citation")
-        if is_object(cited):
-            yield source_of({"type": "url_citation", **cited}, f"source:{place}")
+    for place, annotation in enumerate(objects_in(message, "annotations")):
+        citation = annotation.get("url_citation")
+        if is_object(citation):
+            yield source_of({"type": "url_citation", **citation}, f"source:{place}")
     audio = message.get("audio")
     if is_object(audio):
         yield sound_of(audio, sound_data(audio.get("data")), sent)
 
 
 def sound_of(audio: Item, data: bytes, sent: WireRequest) -> File:
-    """The sound that a model made, of the format that the request asked for; its words are in the metadata."""
-    asked = sent.fields.get("audio")
-    form = asked.get("format") if is_object(asked) else None
+    """The sound that a model made, in the format that the request names; its words are in the metadata."""
+    options = sent.fields.get("audio")
+    form = options.get("format") if is_object(options) else None
     about = mark(audio=audio.get("id"), transcript=audio.get("transcript"), expires_at=audio.get("expires_at"))
     return File("audio/pcm" if form == "pcm16" else f"audio/{form or 'wav'}", data, metadata=about)
 
@@ -408,20 +412,17 @@ def sound_data(encoded: object) -> bytes:
     try:
         return b64decode(encoded or "") if isinstance(encoded, str | None) else b""
     except ValueError as error:
-        raise broken(f"a sound is not in base64: {error}") from None
+        raise form_error(f"a sound is not in base64: {error}") from None
 
 
 def _calls(message: Item, sent: WireRequest) -> Iterable[Part]:
-    for place, call in enumerate(listed(message, "tool_calls")):
+    for place, call in enumerate(objects_in(message, "tool_calls")):
         id_ = str(call.get("id") or f"call_{place}")
         custom, function = call.get("custom"), call.get("function")
         if is_object(custom):
-            said = mark(type="custom_tool_call")
-            yield sent.offer.parsed_call(str(custom.get("name", "")), id_, custom.get("input", ""), said)
+            kind = mark(type="custom_tool_call")
+            yield sent.offer.parsed_call(str(custom.get("name", "")), id_, custom.get("input", ""), kind)
         elif is_object(function):
             text, name = function.get("arguments"), str(function.get("name", ""))
-            written = text if isinstance(text, str) else msgspec.json.encode(text or {}).decode()
-            if sent.format is not None and name == sent.format.tool:
-                yield Text(sent.format.text(written))
-            else:
-                yield sent.offer.call(name, id_, written)
+            arguments = text if isinstance(text, str) else msgspec.json.encode(text or {}).decode()
+            yield Text(sent.answer(arguments)) if sent.is_answer(name) else sent.offer.call(name, id_, arguments)

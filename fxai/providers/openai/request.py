@@ -75,6 +75,24 @@ class WireRequest(msgspec.Struct, frozen=True):
     def __hash__(self) -> int:
         return hash((self.offer, self.api))
 
+    @property
+    def asks_by_tool(self) -> bool:
+        """Whether the model gives its answer by calling a tool, since it cannot be held to a schema."""
+        return self.format is not None and self.format.tool is not None
+
+    @property
+    def is_buffered(self) -> bool:
+        """Whether a stream gives the answer only when it is whole, since its strict form must be undone."""
+        return self.format is not None and not self.format.verbatim
+
+    def is_answer(self, call: object) -> bool:
+        """Whether a call of this name is the answer."""
+        return self.format is not None and self.format.tool is not None and call == self.format.tool
+
+    def answer(self, text: str) -> str:
+        """The text of an answer, led back from its strict form where it has one."""
+        return text if self.format is None else self.format.text(text)
+
     def body(self, *, stream: bool = False) -> bytes:
         """The body as JSON; a stream of Chat Completions is asked for its usage as well.
 
@@ -119,12 +137,12 @@ def prepare_request(
     notes = Notes()
     offer = _offer(request, model, known, cache)
     history, digests = _history(request.prompt, offer, notes, known, cache)
-    fields = {"model": model, **history, **_stored(model, known)}
+    fields = {"model": model, **history, **_storage(model, known)}
     fields.update(option_fields(request, model, known.api, notes))
     fields.update(offer.prepared.plain_fields)
     form = _format(request, model, known, notes, offer)
     if form is not None and form.tool is None:
-        fields.update(_formatted(form, request, known.api))
+        fields.update(_format_field(form, request, known.api))
     elif form is not None:
         _ask_for(form, request, fields, known.api)
     merged = merge_options(fields, request.provider_options, known.api)
@@ -200,7 +218,7 @@ def _writer(offer: RequestTools, known: Profile) -> InputWriter | ChatWriter:
     return InputWriter(offer, system_role=role or "instructions", stored=known.store is not False)
 
 
-def _stored(model: str, known: Profile) -> dict[str, Any]:
+def _storage(model: str, known: Profile) -> dict[str, Any]:
     store = {} if known.store is None else {"store": known.store}
     # Encrypted reasoning goes back with the history, stored or not; other models refuse to be asked for it.
     kept = {"include": ["reasoning.encrypted_content"]} if known.api == "responses" and reasons(model) else {}
@@ -229,7 +247,7 @@ def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
     notes.warn("not-strict", None, f"the answer's schema is not sent as strict: {OPENAI.name} has no form for {why}")
 
 
-def _formatted(form: AnswerForm, request: ModelRequest, api: Api) -> dict[str, Any]:
+def _format_field(form: AnswerForm, request: ModelRequest, api: Api) -> dict[str, Any]:
     """The field that says the form of the answer."""
     schema = request.response_schema or form.asked
     said = _description(schema)

@@ -177,7 +177,7 @@ class InputWriter:
         if "item" in said:
             self.items.extend(marks(part)["item"] for part in parts)
         elif "id" not in said:
-            self.items.extend(_spoken(part, said) for part in parts if part.text)
+            self.items.extend(_plain_text(part, said) for part in parts if part.text)
         else:
             phase = {"phase": said["phase"]} if "phase" in said else {}
             about = {"id": said["id"], "status": said.get("status", "completed"), **phase}
@@ -187,10 +187,10 @@ class InputWriter:
     def _reasoning(self, parts: list[ReasoningPart]) -> None:
         said = {key: value for part in parts for key, value in marks(part).items()}
         if "id" not in said:
-            self._lost("reasoning that another wire or provider wrote", "it cannot check it")
+            self._note_loss("reasoning that another wire or provider wrote", "it cannot check it")
             return
         if not (self._stored or "encrypted_content" in said):
-            self._lost("reasoning without its encrypted content", "nothing is stored there")
+            self._note_loss("reasoning without its encrypted content", "nothing is stored there")
             return
         item = {"type": "reasoning", "summary": _thoughts(parts, "summary"), "content": _thoughts(parts, "content")}
         if not item["content"]:
@@ -205,7 +205,7 @@ class InputWriter:
             if item is not None:
                 self.items.append(item)
         else:
-            self._lost(f"the call of {part.name!r} that another provider ran", "it did not run it")
+            self._note_loss(f"the call of {part.name!r} that another provider ran", "it did not run it")
 
     def _other(self, part: AssistantContent) -> None:
         said = marks(part)
@@ -214,7 +214,9 @@ class InputWriter:
             pair = {} if part.id == about.get("id") else {"call_id": part.id}
             self.items.append({"type": said["type"], **pair, **about, **part.result})
         elif part.type == "file" and "id" not in said:
-            self._lost(f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone")
+            self._note_loss(
+                f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone"
+            )
 
     def answers(self, message: ToolMessage) -> None:
         """Results of calls, and answers to the provider's own approval requests; approvals of ours are not sent."""
@@ -233,10 +235,10 @@ class InputWriter:
         """A text or a file of a tool's result; a note in place of a file that the API does not take."""
         if part.type == "text" or is_taken(part, input_file):
             return input_item(part)
-        self._lost(f"a file ({part.media_type}) that a tool gave", "it takes images and documents")
+        self._note_loss(f"a file ({part.media_type}) that a tool gave", "it takes images and documents")
         return _text_item(file_note(part), {})
 
-    def _lost(self, what: str, why: str) -> None:
+    def _note_loss(self, what: str, why: str) -> None:
         said = f"{what} is not sent to OpenAI's Responses API: {why}"
         if all(warning.message != said for warning in self.notes.warnings):
             self.notes.warn("other", None, said)
@@ -248,7 +250,7 @@ def _of_item(part: AssistantContent) -> tuple[str, Any]:
     return part.type, ("item" in said, said.get("id")) if part.type in ("text", "reasoning") else None
 
 
-def _spoken(part: TextPart, said: Any) -> _Item:
+def _plain_text(part: TextPart, said: Any) -> _Item:
     phase = {"phase": said["phase"]} if "phase" in said else {}
     return {"type": "message", "role": "assistant", **phase, "content": part.text}
 

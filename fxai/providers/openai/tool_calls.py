@@ -108,13 +108,13 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
             return offer.parsed_call(str(item.get("name", "")), id_, item.get("input", ""), mark(type=kind, **said))
         case "computer_call":
             one = {} if item.get("actions") else {"single": True}
-            return _provided(offer, kind, id_, _actions(item), mark(type=kind, **said, **one))
+            return _own_call(offer, kind, id_, _actions(item), mark(type=kind, **said, **one))
         case _:
-            return _provided(offer, kind, id_, without_nulls(item.get(OURS[kind])), mark(type=kind, **said))
+            return _own_call(offer, kind, id_, without_nulls(item.get(OURS[kind])), mark(type=kind, **said))
 
 
-def _provided(offer: RequestTools, kind: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
-    name = offer.named(kind)
+def _own_call(offer: RequestTools, kind: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
+    name = offer.tool_of_item(kind)
     return ToolCall(id_, name, params, dynamic=offer.dynamic(name), metadata=metadata)
 
 
@@ -287,7 +287,7 @@ def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:
         label = str(item.get("server_label", ""))
         meant = offer.name(f"mcp:{label}")
         return label if meant == f"mcp:{label}" else meant
-    return offer.named(kind)
+    return offer.tool_of_item(kind)
 
 
 def media_type(form: object) -> str:
@@ -306,7 +306,7 @@ def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
     said = {key: item.get(key) for key in _BESIDE}
     if kind in PAIRED and item.get("status") != "completed":
         said["status"] = item.get("status")
-    params = without_nulls({key: _parsed(key, item.get(key)) for key in fields})
+    params = without_nulls({key: _arguments(key, item.get(key)) for key in fields})
     call = ToolCall(id_, name, params, provider_executed=True, metadata=mark(type=kind, **said))
     if kind in PAIRED:
         return [call]
@@ -319,7 +319,7 @@ def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
     return [call, *picture, _result(item, name, id_, rest, {})]
 
 
-def _parsed(key: str, value: Any) -> Any:
+def _arguments(key: str, value: Any) -> Any:
     """The arguments of a call, which some items hold as JSON text; text that is none stays one."""
     if key != "arguments" or not isinstance(value, str):
         return value
@@ -368,7 +368,7 @@ def hosted_item(
         pair = {} if call.id == beside.get("id") else {"call_id": call.id}
         return {"type": kind, **pair, **server, **beside, **params}
     if kind in ("mcp_call", "mcp_approval_request"):
-        params["arguments"] = _written(params.get("arguments"))
+        params["arguments"] = _arguments_text(params.get("arguments"))
     if kind == "mcp_approval_request":
         return {"type": kind, **beside, **params}
     if result is None or not is_object(result.result):
@@ -379,5 +379,5 @@ def hosted_item(
     return {"type": kind, **nothing, **beside, **params, **result.result, **drawn}
 
 
-def _written(arguments: Any) -> str:
+def _arguments_text(arguments: Any) -> str:
     return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()

@@ -133,7 +133,7 @@ class Writer:
         # Responses must be told: what is left out there means strict where it can be.
         return {"type": "function", **schema, "strict": bool(settled.strict), **extras}
 
-    def provided(self, tool: AnyTool, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
+    def provider_tool(self, tool: AnyTool, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
         """A tool of OpenAI's."""
         kind = kind_of(tool)
         args = without_nulls(msgspec.to_builtins(tool.provider.args if tool.provider else {}))
@@ -331,15 +331,15 @@ class _Tools:
             group: ToolNamespace | None = extras.pop("namespace", None)
             if extras.get("defer_loading"):
                 self.deferred.append(tool.name)
-            self._place(group, self._written(tool, extras))
+            self._place(group, self._write(tool, extras))
         if self.deferred and not any(kind_of(tool) == "tool_search" for tool in self.sent):
             said = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
             self._notes.warn("other", None, said + ", ".join(map(repr, self.deferred)))
 
-    def _written(self, tool: AnyTool, extras: dict[str, Any]) -> dict[str, Any]:
+    def _write(self, tool: AnyTool, extras: dict[str, Any]) -> dict[str, Any]:
         wire = self.naming.sent(tool.name)
         if tool.provider is not None:
-            return self._writer.provided(tool, wire, extras)
+            return self._writer.provider_tool(tool, wire, extras)
         settled = settle(tool, OPENAI, config=self._config, default=self._default, notes=self._notes)
         self.settled.append(settled)
         return self._writer.function(settled, wire, extras)
@@ -392,16 +392,16 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         tool = self._tool(name)
         return "function_call" if tool is None else _ITEMS.get(kind_of(tool), "function_call")
 
-    def named(self, item: str) -> str:
+    def tool_of_item(self, item: str) -> str:
         """The name of the tool whose calls are items of this type; without one, the provider's own name for it."""
         for tool in self.tools:
             if item == _ITEMS.get(kind_of(tool)):
                 return tool.name
         return next(kind for kind, known in _ITEMS.items() if known == item)
 
-    def hosted(self, item: str) -> bool:
+    def runs(self, item: str) -> bool:
         """Whether the provider runs the tool whose calls are items of this type, as far as the request says."""
-        name = self.named(item)
+        name = self.tool_of_item(item)
         tool = self._tool(name)
         return tool is not None and not tool.requires_handler
 

@@ -240,7 +240,7 @@ def test_as_many_answers_can_be_gone_on_from_as_are_remembered() -> None:
     for number in range(3):
         known.remember([{"n": number}], f"resp_{number}")
 
-    assert [known.shortened([{"n": number}, {"new": True}]) for number in range(3)] == [
+    assert [known.shorten([{"n": number}, {"new": True}]) for number in range(3)] == [
         None,
         ("resp_1", [{"new": True}]),
         ("resp_2", [{"new": True}]),
