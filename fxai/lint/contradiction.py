@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from fxai.schema.data import is_array, is_object
-from fxai.schema.expression import Characters, Choice, Node, PatternError, Repeat, parse
+from fxai.schema.pattern import Characters, Choice, Node, Other, PatternError, Repeat, Series, parse
 
 __all__ = ["contradictions", "width"]
 
@@ -167,10 +167,18 @@ def _pattern_length(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def width(pattern: str) -> tuple[int, int | None]:
     """The least and the greatest length of a match, None for no limit; (0, None) where it cannot be analysed."""
     try:
-        least, most = _width_of(parse(pattern))
+        parts = parse(pattern).parts
+        branches = parts[0].branches if len(parts) == 1 and isinstance(parts[0], Choice) else [Series(parts)]
+        least, most = _widest([_width_of(_without_anchors(branch)) for branch in branches])
     except (PatternError, RecursionError):
         return 0, None
     return least, most if _is_anchored(pattern) else None
+
+
+def _without_anchors(branch: Series) -> Series:
+    parts = branch.parts
+    parts = parts[1:] if parts[:1] == (Other("^"),) else parts
+    return Series(parts[:-1] if parts[-1:] == (Other("$"),) else parts)
 
 
 def _is_anchored(pattern: str) -> bool:
@@ -178,13 +186,22 @@ def _is_anchored(pattern: str) -> bool:
 
 
 def _width_of(node: Node) -> tuple[int, int | None]:
-    if isinstance(node, Characters):
-        return 1, 1
-    if isinstance(node, Repeat):
-        least, most = _width_of(node.node)
-        return least * node.least, None if most is None or node.most is None else most * node.most
-    widths = [_width_of(part) for part in (node.branches if isinstance(node, Choice) else node.parts)]
+    match node:
+        case Characters():
+            return 1, 1
+        case Other(text):
+            raise PatternError(text)
+        case Repeat(inner, low, high, _):
+            least, most = _width_of(inner)
+            return least * low, None if most is None or high is None else most * high
+        case Choice(branches):
+            return _widest(list(map(_width_of, branches)))
+        case Series(parts):
+            widths = list(map(_width_of, parts))
+            ends = [most for _, most in widths]
+            return sum(least for least, _ in widths), None if None in ends else sum(end or 0 for end in ends)
+
+
+def _widest(widths: list[tuple[int, int | None]]) -> tuple[int, int | None]:
     ends = [most for _, most in widths]
-    if isinstance(node, Choice):
-        return min(least for least, _ in widths), None if None in ends else max(end or 0 for end in ends)
-    return sum(least for least, _ in widths), None if None in ends else sum(end or 0 for end in ends)
+    return min(least for least, _ in widths), None if None in ends else max(end or 0 for end in ends)

@@ -1,12 +1,17 @@
-r"""Patterns of JSON Schemas: ECMA-262 regular expressions from anywhere, matched within a set time.
+r"""Regular expressions, above all those of JSON Schemas (ECMA-262): read by one parser, and searched within a set time.
 
-JSON Schema's patterns are those of ECMA-262, where `$` is the very end, `\d` is ASCII, and much that the package
-`regex` reads into a pattern is plain text. They are rewritten for `regex`, which can stop a search that explodes.
+A pattern is cut into tokens, and all else is made of these: its translation for the package `regex`, whose search can
+be stopped, and for `re`; what it costs to compile; whether every provider takes it; and its tree (`parse`), which tells
+how long its matches are.
 
 >>> compiled_pattern("^[0-9]{3}$").search("123") is not None
 True
->>> print(rewritten(r"^\d+$"))
+>>> print(translate(r"^\d+$"))
 ^[0-9]+\Z
+>>> is_plain("^[a-z]+(?:-[0-9]{2})?$"), is_plain(r"^(?!x)\w+$"), is_plain(r"\bword")
+(True, False, False)
+>>> parse("a{2,}")
+Series(parts=(Repeat(node=Characters(text='a'), least=2, most=None, possessive=False),))
 """
 
 from __future__ import annotations
@@ -17,94 +22,93 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from time import thread_time
-from typing import Any, Final, final
+from typing import Any, Final, TypeAlias, final
+
+import msgspec
 
 from fxai.schema.budget import MAX_LEVELS, MAX_PATTERN, with_stack
 
 __all__ = [
     "SECONDS",
+    "Characters",
+    "Choice",
     "Matcher",
+    "Node",
+    "Other",
+    "PatternError",
     "PatternTimeout",
+    "Repeat",
+    "Series",
     "compiled_pattern",
+    "compiled_python_pattern",
     "expansion",
     "in_time",
-    "python_pattern",
-    "rewritten",
+    "is_plain",
+    "parse",
+    "set_members",
     "shared_matcher",
+    "tokens",
+    "translate",
 ]
 
 SECONDS: Final = 0.04
 """How long the patterns of one validation may compute, all together."""
-
-_SPACES: Final = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
-_OUTSIDE: Final = {
-    "d": "[0-9]",
-    "D": "[^0-9]",
-    "w": "[A-Za-z0-9_]",
-    "W": "[^A-Za-z0-9_]",
-    "s": f"[{_SPACES}]",
-    "S": f"[^{_SPACES}]",
-    "b": r"(?a:\b)",
-    "B": r"(?a:\B)",
-    "/": "/",
-    "-": r"\-",
-    "0": r"\x00",
-}
-_INSIDE: Final = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES, "b": r"\x08", "/": "/", "0": r"\x00"}
-_KEPT: Final = frozenset("fnrtvDWSpP123456789")
-_QUANTIFIER: Final = re.compile(r"\{(?P<least>\d+)(?P<open>,(?P<most>\d*))?\}")
-_PIECE: Final = re.compile(
-    r"(?P<atom>\\.|\[\^?(?:\\.|[^\]\\])*\]?)|(?P<times>[*+?]|\{\d+(?:,\d*)?\})|(?P<sign>[()|])|(?P<one>.)", re.DOTALL
-)
-_BRANCH: Final = 8  # what a group and a branch cost, as characters
-_FAR: Final = 10**12  # beyond any budget, and no number that grows on and on
-_MOST_OF_ONE: Final = 2_000  # a repeated character costs no more, however often it may come again
-_CODE: Final = re.compile(r"x(?P<x>[0-9A-Fa-f]{2})|u(?P<u>[0-9A-Fa-f]{4})|u\{(?P<b>[0-9A-Fa-f]+)\}|c(?P<c>[A-Za-z])")
-_PROPERTY: Final = re.compile(r"[pP]\{[^}]*\}")
-_NAMED: Final = re.compile(r"k<(?P<name>\w+)>")
 
 
 class PatternTimeout(Exception):
     """A pattern took longer than it may."""
 
 
-@lru_cache(maxsize=1024)
-def compiled_pattern(pattern: str) -> Any:
-    """The pattern, ready to search with a timeout.
-
-    Raises:
-        ValueError: it is no pattern, or one that expands to more than `MAX_PATTERN`; says why.
-    """
-    if expansion(pattern) > MAX_PATTERN:
-        raise ValueError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
-    import regex
-
-    try:
-        return with_stack(lambda: regex.compile(rewritten(pattern)))
-    except (regex.error, ValueError, OverflowError, RecursionError) as error:
-        raise ValueError(str(error) or "too complicated") from None
+class PatternError(ValueError):
+    """A pattern that is broken, or holds what a tree cannot say; the text names it."""
 
 
-@lru_cache(maxsize=1024)
-def python_pattern(pattern: str) -> Any:
-    """A pattern of Python's own language, ready to search with a timeout.
+# ---- tokens
 
-    Raises:
-        ValueError: it cannot be searched with so, or it expands to more than `MAX_PATTERN`; says why.
-    """
-    if expansion(pattern) > MAX_PATTERN:
-        raise ValueError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
-    import regex
+_ESCAPE: Final = (
+    r"\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|c[A-Za-z]|[pP]\{[^}]{0,99}\}|k<\w+>|.)?"  # as a whole
+)
+_TOKEN: Final = re.compile(
+    r"(?P<set>\\[dDwWsS]|\.|\[\^?(?:\\[pP]\{[^}]{0,99}\}|\\.|[^\]\\])*(?:\]|\\?\Z))"
+    r"|(?P<other>[\^$]|\\(?:[pP]\{[^}]{0,99}\}|k<\w+>|[1-9bBkKpPAZzG]))"
+    r"|(?P<times>[*+?]|\{\d+(?:,\d*)?\})"
+    r"|(?P<open>\((?:\?(?:<?[=!]|:|P?<\w+>)?)?)|(?P<close>\))|(?P<bar>\|)"
+    rf"|(?P<character>{_ESCAPE}|.)",
+    re.DOTALL,
+)
+_MEMBER: Final = re.compile(rf"{_ESCAPE}|.", re.DOTALL)
+_COUNTS: Final = re.compile(r"\{(?P<least>\d+)(?P<open>,(?P<most>\d*))?\}")
 
-    try:
-        return with_stack(lambda: regex.compile(pattern))
-    except (regex.error, ValueError, OverflowError, RecursionError) as error:
-        raise ValueError(str(error) or "too complicated") from None
+
+def tokens(pattern: str) -> Iterator[tuple[str | None, str]]:
+    """Each token: its kind (the name of a group of `_TOKEN`) and its text; together they are the pattern."""
+    return ((found.lastgroup, found[0]) for found in _TOKEN.finditer(pattern))
 
 
-def in_time(pattern: str) -> str:
-    """What is expected where a pattern took too long."""
-    return f"patterns that are decided within {SECONDS} seconds ({pattern!r} took longer)"
+def set_members(text: str) -> tuple[bool, list[str]]:
+    """Whether a set in brackets is negated, and its members with the closing bracket, which may be missing."""
+    negated = text.startswith("[^")
+    return negated, _MEMBER.findall(text, 1 + negated)
+
+
+def is_plain(pattern: str) -> bool:
+    """Whether a pattern needs no look-around, back-reference, word boundary or Unicode property."""
+    return not any(
+        (kind == "open" and text not in ("(", "(?:"))
+        or (kind == "other" and text[0] == "\\")
+        or (text[0] == "[" and any(member[0] == "\\" and member[1:2] in _ODD for member in set_members(text)[1]))
+        for kind, text in tokens(pattern)
+    )
+
+
+_ODD: Final = tuple("123456789bBkKpPAZzG")
+
+
+# ---- what a pattern costs
+
+_BRANCH: Final = 8  # what a group and a branch cost, as characters
+_FAR: Final = 10**12  # beyond any budget, and no number that grows on and on
+_MOST_OF_ONE: Final = 2_000  # a repeated character costs no more, however often it may come again
 
 
 def expansion(pattern: str) -> int:
@@ -121,27 +125,26 @@ def expansion(pattern: str) -> int:
     groups: list[int] = []
     whole = last = 0
     simple = True
-    for piece in _PIECE.finditer(pattern):
-        kind, text = piece.lastgroup, piece[0]
+    for kind, text in tokens(pattern):
         if kind == "times":
             last = min(last * _copies(text, simple=simple), _FAR)
-        elif text == "(" and kind == "sign":
+        elif kind == "open":
             groups.append(whole + last)
-            whole = last = 0
+            whole, last = max(len(text) - 2, 0), 0
             if len(groups) > MAX_LEVELS:
                 raise ValueError(f"its groups nest deeper than {MAX_LEVELS} levels")
-        elif text == ")" and kind == "sign" and groups:
+        elif kind == "close" and groups:
             whole, last = groups.pop(), whole + last + _BRANCH
             simple = False
         else:
-            whole, last = whole + last + len(text) - 1, _BRANCH if text == "|" else 1
+            whole, last = whole + last + len(text) - 1, _BRANCH if kind == "bar" else 1
             simple = True
     return whole + last + sum(groups)
 
 
 def _copies(times: str, *, simple: bool) -> int:
     """How often what is repeated stands in what a quantifier expands to."""
-    counts = _QUANTIFIER.fullmatch(times)
+    counts = _COUNTS.fullmatch(times)
     if counts is None:
         return 2 if times == "+" else 1
     least = int(counts["least"][:9])
@@ -149,66 +152,250 @@ def _copies(times: str, *, simple: bool) -> int:
     return max(least + 1, min(most, _MOST_OF_ONE) if simple else most)
 
 
-def rewritten(pattern: str) -> str:
-    """The pattern in the language of the package `regex`, meaning what it means in ECMA-262."""
-    return "".join(_pieces(pattern))
+# ---- what a pattern means
+
+_SPACES: Final = r"\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+_OUTSIDE: Final = {
+    "d": "[0-9]",
+    "D": "[^0-9]",
+    "w": "[A-Za-z0-9_]",
+    "W": "[^A-Za-z0-9_]",
+    "s": f"[{_SPACES}]",
+    "S": f"[^{_SPACES}]",
+    "b": r"(?a:\b)",
+    "B": r"(?a:\B)",
+    "/": "/",
+    "-": r"\-",
+    "0": r"\x00",
+}
+_INSIDE: Final = {"d": "0-9", "w": "A-Za-z0-9_", "s": _SPACES, "b": r"\x08", "/": "/", "0": r"\x00"}
+_SIGNS: Final = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]", "{": r"\{", "}": r"\}", "]": r"\]"}
+_SAME: Final = tuple("fnrtvDWSpP123456789")
+_CODE: Final = re.compile(r"\\(?:x(.{2})|u\{(.+)\}|u(.{4}))")
+_LETTERS: Final = {
+    "L": "a-zA-ZäöüÄÖÜßé",
+    "Lu": "A-ZÄÖÜ",
+    "Ll": "a-zäöüßé",
+    "N": "0-9",
+    "Nd": "0-9",
+    "P": "!?.,:;",
+    "Z": " ",
+}
 
 
-def _pieces(pattern: str) -> Iterator[str]:
-    at, end = 0, len(pattern)
-    while at < end:
-        sign = pattern[at]
-        if sign == "\\":
-            piece, at = _escape(pattern, at + 1, _OUTSIDE)
-        elif sign == "[":
-            piece, at = _class(pattern, at + 1)
-        elif sign == "{":
-            quantifier = _QUANTIFIER.match(pattern, at)
-            piece, at = (quantifier[0], quantifier.end()) if quantifier else (r"\{", at + 1)
-        else:
-            piece = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]", "}": r"\}", "]": r"\]"}.get(sign, sign)
-            at += 1
-        yield piece
+@lru_cache(maxsize=1024)
+def compiled_pattern(pattern: str) -> Any:
+    """The pattern of a JSON Schema, ready to search with a timeout.
+
+    Raises:
+        ValueError: it is no pattern, or one that expands to more than `MAX_PATTERN`; says why.
+    """
+    return _compiled(pattern, ecma=True)
 
 
-def _escape(pattern: str, at: int, meanings: dict[str, str]) -> tuple[str, int]:
-    """What follows a backslash, and where it ends."""
-    if at >= len(pattern):
-        return "\\", at  # refused when compiled
-    sign = pattern[at]
-    if code := _CODE.match(pattern, at):
-        number = ord(code["c"]) % 32 if code["c"] else int(code["x"] or code["u"] or code["b"], 16)
-        return (f"\\U{number:08x}" if number <= 0x10FFFF else "\\"), code.end()
-    if sign in "pP" and (named := _PROPERTY.match(pattern, at)):
-        return "\\" + named[0], named.end()
-    if sign == "k" and (group := _NAMED.match(pattern, at)):
-        return f"(?P={group['name']})", group.end()
+@lru_cache(maxsize=1024)
+def compiled_python_pattern(pattern: str) -> Any:
+    """A pattern of Python's own language, ready to search with a timeout.
+
+    Raises:
+        ValueError: it cannot be searched with so, or it expands to more than `MAX_PATTERN`; says why.
+    """
+    return _compiled(pattern, ecma=False)
+
+
+def _compiled(pattern: str, *, ecma: bool) -> Any:
+    if expansion(pattern) > MAX_PATTERN:
+        raise ValueError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
+    import regex
+
+    try:
+        return with_stack(lambda: regex.compile(translate(pattern) if ecma else pattern))
+    except (regex.error, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(str(error) or "too complicated") from None
+
+
+def translate(pattern: str, *, python: bool = False) -> str:
+    r"""A pattern of ECMA-262 in the language of the package `regex`, with the same meaning.
+
+    `python`: in that of `re`, as near as it comes; of a Unicode property some characters are taken.
+
+    >>> print(translate(r"^(?<year>\d{4})$", python=True))
+    ^(?P<year>[0-9]{4})\Z
+    """
+    return "".join(_translated(text, python=python) for _, text in tokens(pattern))
+
+
+def _translated(text: str, *, python: bool) -> str:
+    if text[0] == "\\":
+        return _escape(text, _OUTSIDE, python=python)
+    if text[0] == "[":
+        return _set(text, python=python)
+    if python and text.startswith("(?<") and text.endswith(">"):
+        return f"(?P{text[2:]}"
+    return _SIGNS.get(text, text)
+
+
+def _escape(text: str, meanings: dict[str, str], *, python: bool) -> str:
+    """What a backslash and what belongs to it mean."""
+    sign = text[1:2]
+    if sign == "c" and len(text) == 3:
+        return _character(ord(text[2]) % 32, python=python)
+    if code := _CODE.fullmatch(text):
+        return _character(int(code[1] or code[2] or code[3], 16), python=python)
+    if sign in ("p", "P") and len(text) > 2:
+        letters = _LETTERS.get(text[3:-1].rpartition("=")[2], "a-z")
+        return text if not python else f"[{letters}]" if meanings is _OUTSIDE else letters
+    if sign == "k" and len(text) > 2:
+        return f"(?P={text[3:-1]})"
+    if python and sign == "b" and meanings is _OUTSIDE:
+        return text
     if sign in meanings:
-        return meanings[sign], at + 1
-    if sign in _KEPT or not sign.isascii():
-        return "\\" + sign if sign.isascii() else sign, at + 1
-    return (sign if sign.isalnum() else "\\" + sign), at + 1
+        return meanings[sign]
+    if sign in _SAME or not sign.isascii():
+        return text if sign.isascii() else sign
+    return sign if sign.isalnum() else text
 
 
-def _class(pattern: str, at: int) -> tuple[str, int]:
-    """A character class from behind its bracket, and where it ends."""
-    negated = pattern.startswith("^", at)
-    at += negated
-    parts: list[str] = []
-    ascii_only = False
-    while at < len(pattern) and pattern[at] != "]":
-        if pattern[at] == "\\":
-            ascii_only |= pattern[at + 1 : at + 2] in ("D", "W", "S")
-            part, at = _escape(pattern, at + 1, _INSIDE)
+def _character(number: int, *, python: bool) -> str:
+    if number > 0x10FFFF:
+        return "\\"  # refused when compiled
+    return re.escape(chr(number)) if python else f"\\U{number:08x}"
+
+
+def _set(text: str, *, python: bool) -> str:
+    """What a set in brackets means."""
+    negated, members = set_members(text)
+    if members[-1:] != ["]"]:
+        return "["  # refused when compiled
+    if len(members) == 1:
+        return r"[\s\S]" if negated else r"(?!)"
+    parts = [
+        _escape(member, _INSIDE, python=python) if member[0] == "\\" else f"\\{member}" if member in "[&|~" else member
+        for member in members[:-1]
+    ]
+    whole = f"[{'^' if negated else ''}{''.join(parts)}]"
+    return f"(?a:{whole})" if any(member in (r"\D", r"\W", r"\S") for member in members) else whole
+
+
+# ---- a pattern as a tree
+
+
+@final
+class Characters(msgspec.Struct, frozen=True):
+    """One character: itself, or one of a set, as the pattern says."""
+
+    text: str
+
+
+@final
+class Other(msgspec.Struct, frozen=True):
+    """What is no character by itself: an anchor, a boundary, look-around, a back-reference, a Unicode property."""
+
+    text: str
+
+
+@final
+class Series(msgspec.Struct, frozen=True):
+    """One part after the other."""
+
+    parts: tuple[Node, ...]
+
+
+@final
+class Choice(msgspec.Struct, frozen=True):
+    """One branch out of several."""
+
+    branches: tuple[Series, ...]
+
+
+@final
+class Repeat(msgspec.Struct, frozen=True):
+    """The same node `least` to `most` times; None is no end. `possessive`: it gives nothing back."""
+
+    node: Node
+    least: int
+    most: int | None
+    possessive: bool = False
+
+
+Node: TypeAlias = Characters | Other | Series | Choice | Repeat
+
+
+def parse(pattern: str) -> Series:
+    """The tree of a pattern; repetition that gives as little as possible is as any other.
+
+    Raises:
+        PatternError: it is broken, or its groups nest deeper than `MAX_LEVELS`.
+    """
+    groups = [_Group("")]
+    after: str | None = None
+    for kind, text in tokens(pattern):
+        group = groups[-1]
+        if kind == "open":
+            groups.append(_Group(text))
+            if len(groups) > MAX_LEVELS:
+                raise PatternError(f"its groups nest deeper than {MAX_LEVELS} levels")
+        elif kind == "close":
+            if len(groups) == 1:
+                raise PatternError("unbalanced ')'")
+            node = groups.pop().node()
+            groups[-1].parts.append(node)
+        elif kind == "bar":
+            group.branches.append(Series(tuple(group.parts)))
+            group.parts = []
+        elif kind == "times":
+            group.repeat(text, again=after == "times")
+        elif text == "\\" or (text[0] == "[" and set_members(text)[1][-1:] != ["]"]):
+            raise PatternError("a '[' without its ']'" if text[0] == "[" else "a '\\' at the end")
         else:
-            part, at = ("\\" + pattern[at] if pattern[at] in "[&|~" else pattern[at]), at + 1
-        parts.append(part)
-    if at >= len(pattern):
-        return "[", at  # refused when compiled
-    if not parts:
-        return (r"[\s\S]" if negated else r"(?!)"), at + 1
-    text = f"[{'^' if negated else ''}{''.join(parts)}]"
-    return (f"(?a:{text})" if ascii_only else text), at + 1
+            group.parts.append(Other(text) if kind == "other" else Characters(text))
+        after = kind
+    if len(groups) > 1:
+        raise PatternError("a '(' without its ')'")
+    whole = groups[0].node()
+    return whole if isinstance(whole, Series) else Series((whole,))
+
+
+@final
+class _Group:
+    """A group that is being read."""
+
+    def __init__(self, sign: str) -> None:
+        self.sign = sign
+        self.branches: list[Series] = []
+        self.parts: list[Node] = []
+
+    def repeat(self, text: str, *, again: bool) -> None:
+        """Repeat the last part; `again`: it is repeated already, so that this says how, or is broken."""
+        if not self.parts:
+            raise PatternError(f"nothing to repeat before {text!r}")
+        counts = _COUNTS.fullmatch(text)
+        if again and counts is None:
+            if text != "?" and isinstance(self.parts[-1], Repeat):
+                self.parts[-1] = msgspec.structs.replace(self.parts[-1], possessive=True)
+            return
+        least, most = (int(text == "+"), 1 if text == "?" else None)
+        if counts is not None:
+            least = int(counts["least"][:9])
+            most = int(counts["most"][:9]) if counts["most"] else None if counts["open"] else least
+            if most is not None and most < least:
+                raise PatternError(f"repetition {text} ends before it begins")
+        self.parts[-1] = Repeat(self.parts[-1], least, most)
+
+    def node(self) -> Series | Choice | Other:
+        """What was read."""
+        if self.sign.startswith("(?") and not (self.sign == "(?:" or self.sign.endswith(">")):
+            return Other(self.sign)
+        last = Series(tuple(self.parts))
+        return Choice((*self.branches, last)) if self.branches else last
+
+
+# ---- a search in a set time
+
+
+def in_time(pattern: str) -> str:
+    """What is expected where a pattern took too long."""
+    return f"patterns that are decided within {SECONDS} seconds ({pattern!r} took longer)"
 
 
 @final

@@ -37,10 +37,9 @@ from weakref import WeakKeyDictionary
 import msgspec
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
 
-from fxai.schema.codecs import Codec, Matching, matching
+from fxai.schema.codecs import Codec, Matching, is_light, matching
 from fxai.schema.fault import SchemaError
-from fxai.schema.light_pattern import is_light
-from fxai.schema.pattern import python_pattern
+from fxai.schema.pattern import compiled_python_pattern
 
 __all__ = [
     "ABSENT",
@@ -346,7 +345,7 @@ def _visit(tp: Any, place: str, found: Survey, inside: tuple[Any, ...], done: se
 def _hold_searchable(codec: Codec, place: str) -> None:
     if isinstance(codec.decode, Matching):
         try:
-            python_pattern(codec.decode.pattern)
+            compiled_python_pattern(codec.decode.pattern)
         except ValueError as error:
             raise SchemaError(
                 f"the pattern {codec.decode.pattern!r} of {place} could take `re` a time without end, and cannot be"

@@ -18,8 +18,7 @@ from dataclasses import replace
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Final
 
-from fxai.schema.budget import MAX_PATTERN
-from fxai.schema.expression import (
+from fxai.providers.local.expression import (
     Characters,
     Choice,
     Node,
@@ -31,6 +30,7 @@ from fxai.schema.expression import (
     parse,
     without,
 )
+from fxai.schema.budget import MAX_PATTERN
 from fxai.schema.pattern import expansion
 
 __all__ = [

@@ -9,7 +9,6 @@ The rules are written down here once, from each provider's documentation of stru
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast, final
 
@@ -19,6 +18,7 @@ from fxai.schema.budget import cycles
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.pattern import is_plain
 
 __all__ = [
     "ANTHROPIC",
@@ -27,7 +27,6 @@ __all__ = [
     "Obstacle",
     "StrictRules",
     "Weakening",
-    "is_plain_pattern",
     "rule_faults",
 ]
 
@@ -140,19 +139,6 @@ ANTHROPIC: Final = StrictRules(
 )
 """Anthropic's rules: objects closed, no recursion, no bounds on numbers and lengths."""
 
-# Look-around, back-references, word boundaries, inline flags and named groups: both providers refuse some of them.
-_ODD_PATTERN: Final = re.compile(r"\(\?(?!:)|(?<!\\)(?:\\\\)*\\[1-9bBkKpPAZzG]")
-
-
-def is_plain_pattern(pattern: str) -> bool:
-    r"""Whether both providers can hold a model to a pattern: it needs no look-around, back-reference or boundary.
-
-    >>> is_plain_pattern("^[a-z]+(?:-[0-9]{2})?$"), is_plain_pattern(r"^(?!x)\w+$"), is_plain_pattern(r"\bword")
-    (True, False, False)
-    """
-    return _ODD_PATTERN.search(pattern) is None
-
-
 _SAYS_WHAT: Final = ("type", "enum", "const", "anyOf", "allOf", "$ref")
 _NAMED: Final = ("$defs", "definitions")
 
@@ -224,7 +210,7 @@ class _Check:
                 yield Fault(at, f"a keyword that {self.rules.name} takes in strict mode", found_in(value))
         if "$ref" in schema:
             yield from self._reference(schema, pointer)
-        if "pattern" in schema and not is_plain_pattern(str(schema["pattern"])):
+        if "pattern" in schema and not is_plain(str(schema["pattern"])):
             expected = "a pattern without look-around, back-references and word boundaries"
             yield Fault(f"{pointer}/pattern", expected, found_in(schema["pattern"]))
         if "format" in schema and schema["format"] not in self.rules.formats:

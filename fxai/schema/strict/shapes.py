@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import Place, PlaceError, Reader, Site
-from fxai.schema.pattern import Matcher, PatternTimeout
+from fxai.schema.pattern import Matcher, PatternTimeout, is_plain
 from fxai.schema.strict.node import (
     REST,
     Member,
@@ -32,7 +32,7 @@ from fxai.schema.strict.node import (
     told_keyword,
     tuple_node,
 )
-from fxai.schema.strict.rules import NULL_LOST, StrictRules, is_plain_pattern
+from fxai.schema.strict.rules import NULL_LOST, StrictRules
 
 __all__ = [
     "SCALAR",
@@ -106,7 +106,7 @@ def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> No
                 weaken(site, keyword, f"{rules.name} has no such keyword")
                 checks.append(told_keyword(keyword, site.get(keyword)))
         _keep(schema, site, "format", site.get("format") in rules.formats, weaken, checks)
-        _keep(schema, site, "pattern", is_plain_pattern(str(site.get("pattern"))), weaken, checks)
+        _keep(schema, site, "pattern", is_plain(str(site.get("pattern"))), weaken, checks)
     return Node(schema, checks=checks)
 
 
@@ -465,7 +465,7 @@ def _patterned(
     if len(patterns) > 1 or free:
         reason = "names of several kinds, each with values of its own: a pair cannot tell which"
         raise PlaceError(site.pointer, "patternProperties", reason)
-    plain = is_plain_pattern(pattern)
+    plain = is_plain(pattern)
     if closed and not plain:
         raise PlaceError(site.pointer, "patternProperties", f"the provider does not take the pattern {pattern!r}")
     place = site.under("patternProperties", pattern)

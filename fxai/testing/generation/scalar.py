@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from hypothesis import strategies as st
 
-from fxai.schema.pattern import rewritten
+from fxai.schema.pattern import tokens, translate
 from fxai.testing.generation.conjunction import Conjunction, Dead, keyword_of
 
 __all__ = [
@@ -34,7 +34,6 @@ __all__ = [
     "characters",
     "integers",
     "numbers",
-    "python_pattern",
     "reach_of",
     "register_format",
     "strings",
@@ -198,19 +197,6 @@ def texts(here: Conjunction, formats: dict[str, st.SearchStrategy[str]]) -> list
     return [*found, strings(least, most)]
 
 
-_LETTERS: Final = {
-    "L": "a-zA-ZäöüÄÖÜßé",
-    "Lu": "A-ZÄÖÜ",
-    "Ll": "a-zäöüßé",
-    "N": "0-9",
-    "Nd": "0-9",
-    "P": "!?.,:;",
-    "Z": " ",
-}
-_UNICODE: Final = re.compile(r"\\[pP]\{(?:General_Category=|gc=)?(\w+)\}")
-_CODE: Final = re.compile(r"\\U([0-9a-f]{8})")
-_UNBOUNDED: Final = re.compile(r"(?<!\\)(?P<one>[+*])\??|(?P<many>\{\d+,\})")
-
 characters: Final = st.characters(exclude_categories=["Cs"])
 """Every character that JSON text can carry."""
 
@@ -221,27 +207,25 @@ def strings(least: int, most: int | None) -> st.SearchStrategy[str]:
     return st.text(characters, min_size=least, max_size=least + 12 if most is None else most)
 
 
-def python_pattern(pattern: str) -> str:
-    """A pattern of ECMA-262 in Python's dialect, meaning the same as far as it can."""
-    text = re.sub(r"\(\?<(?![=!])", "(?P<", rewritten(pattern)).replace("(?a:\\b)", r"\b")
-    text = _UNICODE.sub(lambda found: f"[{_LETTERS.get(found[1], 'a-z')}]", text)
-    text = re.sub(r"\[(\^?)\[([^\]]+)\]\]", r"[\1\2]", text)  # a class that held one letter class alone
-    return _CODE.sub(lambda found: re.escape(chr(int(found[1], 16))), text)
-
-
 def bounded(pattern: str, least: int, most: int | None) -> list[str]:
-    """The same pattern with its open repetitions held to a length, first all of them, then the last: to be tried."""
-    found = list(_UNBOUNDED.finditer(pattern))
+    """The pattern with its open repetitions held to a length, first all of them, then the last: to be tried.
+
+    >>> bounded("^[a-z]+$", 3, 5)
+    ['^[a-z]{3,5}$']
+    """
+    parts = list(tokens(pattern))
+    found = [at for at, (kind, text) in enumerate(parts) if kind == "times" and (text in "*+" or text[-2:] == ",}")]
     if not found or (least == 0 and most is None):
         return []
     variants: list[str] = []
     for chosen in (found, found[-1:], found[:1]):
-        text = pattern
-        for match in reversed(chosen):
-            low = max(least if len(chosen) == 1 or len(found) == 1 else least // len(found), match[0] == "+")
-            high = "" if most is None else str(max(most, low))
-            text = f"{text[: match.start()]}{{{low},{high}}}{text[match.end() :]}"
-        variants.append(text)
+        texts = [text for _, text in parts]
+        for at in chosen:
+            low = max(least if len(chosen) == 1 else least // len(found), texts[at] == "+")
+            texts[at] = f"{{{low},{'' if most is None else max(most, low)}}}"
+            if parts[at + 1 : at + 2] == [("times", "?")]:
+                texts[at + 1] = ""
+        variants.append("".join(texts))
     return list(dict.fromkeys(variants))
 
 
@@ -259,11 +243,7 @@ def matching(pattern: str) -> st.SearchStrategy[str] | None:
 @lru_cache(maxsize=512)
 def patterned(pattern: str, least: int, most: int | None) -> tuple[st.SearchStrategy[str], ...]:
     """What to try for a pattern and a length, the best first; nothing where the pattern cannot be followed."""
-    try:
-        plain = python_pattern(pattern)
-    except ValueError:
-        return ()
-    tried = (matching(variant) for variant in (*bounded(plain, least, most), plain))
+    tried = (matching(translate(variant, python=True)) for variant in (*bounded(pattern, least, most), pattern))
     return tuple(strategy for strategy in tried if strategy is not None)
 
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec import Meta
 
 from fxai.schema import Schema, SchemaError
-from fxai.schema.light_pattern import is_light
+from fxai.schema.codecs import is_light
 from fxai.schema.pattern import PatternTimeout, shared_matcher
 from fxai.schema.plan import plan_of
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from fxai.schema import Engine, Fault, JsonSchema, validation
-from fxai.schema.pattern import compiled_pattern, rewritten
+from fxai.schema.pattern import compiled_pattern, translate
 
 ENGINES: list[Engine] = ["jsonschema"]
 if importlib.util.find_spec("jsonschema_rs") is not None:
@@ -282,7 +282,7 @@ def test_a_pattern_out_of_time_says_so() -> None:
 )
 def test_patterns_mean_what_they_mean_in_ecma_262(pattern: str, text: str, found: bool) -> None:
     """Not what another regular expression language would make of them."""
-    assert (compiled_pattern(pattern).search(text) is not None) is found, rewritten(pattern)
+    assert (compiled_pattern(pattern).search(text) is not None) is found, translate(pattern)
 
 
 @pytest.mark.parametrize("pattern", ["(", "[a", "a**", "\\", "(?<x", "[b-a]"])

@@ -8,7 +8,7 @@ Characters(ranges=((97, 97),))
 >>> parse("^(?=a)b$")
 Traceback (most recent call last):
     ...
-fxai.schema.expression.PatternError: look-around '(?='
+fxai.providers.local.expression.PatternError: look-around '(?='
 """
 
 from __future__ import annotations
