@@ -328,9 +328,8 @@ def parse(pattern: str) -> Series:
         PatternError: it is broken, or its groups nest deeper than `MAX_LEVELS`.
     """
     groups = [_Group("")]
-    after: str | None = None
+    before: str | None = None
     for kind, text in tokens(pattern):
-        group = groups[-1]
         if kind == "open":
             groups.append(_Group(text))
             if len(groups) > MAX_LEVELS:
@@ -340,16 +339,11 @@ def parse(pattern: str) -> Series:
                 raise PatternError("unbalanced ')'")
             node = groups.pop().node()
             groups[-1].parts.append(node)
-        elif kind == "bar":
-            group.branches.append(Series(tuple(group.parts)))
-            group.parts = []
         elif kind == "times":
-            group.repeat(text, again=after == "times")
-        elif text == "\\" or (text[0] == "[" and set_members(text)[1][-1:] != ["]"]):
-            raise PatternError("a '[' without its ']'" if text[0] == "[" else "a '\\' at the end")
+            groups[-1].repeat(text, again=before == "times")
         else:
-            group.parts.append(Other(text) if kind == "other" else Characters(text))
-        after = kind
+            groups[-1].take(kind, text)
+        before = kind
     if len(groups) > 1:
         raise PatternError("a '(' without its ')'")
     whole = groups[0].node()
@@ -364,6 +358,18 @@ class _Group:
         self.sign = sign
         self.branches: list[Series] = []
         self.parts: list[Node] = []
+
+    def take(self, kind: str | None, text: str) -> None:
+        """Read a token that is no group and no quantifier."""
+        if kind == "bar":
+            self.branches.append(Series(tuple(self.parts)))
+            self.parts = []
+        elif text == "\\":
+            raise PatternError("a '\\' at the end")
+        elif text[0] == "[" and set_members(text)[1][-1:] != ["]"]:
+            raise PatternError("a '[' without its ']'")
+        else:
+            self.parts.append(Other(text) if kind == "other" else Characters(text))
 
     def repeat(self, text: str, *, again: bool) -> None:
         """Repeat the last part; `again`: it is repeated already, so that this says how, or is broken."""
