@@ -168,10 +168,10 @@ def run_call(
     preliminary: Callable[[Outcome], None],
     run: Callable[[EffectOf[None, Any, Any]], None] = value_of,
 ) -> list[Outcome]:
-    """Runs a call by `run`, and gives its final outcome in a list; `preliminary` is told of those before it.
+    """Runs a call by `run`, and gives its final outcome in a list; `preliminary` gets those before it.
 
     Raises:
-        CliError: there is no tool of that name, nobody answers it, it needs approval, the parameters do not fit, the
+        CliError: there is no tool of that name, it has no handler, it needs approval, the parameters do not fit, the
             handler failed, its result does not fit, or something broke. Its `data` says more where a call failed.
     """
     last: list[Outcome] = []

@@ -176,7 +176,7 @@ class ChatScreen:
 
     def show_question(self, asked: Elicitation) -> None:
         """Shows the server, its question, and its address, if it gives one."""
-        self._screen.closed()
+        self._screen.end_line()
         self._out.print(f"  ? the server {quoted(asked.server)} asks: ", style="bold yellow", end="")
         self._out.print(one_line(asked.message))
         if asked.url is not None:

@@ -37,8 +37,8 @@ where nothing is being answered it leaves, as Ctrl-D and /exit do. A call that a
 would be run with, and runs only if you say so: an agent's own tools say themselves whether they ask, those of --mcp
 ask unless their server marks them read-only, or --yes is given.
 
-Piped in, each line is said in turn. Where a call asks for approval, the next line is /approve or /deny [REASON]; any
-other line denies it, and is said next.
+Piped in, each line is sent in turn. Where a call asks for approval, the next line is /approve or /deny [REASON]; any
+other line denies it, and is sent next.
 
 Exit codes: 0 it was left, 1 it could not begin, or an answer to a piped line failed, 2 wrong use, 130 stopped.
 """
@@ -80,8 +80,8 @@ The default agent reads the files and the git history of the current folder and 
 secrets it refuses, unless --show-secrets is given. The local model is small (270 million parameters): short requests
 for one thing at a time suit it best.
 
-Where a call asks for approval the run ends: nobody is there to ask. Tools of --mcp that their server does not mark
-read-only do so, unless --yes is given.
+Where a call asks for approval the run ends, for there is no person to ask. So it does at tools of --mcp that their
+server does not mark read-only, unless --yes is given.
 
 Exit codes: 0 it answered, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
 """

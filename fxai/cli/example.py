@@ -33,7 +33,7 @@ PROMPTS: Final = (
     "Which files are here?",
     "Count the lines of notes.txt, then show the last 2 commits",
 )
-"""What the agent is asked when nobody says anything else. There may be no `notes.txt`: a typed failure, read by it."""
+"""What the agent is asked where no prompt is given. There may be no `notes.txt`: a typed failure, read by it."""
 
 _MOST_NAMES: Final = 40
 _MOST_CHARACTERS: Final = 800
@@ -232,7 +232,7 @@ def on_log(params: object) -> Gen[tuple[Commit, ...], Refused, Repository]:
     return (yield from commits)
 
 
-# ---- together: the tools, who answers them, and on which folder
+# ---- the tools with their handlers, on the current folder
 
 
 kit: Final = Toolkit.make(count_lines, list_directory, read_text_file, git_log).annotate_all(

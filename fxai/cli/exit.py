@@ -74,7 +74,7 @@ INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 """As shells say it of a program whose reader went away."""
 TERMINATED: Final = 143
-"""As shells say it of a program that was told to end."""
+"""The exit code that shells give a program ended by SIGTERM."""
 
 _GIVE_LAYER: Final = "give a layer that supplies it with --layer module:name"
 _ASKED: Final = "call it where you can be asked: with fxai mcp call or fxai chat, in a terminal"
@@ -161,8 +161,8 @@ def server_error(failure: Any, data: Mapping[str, Any] | None = None) -> CliErro
     from fxai.mcp.result import McpError
 
     if not isinstance(failure, McpError):
-        told = str(failure)
-        return CliError(told, _ASKED if "approval-unavailable" in told else "", data=data)
+        message = str(failure)
+        return CliError(message, _ASKED if "approval-unavailable" in message else "", data=data)
     said = str(msgspec.structs.replace(failure, remedy="", stderr=""))
     heard = f"; its standard error ends: {one_line(failure.stderr, 300)}" if failure.stderr else ""
     remedy = failure.remedy.replace("a longer timeout=", "it longer with --timeout SECONDS")

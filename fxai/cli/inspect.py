@@ -205,7 +205,7 @@ def _is_plain(offer: TargetTools) -> bool:
 
 
 def _layer_error(cause: Cause[Any]) -> tuple[str, str]:
-    """Why a layer cannot be built, with what helps somebody at the command line."""
+    """Why a layer cannot be built, with what to do about it at the command line."""
     error = error_of(cause)
     return error.message, _ELSEWHERE if error.remedy.startswith("--debug") else error.remedy
 

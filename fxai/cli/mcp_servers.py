@@ -151,7 +151,7 @@ def serve(
 
 def _address_error(said: str, options: dict[str, Any]) -> CliError:
     if "token" not in options:
-        said = f"{options['host']} is reached from other machines, and whoever reaches it could call the tools"
+        said = f"{options['host']} can be reached from other machines, which could all call the tools"
         return CliError(said, "name the variable of a token with --token-env NAME", code=WRONG_USE)
     if "allowed_hosts" not in options:
         said = f"it is not known what clients call the server on {options['host']}"
@@ -236,7 +236,10 @@ def show_server(
         CliError: it cannot be opened, or a tool is not held back that is to be approved.
     """
     server = find_server(target, wish)
-    with Spinner(err, f"opening {server.name}"), errors_only("fxai.mcp"):  # what is held back is said below, once
+    with (
+        Spinner(err, f"opening {server.name}"),
+        errors_only("fxai.mcp"),
+    ):  # the tools that are held back are named below, once
         listing = value_of(fx.scoped(_list_tools(server, approve, approve_all)))
     if as_json:
         out.write(json_line(listing.to_data(target), enc_hook=str))
@@ -307,7 +310,7 @@ def call_server(
         def ask(asked: Elicitation) -> EffectOf[ElicitAnswer]:
             return background.here(lambda: answer(asked))
 
-        if lines.by_person and err.isatty():  # else the question would be seen by nobody
+        if lines.by_person and err.isatty():  # elsewhere no person would see the question
             wish = msgspec.structs.replace(wish, elicit=ask)
         return call_one(
             lambda: server_tools(server, wish),

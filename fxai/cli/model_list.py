@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
-"""Whether a model can do something; "by a tool": it is made to call one; "unknown": nobody here knows the model."""
+"""Whether a model can do something; "by a tool": it is made to call one; "unknown": fxai has no data on the model."""
 State: TypeAlias = Literal["ready", "no-key", "not-installed", "missing"]
 """Whether a model can be asked from here: the extra is installed, the key is there, the file is there."""
 

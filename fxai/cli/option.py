@@ -99,7 +99,7 @@ _AGENT: Final = (
         shell_complete=models_like,
         help="local (the default), local:/path/to/model.gguf, openai:NAME or anthropic:NAME; see fxai models.",
     ),
-    click.option("--system", metavar="TEXT", help="What it is told before everything else."),
+    click.option("--system", metavar="TEXT", help="System instructions, in front of the conversation."),
     click.option("--rounds", metavar="N", type=click.IntRange(min=1), help="How often the model is asked at most."),
     click.option(
         "--mcp",

@@ -158,8 +158,8 @@ def _data(part: StreamPart) -> dict[str, Any]:
     if not isinstance(part, ToolResult):
         data: dict[str, Any] = msgspec.to_builtins(part, enc_hook=_other)
         return data
-    told = msgspec.structs.replace(part, result=None)
-    data = msgspec.to_builtins(told)
+    bare = msgspec.structs.replace(part, result=None)
+    data = msgspec.to_builtins(bare)
     data["result"] = data.pop("encoded_result")
     return data
 

@@ -95,10 +95,10 @@ class Background:
         Ctrl-C during `ask` ends the program. A program that stops waiting withdraws the question.
         """
 
-        async def asked() -> _A:
+        async def wait_for_answer() -> _A:
             answer, there, gone = Future[_A](), anyio.Event(), threading.Event()
 
-            def answered() -> None:
+            def give_answer() -> None:
                 if gone.is_set():
                     return
                 try:
@@ -109,14 +109,14 @@ class Background:
                     answer.set_exception(raised)
                 self._portal.call(there.set)
 
-            self._wanted.put(answered)
+            self._wanted.put(give_answer)
             try:
                 await there.wait()
             finally:
                 gone.set()
             return answer.result()
 
-        return fx.wait(asked)
+        return fx.wait(wait_for_answer)
 
     def hold(self, opening: EffectOf[_A, Any, Any]) -> _A:
         """Opens a resource and gives it; its scope closes when the background is left.
@@ -147,14 +147,14 @@ class Background:
             try:
                 self._portal.start_task_soon(running.run)
                 self._answer(until)
-            except (KeyboardInterrupt, CliError) as told:
-                running.told = told if isinstance(told, CliError) else CliError("interrupted", "", code=INTERRUPTED)
+            except (KeyboardInterrupt, CliError) as error:
+                running.error = error if isinstance(error, CliError) else CliError("interrupted", "", code=INTERRUPTED)
                 self._portal.call(running.cancel)
                 _await(running.over)  # its questions are not answered any more
         except (KeyboardInterrupt, CliError):
             _leave_at_once()
-        if running.told is not None:
-            raise running.told
+        if running.error is not None:
+            raise running.error
 
     def _answer(self, until: threading.Event) -> None:
         """Runs the requests to this thread until `until` is set."""
@@ -172,7 +172,7 @@ class _Running(Generic[_A]):
 
     def __init__(self, program: EffectOf[_A, Any, Any], ended: Callable[[], None]) -> None:
         self.over = threading.Event()
-        self.told: CliError | None = None
+        self.error: CliError | None = None
         self._program = program
         self._ended = ended
         self._scope: anyio.CancelScope | None = None
@@ -198,7 +198,7 @@ class _Running(Generic[_A]):
     def value(self) -> _A:
         """Its value, once it is over."""
         if self._exit is None:
-            raise self.told or CliError("interrupted", "", code=INTERRUPTED)
+            raise self.error or CliError("interrupted", "", code=INTERRUPTED)
         if isinstance(self._exit, BaseException):
             raise self._exit
         return success_of(self._exit)
@@ -216,7 +216,7 @@ def _leave_at_once() -> Never:
 def _raise_on_signals(stack: ExitStack) -> None:
     """Makes the signals that end a process raise in this thread until the stack is closed."""
 
-    def heard(number: int, _: FrameType | None) -> None:
+    def raise_error(number: int, _: FrameType | None) -> None:
         if number == signal.SIGTERM:
             raise CliError("terminated", "", code=TERMINATED)
         raise CliError("the terminal is gone", "", code=HUNG_UP)
@@ -226,7 +226,7 @@ def _raise_on_signals(stack: ExitStack) -> None:
     numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
     for number in numbers:
         if number is not None and signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, heard)
+            signal.signal(number, raise_error)
             stack.callback(signal.signal, number, signal.SIG_DFL)
 
 
@@ -261,28 +261,28 @@ async def _run_until_signal(program: EffectOf[_A, Any, Any]) -> Exit[_A, Any] | 
 
     A signal cancels a scope, not the task as asyncio alone would do: uninterruptible work is not cut short.
     """
-    told: list[CliError] = []
+    ends: list[CliError] = []
     end: Exit[_A, Any] | None = None
     scope = anyio.CancelScope()
     async with anyio.create_task_group() as group:
         if sys.platform != "win32":
-            await group.start(_listen, scope, told)
+            await group.start(_listen, scope, ends)
         with scope:
             end = await fx.run_async_exit(program)
         group.cancel_scope.cancel()
-    return told[0] if end is None else end
+    return ends[0] if end is None else end
 
 
 async def _listen(
-    scope: anyio.CancelScope, told: list[CliError], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+    scope: anyio.CancelScope, ends: list[CliError], *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED
 ) -> None:
-    heard = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
-    with anyio.open_signal_receiver(*heard) as signals:
+    numbers = [number for number in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+    with anyio.open_signal_receiver(*numbers) as signals:
         task_status.started()
         async for number in signals:
-            if told:  # a second signal: leave at once, without finalizers
-                os._exit(told[0].code)
-            told.append(_interruption() if number == signal.SIGINT else CliError("terminated", "", code=TERMINATED))
+            if ends:  # a second signal: leave at once, without finalizers
+                os._exit(ends[0].code)
+            ends.append(_interruption() if number == signal.SIGINT else CliError("terminated", "", code=TERMINATED))
             scope.cancel()
 
 

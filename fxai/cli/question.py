@@ -143,7 +143,7 @@ def _choice(each: dict[str, Any]) -> str:
 
 
 _QUESTION: Final = "run {}? [y]es, [n]o, [a]lways this tool in this chat: "
-_CHOICES: Final = "y runs it, n does not (what follows is told as the reason), a always runs this tool"
+_CHOICES: Final = "y runs it, n does not (what follows is the reason it gets), a always runs this tool"
 _WANTED: Final = "what came of it, JSON or text (nothing: it failed): "
 _NOBODY: Final = "nobody was there to approve it"
 _NO: Final = "the user said no"
@@ -218,7 +218,7 @@ class Consent:
 def _runs(path: tuple[str, ...], name: str, params: Any) -> Iterator[tuple[str, ...]]:
     """The tools that a call runs: of a composite those inside, of a server that a provider asks the one that is asked.
 
-    Each is told by its path. A tool of any other kind whose parameters look like those is asked about more often.
+    Each is recognised by its path. A tool of any other kind whose parameters look like those is asked about more often.
     """
     here = (*path, name)
     calls: object = params.get("calls") if is_object(params) else None

@@ -94,7 +94,7 @@ _JOINED: Final = re.compile(
     r"|\bcurl [^\n]{0,200}?(?:-u|--user)[= ]?[\"']?[\w.@-]{1,64}:([^\s\"'`(){}\[\]<>|$]{6,200})",
     re.IGNORECASE,
 )
-"""Secrets in the middle of a line: settings of a connection, XML, and what is said to a program."""
+"""Secrets in the middle of a line: connection strings, XML, and command-line options."""
 _STANDS_IN: Final = re.compile(
     r"[$%{<*].*|.*(?:\.\.\.|…).*|x{3,}.*|(?:your|my|the|some|an?)[ _-].*|change.?(?:me|it|this)"
     r"|(?:example|dummy|fake|placeholder|redacted).*|pass(?:word|wd)?|secret|token|none|null|true|false|todo|string"

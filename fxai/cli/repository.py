@@ -40,7 +40,7 @@ _MOST_COMMITS: Final = 50
 
 @final
 class Commit(msgspec.Struct, frozen=True):
-    """One commit: its short id, who made it, on which day, and the first line of its message."""
+    """One commit: its short id, author, day, and the first line of its message."""
 
     id: str
     author: str
@@ -334,13 +334,13 @@ class _History:
         for store in self._stores:
             loose = self._open_file(store / name[:2] / name[2:])
             if loose is not None:
-                return self._spent(_loose(loose))
+                return self._charge(_loose(loose))
         if self._packs is None:
             self._packs = self._all_packs(len(raw))
         for pack in self._packs:
             offset = pack.offset(raw)
             if offset is not None:
-                return self._spent(self._unpack(pack, offset))
+                return self._charge(self._unpack(pack, offset))
         raise ValueError
 
     def _unpack(self, pack: _Pack, offset: int) -> bytes:
@@ -349,17 +349,17 @@ class _History:
             kind, base, data = pack.entry(offset)
             if kind == _COMMIT:
                 for change in reversed(changes):
-                    data = self._spent(_apply_delta(data, change))
+                    data = self._charge(_apply_delta(data, change))
                 return data
             self._left -= _COSTLY * len(data)
-            changes.append(self._spent(data))
+            changes.append(self._charge(data))
             found = pack.offset(base) if isinstance(base, bytes) else base
             if found is None:
                 break
             offset = found
         raise ValueError
 
-    def _spent(self, data: bytes) -> bytes:
+    def _charge(self, data: bytes) -> bytes:
         self._left -= len(data) + 1024
         if self._left < 0:
             raise Stopped("history too long", "")
@@ -456,7 +456,7 @@ def _commit(name: str, data: bytes) -> _Read:
 
 
 def _signature(line: bytes) -> tuple[bytes, datetime]:
-    """Who, and when: in the zone of whoever it was; the beginning of time where that cannot be read."""
+    """Author and time, in the author's time zone; the beginning of time where that cannot be read."""
     name, _, behind = line.partition(b"<")
     found = _DATED.fullmatch(behind.rpartition(b">")[2].strip())
     seconds, zone = (None, None) if found is None else found.groups()

@@ -105,7 +105,7 @@ class Screen:
         stopped = summary.trouble is not None and summary.trouble.code == INTERRUPTED
         if stopped and self._width and self._open is None:
             self._print("", "")  # the terminal wrote ^C there
-        self.closed()
+        self.end_line()
         if not summary.turns:
             return
         self._print(summary.line, "dim")
@@ -121,7 +121,7 @@ class Screen:
             case "tool-params-delta":
                 self._flow(part.id, part.delta, "cyan")
             case "text-end" | "reasoning-end" | "tool-params-end":
-                self.closed()
+                self.end_line()
             case "tool-call":
                 self._show_call(part)
             case "tool-result":
@@ -151,7 +151,7 @@ class Screen:
 
     def _flow(self, id_: str, delta: str, style: str) -> None:
         if self._open != id_:
-            self.closed()
+            self.end_line()
             self._print("  ", "", end="")
             self._column = 2
             self._open = id_
@@ -167,14 +167,14 @@ class Screen:
         self._spaced = piece[-1].isspace()
         return piece
 
-    def closed(self) -> None:
+    def end_line(self) -> None:
         """Ends a line of text that is still open, before other output."""
         if self._open is not None:
             self._open = None
             self._print("", "")
 
     def _start_call(self, part: ToolParamsStart) -> None:
-        self.closed()
+        self.end_line()
         self._print("  → ", "cyan", end="")
         self._print(f"{quoted(part.name)} ", "bold cyan", end="")
         self._column = len(quoted(part.name)) + 5
@@ -187,7 +187,7 @@ class Screen:
         if call.id in self._names and not call.repaired:
             return
         self._names[call.id] = call.name
-        self.closed()
+        self.end_line()
         self._print("  → ", "cyan", end="")
         self._print(f"{quoted(call.name)} ", "bold cyan", end="")
         self._print(clean(_compact(call.params if call.params_text is None else call.params_text)), "cyan", end="")
@@ -207,7 +207,7 @@ class Screen:
             self._line("←", f"{result.name} {text}", "green")
 
     def _line(self, sign: str, text: str, style: str) -> None:
-        self.closed()
+        self.end_line()
         line = one_line(text, _LONGEST_RESULT)
         if self._width:
             line = textwrap.fill(line, max(20, self._width - 4), subsequent_indent="    ", break_on_hyphens=False)

@@ -90,7 +90,7 @@ def _closing_result(waiting: Pending) -> ToolResultPart:
 
 
 AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
-"""An agent of somebody's program, of which no types are known."""
+"""An agent of a user's program, whose types are not known."""
 
 
 @final

@@ -114,7 +114,7 @@ class SentTool(msgspec.Struct, frozen=True):
 
     @property
     def strict(self) -> bool | None:
-        """Whether it is sent as strict; None where nothing is said."""
+        """Whether it is sent as strict; None where the provider is left to decide."""
         said = None if self.sent is None else _inner(self.sent).get("strict")
         return said if isinstance(said, bool) else None
 
@@ -357,7 +357,7 @@ def _fact(name: str, value: Any) -> str:
 
 
 def _rows(schema: Any) -> list[tuple[str, str, str]]:
-    """Each parameter: its name, marked where it may be left out, its type, and what is said of it."""
+    """Each parameter: its name, marked where it may be left out, its type, and its description."""
     if not is_object(schema) or not is_object(schema.get("properties")):
         return []
     required: list[Any] = schema["required"] if is_array(schema.get("required")) else []

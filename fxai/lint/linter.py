@@ -155,7 +155,7 @@ def _options(entry: Entry) -> Iterator[Finding]:
             near = difflib.get_close_matches(name, known, n=1)
             remedy = f"did you mean {near[0]!r}" if near else f"there are {', '.join(known)}"
             at = pointer_to("/provider_options", name)
-            message = f"there is no provider {name!r}, so nobody reads these options"
+            message = f"there is no provider {name!r}, so these options have no effect"
             yield RULES["provider-unknown"].finding(entry.tool.name, at, message, remedy)
 
 

@@ -295,13 +295,13 @@ def _strict_findings(entry: Entry, subject: Subject) -> Iterator[Finding]:
     known = _known_keywords(entry, asked=asked)
     for provider in subject.providers:
         form = strict_form(document, provider.strict, explicit_null=entry.tool.get(ExplicitNull))
-        told, reasons = (
+        obstacles, reasons = (
             (weakened, form.unwrap().weakened) if isinstance(form, Success) else (impossible, form.failure())
         )
         for each in reasons:
             if each.keyword in known.get(each.pointer, ()):
                 continue
-            told.setdefault((each.pointer, each.keyword, each.reason), []).append(provider.name)
+            obstacles.setdefault((each.pointer, each.keyword, each.reason), []).append(provider.name)
     for key, providers in impossible.items():
         message = f"it cannot be strict at {' and '.join(providers)}: {_strict_reason(key)}"
         remedy = _ASKED if asked else _MEANT

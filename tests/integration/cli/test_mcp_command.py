@@ -338,7 +338,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["fxai.cli.example:kit"], 1, "nothing answers the tools of fxai.cli.example:kit: count_lines"),
     (["served.py:tools", "--http", "nowhere"], 2, "'nowhere' is no place to listen; give HOST:PORT"),
     (["served.py:tools", "--http", "99999"], 2, "'99999' is no place to listen"),
-    (["served.py:tools", "--http", "0.0.0.0:0"], 2, "reached from other machines, and whoever reaches it could call"),
+    (["served.py:tools", "--http", "0.0.0.0:0"], 2, "reached from other machines, which could all call the tools"),
     (["served.py:tools", "--http", "0", "--token-env", "NO_SUCH"], 2, "variable NO_SUCH is not set; set it"),
     (["served.py:tools", "--http", "0.0.0.0:0", "--token-env", "PATH"], 2, "it is not known what clients call"),
     (["served.py:tools", "--allow-host", "x"], 2, "are for --http; fxai mcp serve --help"),
