@@ -65,18 +65,9 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
-from fxai.models.language_model import LanguageModel, RoundOptions, prepare
-from fxai.models.request import ModelRequest
-from fxai.models.round import (
-    LATE,
-    TIME_IS_UP,
-    Deadline,
-    Emit,
-    Resolution,
-    Round,
-    RoundLimits,
-    take_turn,
-)
+from fxai.models.language_model import LanguageModel
+from fxai.models.request import ModelRequest, Resolution, RoundOptions, prepare
+from fxai.models.round import LATE, TIME_IS_UP, Deadline, Emit, Round, RoundLimits, take_turn
 from fxai.models.round import Steps as Program
 from fxai.models.selection import HeldModels, hold
 from fxai.tools.failure import interrupt_calls

@@ -21,8 +21,8 @@ from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.messages.errors import AiError
 from fxai.messages.prompt import Prompt, PromptInput
-from fxai.models.language_model import LanguageModel, RoundOptions
-from fxai.models.request import ToolChoices
+from fxai.models.language_model import LanguageModel
+from fxai.models.request import RoundOptions, ToolChoices
 from fxai.schema.data import frozen
 from fxai.tools.toolkit import Toolkit
 

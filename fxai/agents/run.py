@@ -27,9 +27,9 @@ from fxai.messages.part import FinishReason, Part, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.approved_calls import OnSettled, SettledHistory
-from fxai.models.language_model import RoundOptions, output_error, read_output
-from fxai.models.request import ToolChoice, ToolChoices
-from fxai.models.round import Deadline, Resolution, in_order, is_ours
+from fxai.models.language_model import output_error, read_output
+from fxai.models.request import Resolution, RoundOptions, ToolChoice, ToolChoices
+from fxai.models.round import Deadline, in_order, is_ours
 from fxai.models.selection import HeldModels
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure

@@ -74,7 +74,13 @@ def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A
     given: Any = effect  # the checkers know better
     if not isinstance(given, EffectOf):
         raise not_an_effect(given)
-    end: Exit[_A, _E] = anyio.run(run_fiber, effect, EMPTY, backend=backend)
+    ends: list[Exit[_A, _E]] = []
+
+    async def main() -> None:  # gives nothing: asyncio writes out what a task gave when it is left, however long it is
+        ends.append(await run_fiber(effect, EMPTY))
+
+    anyio.run(main, backend=backend)
+    (end,) = ends
     if isinstance(end, Succeeded) and end.value.__class__.__base__ is Instruction:
         require_no_effect(end.value)
     return end

@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger, ApprovalUse
 from fxai.models.chat import Chat, ChatError, ChatStore, ChatStoreError
-from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, RoundOptions, repair_by_model
-from fxai.models.repair import Repair
-from fxai.models.request import ModelOptions, ModelRequest, ReasoningEffort, ToolChoice, ToolChoices
+from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, repair_by_model
+from fxai.models.request import (
+    ModelOptions,
+    ModelRequest,
+    ReasoningEffort,
+    Repair,
+    RoundOptions,
+    ToolChoice,
+    ToolChoices,
+)
 
 if TYPE_CHECKING:
     from fxai.models.embedding import EmbeddingModel, Embeddings, Vector, batched, similarity

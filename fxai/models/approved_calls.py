@@ -39,7 +39,8 @@ from fxai.models.approval import (
     without_requests,
 )
 from fxai.models.approval_services import ApprovalLedger, ApprovalUse
-from fxai.models.round import Emit, Resolution, Steps, Turn
+from fxai.models.request import Resolution
+from fxai.models.round import Emit, Steps, Turn
 from fxai.tools.failure import (
     ApprovalExpired,
     ApprovalUnavailable,

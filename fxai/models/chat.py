@@ -50,11 +50,11 @@ from fxai.models.language_model import (
     LanguageModel,
     ObjectPending,
     ObjectResponse,
-    RoundOptions,
     object_round,
     stream_round,
     text_round,
 )
+from fxai.models.request import RoundOptions
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.tools.failure import CallFailure, ToolError

@@ -14,8 +14,7 @@ answers are settled, then comes the model's turn, then the results of its calls.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, Generic, Never, cast, final
+from typing import Any, Generic, Never, final
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -25,17 +24,21 @@ from fxai.effects.constructor import fail
 from fxai.effects.effect import Effect, EffectOf, Fetch, Generate, Succeed
 from fxai.effects.service import Service
 from fxai.effects.stream import Stream, StreamOf
-from fxai.messages.errors import AiError, InvalidRequestError, InvalidUserInputError, Reason, StructuredOutputError
-from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult, WarningPart
+from fxai.messages.errors import AiError, StructuredOutputError
+from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response, stream_of
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
-from fxai.models.repair import Repair
-from fxai.models.request import ModelOptions, ModelRequest, ToolChoice, ToolChoices, narrow
-from fxai.models.round import Emit, Resolution, Round, Steps, take_turn
+from fxai.models.request import (
+    ModelRequest,
+    Repair,
+    RoundOptions,
+    ToolChoice,
+    prepare,
+)
+from fxai.models.round import Emit, Round, Steps, take_turn
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
-from fxai.tools.call import OnInvalidCall
 from fxai.tools.failure import InvalidParameters, ToolError, UnknownTool
 from fxai.tools.toolkit import Toolkit
 
@@ -43,10 +46,8 @@ __all__ = [
     "LanguageModel",
     "ObjectPending",
     "ObjectResponse",
-    "RoundOptions",
     "object_round",
     "output_error",
-    "prepare",
     "read_output",
     "repair_by_model",
     "stream_round",
@@ -56,24 +57,6 @@ __all__ = [
 _T = TypeVar("_T", default=Never)
 _V = TypeVar("_V")
 _V_co = TypeVar("_V_co", covariant=True)
-
-
-class RoundOptions(ModelOptions, total=False):
-    """What one round takes beside prompt and toolkit."""
-
-    tool_choice: ToolChoices
-    """Which tools the model may or must call; `"auto"` by default. Enforced on its reply too. Where there is no tool to
-    choose, nothing is required, and a warning says so."""
-    concurrency: int | None
-    """How many calls run at once; None, the default, is all of them. Results are in the order of the calls always."""
-    resolve_tools: bool
-    """False: the calls are given back and not run."""
-    on_invalid_call: OnInvalidCall
-    """Where the model's mistakes go: `"return"` (the default) tells the model, `"error"` fails."""
-    repair: Repair | None
-    """Mends a call that is invalid, once, before it counts as failed."""
-    deadline: float | None
-    """When the run will be cut off, by the clock's `monotonic`: told to handlers."""
 
 
 @final
@@ -99,7 +82,6 @@ class ObjectPending(msgspec.Struct, frozen=True):
         return f"there is no answer yet, because calls wait: {waiting}; answer them, and go on from the history"
 
 
-_COMMON = frozenset(ModelOptions.__annotations__)
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
 
@@ -241,97 +223,6 @@ def _round(
         for finish in round_.finish:
             yield emit(finish)
     return Response((*early, *round_.response.content)) if early else round_.response
-
-
-def prepare(
-    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, is_hidden: Callable[[str], bool] | None = None
-) -> tuple[ModelRequest, Resolution] | AiError:
-    """The request of a round and how its calls are resolved, or why there can be none.
-
-    Args:
-        prompt: the conversation.
-        toolkit: the tools of the round.
-        options: see `RoundOptions`.
-        is_hidden: tells of a name whether it is that of a tool which this round lacks on purpose, so that a tool choice
-            may name it. Where no tool is left to choose, nothing is required, and a warning says so.
-    """
-    tools = toolkit.tools
-    silence = _silence(prompt)
-    if silence is not None:
-        return _error(InvalidUserInputError(f"there is nothing to answer: {silence}"))
-    if not options:
-        return ModelRequest(prompt, toolkit.as_tuple), Resolution(tools, prompt=prompt)
-    given = options.get("tool_choice", "auto")
-    problem = _problem(given, toolkit, is_hidden)
-    if problem is not None:
-        return _error(problem)
-    choice, warnings = (given, ()) if given == "auto" else _left(given, toolkit)
-    alone = given.names if isinstance(given, ToolChoice) and given.mode != "tool" else toolkit
-    shown = tuple([tool for tool in toolkit if tool.name in alone])
-    common = cast(Any, {k: v for k, v in options.items() if k in _COMMON})
-    resolution = Resolution(
-        tools,
-        choice,
-        options.get("concurrency"),
-        options.get("on_invalid_call", "return"),
-        options.get("repair"),
-        prompt,
-        options.get("deadline"),
-        warnings=warnings,
-    )
-    return ModelRequest(prompt, shown, choice, **common), resolution
-
-
-def _error(problem: Reason) -> AiError:
-    return AiError("LanguageModel", "prepare", problem)
-
-
-def _silence(prompt: Prompt) -> str | None:
-    """Why there is nothing to answer; None where there is. The last messages are looked at, not the whole history."""
-    for at in range(len(prompt) - 1, -1, -1):
-        message = prompt[at]
-        if message.role == "system":
-            continue
-        for part in message.content:
-            if part.type != "text" or part.text.strip():
-                return None
-            if message.role == "assistant" and part.metadata:  # what only its provider can read
-                return None
-        if message.role == "user":
-            return (
-                "the last message is blank text; say something in it, or leave it out to go on from what is before it"
-            )
-    if len(prompt):
-        return "the prompt has no message but system messages and blank ones, nothing that a user said"
-    return "the prompt has no message; say something, as in Prompt.make('Hello')"
-
-
-def _left(choice: ToolChoices, toolkit: Toolkit[Any]) -> tuple[ToolChoices, tuple[WarningPart, ...]]:
-    """What of a choice can be demanded with these tools, and the warning where nothing can."""
-    if isinstance(choice, ToolChoice):
-        left = narrow(choice, toolkit)
-        if isinstance(left, ToolChoice):
-            return left, ()
-        said = f"none of its tools ({', '.join(choice.names)}) is among those of this turn: nothing is chosen"
-    elif choice == "required" and not len(toolkit):
-        left, said = "auto", "a tool is required and there is none: nothing is chosen"
-    else:
-        return choice, ()
-    return left, (WarningPart(message=f"tool_choice: {said}", kind="unsupported-option", subject="tool_choice"),)
-
-
-def _problem(choice: ToolChoices, toolkit: Toolkit[Any], is_hidden: Callable[[str], bool] | None) -> Reason | None:
-    if isinstance(choice, ToolChoice):
-        unknown = [name for name in choice.names if name not in toolkit] if len(toolkit) else []
-        unknown = unknown if is_hidden is None else [name for name in unknown if not is_hidden(name)]
-        if unknown:
-            there = ", ".join(toolkit.tools)
-            constraint = f"names tools that are not in the toolkit: {', '.join(unknown)}; there are: {there}"
-            return InvalidRequestError(parameter="tool_choice", constraint=constraint)
-    elif choice not in ("auto", "none", "required"):
-        constraint = f"is {choice!r}, which is no choice: give 'auto', 'none', 'required' or a ToolChoice"
-        return InvalidRequestError(parameter="tool_choice", constraint=constraint)
-    return None
 
 
 # -- typed answers

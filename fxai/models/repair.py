@@ -17,8 +17,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import Any, TypeAlias, final
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, final
 
 import msgspec
 from returns.result import Success
@@ -28,26 +28,12 @@ from fxai.effects.constructor import lift_any
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Succeed, Suspend
 from fxai.messages.message import merge_metadata
 from fxai.messages.part import ToolCall, WarningPart
-from fxai.models.request import ToolChoices, allows
+from fxai.models.request import Repair, ToolChoices, allows
 from fxai.tools.call import Call, Outcome
 from fxai.tools.failure import InvalidParameters, UnknownTool, encode_failure
 from fxai.tools.options import ToolInfo
 
-__all__ = ["Repair", "RepairBroke", "call_as_read", "mend"]
-
-Repair: TypeAlias = Callable[
-    [ToolCall, UnknownTool | InvalidParameters],
-    ToolCall | EffectOf[ToolCall | None, Any, Any] | Awaitable[ToolCall | None] | None,
-]
-"""Mends a call that is invalid, once: gives another call in its place, or None to let it fail; or an effect of these.
-
-Where it fails, or gives a call that may not be run, the call fails as it would have: its result and a warning say why
-it was not mended. What it raises is a defect, as is anything else that it gives.
-
-The other call takes the place of the first one in the response and in the history, under its id, marked as `repaired`.
-In a stream it comes as a second call of that id, before its result. A call whose parameters fit once JSON text in them
-is read (see `JsonText`) needs no repair.
-"""
+__all__ = ["RepairBroke", "call_as_read", "mend"]
 
 
 @final

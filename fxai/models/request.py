@@ -1,4 +1,4 @@
-"""Requests to a language model, independent of any provider, and the choice of tools that one may make.
+"""Requests to a language model, independent of any provider, and how the calls that it answers with are to be run.
 
 >>> ModelRequest(Prompt.make("Hello"), temperature=0).tool_choice
 'auto'
@@ -8,32 +8,42 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
-from typing import Any, Literal, Protocol, TypeAlias, TypedDict, final
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, final
 
 import msgspec
 
 from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf
-from fxai.messages.errors import AiError
-from fxai.messages.part import Part, StreamPart
+from fxai.messages.errors import AiError, InvalidRequestError, InvalidUserInputError, Reason
+from fxai.messages.part import Part, StreamPart, ToolCall, ToolParamsStart, ToolResult, WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.schema.codec import Schema
 from fxai.schema.data import frozen
 from fxai.schema.json_schema import JsonSchema
+from fxai.schema.parsing import CALL_LIMITS, Limits
+from fxai.tools.call import OnInvalidCall, Outcome, model_output
+from fxai.tools.failure import InvalidParameters, UnknownTool
 from fxai.tools.tool import Tool
+from fxai.tools.toolkit import Toolkit
 
 __all__ = [
     "Model",
     "ModelOptions",
     "ModelRequest",
     "ReasoningEffort",
+    "Repair",
+    "Resolution",
+    "RoundOptions",
     "ToolChoice",
     "ToolChoices",
     "allows",
     "narrow",
+    "prepare",
     "refusal",
 ]
+
+_Calling = TypeVar("_Calling", ToolCall, ToolParamsStart)
 
 
 @final
@@ -159,3 +169,166 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
     def __hash__(self) -> int:
         return hash((self.prompt, self.tools, self.tool_choice))
+
+
+# -- a round: its request, and how the calls of its turn are run
+
+Repair: TypeAlias = Callable[
+    [ToolCall, UnknownTool | InvalidParameters],
+    ToolCall | EffectOf[ToolCall | None, Any, Any] | Awaitable[ToolCall | None] | None,
+]
+"""Mends a call that is invalid, once: gives another call in its place, or None to let it fail; or an effect of these.
+
+Where it fails, or gives a call that may not be run, the call fails as it would have: its result and a warning say why
+it was not mended. What it raises is a defect, as is anything else that it gives.
+
+The other call takes the place of the first one in the response and in the history, under its id, marked as `repaired`.
+In a stream it comes as a second call of that id, before its result. A call whose parameters fit once JSON text in them
+is read (see `JsonText`) needs no repair.
+"""
+
+
+_COMMON = frozenset(ModelOptions.__annotations__)
+
+
+class RoundOptions(ModelOptions, total=False):
+    """What one round takes beside prompt and toolkit."""
+
+    tool_choice: ToolChoices
+    """Which tools the model may or must call; `"auto"` by default. Enforced on its reply too. Where there is no tool to
+    choose, nothing is required, and a warning says so."""
+    concurrency: int | None
+    """How many calls run at once; None, the default, is all of them. Results are in the order of the calls always."""
+    resolve_tools: bool
+    """False: the calls are given back and not run."""
+    on_invalid_call: OnInvalidCall
+    """Where the model's mistakes go: `"return"` (the default) tells the model, `"error"` fails."""
+    repair: Repair | None
+    """Mends a call that is invalid, once, before it counts as failed."""
+    deadline: float | None
+    """When the run will be cut off, by the clock's `monotonic`: told to handlers."""
+
+
+@final
+class Resolution(msgspec.Struct, frozen=True):
+    """How calls are to be resolved."""
+
+    tools: Mapping[str, Tool[Any, Any, Any]]
+    choice: ToolChoices = "auto"
+    concurrency: int | None = None
+    on_invalid_call: OnInvalidCall = "return"
+    repair: Repair | None = None
+    prompt: Prompt | None = None
+    deadline: float | None = None
+    limits: Limits = CALL_LIMITS
+    approved: bool = False
+    """Whether the calls are approved already."""
+    warnings: tuple[WarningPart, ...] = ()
+    """What was requested of the round and is not done: the first parts of its response."""
+
+    def mark_dynamic(self, part: _Calling) -> _Calling:
+        """A call, or the beginning of one, marked as dynamic where its tool is a dynamic one."""
+        tool = None if part.dynamic else self.tools.get(part.name)
+        if tool is not None and tool.identity.kind == "dynamic":
+            return msgspec.structs.replace(part, dynamic=True)
+        return part
+
+    def result(self, call: ToolCall, outcome: Outcome) -> ToolResult:
+        """The outcome of a call as a part of the response."""
+        tool = self.tools.get(call.name)
+        shows = tool is not None and tool.to_model_output is not None and not outcome.is_failure
+        encoded = model_output(tool, outcome.result) if tool is not None and shows else outcome.encoded_result
+        return ToolResult(
+            call.id, call.name, outcome.result, encoded, outcome.is_failure, outcome.preliminary, dynamic=call.dynamic
+        )
+
+
+def prepare(
+    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, is_hidden: Callable[[str], bool] | None = None
+) -> tuple[ModelRequest, Resolution] | AiError:
+    """The request of a round and how its calls are resolved, or why there can be none.
+
+    Args:
+        prompt: the conversation.
+        toolkit: the tools of the round.
+        options: see `RoundOptions`.
+        is_hidden: tells of a name whether it is that of a tool which this round lacks on purpose, so that a tool choice
+            may name it. Where no tool is left to choose, nothing is required, and a warning says so.
+    """
+    tools = toolkit.tools
+    silence = _silence(prompt)
+    if silence is not None:
+        return _error(InvalidUserInputError(f"there is nothing to answer: {silence}"))
+    if not options:
+        return ModelRequest(prompt, toolkit.as_tuple), Resolution(tools, prompt=prompt)
+    given = options.get("tool_choice", "auto")
+    problem = _problem(given, toolkit, is_hidden)
+    if problem is not None:
+        return _error(problem)
+    choice, warnings = (given, ()) if given == "auto" else _left(given, toolkit)
+    alone = given.names if isinstance(given, ToolChoice) and given.mode != "tool" else toolkit
+    shown = tuple([tool for tool in toolkit if tool.name in alone])
+    common = cast(Any, {k: v for k, v in options.items() if k in _COMMON})
+    resolution = Resolution(
+        tools,
+        choice,
+        options.get("concurrency"),
+        options.get("on_invalid_call", "return"),
+        options.get("repair"),
+        prompt,
+        options.get("deadline"),
+        warnings=warnings,
+    )
+    return ModelRequest(prompt, shown, choice, **common), resolution
+
+
+def _error(problem: Reason) -> AiError:
+    return AiError("LanguageModel", "prepare", problem)
+
+
+def _silence(prompt: Prompt) -> str | None:
+    """Why there is nothing to answer; None where there is. The last messages are looked at, not the whole history."""
+    for at in range(len(prompt) - 1, -1, -1):
+        message = prompt[at]
+        if message.role == "system":
+            continue
+        for part in message.content:
+            if part.type != "text" or part.text.strip():
+                return None
+            if message.role == "assistant" and part.metadata:  # what only its provider can read
+                return None
+        if message.role == "user":
+            return (
+                "the last message is blank text; say something in it, or leave it out to go on from what is before it"
+            )
+    if len(prompt):
+        return "the prompt has no message but system messages and blank ones, nothing that a user said"
+    return "the prompt has no message; say something, as in Prompt.make('Hello')"
+
+
+def _left(choice: ToolChoices, toolkit: Toolkit[Any]) -> tuple[ToolChoices, tuple[WarningPart, ...]]:
+    """What of a choice can be demanded with these tools, and the warning where nothing can."""
+    if isinstance(choice, ToolChoice):
+        left = narrow(choice, toolkit)
+        if isinstance(left, ToolChoice):
+            return left, ()
+        said = f"none of its tools ({', '.join(choice.names)}) is among those of this turn: nothing is chosen"
+    elif choice == "required" and not len(toolkit):
+        left, said = "auto", "a tool is required and there is none: nothing is chosen"
+    else:
+        return choice, ()
+    return left, (WarningPart(message=f"tool_choice: {said}", kind="unsupported-option", subject="tool_choice"),)
+
+
+def _problem(choice: ToolChoices, toolkit: Toolkit[Any], is_hidden: Callable[[str], bool] | None) -> Reason | None:
+    if isinstance(choice, ToolChoice):
+        unknown = [name for name in choice.names if name not in toolkit] if len(toolkit) else []
+        unknown = unknown if is_hidden is None else [name for name in unknown if not is_hidden(name)]
+        if unknown:
+            there = ", ".join(toolkit.tools)
+            constraint = f"names tools that are not in the toolkit: {', '.join(unknown)}; there are: {there}"
+            return InvalidRequestError(parameter="tool_choice", constraint=constraint)
+    elif choice not in ("auto", "none", "required"):
+        constraint = f"is {choice!r}, which is no choice: give 'auto', 'none', 'required' or a ToolChoice"
+        return InvalidRequestError(parameter="tool_choice", constraint=constraint)
+    return None

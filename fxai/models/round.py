@@ -23,9 +23,9 @@ the other calls nor loses their results: they finish, then the round fails, with
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar, cast, final
+from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
 
@@ -56,17 +56,14 @@ from fxai.messages.part import (
     Part,
     StreamPart,
     ToolCall,
-    ToolParamsStart,
     ToolResult,
     WarningPart,
 )
-from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.approval import authority
-from fxai.models.repair import Repair, RepairBroke, call_as_read, mend
-from fxai.models.request import Model, ModelRequest, ToolChoices, allows, refusal
-from fxai.schema.parsing import CALL_LIMITS, Limits
-from fxai.tools.call import Call, OnInvalidCall, Outcome, model_output
+from fxai.models.repair import RepairBroke, call_as_read, mend
+from fxai.models.request import Model, ModelRequest, Repair, Resolution, allows, refusal
+from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.failure import (
     CallFailure,
     Denied,
@@ -85,7 +82,6 @@ __all__ = [
     "TIME_IS_UP",
     "Deadline",
     "Emit",
-    "Resolution",
     "Round",
     "RoundLimits",
     "Steps",
@@ -101,7 +97,6 @@ Emit: TypeAlias = Callable[[StreamPart], EffectOf[None]]
 TIME_IS_UP: Final = "the time of the run was up"
 """Why calls were not run to their end."""
 
-_Calling = TypeVar("_Calling", ToolCall, ToolParamsStart)
 _FINISHED: Final[frozenset[FinishReason]] = frozenset(("stop", "tool-calls", "pause"))
 _NOTHING: EffectOf[None] = Succeed(None)
 
@@ -280,7 +275,7 @@ def _stream_results(
         return None
     if handlers is None and limits is None and (yield from turn.try_only_call(emit)):
         return None
-    results: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: turn.resolve(channel.put))
+    results: StreamOf[Any, Any, Any] = StreamOf.from_channel(lambda channel: turn.resolve(channel.put, channel.offer))
     stream = results if handlers is None else results.provide(handlers)
     return (yield scoped(Generate(_read_results, (stream, turn.read, emit, limits), {})))
 
@@ -302,40 +297,6 @@ def _read_results(stream: StreamOf[Any, Any, Any], read: set[str], emit: Emit, l
 
 
 @final
-class Resolution(msgspec.Struct, frozen=True):
-    """How calls are to be resolved."""
-
-    tools: Mapping[str, Tool[Any, Any, Any]]
-    choice: ToolChoices = "auto"
-    concurrency: int | None = None
-    on_invalid_call: OnInvalidCall = "return"
-    repair: Repair | None = None
-    prompt: Prompt | None = None
-    deadline: float | None = None
-    limits: Limits = CALL_LIMITS
-    approved: bool = False
-    """Whether the calls are approved already."""
-    warnings: tuple[WarningPart, ...] = ()
-    """What was requested of the round and is not done: the first parts of its response."""
-
-    def mark_dynamic(self, part: _Calling) -> _Calling:
-        """A call, or the beginning of one, marked as dynamic where its tool is a dynamic one."""
-        tool = None if part.dynamic else self.tools.get(part.name)
-        if tool is not None and tool.identity.kind == "dynamic":
-            return msgspec.structs.replace(part, dynamic=True)
-        return part
-
-    def result(self, call: ToolCall, outcome: Outcome) -> ToolResult:
-        """The outcome of a call as a part of the response."""
-        tool = self.tools.get(call.name)
-        shows = tool is not None and tool.to_model_output is not None and not outcome.is_failure
-        encoded = model_output(tool, outcome.result) if tool is not None and shows else outcome.encoded_result
-        return ToolResult(
-            call.id, call.name, outcome.result, encoded, outcome.is_failure, outcome.preliminary, dynamic=call.dynamic
-        )
-
-
-@final
 class Turn:
     """A model's turn, and the results of its calls: each is answered exactly once, in the order of the calls."""
 
@@ -343,6 +304,7 @@ class Turn:
         "_begun",
         "_emit",
         "_finish",
+        "_offer",
         "_parts",
         "_pending",
         "_reason",
@@ -385,12 +347,15 @@ class Turn:
         self._results: list[ToolResult | ApprovalRequest | None] = [None] * len(self.calls)
         self._warnings: dict[int, WarningPart] = {}  # by the places of calls
 
-    def resolve(self, emit: Emit | None = None) -> EffectOf[None, Any, Any]:
+    def resolve(
+        self, emit: Emit | None = None, offer: Callable[[StreamPart], None] | None = None
+    ) -> EffectOf[None, Any, Any]:
         """Runs what may be run, answers the rest; afterwards `failed` holds what went wrong in handlers.
 
-        `emit` is given each result when it is there, preliminary ones too.
+        `emit` is given each result when it is there, preliminary ones too. Where there is an `offer`, that is given the
+        final ones, which nothing waits for.
         """
-        self._emit = emit
+        self._emit, self._offer = emit, offer
         runnable = self._answer_others()
         run = self._run if emit is None else self._run_and_emit
         if len(runnable) == 1:
@@ -441,7 +406,9 @@ class Turn:
     # -- one call
 
     def _run_and_emit(self, at: int) -> EffectOf[None, Any, Any]:
-        emit = cast(Emit, self._emit)
+        emit, offer = cast(Emit, self._emit), self._offer
+        if offer is not None:
+            return self._run(at).map(lambda _: offer(cast(StreamPart, self._results[at])))
         return self._run(at).and_then(Suspend(lambda: emit(cast(StreamPart, self._results[at]))))
 
     def _run(self, at: int) -> EffectOf[None, Any, Any]:
