@@ -12,31 +12,28 @@ program and all that that started are ended.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any, TypeAlias, TypedDict, final
+from typing import Any, TypedDict, final
 
 import msgspec
 from typing_extensions import Unpack, override
 
-from fxai.effects.cause import Exit, Succeeded
-from fxai.effects.concurrency import FiberHandle, fork
-from fxai.effects.constructor import fail, wait
-from fxai.effects.effect import Effect, EffectOf, Succeed, Suspend
+from fxai.effects.cause import Succeeded
+from fxai.effects.concurrency import fork
+from fxai.effects.constructor import fail, gen, wait
+from fxai.effects.effect import Effect, EffectOf, Gen, Suspend
 from fxai.effects.scope import NOTHING, Scope, add_finalizer
 from fxai.mcp.connection import Connection, McpHandler, over_link
 from fxai.mcp.pin import Pins
 from fxai.mcp.result import McpError
-from fxai.mcp.settings import Address, Concealed, Elicit, McpLimits, Mode, Program, Revealing, ServerSettings
+from fxai.mcp.settings import Address, Concealed, Elicit, McpLimits, Mode, OnLog, Program, Revealing, ServerSettings
 from fxai.tools.handler import Gives
 from fxai.tools.identity import FailureMode
 from fxai.tools.options import Validation
 from fxai.tools.source import ToolSource
 
 __all__ = ["ClientOptions", "McpServer", "OnLog", "http", "stdio"]
-
-OnLog: TypeAlias = Callable[[str, Any], None]
-"""Called with what a server logs over the protocol: the level, such as `"warning"`, and the data."""
 
 
 class ClientOptions(TypedDict, total=False):
@@ -175,33 +172,30 @@ class McpServer(msgspec.Struct, frozen=True):
         Fails with an `McpError`: it does not start, cannot be reached, refuses us, does not answer in time, or answers
         what the protocol does not allow. Then nothing of it is left running.
         """
-        return Suspend(self._opening)
+        return self._open()
 
-    def _opening(self) -> EffectOf[Connection, McpError, Scope | None]:
+    @gen
+    def _open(self) -> Gen[Connection, McpError, Scope]:
         from fxai.mcp.link import Link  # with it comes the SDK
 
         link = Link(self.settings)
         connection = Connection(self.settings, link, self._origin)
+        handle = yield from fork(wait(link.run))
+        ready = over_link(link.ready).and_then(connection.refresh()).and_then(self._check_names(connection))
+        yield from ready.on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else handle.interrupt())
+        yield from add_finalizer(lambda _: wait(link.leave))
+        return connection
 
-        def open_connection(handle: FiberHandle[None]) -> EffectOf[Connection, McpError, Scope | None]:
-            def interrupt_on_failure(end: Exit[Any, Any]) -> EffectOf[None]:
-                return NOTHING if isinstance(end, Succeeded) else handle.interrupt()
-
-            ready = over_link(link.ready).and_then(connection.refresh()).and_then(self._complete(connection))
-            return ready.on_exit(interrupt_on_failure).tap(lambda _: add_finalizer(lambda _: wait(link.leave)))
-
-        return fork(wait(link.run)).flat_map(open_connection)
-
-    def _complete(self, connection: Connection) -> EffectOf[Connection, McpError]:
-        def look() -> EffectOf[Connection, McpError]:
+    def _check_names(self, connection: Connection) -> EffectOf[None, McpError]:
+        def check() -> EffectOf[None, McpError]:
             missing = [name for name in self.settings.only or () if name not in connection.known_names]
             if not missing:
-                return Succeed(connection)
+                return NOTHING
             known = ", ".join(connection.known_names) or "none"
             said = f"it has no tool {missing[0]!r}; its tools are: {known}"
             return fail(McpError(self.name, "no-such-tool", said, "give `only` the names that it has"))
 
-        return Suspend(look)
+        return Suspend(check)
 
     @property
     def source(self) -> ToolSource[McpHandler, McpError]:

@@ -22,9 +22,9 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import Succeeded
 from fxai.effects.concurrency import all_
-from fxai.effects.constructor import attempt_async, fail, sync, wait
+from fxai.effects.constructor import attempt_async, fail, gen, sync, wait
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, EffectOf, Generate, Succeed, Suspend
+from fxai.effects.effect import AnyEffect, EffectOf, Gen, Generate, Succeed, Suspend
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import NOTHING
 from fxai.mcp.pin import Pins
@@ -198,7 +198,8 @@ class Connection:
 
     def refresh(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
         """The tools, listed anew and reviewed; fails where they are not listed, or the pins cannot be used."""
-        return Suspend(self._list)
+        stale = sync(self.mark_stale)
+        return self._list().on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else stale)
 
     def approve(self, *names: str) -> EffectOf[None, McpError]:
         """Approves tools that are held back, as they are now; without names all of them. `now` offers them.
@@ -229,20 +230,14 @@ class Connection:
 
         return self.refresh().catch_all(keep)
 
-    def _list(self) -> EffectOf[BoundToolkit[McpHandler], McpError]:
+    @gen
+    def _list(self) -> Gen[BoundToolkit[McpHandler], McpError]:
         self._stale = False  # a change from here on is for the next listing
-        listed = over_link(self._link.listing).flat_map(lambda listing: self._review(*listing))
-        return listed.on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else sync(self.mark_stale))
-
-    def _review(
-        self, listed: list[ToolDefinition], unsound: dict[str, str]
-    ) -> EffectOf[BoundToolkit[McpHandler], McpError]:
+        listed, unsound = yield from over_link(self._link.listing)
         self._names = (*(definition.name for definition in listed), *unsound)
-        return over_link(lambda: self._make_tools(listed, unsound)).flat_map(self._held_to_pins)
-
-    def _held_to_pins(self, made: _Made) -> EffectOf[BoundToolkit[McpHandler], McpError]:
-        offered, refused, seen = made
-        return self._pins.review(self.name, seen).map(lambda held: self._take(offered, refused, held))
+        offered, refused, digests = yield from over_link(lambda: self._make_tools(listed, unsound))
+        held = yield from self._pins.review(self.name, digests)
+        return self._take(offered, refused, held)
 
     async def _make_tools(self, listed: list[ToolDefinition], unsound: dict[str, str]) -> _Made:
         """The tools that can be offered, by name, those that cannot, and the digests; other tasks run in between."""

@@ -39,10 +39,10 @@ __all__ = [
     "HeaderError",
     "McpLimits",
     "Mode",
+    "OnLog",
     "Program",
     "Revealing",
     "ServerSettings",
-    "concealed",
 ]
 
 
@@ -105,11 +105,6 @@ class Concealed:
         if not self._texts:
             return Concealed, ({},)
         raise TypeError("headers, tokens and environments may be secret: they are never pickled")
-
-
-def concealed(texts: Any) -> Concealed:
-    """The texts of a mapping, or none."""
-    return Concealed(dict(texts or {}))
 
 
 @final
@@ -251,6 +246,9 @@ LIMITS: Final = McpLimits()
 """The default limits."""
 
 
+OnLog: TypeAlias = Callable[[str, Any], None]
+"""Called with what a server logs over the protocol: the level, such as `"warning"`, and the data."""
+
 Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 """How the protocol is agreed on: the newest, and the handshake of older ones where the server does not know it
 (`"auto"`); the handshake at once (`"legacy"`); or the newest without asking."""
@@ -258,22 +256,17 @@ Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 
 @final
 class ServerSettings(msgspec.Struct, frozen=True):
-    """A server's endpoint and options, complete."""
+    """A server's endpoint and options, complete; the options are those of `ClientOptions`."""
 
     endpoint: Program | Address
     name: str
-    """Its name here: in messages and in pins."""
     timeout: float = 30.0
-    """Seconds for it to answer when it is opened, and for a listing."""
     call_timeout: float | None = 300.0
-    """Seconds for a call, without the time that `elicit` takes; None: no limit of ours."""
     mode: Mode = "auto"
     pins: Pins | None = None
-    """What its tools are compared with; None: with their definitions when it was opened."""
     limits: McpLimits = LIMITS
     elicit: Elicit | None = None
-    on_log: Callable[[str, Any], None] | None = None
-    """Called with what the server logs over the protocol: the level and the data."""
+    on_log: OnLog | None = None
     failure_mode: FailureMode = "return"
     validation: Validation = "schema"
     prefix: str = ""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxai import mcp
-from fxai.mcp.settings import Address, Concealed, HeaderError, Program, concealed
+from fxai.mcp.settings import Address, Concealed, HeaderError, Program
 from fxai.providers.http import Secret
 
 
@@ -74,9 +74,9 @@ def test_an_option_that_cannot_be_is_refused_at_once(option: dict[str, Any]) -> 
 
 def test_no_repr_shows_what_opens_an_address() -> None:
     """Names of headers and the bare place are shown; texts, user, password and query are not."""
-    headers = concealed({"Authorization": "Bearer t"})
+    headers = Concealed({"Authorization": "Bearer t"})
 
-    assert (headers.reveal(), concealed(None).reveal()) == ({"Authorization": "Bearer t"}, {})
+    assert (headers.reveal(), Concealed({}).reveal()) == ({"Authorization": "Bearer t"}, {})
     assert repr(Address("https://u:p@h/x?k=1", headers)) == "Address('https://h/x', Concealed(Authorization))"
 
 
@@ -110,7 +110,7 @@ def test_a_secret_that_reveals_no_text_is_no_header() -> None:
             return b"s3cret"
 
     with pytest.raises(HeaderError, match="the secret of the header 'X-Key' reveals no text: bytes") as caught:
-        _ = Address("https://example.org", concealed({"X-Key": Odd()})).fields
+        _ = Address("https://example.org", Concealed({"X-Key": Odd()})).fields
 
     assert "s3cret" not in str(caught.value)
 
@@ -119,7 +119,7 @@ def test_a_secret_that_reveals_no_text_is_no_header() -> None:
 @pytest.mark.parametrize("value", ["", "k", "a b\tc", "!~"])
 def test_headers_are_sent_as_they_are_given(name: str, value: str) -> None:
     """Whatever HTTP allows is a header, plain or a secret."""
-    given = Address("https://h/x", concealed({name: value, "Other": Secret("t")}))
+    given = Address("https://h/x", Concealed({name: value, "Other": Secret("t")}))
 
     assert given.fields == {name: value, "Other": "t"}
 
@@ -128,7 +128,7 @@ def test_headers_are_sent_as_they_are_given(name: str, value: str) -> None:
 def test_a_header_of_a_name_that_http_does_not_allow_is_refused(name: str) -> None:
     """The error has the name, and nothing of the value."""
     with pytest.raises(HeaderError) as raised:
-        _ = Address("https://h/x", concealed({"Other": "t", name: "s3cret"})).fields
+        _ = Address("https://h/x", Concealed({"Other": "t", name: "s3cret"})).fields
 
     assert str(raised.value) == f"{name!r} can be no name of a header"
 
@@ -137,6 +137,6 @@ def test_a_header_of_a_name_that_http_does_not_allow_is_refused(name: str) -> No
 def test_a_header_of_a_value_that_http_does_not_allow_is_refused(value: str) -> None:
     """The error names the header, and shows nothing of the value, which may be secret."""
     with pytest.raises(HeaderError, match=r"'X-Key' holds a character .* line break") as raised:
-        _ = Address("https://h/x", concealed({"Other": "t", "X-Key": Secret(value)})).fields
+        _ = Address("https://h/x", Concealed({"Other": "t", "X-Key": Secret(value)})).fields
 
     assert "s3" not in str(raised.value)
