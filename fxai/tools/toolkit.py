@@ -309,27 +309,21 @@ class Toolkit(Generic[_T_co]):
         A missing handler is a type error. What the checkers cannot see is a `HandlerError` when the layer is built: a
         missing handler among tools of one type, a second handler for a tool, one for a tool that is not here.
         """
-        return handlers.map_context(self._checked)
-
-    def _checked(self, context: ContextOf[Any]) -> ContextOf[Any]:
         needed = {tool.identity: tool.name for tool in self if tool.requires_handler}
-        given = [key for key in context if isinstance(key, Identity)]
-        missing = [name for identity, name in needed.items() if context.find(identity) is None]
-        extra = [identity.name for identity in given if identity not in needed]
-        givers = Counter(key.identity for key in context if isinstance(key, Given))
-        doubled = [identity.name for identity, number in givers.items() if number > 1]
-        problems = [
-            f"{what}: {', '.join(names)}"
-            for what, names in (
-                ("no handler for", missing),
-                ("two handlers for", doubled),
-                ("no such tool here", extra),
-            )
-            if names
-        ]
-        if problems:
-            raise HandlerError(f"the handlers do not match {self!r}: {'; '.join(problems)}")
-        return ContextOf({key: service for key, service in context.services.items() if not isinstance(key, Given)})
+
+        def check(context: ContextOf[Any]) -> ContextOf[Any]:
+            givers: list[Identity] = []
+            services: dict[Any, Any] = {}
+            for key, service in context.services.items():
+                if isinstance(key, Given):
+                    givers.append(key.identity)
+                else:
+                    services[key] = service
+            if services.keys() != needed.keys() or len(set(givers)) < len(givers):
+                _require_match(self, needed, givers, services)
+            return ContextOf(services)
+
+        return handlers.map_context(check)
 
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
         """One tool that makes several calls of these in one: `.tool`, and its handler, `.layer`, which needs theirs.
@@ -381,6 +375,18 @@ class Toolkit(Generic[_T_co]):
             return call.effect.map(channel.offer)
 
         return StreamOf.from_channel(body)
+
+
+def _require_match(
+    toolkit: Toolkit[Any], needed: Mapping[Identity, str], givers: list[Identity], services: Mapping[Any, Any]
+) -> None:
+    missing = [name for identity, name in needed.items() if services.get(identity) is None]
+    doubled = [identity.name for identity, number in Counter(givers).items() if number > 1]
+    extra = [key.name for key in services if isinstance(key, Identity) and key not in needed]
+    problems = (("no handler for", missing), ("two handlers for", doubled), ("no such tool here", extra))
+    said = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
+    if said:
+        raise HandlerError(f"the handlers do not match {toolkit!r}: {said}")
 
 
 def missing_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
