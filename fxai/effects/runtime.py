@@ -66,11 +66,6 @@ def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A
         RuntimeError: an event loop runs here already: await `run_async_exit` there.
         TypeError: `effect` is no effect, or gives one that was not run.
     """
-    running = event_loop()
-    if running is not None:
-        raise RuntimeError(
-            f"an event loop ({running}) runs here: await fx.run_async(effect), or fx.run_async_exit(effect)"
-        )
     given: Any = effect  # the checkers know better
     if not isinstance(given, EffectOf):
         raise not_an_effect(given)
@@ -79,7 +74,14 @@ def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A
     async def main() -> None:  # gives nothing: asyncio writes out what a task gave when it is left, however long it is
         ends.append(await run_fiber(effect, EMPTY))
 
-    anyio.run(main, backend=backend)
+    try:
+        anyio.run(main, backend=backend)
+    except RuntimeError:
+        running = event_loop()
+        if running is None:
+            raise
+        remedy = "await fx.run_async(effect), or fx.run_async_exit(effect)"
+        raise RuntimeError(f"an event loop ({running}) runs here: {remedy}") from None
     (end,) = ends
     if isinstance(end, Succeeded) and end.value.__class__.__base__ is Instruction:
         require_no_effect(end.value)
