@@ -145,14 +145,17 @@ class Findings(list[Fault]):
         integers: where a whole number such as `3.0` stands for an integer, as JSON pointers.
     """
 
-    __slots__ = ("complete", "integers", "left", "walked")
+    left: int = MAX_STEPS
+    walked: int = 0
+    complete: bool = True
+    integers: list[str] = []  # noqa: RUF012  # that of the class stays empty
 
-    def __init__(self, left: int = MAX_STEPS) -> None:
-        super().__init__()
-        self.left = left
-        self.walked = 0
-        self.complete = True
-        self.integers: list[str] = []
+    @staticmethod
+    def within(left: int) -> Findings:
+        """No faults yet, and so many steps."""
+        found = Findings()
+        found.left = left
+        return found
 
     def add(self, fault: Fault) -> None:
         """Keep a fault.
@@ -163,6 +166,13 @@ class Findings(list[Fault]):
         self.append(fault)
         if len(self) >= MAX_FAULTS:
             raise Exhausted
+
+    def add_integer(self, pointer: str) -> None:
+        """Keep a place where a whole number stands for an integer."""
+        if self.integers:
+            self.integers.append(pointer)
+        else:
+            self.integers = [pointer]
 
     def take(self, steps: int) -> None:
         """Count steps.

@@ -266,10 +266,9 @@ class Schema(Generic[_A]):
             try:
                 read: _A = ready.read(text)
                 return read
-            except (msgspec.MsgspecError, UnicodeError, RecursionError):
-                pass  # the second look finds out why
-            mended: _A | _B = ready.mend_text(text, limits, refused)
-            return mended
+            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+                mended: _A | _B = ready.mend_text(text, limits, refused, error)
+                return mended
         decoded: _A | _B = ready.decode_text(text, limits, refused)
         return decoded
 

@@ -139,10 +139,18 @@ class Compiled:
     ) -> Any:
         """The value of text that the decoder refused: blank text, or with `3.0` for `3`; else its faults."""
         try:
+            data = _DECODE(text)
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+            return self._mend_blank(text, limits, refuse, why)
+        return self._mend(data, refuse, why)
+
+    def _mend_blank(self, text: bytes | str, limits: Limits, refuse: Refuse, why: Exception | None) -> Any:
+        """The value of blank text, which is that of `{}`; else what is wrong with text that is no JSON."""
+        try:
             data = parse_whole(text, limits)
         except DecodeError as error:
             return refuse(error.failure.faults)
-        if not data and not text.strip():
+        if not text.strip():
             try:
                 wire = self.take(data)
             except msgspec.ValidationError:
@@ -167,7 +175,7 @@ class Compiled:
         if self.wire is Never:
             return refuse((_no_value(data),))
         try:
-            found, step = self._explain.faults_of_data(data), self.plan.step
+            found, step = (self._explainer or self._explain).faults_of_data(data), self.plan.step
             if found.complete and step is not None:
                 found.left = _CODEC_STEPS
                 _search(partial(step.data_faults, data, ""), found)
@@ -274,7 +282,7 @@ class Compiled:
 
 def _search(walk: Callable[[Findings], None], found: Findings | None = None) -> Findings:
     """What a walk over a value finds, as far as the budget goes."""
-    found = Findings(_CODEC_STEPS) if found is None else found
+    found = Findings.within(_CODEC_STEPS) if found is None else found
     with suppress(Exhausted), shared_matcher():
         walk(found)
     return found

@@ -232,7 +232,7 @@ class Choice(Conversion):
         for arm in arms:
             if arm.step is None:
                 return
-            faults = Findings(found.left)
+            faults = Findings.within(found.left)
             walk: Callable[[Any, str, Findings], None] = getattr(arm.step, f"{way}_faults")
             with suppress(Exhausted):
                 walk(value, pointer, faults)

@@ -63,13 +63,18 @@ class Explainer:
         >>> len(many), many.complete
         (100, False)
         """
-        return _findings(self._judge, data, "", Findings())
+        found = Findings()
+        try:
+            self._judge(data, "", found)
+        except Exhausted:
+            found.complete = False
+        return found
 
     def faults_of_value(self, value: object) -> Findings:
         """Every place where a Python value is not what the type declares, or is no number that JSON has."""
         if self._value_judge is None:
             self._value_judge = _ValueJudges().of(self._node)
-        return _findings(self._value_judge, value, "", Findings(sys.maxsize))
+        return _findings(self._value_judge, value, "", Findings.within(sys.maxsize))
 
 
 def _findings(judge: _Judge, value: object, pointer: str, found: Findings) -> Findings:
@@ -142,24 +147,28 @@ class _DataJudges(_Judges):
 
     def _object(self, node: Any) -> _Judge:
         members = list(map(self._member, node.fields))
+        cost = 1 + len(members)
         tag_field = getattr(node, "tag_field", None)
         known = {tag_field, *(name for name, *_ in members)}
         closed = getattr(node, "forbid_unknown_fields", False)
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
-            if not is_object(data):
+            if not isinstance(data, dict):
                 found.add(Fault(pointer, "object", found_in(data)))
                 return
-            found.take(1 + len(members) + (len(data) // _NAMES_A_STEP if closed else 0))
+            found.left -= cost + len(data) // _NAMES_A_STEP if closed else cost
+            if found.left < 0:
+                raise Exhausted
             if tag_field is not None and data.get(tag_field, node.tag) != node.tag:
                 found.add(Fault(pointer_to(pointer, tag_field), list_values([node.tag]), found_in(data[tag_field])))
             for name, suffix, exact, inner, needed in members:
                 value = data.get(name, _ABSENT)
-                if value is _ABSENT:
-                    if needed is not None:
-                        found.add(Fault(pointer + suffix, needed, NOTHING))
-                elif type(value) is not exact:
+                if value.__class__ is exact:
+                    continue
+                if value is not _ABSENT:
                     inner(value, pointer + suffix, found)
+                elif needed is not None:
+                    found.add(Fault(pointer + suffix, needed, NOTHING))
             if closed:
                 _find_unknown(known, data, pointer, found)
 
@@ -260,7 +269,8 @@ class _DataJudges(_Judges):
             tried = [_findings(arm_judge, data, pointer, Findings()) for arm_judge in fitting]
             taken = [inner for inner in tried if not inner]
             if taken:
-                found.integers += min(taken, key=lambda inner: len(inner.integers)).integers
+                for place in min(taken, key=lambda inner: len(inner.integers)).integers:
+                    found.add_integer(place)
             else:
                 found.add(Fault(pointer, expected, found_in(data)))
 
@@ -282,11 +292,11 @@ class _DataJudges(_Judges):
             if exact is not None or not _takes(tp, int(data) if is_whole else data):
                 found.add(Fault(pointer, expected, found_in(data)))
             elif is_whole:
-                found.integers.append(pointer)
+                found.add_integer(pointer)
 
         def judge_integer(data: Any, pointer: str, found: Findings) -> None:
             if type(data) is float and data.is_integer():
-                found.integers.append(pointer)
+                found.add_integer(pointer)
             elif type(data) is not int:
                 found.add(Fault(pointer, expected, found_in(data)))
 
@@ -377,7 +387,7 @@ class _ValueJudges(_Judges):
         def judge(value: Any, pointer: str, found: Findings) -> None:
             deeper: Findings | None = None
             for arm in arms:
-                faults = _findings(arm, value, pointer, Findings(sys.maxsize))
+                faults = _findings(arm, value, pointer, Findings.within(sys.maxsize))
                 if not faults:
                     return
                 if deeper is None and any(fault.pointer != pointer for fault in faults):
@@ -423,7 +433,7 @@ class _ValueJudges(_Judges):
                 return
             for name, item in cast("dict[object, object]", value).items():
                 place = pointer_to(pointer, str(name))
-                if _findings(key, name, "", Findings(sys.maxsize)):
+                if _findings(key, name, "", Findings.within(sys.maxsize)):
                     found.add(Fault(place, named, found_in(name)))
                 inner(item, place, found)
 

@@ -435,6 +435,8 @@ def may_hold_nested(text: str | bytes) -> bool:
     (True, False)
     """
     kind = str if isinstance(text, str) else bytes
+    if isinstance(text, str) and text[:1] == "{" and "[" not in text and "\\" not in text and text.find("{", 1) < 0:
+        return False  # one object without a bracket in its strings: soon found, and common
     pattern: Any = _QUOTED_NESTED.get(kind)
     if pattern is None:
         pattern = _QUOTED_NESTED[kind] = re.compile(_QUOTED if kind is str else _QUOTED.encode())

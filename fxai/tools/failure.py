@@ -89,8 +89,8 @@ class InvalidParameters(CallFailure, frozen=True, tag="invalid-parameters"):
     @override
     def __str__(self) -> str:
         faults = "; ".join([fault.__str__() for fault in self.faults])
-        said = f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again"
-        return f"{said}{_unrepaired(self.repair)}"
+        repair = "" if self.repair is None else _unrepaired(self.repair)
+        return f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again{repair}"
 
 
 @final
@@ -181,8 +181,11 @@ def encode_failure(failure: Unanswered) -> dict[str, Any]:
     """What a model reads of a failure that has no schema of the tool's own: its `type`, its data and its message."""
     if isinstance(failure, InvalidParameters):
         faults = [{"pointer": f.pointer, "expected": f.expected, "found": f.found} for f in failure.faults]
-        about = {"faults": faults, **_repair(failure.repair), "message": failure.__str__()}
-        return {"type": "invalid-parameters", "name": failure.name, **about}
+        data: dict[str, Any] = {"type": "invalid-parameters", "name": failure.name, "faults": faults}
+        if failure.repair is not None:
+            data["repair"] = failure.repair
+        data["message"] = failure.__str__()
+        return data
     if isinstance(failure, UnknownTool):
         about = {"known": list(failure.known), **_repair(failure.repair), "message": str(failure)}
         return {"type": "unknown-tool", "name": failure.name, **about}
