@@ -364,7 +364,7 @@ def derive(plan: Plan) -> dict[str, Any]:
     if plan.step is not None:
         for schema in (root, *components.values()):
             _types_first(schema)
-    root = _inlined(root, components)
+    root = _inline(root, components, recursive=plan.survey.open_ended)
     if plan.survey.sets:
         for schema in (root, *components.values()):
             _without_unique(schema)
@@ -403,14 +403,14 @@ def _tell_defaults(component: dict[str, Any] | None, defaults: dict[str, Any]) -
             properties[name].setdefault("default", default)
 
 
-def _inlined(root: dict[str, Any], components: dict[str, Any]) -> dict[str, Any]:
+def _inline(root: dict[str, Any], components: dict[str, Any], *, recursive: bool) -> dict[str, Any]:
     """The root with the component it refers to in its place; kept below as well where it is referred to again."""
     reference = root.get("$ref")
     if not isinstance(reference, str):
         return root
     name = reference.removeprefix(_DEFS)
     component = components[name]
-    if msgspec.json.encode({"$ref": reference})[1:-1] not in msgspec.json.encode(components):
+    if not recursive or msgspec.json.encode({"$ref": reference})[1:-1] not in msgspec.json.encode(components):
         del components[name]
     return {**component, **{key: value for key, value in root.items() if key != "$ref"}}
 
