@@ -156,9 +156,7 @@ class _DataJudges(_Judges):
             if not isinstance(data, dict):
                 found.add(Fault(pointer, "object", found_in(data)))
                 return
-            found.left -= cost + len(data) // _NAMES_A_STEP if closed else cost
-            if found.left < 0:
-                raise Exhausted
+            found.take(cost + len(data) // _NAMES_A_STEP if closed else cost)
             if tag_field is not None and data.get(tag_field, node.tag) != node.tag:
                 found.add(Fault(pointer_to(pointer, tag_field), list_values([node.tag]), found_in(data[tag_field])))
             for name, suffix, exact, inner, needed in members:
