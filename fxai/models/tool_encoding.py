@@ -294,6 +294,11 @@ class Notes:
         """Add a warning."""
         self.warnings.append(WarningPart(message=message, kind=kind, subject=subject))
 
+    def warn_once(self, message: str) -> None:
+        """Add a warning of kind `other`, unless it is there already."""
+        if all(warning.message != message for warning in self.warnings):
+            self.warn("other", None, message)
+
     def lost(self, tool: AnyTool, what: str, where: str) -> None:
         """Add the warning that a wire has no place for something."""
         self.warn("unsupported-option", tool.name, f"the tool {tool.name!r}: {where} has no place for its {what}")

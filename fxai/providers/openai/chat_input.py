@@ -83,7 +83,7 @@ class ChatWriter:
                     self.answers(part for part in message.content if part.type == "tool-result")
 
     def user(self, message: UserMessage) -> None:
-        """What a user said: a text alone as a text, anything else as a list."""
+        """A message of the user: a text alone as a text, anything else as a list."""
         content = message.content
         if len(content) == 1 and content[0].type == "text" and not content[0].metadata:
             self.items.append({"role": "user", "content": content[0].text})
@@ -91,21 +91,17 @@ class ChatWriter:
             self.items.append({"role": "user", "content": [_content_part(part) for part in content]})
 
     def assistant(self, message: AssistantMessage) -> None:
-        """What a model said, and right behind it the results of its calls."""
+        """A turn of the model, and right behind it the results of its calls."""
         texts = [part for part in message.content if part.type == "text" and "item" not in marks(part)]
         calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
-        said: _Message = {"role": "assistant"}
-        spoken = "".join(part.text for part in texts if not marks(part).get("refusal"))
-        refused = "".join(part.text for part in texts if marks(part).get("refusal"))
-        if spoken:
-            said["content"] = spoken
-        if refused:
-            said["refusal"] = refused
-        said.update(self._beside(message))
+        content = "".join(part.text for part in texts if not marks(part).get("refusal"))
+        refusal = "".join(part.text for part in texts if marks(part).get("refusal"))
+        fields: _Message = {**({"content": content} if content else {}), **({"refusal": refusal} if refusal else {})}
+        fields.update(self._beside(message))
         if calls:
-            said["tool_calls"] = [self._call(part) for part in calls]
-        if len(said) > 1:
-            self.items.append(said)
+            fields["tool_calls"] = [self._call(part) for part in calls]
+        if fields:
+            self.items.append({"role": "assistant", **fields})
         written = self.answers([part for call in calls if (part := self._pairing.result(call.id)) is not None])
         self.is_extensible = self.is_extensible and written == len(calls)
 
@@ -113,11 +109,11 @@ class ChatWriter:
         """Reasoning and audio, where the API has a field for them; the rest is noted as lost."""
         beside: dict[str, Any] = {}
         for part in message.content:
-            said = marks(part)
-            if part.type == "reasoning" and said.get("field") in THOUGHTS:
-                beside[said["field"]] = beside.get(said["field"], "") + part.text
-            elif "audio" in said:
-                beside["audio"] = {"id": said["audio"]}
+            field = marks(part).get("field")
+            if part.type == "reasoning" and field in THOUGHTS:
+                beside[field] = beside.get(field, "") + part.text
+            elif "audio" in marks(part):
+                beside["audio"] = {"id": marks(part)["audio"]}
             elif part.type == "reasoning":
                 self._note_loss("reasoning", "it has no place for it")
             elif part.type == "file":
@@ -144,8 +140,8 @@ class ChatWriter:
             count += 1
             contents = contents_of(part, "file")
             own = [] if contents is None else self._sendable(contents)
-            said = result_text(part) if contents is None else _texts_of(contents, own)
-            self.items.append({"role": "tool", "tool_call_id": part.id, "content": said})
+            text = result_text(part) if contents is None else _texts_of(contents, own)
+            self.items.append({"role": "tool", "tool_call_id": part.id, "content": text})
             files.extend(own)
         if files:
             self.items.append({"role": "user", "content": [chat_file(part) for part in files]})
@@ -161,9 +157,7 @@ class ChatWriter:
         return taken
 
     def _note_loss(self, what: str, why: str) -> None:
-        said = f"{what} is not sent to OpenAI's Chat Completions API: {why}"
-        if all(warning.message != said for warning in self.notes.warnings):
-            self.notes.warn("other", None, said)
+        self.notes.warn_once(f"{what} is not sent to OpenAI's Chat Completions API: {why}")
 
 
 def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str:
@@ -176,6 +170,4 @@ def _texts_of(contents: list[TextPart | FilePart], files: list[FilePart]) -> str
 def _content_part(part: TextPart | FilePart) -> _Message:
     if part.type == "file":
         return chat_file(part)
-    said = marks(part)
-    extras = {key: said[key] for key in ("prompt_cache_breakpoint",) if key in said}
-    return {"type": "text", "text": part.text, **extras}
+    return {"type": "text", "text": part.text, **marks(part, "prompt_cache_breakpoint")}

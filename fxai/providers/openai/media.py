@@ -37,7 +37,7 @@ _SOUNDS: Final = {
 def is_taken(part: FilePart, write: Callable[[FilePart], Any]) -> bool:
     """Whether a file that a tool gave can be sent by `write`, one of the functions below.
 
-    A user's file of a kind that is not known here is for OpenAI to judge; a tool's, which nobody chose, ends no run.
+    A user's file of a kind that is not known here is left for OpenAI to judge; a tool's must not end a run.
     """
     if part.media_type == "application/octet-stream" or (
         part.media_type.startswith("image/") and isinstance(part.data, bytes) and part.media_type not in _IMAGES
@@ -53,13 +53,12 @@ def is_taken(part: FilePart, write: Callable[[FilePart], Any]) -> bool:
 def input_file(part: FilePart) -> dict[str, Any]:
     """A file as Responses takes it: an `input_image` or an `input_file`.
 
-    Its metadata under `"openai"` may say `detail`, and `prompt_cache_breakpoint`.
+    Its metadata under `"openai"` may hold `detail` and `prompt_cache_breakpoint`.
 
     Raises:
         PreparationError: it is a sound or a film, which Responses does not take.
     """
-    said = marks(part)
-    extras = {key: said[key] for key in ("detail", "prompt_cache_breakpoint") if key in said}
+    extras = marks(part, "detail", "prompt_cache_breakpoint")
     if part.media_type.startswith("image/"):
         place = {"file_id": _file_id(part)} if _file_id(part) else {"image_url": _url(part)}
         return {"type": "input_image", "detail": "auto", **extras, **place}
@@ -78,11 +77,9 @@ def chat_file(part: FilePart) -> dict[str, Any]:
     Raises:
         PreparationError: a sound of another format than WAV and MP3, a film, or a URL of something that is no image.
     """
-    said = marks(part)
-    extras = {key: said[key] for key in ("prompt_cache_breakpoint",) if key in said}
+    extras = marks(part, "prompt_cache_breakpoint")
     if part.media_type.startswith("image/") and not _file_id(part):
-        detail = {"detail": said["detail"]} if "detail" in said else {}
-        return {"type": "image_url", **extras, "image_url": {"url": _url(part), **detail}}
+        return {"type": "image_url", **extras, "image_url": {"url": _url(part), **marks(part, "detail")}}
     if part.media_type.startswith("video/"):
         raise _refusal(part, "Chat Completions takes images, sounds and documents")
     if part.media_type.startswith("audio/"):
@@ -102,8 +99,8 @@ def _sound(part: FilePart) -> dict[str, str]:
 
 
 def _file_id(part: FilePart) -> str | None:
-    given = part.data
-    return given.url if isinstance(given, FileUrl) and _UPLOADED.fullmatch(given.url) else None
+    data = part.data
+    return data.url if isinstance(data, FileUrl) and _UPLOADED.fullmatch(data.url) else None
 
 
 def _url(part: FilePart) -> str:

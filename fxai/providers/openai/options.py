@@ -1,8 +1,10 @@
-"""Options: what a request asks of the model beside prompt and tools, in the fields of each wire.
+"""Options: what a request holds beside prompt and tools, by the model's capabilities; OpenAI's own metadata of parts.
 
-What a wire or a model lacks is left out with a warning. What `provider_options["openai"]` says is merged last; its
-`extra_body` holds fields that only servers of others know.
+What an API or a model lacks is left out with a warning. `provider_options["openai"]` is merged last; its `extra_body`
+holds fields that only servers of others know. A model with an unknown name is taken to have all capabilities.
 
+>>> reasons("gpt-5.5"), reasons("gpt-4o"), reasons("llama-4")
+(True, False, None)
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.tool_encoding import Notes
 >>> notes = Notes()
@@ -59,7 +61,7 @@ def reasons(model: str) -> bool | None:
 
 
 def samples(model: str, effort: str | None) -> bool:
-    """Whether it takes `temperature` and `top_p`: a model that reasons does not, unless it is told not to think."""
+    """Whether it takes `temperature` and `top_p`: a model that reasons does not, unless its effort is `none`."""
     return not reasons(model) or (effort == "none" and _SAMPLING.match(model) is not None)
 
 
@@ -76,16 +78,26 @@ NAME: Final = "openai"
 """The name of the provider, in metadata and options."""
 
 
-def mark(**said: Any) -> dict[str, Any]:
-    """Metadata of the values that are not None; empty where all are None."""
-    kept = {name: value for name, value in said.items() if value is not None}
-    return {NAME: kept} if kept else {}
+def mark(**values: Any) -> dict[str, Any]:
+    """Metadata of the values that are not None; empty where all are None.
+
+    >>> mark(id="msg_1", phase=None)
+    {'openai': {'id': 'msg_1'}}
+    """
+    known = {name: value for name, value in values.items() if value is not None}
+    return {NAME: known} if known else {}
 
 
-def marks(part: WithMetadata) -> Mapping[str, Any]:
-    """OpenAI's own metadata of a part or a message; empty where there is none."""
-    said = part.metadata.get(NAME)
-    return said if is_object(said) else {}
+def marks(part: WithMetadata, *names: str) -> Mapping[str, Any]:
+    """OpenAI's own metadata of a part or a message, empty where there is none; with names, what there is of those.
+
+    >>> from fxai.messages.message import TextPart
+    >>> marks(TextPart("Hello", metadata=mark(id="msg_1", phase="final")), "id", "status")
+    {'id': 'msg_1'}
+    """
+    found = part.metadata.get(NAME)
+    own: Mapping[str, Any] = found if is_object(found) else {}
+    return {name: own[name] for name in names if name in own} if names else own
 
 
 _EXTRA: Final = "extra_body"
@@ -115,7 +127,7 @@ _OURS: Final = frozenset(("model", "input", "messages", "tools", "stream"))
 
 
 def option_fields(request: ModelRequest, model: str, api: Api, notes: Notes) -> dict[str, Any]:
-    """The fields of the common options; what cannot be asked is noted."""
+    """The fields of the options that all providers share; what cannot be sent is noted."""
     fields: dict[str, Any] = {}
     if request.max_tokens is not None:
         fields[_limit(model, api)] = request.max_tokens
@@ -158,33 +170,33 @@ def merge_options(fields: Mapping[str, Any], options: Mapping[str, Any], api: Ap
     """The fields of a request with the provider's own options: objects by their members, `include` as both lists.
 
     Raises:
-        PreparationError: the options are no object, or say what no field of this API is, or what is made from the
-            prompt and the tools.
+        PreparationError: the options are no object, or hold what this API has no field for, or what is made from
+            the prompt and the tools.
     """
-    given = options.get(NAME, {})
+    own = options.get(NAME, {})
     where = f"provider_options[{NAME!r}]"
-    if not is_object(given):
-        raise PreparationError.of(where, f"is {type(given).__name__}: give an object")
-    unknown = sorted(key for key in given if key not in _FIELDS[api] and key != _EXTRA)
+    if not is_object(own):
+        raise PreparationError.of(where, f"is {type(own).__name__}: give an object")
+    unknown = sorted(key for key in own if key not in _FIELDS[api] and key != _EXTRA)
     if unknown:
         raise PreparationError.of(where, _refusal(unknown, api))
-    extra = given.get(_EXTRA, {})
+    extra = own.get(_EXTRA, {})
     if not is_object(extra) or _OURS & extra.keys():
         ours = ", ".join(sorted(_OURS))
         raise PreparationError.of(f"{where}[{_EXTRA!r}]", f"is an object of further fields, none of them: {ours}")
     merged = dict(fields)
-    for key, value in [*given.items(), *extra.items()]:
+    for key, value in [*own.items(), *extra.items()]:
         if value is not None and key != _EXTRA:
             merged[key] = _join(merged.get(key), without_nulls(value))
     return merged
 
 
-def _join(before: Any, given: Any) -> Any:
-    if is_object(before) and is_object(given):
-        return {**before, **given}
-    if is_array(before) and is_array(given):
-        return [*before, *(one for one in given if one not in before)]
-    return given
+def _join(before: Any, value: Any) -> Any:
+    if is_object(before) and is_object(value):
+        return {**before, **value}
+    if is_array(before) and is_array(value):
+        return [*before, *(one for one in value if one not in before)]
+    return value
 
 
 def _refusal(unknown: list[str], api: Api) -> str:

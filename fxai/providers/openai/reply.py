@@ -197,7 +197,7 @@ def usage_of(usage: object) -> Usage:
 
 
 def _details(usage: Item, *names: str) -> Item:
-    return next((found for name in names if is_object(found := usage.get(name))), {})
+    return next((found for name in names if is_object(found := usage.get(name))), dict[str, Any]())
 
 
 def _count(counts: Item, *names: str) -> int | None:

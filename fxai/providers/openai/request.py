@@ -31,7 +31,7 @@ from fxai.tools.naming import NameConflictError
 __all__ = ["Cache", "Profile", "WireRequest", "prepare_prompt", "prepare_request"]
 
 _ANSWER: Final = "final_answer"
-_SAID: Final = "Gives the final answer. Call it once, with the whole answer."
+_DESCRIPTION: Final = "Gives the final answer. Call it once, with the whole answer."
 _NO_TOOLS = RequestTools(PreparedTools(b"{}", prepare_tools((), model="").naming))
 
 
@@ -40,7 +40,7 @@ class Profile(msgspec.Struct, frozen=True):
     """What is known of a model and of the server that runs it, beside its name; None: as the model's name says."""
 
     api: Api = "responses"
-    """Which of the two APIs."""
+    """The API."""
     strict_json_schema: bool | None = None
     """Whether tools and answers are strict where they do not say; None: where they can be."""
     supports_strict: bool | None = None
@@ -124,13 +124,13 @@ def prepare_request(
     Args:
         request: what is asked, independent of any provider.
         model: the model's name.
-        profile: what is known beside it.
+        profile: what else is known of it.
         api: Responses or Chat Completions, in place of the profile's.
         cache: what earlier requests left, which is used and added to; None: all is made anew. The request is the same.
 
     Raises:
         PreparationError: the tools or the answer's schema must be strict and cannot be; a part of the prompt cannot be
-            sent; a call has no result; `provider_options["openai"]` says what there is not; two tools have one name.
+            sent; a call has no result; `provider_options["openai"]` holds what does not exist; two tools have one name.
     """
     known = profile or Profile()
     known = known if api is None else msgspec.structs.replace(known, api=api)
@@ -152,10 +152,10 @@ def prepare_request(
 def prepare_prompt(
     prompt: Prompt, *, api: Api = "responses", profile: Profile | None = None, tools: RequestTools | None = None
 ) -> Mapping[str, Any]:
-    """What a request says of a prompt: `input` and `instructions` on Responses, `messages` on Chat Completions.
+    """The fields of a request that hold a prompt: `input` and `instructions` on Responses, `messages` on Chat Completions.
 
     Args:
-        prompt: what was said.
+        prompt: the messages.
         api: Responses or Chat Completions.
         profile: how system messages are sent, and whether the provider keeps its answers.
         tools: the tools of the request, by which earlier calls are written.
@@ -241,34 +241,38 @@ def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, off
 def _not_strict(form: AnswerForm, notes: Notes, *, must: bool) -> None:
     first, why = form.obstacles[0], "; ".join(map(str, form.obstacles))
     if must:
-        said = f"the answer must be strict, and {OPENAI.name} has no strict form for its schema: {why}"
-        reason = UnsupportedSchemaError(description=said, pointer=first.pointer, keyword=first.keyword)
+        problem = f"the answer must be strict, and {OPENAI.name} has no strict form for its schema: {why}"
+        reason = UnsupportedSchemaError(description=problem, pointer=first.pointer, keyword=first.keyword)
         raise PreparationError(reason)
     notes.warn("not-strict", None, f"the answer's schema is not sent as strict: {OPENAI.name} has no form for {why}")
 
 
 def _format_field(form: AnswerForm, request: ModelRequest, api: Api) -> dict[str, Any]:
-    """The field that says the form of the answer."""
+    """The field that holds the form of the answer."""
     schema = request.response_schema or form.asked
-    said = _description(schema)
-    described = {} if said is None else {"description": said}
+    text = _description(schema)
+    description = {} if text is None else {"description": text}
     name = answer_name(schema, request.response_name, "answer")
-    about = {"name": name, **described, "schema": form.document, "strict": not form.loose}
+    about = {"name": name, **description, "schema": form.document, "strict": not form.loose}
     if api == "responses":
         return {"text": {"format": {"type": "json_schema", **about}}}
     return {"response_format": {"type": "json_schema", "json_schema": about}}
 
 
 def _description(schema: JsonSchema | None) -> str | None:
-    said = None if schema is None else schema.get("description")
-    return said if isinstance(said, str) and said.strip() else None
+    text = None if schema is None else schema.get("description")
+    return text if isinstance(text, str) and text.strip() else None
 
 
 def _ask_for(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], api: Api) -> None:
     """A tool for the answer, which must be called where the choice leaves that open."""
     named = {"name": form.tool}
-    said = _description(request.response_schema)
-    about = {**named, "description": _SAID if said is None else f"{_SAID} {said}", "parameters": form.document}
+    text = _description(request.response_schema)
+    about = {
+        **named,
+        "description": _DESCRIPTION if text is None else f"{_DESCRIPTION} {text}",
+        "parameters": form.document,
+    }
     tool = {"function": about} if api == "chat" else {**about, "strict": False}
     among_others = "tools" in fields and fields.get("tool_choice") != "none"
     fields["tools"] = [*fields.get("tools", []), {"type": "function", **tool}]

@@ -1,7 +1,7 @@
 """Prompts for OpenAI's Responses API: the `input` items and `instructions` of a request.
 
-What came from the provider goes back as it came: items that it made are made again from their parts, with their ids
-and encrypted content. What it has no place for is noted.
+What came from the provider goes back as it came: its items are made again from their parts, with their ids and
+encrypted content. What the API has no place for is noted.
 
 >>> from fxai.providers.openai.tool_encoding import prepare_tools
 >>> writer = InputWriter(RequestTools(prepare_tools([], model="m")))
@@ -18,7 +18,15 @@ from itertools import groupby
 from typing import Any, Literal, TypeAlias, final
 
 from fxai.messages.calls import Pairing
-from fxai.messages.message import AssistantContent, FilePart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from fxai.messages.message import (
+    AssistantContent,
+    FilePart,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    WithMetadata,
+)
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage
 from fxai.models.tool_encoding import Notes, file_note, json_of
@@ -45,12 +53,12 @@ _Item: TypeAlias = dict[str, Any]
 
 def input_item(part: TextPart | FilePart) -> _Item:
     """A text or a file of an input."""
-    return _text_item(part.text, marks(part)) if part.type == "text" else input_file(part)
+    return _text_item(part.text, part) if part.type == "text" else input_file(part)
 
 
-def _text_item(text: str, said: Any) -> _Item:
-    mark = {key: said[key] for key in ("prompt_cache_breakpoint",) if key in said}
-    return {"type": "input_text", "text": text, **mark}
+def _text_item(text: str, source: WithMetadata | None = None) -> _Item:
+    extras = {} if source is None else marks(source, "prompt_cache_breakpoint")
+    return {"type": "input_text", "text": text, **extras}
 
 
 def reply_items(parts: Iterable[AnyPart], offer: RequestTools) -> list[_Item]:
@@ -151,11 +159,11 @@ class InputWriter:
             self.instructions = "\n\n".join(self._leading)
             return
         role = "developer" if self._role == "instructions" else self._role
-        content = [_text_item(message.content, marks(message))]
+        content = [_text_item(message.content, message)]
         self.items.append({"type": "message", "role": role, "content": content})
 
     def assistant(self, message: AssistantMessage) -> None:
-        """What a model said."""
+        """A turn of the model."""
         results = {part.id: part for part in message.content if part.type == "tool-result"}
         pictures = {str(marks(part).get("id")): part for part in message.content if part.type == "file"}
         for (kind, _), group in groupby(message.content, key=_of_item):
@@ -173,29 +181,32 @@ class InputWriter:
                         self._other(part)
 
     def _texts(self, parts: list[TextPart]) -> None:
-        said = marks(parts[0])
-        if "item" in said:
+        first, message = marks(parts[0]), {"type": "message", "role": "assistant"}
+        phase = marks(parts[0], "phase")
+        if "item" in first:
             self.items.extend(marks(part)["item"] for part in parts)
-        elif "id" not in said:
-            self.items.extend(_plain_text(part, said) for part in parts if part.text)
+        elif "id" not in first:
+            self.items.extend({**message, **phase, "content": part.text} for part in parts if part.text)
         else:
-            phase = {"phase": said["phase"]} if "phase" in said else {}
-            about = {"id": said["id"], "status": said.get("status", "completed"), **phase}
-            content = [_output(part) for part in parts]
-            self.items.append({"type": "message", "role": "assistant", **about, "content": content})
+            about = {"id": first["id"], "status": first.get("status", "completed"), **phase}
+            self.items.append({**message, **about, "content": [_output(part) for part in parts]})
 
     def _reasoning(self, parts: list[ReasoningPart]) -> None:
-        said = {key: value for part in parts for key, value in marks(part).items()}
-        if "id" not in said:
+        all_marks = {key: value for part in parts for key, value in marks(part).items()}
+        if "id" not in all_marks:
             self._note_loss("reasoning that another wire or provider wrote", "it cannot check it")
             return
-        if not (self._stored or "encrypted_content" in said):
+        if not (self._stored or "encrypted_content" in all_marks):
             self._note_loss("reasoning without its encrypted content", "nothing is stored there")
             return
-        item = {"type": "reasoning", "summary": _thoughts(parts, "summary"), "content": _thoughts(parts, "content")}
-        if not item["content"]:
-            del item["content"]
-        self.items.append({**item, **{key: said[key] for key in ("id", "encrypted_content", "status") if key in said}})
+        content = _thoughts(parts, "content")
+        item = {
+            "type": "reasoning",
+            "summary": _thoughts(parts, "summary"),
+            **({"content": content} if content else {}),
+        }
+        extras = ("id", "encrypted_content", "status")
+        self.items.append({**item, **{key: all_marks[key] for key in extras if key in all_marks}})
 
     def _call(self, part: ToolCallPart, result: ToolResultPart | None, pictures: dict[str, FilePart]) -> None:
         if not part.provider_executed:
@@ -208,12 +219,12 @@ class InputWriter:
             self._note_loss(f"the call of {part.name!r} that another provider ran", "it did not run it")
 
     def _other(self, part: AssistantContent) -> None:
-        said = marks(part)
-        if part.type == "tool-result" and said.get("type") in ANSWERED:
-            about = {key: said[key] for key in ("id", "caller") if key in said}
+        kind = marks(part).get("type")
+        if part.type == "tool-result" and kind in ANSWERED:
+            about = marks(part, "id", "caller")
             pair = {} if part.id == about.get("id") else {"call_id": part.id}
-            self.items.append({"type": said["type"], **pair, **about, **part.result})
-        elif part.type == "file" and "id" not in said:
+            self.items.append({"type": kind, **pair, **about, **part.result})
+        elif part.type == "file" and "id" not in marks(part):
             self._note_loss(
                 f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone"
             )
@@ -236,31 +247,23 @@ class InputWriter:
         if part.type == "text" or is_taken(part, input_file):
             return input_item(part)
         self._note_loss(f"a file ({part.media_type}) that a tool gave", "it takes images and documents")
-        return _text_item(file_note(part), {})
+        return _text_item(file_note(part))
 
     def _note_loss(self, what: str, why: str) -> None:
-        said = f"{what} is not sent to OpenAI's Responses API: {why}"
-        if all(warning.message != said for warning in self.notes.warnings):
-            self.notes.warn("other", None, said)
+        self.notes.warn_once(f"{what} is not sent to OpenAI's Responses API: {why}")
 
 
 def _of_item(part: AssistantContent) -> tuple[str, Any]:
     """The kind of a part, and the item that it is a piece of: parts of one item are neighbours."""
-    said = marks(part)
-    return part.type, ("item" in said, said.get("id")) if part.type in ("text", "reasoning") else None
-
-
-def _plain_text(part: TextPart, said: Any) -> _Item:
-    phase = {"phase": said["phase"]} if "phase" in said else {}
-    return {"type": "message", "role": "assistant", **phase, "content": part.text}
+    own = marks(part)
+    return part.type, ("item" in own, own.get("id")) if part.type in ("text", "reasoning") else None
 
 
 def _output(part: TextPart) -> _Item:
-    said = marks(part)
-    if said.get("refusal"):
+    if marks(part).get("refusal"):
         return {"type": "refusal", "refusal": part.text}
-    probabilities = {"logprobs": said["logprobs"]} if "logprobs" in said else {}
-    return {"type": "output_text", "text": part.text, "annotations": said.get("annotations", []), **probabilities}
+    annotations = marks(part).get("annotations", [])
+    return {"type": "output_text", "text": part.text, "annotations": annotations, **marks(part, "logprobs")}
 
 
 def _thoughts(parts: list[ReasoningPart], kind: str) -> list[_Item]:

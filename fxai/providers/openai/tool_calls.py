@@ -72,7 +72,6 @@ def result_text(part: ToolResultPart) -> str:
     return shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
 
 
-# Each type of item that we answer, with the field that holds the parameters.
 OURS: Final[Mapping[str, str]] = {
     "function_call": "arguments",
     "custom_tool_call": "input",
@@ -82,7 +81,7 @@ OURS: Final[Mapping[str, str]] = {
     "computer_call": "actions",
     "tool_search_call": "arguments",
 }
-"""The types of calls that we answer, each with the field that holds the parameters."""
+"""The types of calls that are answered here, each with the field that holds the parameters."""
 
 _KEPT: Final = ("id", "namespace", "caller", "async", "environment", "status")
 _STATUS_NEEDED: Final = frozenset(("local_shell_call", "apply_patch_call", "computer_call"))
@@ -99,18 +98,18 @@ def call_of(item: Mapping[str, Any], offer: RequestTools) -> ToolCall:
     """The call that an item asks for: its parameters as the tool's own schema has them."""
     kind = str(item["type"])
     id_ = str(item.get("call_id") or item.get("id") or "")
-    said: dict[str, Any] = {name: item.get(name) for name in _KEPT}
-    said["status"] = None if said["status"] == "completed" else said["status"]
+    kept: dict[str, Any] = {name: item.get(name) for name in _KEPT}
+    kept["status"] = None if kept["status"] == "completed" else kept["status"]
     match kind:
         case "function_call":
-            return offer.call(str(item.get("name", "")), id_, str(item.get("arguments", "")), mark(**said))
+            return offer.call(str(item.get("name", "")), id_, str(item.get("arguments", "")), mark(**kept))
         case "custom_tool_call":
-            return offer.parsed_call(str(item.get("name", "")), id_, item.get("input", ""), mark(type=kind, **said))
+            return offer.parsed_call(str(item.get("name", "")), id_, item.get("input", ""), mark(type=kind, **kept))
         case "computer_call":
             one = {} if item.get("actions") else {"single": True}
-            return _own_call(offer, kind, id_, _actions(item), mark(type=kind, **said, **one))
+            return _own_call(offer, kind, id_, _actions(item), mark(type=kind, **kept, **one))
         case _:
-            return _own_call(offer, kind, id_, without_nulls(item.get(OURS[kind])), mark(type=kind, **said))
+            return _own_call(offer, kind, id_, without_nulls(item.get(OURS[kind])), mark(type=kind, **kept))
 
 
 def _own_call(offer: RequestTools, kind: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
@@ -119,11 +118,10 @@ def _own_call(offer: RequestTools, kind: str, id_: str, params: Any, metadata: M
 
 
 def _actions(item: Mapping[str, Any]) -> dict[str, Any]:
-    listed = item.get("actions") or ([item["action"]] if item.get("action") else [])
-    checks = item.get("pending_safety_checks")
-    params = {"actions": listed, **({"pending_safety_checks": checks} if checks else {})}
-    plain: dict[str, Any] = without_nulls(params)
-    return plain
+    actions = item.get("actions") or ([item["action"]] if item.get("action") else [])
+    checks = item.get("pending_safety_checks") or None
+    params: dict[str, Any] = without_nulls({"actions": actions, "pending_safety_checks": checks})
+    return params
 
 
 def item_type(part: ToolCallPart, offer: RequestTools) -> str:
@@ -134,14 +132,14 @@ def item_type(part: ToolCallPart, offer: RequestTools) -> str:
 
 def arguments_of(part: ToolCallPart, params: Any) -> str:
     """The arguments of a call as JSON text; invalid JSON is wrapped in an object: servers parse the history too."""
-    said = params if part.params_text is None else {"INVALID_JSON": part.params_text}
-    return msgspec.json.encode(said).decode()
+    arguments = params if part.params_text is None else {"INVALID_JSON": part.params_text}
+    return msgspec.json.encode(arguments).decode()
 
 
 def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
     """The item of a call, for the history; the opposite of `call_of`."""
-    kind, said = item_type(part, offer), marks(part)
-    item: dict[str, Any] = {"type": kind, "call_id": part.id, **{key: said[key] for key in _KEPT if key in said}}
+    kind = item_type(part, offer)
+    item: dict[str, Any] = {"type": kind, "call_id": part.id, **marks(part, *_KEPT)}
     wire = offer.prepared.wire_call(part.name, part.params)
     match kind:
         case "function_call":
@@ -149,7 +147,7 @@ def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
         case "custom_tool_call":
             return {**item, "name": wire.name, "input": input_of(part)}
         case "computer_call":
-            return {**_whole(item, kind, part.id), **_computer(part, single=bool(said.get("single")))}
+            return {**_whole(item, kind, part.id), **_computer(part, single=bool(marks(part).get("single")))}
         case "tool_search_call":
             return {**item, "execution": "client", "arguments": part.params}
         case _:
@@ -164,16 +162,15 @@ def refuse_unanswered(calls: Iterable[ToolCallPart]) -> None:
     """
     for call in calls:
         if not marks(call).get("async"):
-            said = (
-                f"the call {call.id} of the tool {call.name!r} has no result in the prompt, and the provider wants one"
-            )
-            raise PreparationError(InvalidUserInputError(f"{said}: answer it in a tool message, or take it out"))
+            problem = f"the call {call.id} of the tool {call.name!r} has no result in the prompt"
+            remedy = "and the provider wants one: answer it in a tool message, or take it out"
+            raise PreparationError(InvalidUserInputError(f"{problem}, {remedy}"))
 
 
 def input_of(part: ToolCallPart) -> str:
     """The input of a call of a custom tool, which is a text."""
-    given = part.params if part.params_text is None else part.params_text
-    return given if isinstance(given, str) else msgspec.json.encode(given).decode()
+    params = part.params if part.params_text is None else part.params_text
+    return params if isinstance(params, str) else msgspec.json.encode(params).decode()
 
 
 def _whole(item: dict[str, Any], kind: str, call_id: str) -> dict[str, Any]:
@@ -184,11 +181,11 @@ def _whole(item: dict[str, Any], kind: str, call_id: str) -> dict[str, Any]:
 
 def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
     params = part.params if is_object(part.params) else {}
-    given = params.get("actions")
+    found = params.get("actions")
     # The one field of the wire that must be there and may be null.
     actions = [
         {"keys": None, **one} if one.get("type") == "double_click" else one
-        for one in (given if is_array(given) else [])
+        for one in (found if is_array(found) else [])
         if is_object(one)
     ]
     checks: dict[str, Any] = {"pending_safety_checks": params.get("pending_safety_checks") or []}
@@ -205,7 +202,7 @@ def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: RequestToo
         write: what writes a text or a file of a content, where the result is one.
     """
     kind = offer.item(part.name) if call is None else item_type(call, offer)
-    caller = {} if call is None or "caller" not in marks(call) else {"caller": marks(call)["caller"]}
+    caller = {} if call is None else marks(call, "caller")
     answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": part.id, **caller}
     match kind:
         case "shell_call":
@@ -230,22 +227,22 @@ def _bare(part: ToolResultPart) -> str:
 
 
 def _shell(part: ToolResultPart) -> list[dict[str, Any]]:
-    given = part.result
-    if not part.is_failure and is_array(given) and all(is_object(one) and "outcome" in one for one in given):
-        return given
+    result = part.result
+    if not part.is_failure and is_array(result) and all(is_object(one) and "outcome" in one for one in result):
+        return result
     return [{"stdout": "", "stderr": _bare(part), "outcome": {"type": "exit", "exit_code": 1}}]
 
 
 def _screen(part: ToolResultPart, call: ToolCallPart | None, answer: dict[str, Any]) -> list[dict[str, Any]]:
     if part.is_failure or not is_object(part.result):
-        said = f"The call {part.id} failed, and there is no picture of the screen: {_bare(part)}"
+        note = f"The call {part.id} failed, and there is no picture of the screen: {_bare(part)}"
         picture = {"type": "computer_screenshot", "image_url": _NO_PICTURE}
-        return [{**answer, "output": picture}, {"type": "message", "role": "developer", "content": said}]
+        return [{**answer, "output": picture}, {"type": "message", "role": "developer", "content": note}]
     picture = {"type": "computer_screenshot", **without_nulls(part.result)}
-    # Whoever answered the call was shown its checks with the actions, and did them.
+    # The handler was given the checks with the actions, and did the actions.
     checks = call.params.get("pending_safety_checks") if call is not None and is_object(call.params) else None
-    seen = {"acknowledged_safety_checks": checks} if checks else {}
-    return [{**answer, "output": picture, **seen}]
+    acknowledged = {"acknowledged_safety_checks": checks} if checks else {}
+    return [{**answer, "output": picture, **acknowledged}]
 
 
 HOSTED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -263,7 +260,7 @@ PAIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "tool_search_call": ("arguments",),
     "program": ("code", "fingerprint"),
 }
-"""The types of items that are calls of the provider's whose results are items of their own."""
+"""The types of items that are calls which the provider runs, and whose results are items of their own."""
 
 ANSWERED: Final[Mapping[str, str]] = {
     "shell_call_output": "shell_call",
@@ -272,21 +269,21 @@ ANSWERED: Final[Mapping[str, str]] = {
 }
 """The types of those results, each with the type of its call."""
 
-_BESIDE: Final = ("id", "server_label", "caller", "environment")  # kept as marks of the call
+_BESIDE: Final = ("id", "server_label", "caller", "environment")  # kept in the metadata of the call
 _NEVER: Final = ("type", "id", "call_id", "created_by")
 _NULLABLE: Final = {"code_interpreter_call": ("code", "outputs"), "image_generation_call": ("result",)}
 
 Hosted: TypeAlias = ToolCall | ToolResult | File | ApprovalRequest
-"""What an item of the provider's becomes."""
+"""The parts that an item of a hosted tool becomes."""
 
 
 def hosted_name(item: Mapping[str, Any], offer: RequestTools) -> str:
-    """The tool that an item of the provider's is about."""
+    """The name of the tool that an item of a hosted tool is about."""
     kind = ANSWERED.get(str(item["type"]), str(item["type"]))
     if kind in ("mcp_call", "mcp_approval_request"):
         label = str(item.get("server_label", ""))
-        meant = offer.name(f"mcp:{label}")
-        return label if meant == f"mcp:{label}" else meant
+        name = offer.name(f"mcp:{label}")
+        return label if name == f"mcp:{label}" else name
     return offer.tool_of_item(kind)
 
 
@@ -296,18 +293,18 @@ def media_type(form: object) -> str:
 
 
 def hosted_parts(item: Mapping[str, Any], offer: RequestTools) -> list[Hosted]:
-    """The parts that an item of the provider's is: its call, its files, its result; or one half of a pair."""
+    """The parts of an item of a hosted tool: its call, its files, its result; of a pair, the call or the result."""
     kind, name = str(item["type"]), hosted_name(item, offer)
     if kind in ANSWERED:
         about = mark(id=item.get("id"), type=kind, caller=item.get("caller"))
         return [_result(item, name, str(item.get("call_id") or item.get("id")), _rest(item, ("caller",)), about)]
     fields = HOSTED.get(kind) or PAIRED.get(kind) or ()
     id_ = str(item.get("call_id") or item.get("id"))
-    said = {key: item.get(key) for key in _BESIDE}
+    kept = {key: item.get(key) for key in _BESIDE}
     if kind in PAIRED and item.get("status") != "completed":
-        said["status"] = item.get("status")
+        kept["status"] = item.get("status")
     params = without_nulls({key: _arguments(key, item.get(key)) for key in fields})
-    call = ToolCall(id_, name, params, provider_executed=True, metadata=mark(type=kind, **said))
+    call = ToolCall(id_, name, params, provider_executed=True, metadata=mark(type=kind, **kept))
     if kind in PAIRED:
         return [call]
     if kind == "mcp_approval_request":
@@ -328,9 +325,9 @@ def _arguments(key: str, value: Any) -> Any:
 
 
 def _rest(item: Mapping[str, Any], without: tuple[str, ...]) -> dict[str, Any]:
-    kept = {key: value for key, value in item.items() if key not in (*_NEVER, *without) and value is not None}
+    rest = {key: value for key, value in item.items() if key not in (*_NEVER, *without) and value is not None}
     # The tools that a search found stay as they are: of those, fields that are null must be there.
-    return {key: value if key == "tools" else without_nulls(value) for key, value in kept.items()}
+    return {key: value if key == "tools" else without_nulls(value) for key, value in rest.items()}
 
 
 def _result(
@@ -358,9 +355,8 @@ def hosted_item(
         result: its result, for items that hold both.
         pictures: the generated images, by the id of their item.
     """
-    said = marks(call)
-    kind = str(said.get("type"))
-    beside = {key: said[key] for key in (*_BESIDE, "status") if key in said}
+    kind = str(marks(call).get("type"))
+    beside = marks(call, *_BESIDE, "status")
     params: dict[str, Any] = dict(call.params) if is_object(call.params) else {}
     if kind in PAIRED:
         server = {"execution": "server"} if kind == "tool_search_call" else {}
@@ -374,7 +370,7 @@ def hosted_item(
     if result is None or not is_object(result.result):
         return None
     nothing: dict[str, Any] = dict.fromkeys(_NULLABLE.get(kind, ()))
-    picture = pictures.get(str(said.get("id"))) if kind == "image_generation_call" else None
+    picture = pictures.get(str(beside.get("id"))) if kind == "image_generation_call" else None
     drawn = {"result": b64encode(picture.data).decode()} if picture and isinstance(picture.data, bytes) else {}
     return {"type": kind, **nothing, **beside, **params, **result.result, **drawn}
 

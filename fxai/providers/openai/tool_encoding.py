@@ -1,4 +1,4 @@
-"""Tools on OpenAI's two APIs: how each is written, how one is chosen, and what a request says of all of them.
+"""Tools on OpenAI's two APIs: how each is written, how one is chosen, and how calls lead back to them.
 
 >>> from fxai.tools.tool import Tool
 >>> prepared = prepare_tools([Tool.make("Calculator.add")], model="gpt-5.5", tool_choice="required")
@@ -62,7 +62,7 @@ __all__ = [
 
 
 Api: TypeAlias = Literal["responses", "chat"]
-"""Which of the two: Responses, or Chat Completions, which servers of others speak as well."""
+"""Responses, or Chat Completions, which servers of others speak as well."""
 
 _PLACES: Final[Mapping[str, str]] = {"responses": "OpenAI's Responses API", "chat": "OpenAI's Chat Completions API"}
 
@@ -79,7 +79,7 @@ _DESCRIBED: Final = frozenset({"custom", "tool_search"})
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What `provider_options["openai"]` of a tool may say; each wins over the annotation of the same meaning."""
+    """What `provider_options["openai"]` of a tool may hold; each wins over the annotation of the same meaning."""
 
     defer_loading: bool | None = None
     allowed_callers: tuple[Caller, ...] | None = None
@@ -95,7 +95,7 @@ def kind_of(tool: AnyTool) -> str:
 
 @final
 class Writer:
-    """What writes tools for one of the two wires, and notes what the wire has no place for."""
+    """Writes tools for one of the two APIs, and notes what the API has no place for."""
 
     def __init__(self, api: Api, notes: Notes) -> None:
         self._api = api
@@ -118,7 +118,7 @@ class Writer:
         return False
 
     def extras(self, tool: AnyTool) -> dict[str, Any]:
-        """What the tool says beside name, description and schema, as far as the wire has a place for it."""
+        """What the tool has beside name, description and schema, as far as the API has a place for it."""
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
         return self._notes.carry(tool, _extras(tool), carried, _missing(tool), _PLACES[self._api])
 
@@ -130,7 +130,7 @@ class Writer:
         if self._api == "chat":
             flag = {} if settled.strict is None else {"strict": settled.strict}
             return {"type": "function", "function": {**schema, **flag}}
-        # Responses must be told: what is left out there means strict where it can be.
+        # On Responses a flag that is left out means strict where it can be.
         return {"type": "function", **schema, "strict": bool(settled.strict), **extras}
 
     def provider_tool(self, tool: AnyTool, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Writer:
 
 
 def _extras(tool: AnyTool) -> dict[str, Any]:
-    given = options_of(tool, "openai", _Options)
+    options = options_of(tool, "openai", _Options)
     schema = tool.get(OutputSchema)
     annotated: dict[str, Any] = {
         "defer_loading": tool.get(DeferLoading) or None,
@@ -157,9 +157,9 @@ def _extras(tool: AnyTool) -> dict[str, Any]:
         "output_schema": None if schema is None else schema.to_dict(),
         "namespace": tool.get(Namespace),
     }
-    said = {name: value for name, value in annotated.items() if value is not None}
-    plain = {name: getattr(given, attribute) for name, attribute in option_names(_Options).items()}
-    return {**said, **{name: value for name, value in plain.items() if value is not None}}
+    plain = {name: getattr(options, attribute) for name, attribute in option_names(_Options).items()}
+    extras = {**annotated, **{name: value for name, value in plain.items() if value is not None}}
+    return {name: value for name, value in extras.items() if value is not None}
 
 
 def _missing(tool: AnyTool) -> dict[str, bool]:
@@ -228,8 +228,8 @@ def allow_list(
     entries: list[dict[str, Any]] = []
     for tool in sent:
         if allowed.allows(tool.name) and tool.name in deferred:
-            said = f"the tool {tool.name!r} is deferred, so it cannot be in the list of allowed tools"
-            notes.warn("unsupported-option", tool.name, said)
+            message = f"the tool {tool.name!r} is deferred, so it cannot be in the list of allowed tools"
+            notes.warn("unsupported-option", tool.name, message)
         elif allowed.allows(tool.name):
             entries.append(entry(tool, naming.sent(tool.name), api))
     if not entries:
@@ -239,8 +239,8 @@ def allow_list(
 
 
 def _list(mode: str, entries: list[dict[str, Any]], api: Api) -> dict[str, Any]:
-    listed = {"mode": mode, "tools": entries}
-    return {"type": "allowed_tools", **(listed if api == "responses" else {"allowed_tools": listed})}
+    allowed = {"mode": mode, "tools": entries}
+    return {"type": "allowed_tools", **(allowed if api == "responses" else {"allowed_tools": allowed})}
 
 
 NAMES: Final = NameRule(64)
@@ -270,19 +270,19 @@ def prepare_tools(
     allowed_tools: ToolChoice | None = None,
     parallel_tool_calls: bool | None = None,
 ) -> PreparedTools:
-    """What a request says of a toolkit: a pure function, nothing is sent.
+    """The fields of a request that are about a toolkit: a pure function, nothing is sent.
 
     Args:
         toolkit: the tools: a toolkit, or any tools.
         model: the model's name, by which it is known whether it has strict mode.
         api: Responses or Chat Completions.
-        strict_json_schema: whether tools that say nothing of `Strict` are strict. None: as OpenAI does, they are.
+        strict_json_schema: whether tools that are not annotated with `Strict` are strict. None: they are, as with OpenAI itself.
         supports_strict: whether the model has strict mode at all; None: as its name says. False for servers of others
             that lack it.
-        tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: nothing is said.
+        tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: no field.
         allowed_tools: which may be called while all are sent, which keeps what the provider has cached; it takes the
             place of `tool_choice`.
-        parallel_tool_calls: whether several tools may be called in one turn. None: nothing is said.
+        parallel_tool_calls: whether several tools may be called in one turn. None: no field.
 
     Raises:
         PreparationError: a tool that is annotated as strict cannot be; a choice names a tool that is not there; a
@@ -333,8 +333,8 @@ class _Tools:
                 self.deferred.append(tool.name)
             self._place(group, self._write(tool, extras))
         if self.deferred and not any(kind_of(tool) == "tool_search" for tool in self.sent):
-            said = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
-            self._notes.warn("other", None, said + ", ".join(map(repr, self.deferred)))
+            remedy = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
+            self._notes.warn("other", None, remedy + ", ".join(map(repr, self.deferred)))
 
     def _write(self, tool: AnyTool, extras: dict[str, Any]) -> dict[str, Any]:
         wire = self.naming.sent(tool.name)
@@ -355,8 +355,8 @@ class _Tools:
             self.wires.append({"type": "namespace", **about})
         description, inside = self._groups[group.name]
         if description != group.description:
-            said = f"the namespace {group.name!r} has two descriptions: {description!r} and {group.description!r}"
-            raise PreparationError.of("tools", f"{said}; give its tools the same one")
+            problem = f"the namespace {group.name!r} has two descriptions: {description!r} and {group.description!r}"
+            raise PreparationError.of("tools", f"{problem}; give its tools the same one")
         inside.append(wire)
 
 
@@ -400,7 +400,7 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         return next(kind for kind, known in _ITEMS.items() if known == item)
 
     def runs(self, item: str) -> bool:
-        """Whether the provider runs the tool whose calls are items of this type, as far as the request says."""
+        """Whether the provider runs the tool whose calls are items of this type, as far as the request shows."""
         name = self.tool_of_item(item)
         tool = self._tool(name)
         return tool is not None and not tool.requires_handler
@@ -420,11 +420,10 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         Text that is not JSON is kept as `params_text`; blank text is `{}`.
         """
         read = parse_json(text)
-        said = metadata or {}
         if not isinstance(read, Success):
             name = self.name(wire)
-            return ToolCall(id_, name, None, dynamic=self.dynamic(name), params_text=text, metadata=said)
-        return self.parsed_call(wire, id_, read.unwrap(), said)
+            return ToolCall(id_, name, None, dynamic=self.dynamic(name), params_text=text, metadata=metadata or {})
+        return self.parsed_call(wire, id_, read.unwrap(), metadata or {})
 
     def parsed_call(self, wire: str, id_: str, params: Any, metadata: Mapping[str, Any]) -> ToolCall:
         """The call of a tool with these parameters, which are mapped back where the tool was sent as strict."""
