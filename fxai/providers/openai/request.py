@@ -152,7 +152,7 @@ def prepare_request(
 def prepare_prompt(
     prompt: Prompt, *, api: Api = "responses", profile: Profile | None = None, tools: RequestTools | None = None
 ) -> Mapping[str, Any]:
-    """The fields of a request that hold a prompt: `input` and `instructions` on Responses, `messages` on Chat Completions.
+    """The fields that hold a prompt: `input` and `instructions` on Responses, `messages` on Chat Completions.
 
     Args:
         prompt: the messages.

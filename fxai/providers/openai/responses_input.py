@@ -57,7 +57,7 @@ def input_item(part: TextPart | FilePart) -> _Item:
 
 
 def _text_item(text: str, source: WithMetadata | None = None) -> _Item:
-    extras = {} if source is None else marks(source, "prompt_cache_breakpoint")
+    extras: Mapping[str, Any] = {} if source is None else marks(source, "prompt_cache_breakpoint")
     return {"type": "input_text", "text": text, **extras}
 
 

@@ -202,7 +202,7 @@ def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: RequestToo
         write: what writes a text or a file of a content, where the result is one.
     """
     kind = offer.item(part.name) if call is None else item_type(call, offer)
-    caller = {} if call is None else marks(call, "caller")
+    caller: Mapping[str, Any] = {} if call is None else marks(call, "caller")
     answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": part.id, **caller}
     match kind:
         case "shell_call":

@@ -276,7 +276,7 @@ def prepare_tools(
         toolkit: the tools: a toolkit, or any tools.
         model: the model's name, by which it is known whether it has strict mode.
         api: Responses or Chat Completions.
-        strict_json_schema: whether tools that are not annotated with `Strict` are strict. None: they are, as with OpenAI itself.
+        strict_json_schema: whether tools without the annotation `Strict` are strict. None: they are.
         supports_strict: whether the model has strict mode at all; None: as its name says. False for servers of others
             that lack it.
         tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: no field.
