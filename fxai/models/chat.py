@@ -26,7 +26,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, Protocol, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, final
 
 import msgspec
 from returns.result import Success
@@ -36,7 +36,7 @@ from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import Lock
 from fxai.effects.constructor import attempt_work
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import Ask, Effect, EffectOf, FailCause, Fetch, FlatMap, Local, Succeed, Suspend, Sync
+from fxai.effects.effect import Effect, EffectOf, FailCause, Fetch, Local, Succeed, Suspend, Sync, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock, Service
@@ -222,14 +222,6 @@ ChatError = AiError | ToolError | ChatStoreError
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
 
-class _Place(Protocol):
-    """Where the history of one chat is."""
-
-    def hold(self) -> EffectOf[None, ChatStoreError, Scope | None]: ...
-    def load(self) -> EffectOf[Prompt, ChatStoreError]: ...
-    def save(self, history: Prompt) -> EffectOf[None, ChatStoreError]: ...
-
-
 @final
 class Chat(Service):
     """A conversation: its history, and turns that go on from it.
@@ -238,9 +230,12 @@ class Chat(Service):
     processes talk at once. Inside a turn there is no turn of the same chat: that is a defect, for it could never begin.
     """
 
-    def __init__(self, place: _Place) -> None:
-        """A chat whose history is at a place; use `from_prompt`, `layer` or `stored`."""
-        self._place = place
+    def __init__(self, store: ChatStore, chat_id: str, first: Prompt, time_to_live: float | None = None) -> None:
+        """A chat in a store; use `from_prompt`, `layer` or `stored`."""
+        self._store = store
+        self._id = chat_id
+        self._first = first
+        self._time_to_live = time_to_live
         self._lock = Lock()
 
     # -- constructors
@@ -248,7 +243,7 @@ class Chat(Service):
     @staticmethod
     def from_prompt(prompt: PromptInput = Prompt.empty) -> EffectOf[Chat]:
         """The effect of a new chat in this process, which goes on from `prompt`: instructions, say, or a history."""
-        return Sync(lambda: Chat(_InProcess(Prompt.make(prompt))))
+        return Sync(lambda: Chat(ChatStore.in_process(), "", Prompt.make(prompt)))
 
     @staticmethod
     def from_json(text: str | bytes) -> EffectOf[Chat, DecodeFailure]:
@@ -289,18 +284,18 @@ class Chat(Service):
             raise ValueError(f"a chat with a time to live of {time_to_live} s is forgotten before it is kept")
         first = Prompt.make(prompt)
         store: EffectOf[ChatStore, Never, ChatStore | None] = Fetch(ChatStore)
-        return LayerOf.effect(Chat, store.map(lambda store: Chat(_Stored(store, chat_id, first, time_to_live))))
+        return LayerOf.effect(Chat, store.map(lambda store: Chat(store, chat_id, first, time_to_live)))
 
-    # -- what was said
+    # -- the history
 
     @property
     def history(self) -> EffectOf[Prompt, ChatStoreError]:
-        """Everything that was said, by all turns that have ended."""
-        return self._place.load()
+        """All messages of the turns that have ended."""
+        return self._store.load(self._id).map(lambda saved: self._first if saved is None else saved)
 
     @property
     def pending(self) -> EffectOf[tuple[Pending, ...], ChatStoreError]:
-        """What the last turn left open: say what becomes of it in a tool message, and the chat goes on."""
+        """The calls that the last turn left open; a tool message that answers them goes on with the chat."""
         return self.history.map(lambda history: history.pending)
 
     def to_json(self) -> EffectOf[str, ChatStoreError]:
@@ -308,26 +303,26 @@ class Chat(Service):
         return self.history.map(lambda history: history.to_json())
 
     def replace(self, prompt: PromptInput) -> EffectOf[None, ChatStoreError]:
-        """Puts another history in the place of the one that it has, when the turn that runs has ended."""
+        """Replaces the history, when the turn that runs has ended."""
         return self.turn(lambda _: Succeed((None, Prompt.make(prompt))))
 
     # -- turns
 
     def turn(self, f: Callable[[Prompt], EffectOf[tuple[_A, Prompt], _E, _R]]) -> EffectOf[_A, _E | ChatStoreError, _R]:
-        """A turn of your own: `f` is given the history; gives the first of what it gives, and keeps the second.
+        """A turn of your own: `f` is called with the history and gives a value and the new history, which is saved.
 
-        So an agent talks in a chat: `chat.turn(lambda said: agent.execute(said + prompt).map(lambda answer: (answer,
-        answer.history)))`. Nothing is kept when it fails.
+        So an agent talks in a chat: `chat.turn(lambda history: agent.execute(history + prompt).map(lambda answer:
+        (answer, answer.history)))`. Nothing is saved when it fails.
         """
 
-        def keep(both: tuple[_A, Prompt]) -> EffectOf[_A, ChatStoreError]:
+        def save(both: tuple[_A, Prompt]) -> EffectOf[_A, ChatStoreError]:
             return self._save(both[1]).as_(both[0])
 
-        def taken(history: Prompt) -> EffectOf[Any, Any, Any]:
-            return self._inside(f(history)).flat_map(keep)
+        def run(history: Prompt) -> EffectOf[Any, Any, Any]:
+            return self._inside(f(history)).flat_map(save)
 
-        ended: EffectOf[Any, Any, Any] = scoped(self._begin().flat_map(taken))
-        return ended
+        turn: EffectOf[Any, Any, Any] = scoped(self._begin().flat_map(run))
+        return turn
 
     def generate_text(
         self, prompt: PromptInput = Prompt.empty, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]
@@ -337,12 +332,12 @@ class Chat(Service):
         Fails as that, and with `ChatStoreError`. A failure of a tool holds the `history` that would have been kept.
         """
 
-        def asked(history: Prompt) -> EffectOf[tuple[Response, Prompt], Any, Any]:
-            said = history + Prompt.make(prompt)
-            answered = text_round(said, toolkit, options, on_settled=self._save)
-            return _with_prompt(answered, said).map(lambda response: (response, said.with_response(response.content)))
+        def ask(history: Prompt) -> EffectOf[tuple[Response, Prompt], Any, Any]:
+            whole = history + Prompt.make(prompt)
+            answer = text_round(whole, toolkit, options, on_settled=self._save)
+            return _with_prompt(answer, whole).map(lambda response: (response, whole.with_response(response.content)))
 
-        return self.turn(asked)
+        return self.turn(ask)
 
     def generate_object(
         self,
@@ -352,123 +347,80 @@ class Chat(Service):
         toolkit: Toolkit[_T] = _NO_TOOLS,
         **options: Unpack[RoundOptions],
     ) -> EffectOf[ObjectResponse[_V], ChatError | ObjectPending, _T | LanguageModel | None]:
-        """A turn as `LanguageModel.generate_object`. With `ObjectPending` the turn is kept: it has succeeded so far."""
+        """A turn as `LanguageModel.generate_object`. With `ObjectPending` it is saved: it has succeeded so far."""
         wanted: Schema[_V] = Schema[Any].of(schema)
 
-        def asked(history: Prompt) -> EffectOf[tuple[ObjectResponse[_V] | ObjectPending, Prompt], Any, Any]:
-            said = history + Prompt.make(prompt)
-            answered: EffectOf[Any, Any, Any] = object_round(said, wanted, toolkit, options, on_settled=self._save)
-            ended = _with_prompt(answered, said).catch_all(_pending)
-            return ended.map(lambda end: (end, said.with_response(end.response.content)))
+        def ask(history: Prompt) -> EffectOf[tuple[ObjectResponse[_V] | ObjectPending, Prompt], Any, Any]:
+            whole = history + Prompt.make(prompt)
+            answer: EffectOf[Any, Any, Any] = object_round(whole, wanted, toolkit, options, on_settled=self._save)
+            end = _with_prompt(answer, whole).catch_all(_pending)
+            return end.map(lambda end: (end, whole.with_response(end.response.content)))
 
-        return self.turn(asked).flat_map(_typed)
+        return self.turn(ask).flat_map(_fail_pending)
 
     def stream_text(
         self, prompt: PromptInput = Prompt.empty, *, toolkit: Toolkit[_T] = _NO_TOOLS, **options: Unpack[RoundOptions]
     ) -> StreamOf[StreamPart, ChatError, _T | LanguageModel | None]:
-        """A turn as `LanguageModel.stream_text`; it is kept before `finish` comes.
+        """A turn as `LanguageModel.stream_text`; it is saved before `finish` comes.
 
         The next turn begins when the stream has ended. One that is left before its end has not succeeded.
         """
 
-        def opened(history: Prompt) -> StreamOf[StreamPart, Any, Any]:
-            said = history + Prompt.make(prompt)
+        def ask(history: Prompt) -> StreamOf[StreamPart, Any, Any]:
+            whole = history + Prompt.make(prompt)
             parts: list[StreamPart] = []
 
-            def heard(part: StreamPart) -> EffectOf[None, ChatStoreError]:
+            def collect(part: StreamPart) -> EffectOf[None, ChatStoreError]:
                 parts.append(part)
                 if part.type != "finish":
                     return _NOTHING
-                return self._save(said.with_response(Response.from_stream(parts).content))
+                return self._save(whole.with_response(Response.from_stream(parts).content))
 
-            stream = stream_round(said, toolkit, options, on_settled=self._save)
+            stream = stream_round(whole, toolkit, options, on_settled=self._save)
             inside = stream.provide_built(Succeed(ContextOf({self: True})))
-            return inside.map_error(lambda error: _with_history(error, said)).tap(heard)
+            return inside.map_error(lambda error: _with_history(error, whole)).tap(collect)
 
-        return StreamOf.unwrap(self._begin().map(opened))
+        return StreamOf.unwrap(self._begin().map(ask))
 
     def _begin(self) -> EffectOf[Prompt, ChatStoreError, Scope | None]:
         """The history, when it is this turn's turn, until the scope closes."""
-        return Ask(self._refuse_inside).flat_map(
-            lambda inside: (
-                inside
-                if inside is not None
-                else self._lock.hold().and_then(self._place.hold()).and_then(self._place.load())
-            )
-        )
 
-    def _refuse_inside(self, context: ContextOf[Any]) -> EffectOf[Any] | None:
-        if context.find(self) is None:
-            return None
-        said = "a turn of this chat began inside another one and would wait for ever: ask `LanguageModel` itself there"
-        return FailCause(Cause((Die(RuntimeError(said)),)))
+        def begin(context: ContextOf[Any]) -> EffectOf[Prompt, Any, Any]:
+            if context.find(self) is None:
+                return self._lock.hold().and_then(self._store.hold(self._id)).and_then(self.history)
+            text = "a turn of this chat began inside another one and would wait for ever"
+            return FailCause(Cause((Die(RuntimeError(f"{text}: ask `LanguageModel` itself there")),)))
+
+        return Within(begin)
 
     def _inside(self, turn: EffectOf[_A, _E, _R]) -> EffectOf[_A, _E, _R]:
         return Local(turn, lambda context: context.put(self, True))
 
     def _save(self, history: Prompt) -> EffectOf[None, ChatStoreError]:
-        return self._place.save(history).uninterruptible()
+        seconds = self._time_to_live
+        if seconds is None:
+            return self._store.save(self._id, history, None).uninterruptible()
+        saved = _CLOCK.flat_map(lambda clock: self._store.save(self._id, history, clock.now() + seconds))
+        return saved.uninterruptible()
 
 
 _NOTHING: EffectOf[None] = Succeed(None)
 
 
-def _with_prompt(answered: EffectOf[_A, Any, Any], said: Prompt) -> EffectOf[_A, Any, Any]:
-    return answered.map_error(lambda error: _with_history(error, said))
+def _with_prompt(answer: EffectOf[_A, Any, Any], prompt: Prompt) -> EffectOf[_A, Any, Any]:
+    return answer.map_error(lambda error: _with_history(error, prompt))
 
 
-def _with_history(error: Any, said: Prompt) -> Any:
+def _with_history(error: Any, prompt: Prompt) -> Any:
     if not isinstance(error, CallFailure):
         return error
     parts = () if error.response is None else error.response.content
-    return msgspec.structs.replace(error, history=said.with_response(parts))
+    return msgspec.structs.replace(error, history=prompt.with_response(parts))
 
 
 def _pending(error: Any) -> EffectOf[ObjectPending, Any]:
     return Succeed(error) if isinstance(error, ObjectPending) else FailCause(Cause((Fail(error),)))
 
 
-def _typed(end: ObjectResponse[_V] | ObjectPending) -> EffectOf[ObjectResponse[_V], ObjectPending]:
+def _fail_pending(end: ObjectResponse[_V] | ObjectPending) -> EffectOf[ObjectResponse[_V], ObjectPending]:
     return FailCause(Cause((Fail(end),))) if isinstance(end, ObjectPending) else Succeed(end)
-
-
-@final
-class _InProcess:
-    """A history in this process."""
-
-    def __init__(self, history: Prompt) -> None:
-        self._history = history
-
-    def hold(self) -> EffectOf[None, ChatStoreError, Scope | None]:
-        return _NOTHING
-
-    def load(self) -> EffectOf[Prompt, ChatStoreError]:
-        return Sync(lambda: self._history)
-
-    def save(self, history: Prompt) -> EffectOf[None, ChatStoreError]:
-        def put() -> None:
-            self._history = history
-
-        return Sync(put)
-
-
-@final
-class _Stored(msgspec.Struct, frozen=True, eq=False):
-    """A history in a store."""
-
-    store: ChatStore
-    chat_id: str
-    first: Prompt
-    time_to_live: float | None
-
-    def hold(self) -> EffectOf[None, ChatStoreError, Scope | None]:
-        return self.store.hold(self.chat_id)
-
-    def load(self) -> EffectOf[Prompt, ChatStoreError]:
-        return self.store.load(self.chat_id).map(lambda saved: self.first if saved is None else saved)
-
-    def save(self, history: Prompt) -> EffectOf[None, ChatStoreError]:
-        if self.time_to_live is None:
-            return self.store.save(self.chat_id, history, None)
-        seconds = self.time_to_live
-        return FlatMap(_CLOCK, lambda clock: self.store.save(self.chat_id, history, clock.now() + seconds))

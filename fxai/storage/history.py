@@ -20,7 +20,7 @@ from returns.result import Success
 from typing_extensions import override
 
 from fxai.effects.concurrency import Lock
-from fxai.effects.effect import EffectOf
+from fxai.effects.effect import Effect
 from fxai.effects.scope import Scope
 from fxai.messages.prompt import Prompt
 from fxai.storage import is_intact, read_record, seal
@@ -42,7 +42,7 @@ class Histories(ABC):
     """Whether it waits for the disk and for other processes."""
 
     @abstractmethod
-    def hold(self, chat_id: str) -> EffectOf[None, OSError, Scope]:
+    def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
         """Waits until no other program holds the id, then holds it until the scope closes."""
 
     @abstractmethod
@@ -81,7 +81,7 @@ class ProcessHistories(Histories):
         self._locks: dict[str, Lock] = {}
 
     @override
-    def hold(self, chat_id: str) -> EffectOf[None, OSError, Scope]:
+    def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
         return self._locks.setdefault(chat_id, Lock()).hold()
 
     @override
@@ -98,13 +98,46 @@ class ProcessHistories(Histories):
         self._histories.pop(chat_id, None)
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a file holds."""
+class _Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """What a file or a row holds; in the first version files had no digest, and rows the history alone."""
 
-    chat: str
+    chat: str | None = None  # in a file
     expires: float | None
     history: msgspec.Raw
-    digest: str | None = None  # of all that stands before it; the first version wrote none
+    digest: str | None = None
+
+
+def _read(text: bytes, place: str) -> _Record:
+    """The record in a file or a row; raises an `OSError` where it is damaged, and says so of the place."""
+    try:
+        record = read_record(text, _Record)
+    except ValueError as error:
+        raise OSError(f"{place} holds no chat: {error}; {_REMEDY}") from error
+    if record.digest is not None and not is_intact(text):
+        raise _damage(place)
+    return record
+
+
+def _damage(place: str) -> OSError:
+    return OSError(f"{place} is damaged: what stands in it is not what was written; {_REMEDY}")
+
+
+def _history(record: _Record, now: float) -> Prompt | None:
+    if _is_over(record.expires, now):
+        return None
+    read = Prompt.from_json(bytes(record.history))
+    if isinstance(read, Success):
+        history: Prompt = read.unwrap()
+        return history
+    raise OSError(f"what is kept is no history: {read.failure()}; {_REMEDY}")
+
+
+def _is_over(expires: float | None, now: float) -> bool:
+    return expires is not None and expires <= now
+
+
+def _text(history: Prompt, expires: float | None, chat_id: str | None = None) -> bytes:
+    return seal(_Record(chat=chat_id, expires=expires, history=msgspec.Raw(history.to_json().encode())))
 
 
 @final
@@ -115,7 +148,7 @@ class FileHistories(Histories):
         self._folder = folder
 
     @override
-    def hold(self, chat_id: str) -> EffectOf[None, OSError, Scope]:
+    def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
         return hold_file(lambda: self._folder / f"{file_name(chat_id)}.lock")
 
     def _path(self, chat_id: str) -> Path:
@@ -125,34 +158,20 @@ class FileHistories(Histories):
     def load(self, chat_id: str, now: float) -> Prompt | None:
         path = self._path(chat_id)
         try:
-            text = read_file(path)
+            record = _read(read_file(path), str(path))
         except FileNotFoundError:
             return None
-        try:
-            file = read_record(text, _File)
-        except ValueError as error:
-            raise OSError(f"{path} holds no chat: {error}; {_REMEDY}") from error
-        if file.digest is not None and not is_intact(text):
-            raise OSError(f"{path} is damaged: what stands in it is not what was written; {_REMEDY}")
-        if file.chat != chat_id:
-            raise OSError(f"{path} holds another chat, {file.chat!r}; {_REMEDY}")
-        return None if _is_over(file.expires, now) else _history(file.history)
+        if record.chat != chat_id:
+            raise OSError(f"{path} holds another chat, {record.chat!r}; {_REMEDY}")
+        return _history(record, now)
 
     @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
-        replace_file(self._path(chat_id), seal(_File(chat_id, expires, _raw(history))))
+        replace_file(self._path(chat_id), _text(history, expires, chat_id))
 
     @override
     def delete(self, chat_id: str) -> None:
         remove_file(self._path(chat_id))
-
-
-class _Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a row holds; the first version wrote the history alone."""
-
-    expires: float | None
-    history: msgspec.Raw
-    digest: str | None = None
 
 
 @final
@@ -163,7 +182,7 @@ class TableHistories(Histories):
         self._path = path
 
     @override
-    def hold(self, chat_id: str) -> EffectOf[None, OSError, Scope]:
+    def hold(self, chat_id: str) -> Effect[None, OSError, Scope]:
         folder = self._path.with_name(f"{self._path.name}.locks")
         return hold_file(lambda: own_folder(folder) / f"{file_name(chat_id)}.lock")
 
@@ -171,8 +190,7 @@ class TableHistories(Histories):
     def load(self, chat_id: str, now: float) -> Prompt | None:
         rows = self._execute(("SELECT history, expires FROM chat WHERE id = ?", (chat_id,)))
         if rows:
-            row = _read_row(*rows[0])
-            return None if _is_over(row.expires, now) else _history(row.history)
+            return _history(_read_row(*rows[0]), now)
         if self._execute(("SELECT id FROM chat_id WHERE id = ?", (chat_id,))):
             missing = f"its row is missing in {self._path}"
             raise OSError(f"{missing}; put the database back from a copy, or delete the chat to begin anew")
@@ -181,7 +199,7 @@ class TableHistories(Histories):
     @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
         statement = "INSERT INTO chat VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET history = ?2, expires = ?3"
-        row = seal(_Row(expires, _raw(history))).decode()
+        row = _text(history, expires).decode()
         self._execute(("INSERT OR IGNORE INTO chat_id VALUES (?)", (chat_id,)), (statement, (chat_id, row, expires)))
 
     @override
@@ -199,32 +217,12 @@ class TableHistories(Histories):
                 return [database.execute(*one).fetchall() for one in statements][-1]
 
 
-def _read_row(text: object, expires: object) -> _Row:
+def _read_row(text: object, expires: object) -> _Record:
     if not isinstance(text, str) or not (expires is None or isinstance(expires, float)):  # of a damaged database
         raise OSError(f"the row is damaged: it holds no text, or no time at which it ends; {_REMEDY}")
-    record = text.encode()
     if not text.startswith("{"):
-        return _Row(expires, msgspec.Raw(record))
-    try:
-        row = read_record(record, _Row)
-    except ValueError as error:
-        raise OSError(f"the row holds no chat: {error}; {_REMEDY}") from error
-    if not is_intact(record) or row.expires != expires:
-        raise OSError(f"the row is damaged: what stands in it is not what was written; {_REMEDY}")
-    return row
-
-
-def _raw(history: Prompt) -> msgspec.Raw:
-    return msgspec.Raw(history.to_json().encode())
-
-
-def _history(text: msgspec.Raw) -> Prompt:
-    read = Prompt.from_json(bytes(text))
-    if isinstance(read, Success):
-        history: Prompt = read.unwrap()
-        return history
-    raise OSError(f"what is kept is no history: {read.failure()}; {_REMEDY}")
-
-
-def _is_over(expires: float | None, now: float) -> bool:
-    return expires is not None and expires <= now
+        return _Record(expires=expires, history=msgspec.Raw(text.encode()))
+    record = _read(text.encode(), "the row")
+    if record.digest is None or record.expires != expires:
+        raise _damage("the row")
+    return record

@@ -30,7 +30,7 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import Cause, Fail
 from fxai.effects.concurrency import Lock
-from fxai.effects.effect import EffectOf, FailCause, Suspend
+from fxai.effects.effect import Effect, FailCause, Suspend
 from fxai.effects.scope import Scope
 from fxai.storage import is_intact, read_record, seal
 from fxai.storage.database import connect, transact
@@ -133,7 +133,7 @@ class Journal(ABC, Generic[_T]):
         """
 
     @abstractmethod
-    def own(self, *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
+    def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
         """Makes this program the owner of the journal until the scope closes or the process ends, however it ends.
 
         Readers, and programs that append without owning it, are not held off.
@@ -187,8 +187,8 @@ class ProcessJournal(Journal[_T]):
             self._newest = 0
 
     @override
-    def own(self, *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
-        def own() -> EffectOf[None, OSError, Scope]:
+    def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
+        def own() -> Effect[None, OSError, Scope]:
             taken = BlockingIOError("another program of this process owns the journal")
             return self._owner.hold() if wait or not self._owner.is_held else FailCause(Cause((Fail(taken),)))
 
@@ -334,7 +334,7 @@ class TableJournal(Journal[_T]):
                 database.execute(f"DELETE FROM {table} WHERE {self._form.key} = ?", (self._key,))
 
     @override
-    def own(self, *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
+    def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
         folder = self.path.with_name(f"{self.path.name}.locks")
         return hold_file(lambda: own_folder(folder) / f"{self._form.name}-{file_name(self._key)}.lock", wait=wait)
 

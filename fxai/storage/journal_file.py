@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, Final, Generic, NamedTuple, cast, final
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.effects.effect import EffectOf
+from fxai.effects.effect import Effect
 from fxai.effects.scope import Scope
 from fxai.storage import is_intact, read_record, seal, seal_text
 from fxai.storage.journal import Choose, Entry, Form, Journal
@@ -114,7 +114,7 @@ class FileJournal(Journal[_T]):
             remove_file(self.path)
 
     @override
-    def own(self, *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
+    def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
         return hold_file(lambda: self._beside("owner"), wait=wait)
 
     def _beside(self, suffix: str) -> Path:

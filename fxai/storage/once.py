@@ -1,7 +1,7 @@
-"""Sets of what was used once: ids that are claimed once, in this process, in a file or in a SQLite database.
+"""Uses: ids that are used once, remembered in this process, in a file or in a SQLite database.
 
-An id is claimed once or denied; of several answers the first one stands. A use may have a time after which it need not
-be remembered; it is remembered a day longer, because the clocks of processes differ.
+An id is claimed or denied, and the first answer stands. A use may have a time until which it has to be remembered; it
+is remembered a day longer, because the clocks of processes differ and are set back.
 
 >>> uses = ProcessUses()
 >>> uses.claim({"a": None, "b": None}, now=0.0), uses.claim({"b": None, "c": None}, now=0.0)
@@ -16,11 +16,10 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 from typing_extensions import override
@@ -28,14 +27,15 @@ from typing_extensions import override
 from fxai.storage import is_intact, read_record, seal
 from fxai.storage.private_file import update_file
 
-if TYPE_CHECKING:
-    from sqlite3 import Connection
-
 __all__ = ["FileUses", "ProcessUses", "TableUses", "Use", "Uses"]
 
 Use: TypeAlias = Literal["begun", "ended", "denied", "used"]
 """What became of an id: it was claimed, and no end is known; what it was claimed for has ended; it was denied; it was
 used, and that is all that is known."""
+
+_Until: TypeAlias = Mapping[str, float | None]
+_Change: TypeAlias = Callable[[dict[str, Use]], Mapping[str, Use]]
+_Table: TypeAlias = dict[str, tuple[float | None, Use]]
 
 _GRACE: Final = 86_400.0  # seconds
 
@@ -46,79 +46,52 @@ _TABLES: Final = (
 )
 
 
-class _Records(Protocol):
-    """The uses, inside a transaction."""
-
-    def find(self, ids: Iterable[str], /) -> dict[str, Use]: ...
-    def add(self, uses: Mapping[str, float | None], use: Use, /) -> None: ...
-    def end(self, ids: Iterable[str], /) -> None: ...
-
-
 class Uses(ABC):
-    """Which ids were used. Its methods block where `blocks` says so; then they are for worker threads.
+    """Which ids were used. The methods block where `blocks` says so; then they are for worker threads.
 
-    Raises:
-        OSError: the system or the database refuses, or what stands there is damaged; then nothing was changed.
+    They raise an `OSError` where the system or the database refuses, or what stands there is damaged; then nothing was
+    changed. Times are in seconds since 1970; None: to be remembered for ever.
     """
 
     blocks: bool = True
     """Whether it waits for the disk and for other processes."""
 
     @abstractmethod
-    def _transact(self, now: float | None) -> AbstractContextManager[_Records]:
-        """A transaction in which no other changes the uses; those that were over long before `now` are forgotten."""
+    def _update(self, ids: _Until, now: float | None, change: _Change) -> dict[str, Use]:
+        """Makes the uses that `change` gives of those of the ids, with no other change in between; gives the latter.
 
-    def claim(self, uses: Mapping[str, float | None], now: float) -> tuple[str, ...]:
-        """Marks ids as used: all of them, or, where some were used or denied before, none; gives those."""
-        with self._transact(now) as records:
-            before = tuple(records.find(uses))
-            if not before:
-                records.add(uses, "begun")
-        return before
+        Uses that were over long before `now` are forgotten.
+        """
 
-    def deny(self, uses: Mapping[str, float | None], now: float) -> tuple[str, ...]:
-        """Marks ids as denied, each one that was not used before; gives those that were claimed."""
-        with self._transact(now) as records:
-            before = records.find(uses)
-            records.add({one: until for one, until in uses.items() if one not in before}, "denied")
+    def claim(self, ids: _Until, now: float) -> tuple[str, ...]:
+        """Claims ids: all of them, or, where some were claimed or denied before, none; gives those."""
+        begun: dict[str, Use] = dict.fromkeys(ids, "begun")
+        return tuple(self._update(ids, now, lambda before: {} if before else begun))
+
+    def deny(self, ids: _Until, now: float) -> tuple[str, ...]:
+        """Denies ids, each one that was not claimed before; gives those that were."""
+        before = self._update(ids, now, lambda before: {one: "denied" for one in ids if one not in before})
         return tuple(one for one, use in before.items() if use != "denied")
 
     def finish(self, ids: Iterable[str]) -> None:
         """Marks claimed ids as those of which what they were claimed for has ended."""
-        with self._transact(None) as records:
-            records.end(ids)
+        self._update(
+            dict.fromkeys(ids), None, lambda before: {one: "ended" for one, use in before.items() if use == "begun"}
+        )
 
     def look_up(self, ids: Iterable[str]) -> dict[str, Use]:
         """What became of ids; those that were never used are not there."""
-        with self._transact(None) as records:
-            return records.find(ids)
+        return self._update(dict.fromkeys(ids), None, lambda _: {})
 
 
-_Table: TypeAlias = "dict[str, tuple[float | None, Use]]"
-
-
-@final
-class _Mapped:
-    """The uses in a mapping."""
-
-    def __init__(self, uses: _Table) -> None:
-        self.uses = uses
-
-    def forget(self, now: float | None) -> None:
-        over = -inf if now is None else now - _GRACE
-        for one in [one for one, (until, _) in self.uses.items() if until is not None and until < over]:
-            del self.uses[one]
-
-    def find(self, ids: Iterable[str]) -> dict[str, Use]:
-        return {one: self.uses[one][1] for one in ids if one in self.uses}
-
-    def add(self, uses: Mapping[str, float | None], use: Use) -> None:
-        self.uses.update({one: (until, use) for one, until in uses.items()})
-
-    def end(self, ids: Iterable[str]) -> None:
-        for one, use in self.find(ids).items():
-            if use == "begun":
-                self.uses[one] = (self.uses[one][0], "ended")
+def _update_table(table: _Table, ids: _Until, now: float | None, change: _Change) -> dict[str, Use]:
+    over = -inf if now is None else now - _GRACE
+    for one in [one for one, (until, _) in table.items() if until is not None and until < over]:
+        del table[one]
+    before: dict[str, Use] = {one: table[one][1] for one in ids if one in table}
+    for one, use in change(before).items():
+        table[one] = (table[one][0] if one in table else ids[one], use)
+    return before
 
 
 @final
@@ -128,18 +101,16 @@ class ProcessUses(Uses):
     blocks = False
 
     def __init__(self) -> None:
-        self._records = _Mapped({})
+        self._table: _Table = {}
         self._lock = threading.Lock()
 
     @override
-    @contextmanager
-    def _transact(self, now: float | None) -> Generator[_Records]:
+    def _update(self, ids: _Until, now: float | None, change: _Change) -> dict[str, Use]:
         with self._lock:
-            self._records.forget(now)
-            yield self._records
+            return _update_table(self._table, ids, now, change)
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     version: Literal[1]
     used: _Table
     digest: str | None = None
@@ -153,13 +124,12 @@ class FileUses(Uses):
         self._path = path
 
     @override
-    @contextmanager
-    def _transact(self, now: float | None) -> Generator[_Records]:
+    def _update(self, ids: _Until, now: float | None, change: _Change) -> dict[str, Use]:
         with update_file(self._path) as file:
-            records = _Mapped({} if file.content is None else self._read(file.content))
-            records.forget(now)
-            yield records
-            file.content = seal(_File(1, records.uses))
+            table = {} if file.content is None else self._read(file.content)
+            before = _update_table(table, ids, now, change)
+            file.content = seal(_File(1, table))
+        return before
 
     def _read(self, text: bytes) -> _Table:
         try:
@@ -167,41 +137,8 @@ class FileUses(Uses):
         except ValueError as error:
             raise OSError(f"{self._path} holds no uses: {error}; put it back from a copy") from error
         if not is_intact(text):
-            raise OSError(
-                f"{self._path} is damaged: what stands in it is not what was written; put it back from a copy"
-            )
+            raise OSError(f"{self._path} is damaged: it is not as it was written; put it back from a copy")
         return file.used
-
-
-@final
-class _Rows:
-    """The uses in a database."""
-
-    def __init__(self, database: Connection, now: float | None) -> None:
-        self._database = database
-        if now is not None:
-            over = "SELECT id FROM used_approval WHERE until < ?"
-            database.execute(f"DELETE FROM approval_use WHERE id IN ({over})", (now - _GRACE,))
-            database.execute("DELETE FROM used_approval WHERE until < ?", (now - _GRACE,))
-
-    def find(self, ids: Iterable[str]) -> dict[str, Use]:
-        asked = tuple(ids)
-        found = self._database.execute(
-            "SELECT used_approval.id, coalesce(approval_use.use, 'used') "
-            "FROM used_approval LEFT JOIN approval_use ON approval_use.id = used_approval.id "
-            f"WHERE used_approval.id IN ({','.join('?' * len(asked))})",
-            asked,
-        )
-        uses = dict(cast("Iterable[Any]", found))
-        return {one: uses[one] for one in asked if one in uses}
-
-    def add(self, uses: Mapping[str, float | None], use: Use) -> None:
-        self._database.executemany("INSERT INTO used_approval VALUES (?, ?)", list(uses.items()))
-        self._database.executemany("INSERT OR REPLACE INTO approval_use VALUES (?, ?)", [(one, use) for one in uses])
-
-    def end(self, ids: Iterable[str]) -> None:
-        statement = "UPDATE approval_use SET use = 'ended' WHERE id = ? AND use = 'begun'"
-        self._database.executemany(statement, [(one,) for one in ids])
 
 
 @final
@@ -212,9 +149,25 @@ class TableUses(Uses):
         self._path = path
 
     @override
-    @contextmanager
-    def _transact(self, now: float | None) -> Generator[_Records]:
+    def _update(self, ids: _Until, now: float | None, change: _Change) -> dict[str, Use]:
         from fxai.storage.database import connect, transact  # only where there is a database
 
         with connect(self._path, *_TABLES) as database, transact(database):
-            yield _Rows(database, now)
+            if now is not None:
+                over = "SELECT id FROM used_approval WHERE until < ?"
+                database.execute(f"DELETE FROM approval_use WHERE id IN ({over})", (now - _GRACE,))
+                database.execute("DELETE FROM used_approval WHERE until < ?", (now - _GRACE,))
+            found: dict[str, Any] = dict(
+                database.execute(
+                    "SELECT used_approval.id, coalesce(approval_use.use, 'used') "
+                    "FROM used_approval LEFT JOIN approval_use ON approval_use.id = used_approval.id "
+                    f"WHERE used_approval.id IN ({','.join('?' * len(ids))})",
+                    tuple(ids),
+                )
+            )
+            before: dict[str, Use] = {one: found[one] for one in ids if one in found}
+            changed = change(before)
+            added = [(one, ids[one]) for one in changed if one not in before]
+            database.executemany("INSERT INTO used_approval VALUES (?, ?)", added)
+            database.executemany("INSERT OR REPLACE INTO approval_use VALUES (?, ?)", list(changed.items()))
+        return before

@@ -31,7 +31,7 @@ import anyio
 import msgspec
 
 from fxai.effects.constructor import attempt_async
-from fxai.effects.effect import EffectOf, Fetch, FlatMap
+from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
 
 __all__ = [
@@ -519,7 +519,7 @@ def free_lock(descriptor: int) -> None:
         os.close(descriptor)
 
 
-def hold_file(place: Callable[[], Path], *, wait: bool = True) -> EffectOf[None, OSError, Scope]:
+def hold_file(place: Callable[[], Path], *, wait: bool = True) -> Effect[None, OSError, Scope]:
     """Holds the lock file at a place until the scope closes or the process ends, however it ends.
 
     Args:

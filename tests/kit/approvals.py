@@ -150,8 +150,12 @@ def _in_process(_: Path) -> Callable[[], Any]:
 
 
 def _in_file(folder: Path) -> Callable[[], Any]:
+    return lambda: ApprovalLedger.file(folder / "ledger.json").layer
+
+
+def _in_sqlite(folder: Path) -> Callable[[], Any]:
     return lambda: ApprovalLedger.sqlite(folder / "ledger.db").layer
 
 
-ledgers = pytest.mark.parametrize("ledger", [_in_process, _in_file], ids=["process", "sqlite"])
+ledgers = pytest.mark.parametrize("ledger", [_in_process, _in_file, _in_sqlite], ids=["process", "file", "sqlite"])
 """A ledger of each kind: what is given a folder, and gives what makes its layer."""

@@ -31,7 +31,7 @@ Damage = Callable[[bytes], bytes]
 
 TURN = st.builds(chat, st.text(max_size=5)) | st.builds(looked_up, st.sampled_from("abc"))
 MORE = chat("more")
-NAMES = ["memory.jsonl", "memory.db", "chats", "chats.db", "ledger.db", "pins.json"]
+NAMES = ["memory.jsonl", "memory.db", "chats", "chats.db", "ledger.json", "ledger.db", "pins.json"]
 PLACES = st.floats(0, 1, exclude_max=True)
 
 
@@ -225,6 +225,7 @@ class _Keepers(RuleBasedStateMachine):
             "memory.db": lambda n: Memory.sqlite(place / "memory.db", keep=2).commit(chat(str(n))),
             "chats": lambda n: _held(chat(str(n))).provide(ChatStore.files(place / "chats")),
             "chats.db": lambda n: _held(chat(str(n))).provide(ChatStore.sqlite(place / "chats.db")),
+            "ledger.json": lambda n: _claimed(str(n)).provide(ApprovalLedger.file(place / "ledger.json")),
             "ledger.db": lambda n: _claimed(str(n)).provide(ApprovalLedger.sqlite(place / "ledger.db")),
             "pins.json": lambda n: Pins.file(place / "pins.json").approve("s", {"t": {"description": str(n)}}),
         }

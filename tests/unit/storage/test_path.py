@@ -20,7 +20,7 @@ from fxai.storage.private_file import file_name
 Make = Callable[[str], Any]
 
 DATABASES: list[Make] = [Memory.sqlite, ChatStore.sqlite, ApprovalLedger.sqlite]
-FILES: list[Make] = [Memory.file, Pins.file, *DATABASES]
+FILES: list[Make] = [Memory.file, ApprovalLedger.file, Pins.file, *DATABASES]
 HALF = "\ud800"
 DEEP = "[" * 100_000 + "]" * 100_000
 SAID = Prompt.make("Hello")

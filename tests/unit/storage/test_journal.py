@@ -1,0 +1,303 @@
+"""Journals: the same in process, in a file and in SQLite; one owner, whatever the process; damage is named."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from returns.result import Result, Success
+
+from fxai.effects import Backend, Effect, Gen, Scope, fx
+from fxai.storage.journal import JSON, Entry, Journal, ProcessJournal, TableJournal
+from fxai.storage.journal_file import FileJournal
+
+ROOT = Path(__file__).parents[3]
+KINDS = ("process", "file", "sqlite")
+of_each_kind = pytest.mark.parametrize("kind", KINDS)
+between_processes = pytest.mark.parametrize("kind", KINDS[1:])
+
+
+def _journal(kind: str, folder: Path, keep: int | None = None, name: str = "run 7") -> Journal[Any]:
+    if kind == "process":
+        return ProcessJournal(keep)
+    if kind == "file":
+        return FileJournal(folder / "run.jsonl", JSON, keep)
+    return TableJournal(folder / "runs.db", name, JSON, keep)
+
+
+def _all(journal: Journal[Any]) -> list[tuple[int, tuple[Any, ...]]]:
+    return journal.read(lambda entries: [(one.number, one.parts) for one in entries])[::-1]
+
+
+def _to(number: int) -> Callable[[Iterator[Entry[Any]]], Entry[Any] | None]:
+    return lambda entries: next((one for one in entries if one.number == number), None)
+
+
+# -- entries
+
+
+@of_each_kind
+def test_a_part_goes_on_with_the_entry_that_is_chosen(kind: str, tmp_path: Path) -> None:
+    """What is written ahead is one part, what came of it the next; an entry that lacks that is in doubt."""
+    journal = _journal(kind, tmp_path)
+    for path in ("a", "b"):
+        journal.append({"call": path})
+    journal.append({"result": [1, None]}, _to(1))
+
+    assert _all(journal) == [(1, ({"call": "a"}, {"result": [1, None]})), (2, ({"call": "b"},))]
+    assert [number for number, parts in _all(journal) if len(parts) == 1] == [2]
+
+
+@of_each_kind
+def test_who_chooses_sees_the_newest_first_and_reads_no_more(kind: str, tmp_path: Path) -> None:
+    """Of many entries, as many as it asks for."""
+    journal, seen = _journal(kind, tmp_path), list[int]()
+    for number in range(9):
+        journal.append(number)
+
+    def second(entries: Iterator[Entry[Any]]) -> Entry[Any]:
+        seen.append(next(entries).number)
+        return next(entries)
+
+    journal.append("more", second)
+
+    assert seen == [9]
+    assert _all(journal)[7:] == [(8, (7, "more")), (9, (8,))]
+
+
+@of_each_kind
+def test_nothing_is_appended_where_the_choice_fails(kind: str, tmp_path: Path) -> None:
+    """It is as it was, and goes on."""
+
+    def refuse(_: Iterator[Entry[Any]]) -> None:
+        raise ZeroDivisionError
+
+    journal = _journal(kind, tmp_path)
+    journal.append("one")
+    with pytest.raises(ZeroDivisionError):
+        journal.append("two", refuse)
+    journal.append("three")
+
+    assert _all(journal) == [(1, ("one",)), (2, ("three",))]
+
+
+def test_journals_of_a_database_are_apart(tmp_path: Path) -> None:
+    """Each has its own entries and numbers; so has what is no journal."""
+    one, other = (_journal("sqlite", tmp_path, name=name) for name in ("run 1", "run 2"))
+    one.append("a")
+    other.append("b")
+    one.clear()
+
+    assert (_all(one), _all(other)) == ([], [(1, ("b",))])
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["begin", "begin", "go on", "clear"]), st.integers(0, 5), st.text(max_size=3)),
+    max_size=10,
+)
+
+
+@settings(max_examples=15)
+@given(STEPS, st.none() | st.integers(1, 3))
+def test_journals_of_every_kind_are_one(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str]], keep: int | None
+) -> None:
+    """The same entries after the same steps."""
+
+    def run(kind: str) -> list[Any]:
+        journal, seen = _journal(kind, tmp_path_factory.mktemp("journal"), keep), list[Any]()
+        for step, place, text in steps:
+            numbers = [number for number, _ in _all(journal)]
+            if step == "clear":
+                journal.clear()
+            elif step == "begin" or not numbers:
+                journal.append(text)
+            else:
+                journal.append(text, _to(numbers[place % len(numbers)]))
+            seen.append(_all(journal))
+        return seen
+
+    process, file, sqlite = (run(kind) for kind in KINDS)
+
+    assert process == file == sqlite
+    assert all(keep is None or len(entries) <= keep for entries in process)
+
+
+# -- damage
+
+
+@between_processes
+def test_what_was_changed_is_named(kind: str, tmp_path: Path) -> None:
+    """With the names that its form gives it."""
+    journal = _journal(kind, tmp_path)
+    journal.append("milk")
+    if isinstance(journal, FileJournal):
+        journal.path.write_bytes(journal.path.read_bytes().replace(b"milk", b"beer"))
+        said = r"line 2 of .* is damaged: it is no commit of a journal"
+    else:
+        import sqlite3
+
+        database = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
+        database.execute("UPDATE journal_entry SET data = replace(data, 'milk', 'beer')")
+        database.close()
+        said = r"entry 1 is damaged: it was changed; take its rows out of the table journal_entry"
+
+    with pytest.raises(OSError, match=said):
+        _all(journal)
+
+
+def test_a_file_of_another_form_is_left_alone(tmp_path: Path) -> None:
+    """A memory is no journal of runs."""
+    path = tmp_path / "run.jsonl"
+    path.write_text('{"format":"fxai memory","version":1}\n')
+
+    journal = _journal("file", tmp_path)
+    uses: list[Callable[[], Any]] = [lambda: journal.append("x"), journal.clear, lambda: _all(journal)]
+    for use in uses:
+        with pytest.raises(OSError, match="no journal of this version of fxai; give another path"):
+            use()
+    assert path.read_text() == '{"format":"fxai memory","version":1}\n'
+
+
+# -- owners
+
+
+def _tried(journal: Journal[Any]) -> Effect[Result[None, OSError]]:
+    return fx.scoped(journal.own(wait=False)).result()
+
+
+@of_each_kind
+def test_one_program_owns_it_at_a_time(kind: str, tmp_path: Path, backend: Backend) -> None:
+    """The others wait for it."""
+    journal, seen = _journal(kind, tmp_path), list[str]()
+
+    @fx.gen
+    def own(name: str) -> Gen[None, OSError, Scope]:
+        yield from journal.own()
+        seen.append(name)
+        yield from fx.checkpoint()
+        seen.append(name)
+
+    fx.run(fx.for_each("abc", lambda name: fx.scoped(own(name)), concurrency=None), backend=backend)
+
+    assert sorted(seen[::2]) == ["a", "b", "c"]
+    assert seen[::2] == seen[1::2]
+
+
+@of_each_kind
+def test_who_does_not_wait_for_an_owner_is_told(kind: str, tmp_path: Path, backend: Backend) -> None:
+    """By a failure of its own type; writers are not held off, and it is free again when the scope has closed."""
+    journal = _journal(kind, tmp_path)
+
+    @fx.gen
+    def own() -> Gen[Result[None, OSError], OSError, Scope]:
+        yield from journal.own()
+        journal.append("x")
+        return (yield from _tried(journal))
+
+    refused = fx.run(fx.scoped(own()), backend=backend)
+
+    assert isinstance(refused.failure(), BlockingIOError)
+    assert fx.run(_tried(journal), backend=backend) == Success(None)
+    assert _all(journal) == [(1, ("x",))]
+
+
+MAKE = """
+import sys
+from pathlib import Path
+from fxai.storage.journal import JSON, TableJournal
+from fxai.storage.journal_file import FileJournal
+folder = Path(sys.argv[2])
+if sys.argv[1] == "file":
+    journal = FileJournal(folder / "run.jsonl", JSON)
+else:
+    journal = TableJournal(folder / "runs.db", "run 7", JSON)
+"""
+
+OWNER = f"""{MAKE}
+from fxai.effects import fx
+
+@fx.gen
+def own():
+    yield from journal.own()
+    journal.append("begun")
+    print("owned", flush=True)
+    sys.stdin.read()
+
+fx.run(fx.scoped(own()))
+"""
+
+
+def _owner(kind: str, folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", OWNER, kind, str(folder)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@between_processes
+def test_a_process_that_is_killed_owns_nothing_any_more(kind: str, tmp_path: Path) -> None:
+    """Of two that want to go on with it one does; the other takes over when that is killed, and sees its entries."""
+    journal = _journal(kind, tmp_path)
+    first = _owner(kind, tmp_path)
+    said = [_line(first)]
+    second = _owner(kind, tmp_path)
+    refused = fx.run(_tried(journal))
+    while_owned = len(_all(journal))
+    first.kill()
+    first.communicate()
+    said.append(_line(second))
+    second.communicate("")
+
+    assert said == ["owned", "owned"]
+    assert isinstance(refused.failure(), BlockingIOError)
+    assert while_owned == 1
+    assert _all(journal) == [(1, ("begun",)), (2, ("begun",))]
+    assert fx.run(_tried(journal)) == Success(None)
+
+
+WRITER = f"""{MAKE}
+who = sys.argv[3]
+for n in range(8):
+    journal.append([who, n])
+    journal.append("done", lambda entries: next(one for one in entries if one.parts[0] == [who, n]))
+"""
+
+
+@between_processes
+def test_processes_that_append_at_once_lose_nothing(kind: str, tmp_path: Path) -> None:
+    """Each entry of each process is there once, in its order, and has its second part."""
+    command = [sys.executable, "-c", WRITER, kind, str(tmp_path)]
+    started = [subprocess.Popen([*command, who], cwd=ROOT, stderr=subprocess.PIPE) for who in "xyz"]
+    complaints = [one.communicate()[1] for one in started]
+    entries = _all(_journal(kind, tmp_path))
+
+    assert complaints == [b"", b"", b""]
+    assert [number for number, _ in entries] == list(range(1, 25))
+    for who in "xyz":
+        assert [parts for _, parts in entries if parts[0][0] == who] == [([who, n], "done") for n in range(8)]
+
+
+def test_a_file_is_lines_of_json(tmp_path: Path) -> None:
+    """With the names of its form."""
+    journal = _journal("file", tmp_path)
+    journal.append({"a": 1})
+    head, line = [json.loads(text) for text in (tmp_path / "run.jsonl").read_text().splitlines()]
+
+    assert (head["format"], head["commits"]) == ("fxai journal", "000000000001")
+    assert {**line, "digest": ""} == {"entry": 1, "part": 0, "newest": 1, "data": {"a": 1}, "commit": 1, "digest": ""}
