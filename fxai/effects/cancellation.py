@@ -32,10 +32,10 @@ __all__ = [
     "cancelled_once",
     "event_loop",
     "handles",
-    "interrupted",
+    "interrupt",
     "is_reraised",
-    "requested",
-    "uninterrupted",
+    "request_of",
+    "shield",
 ]
 
 _A = TypeVar("_A")
@@ -76,7 +76,7 @@ class Request(msgspec.Struct, frozen=True):
 
         return CancelledError() if self.message is None else CancelledError(self.message)
 
-    def raised(self, error: BaseException | None) -> BaseException:
+    def exception(self, error: BaseException | None) -> BaseException:
         """`error`, if it may be what was raised for this, and no scope takes it for its own; else a new one."""
         from asyncio import CancelledError
 
@@ -90,7 +90,7 @@ def is_of_scope(message: Any) -> bool:
     return isinstance(message, str) and _SCOPE in message
 
 
-def requested(raised: BaseException) -> Request | None:
+def request_of(raised: BaseException) -> Request | None:
     """The cancellation of this task by asyncio itself that `raised` is of; the others are asked for again."""
     if event_loop() != "asyncio":
         return None
@@ -150,7 +150,7 @@ class Guard:
         self._outer = outer if outer is not None and outer._task is self._task else None
         token = _guard.set(self)
         try:
-            return (yield from _relayed(self._awaitable, self._waiter))
+            return (yield from _relay(self._awaitable, self._waiter))
         except GeneratorExit:
             self._held.clear()  # no task waits any more
             raise
@@ -237,7 +237,7 @@ class _Waiter:
         return self._future is not None and self._future.cancel(msg=msg)
 
 
-def _relayed(awaitable: Awaitable[Any], around: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
+def _relay(awaitable: Awaitable[Any], around: Callable[[Any], Any]) -> Generator[Any, Any, Any]:
     """What is awaited, with each future that it waits for replaced by what `around` gives; it may raise instead."""
     steps: Any = awaitable.__await__()
     step: Callable[[], Any] = steps.__next__
@@ -255,7 +255,7 @@ def _relayed(awaitable: Awaitable[Any], around: Callable[[Any], Any]) -> Generat
 
 
 @final
-class interrupted:  # noqa: N801  # used as a function: `await interrupted(awaitable, request)`
+class interrupt:  # noqa: N801  # used as a function: `await interrupt(awaitable, request)`
     """The awaitable, cancelled where it first waits."""
 
     __slots__ = ("_awaitable", "_request")
@@ -265,9 +265,9 @@ class interrupted:  # noqa: N801  # used as a function: `await interrupted(await
         self._request: Request | None = request
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        return (yield from _relayed(self._awaitable, self._cancelled))
+        return (yield from _relay(self._awaitable, self._cancel))
 
-    def _cancelled(self, future: Any) -> Any:
+    def _cancel(self, future: Any) -> Any:
         request, self._request = self._request, None
         if request is None:
             return future
@@ -282,7 +282,7 @@ class interrupted:  # noqa: N801  # used as a function: `await interrupted(await
         return future
 
 
-async def uninterrupted(awaitable: Awaitable[_A], on_held: Callable[[], object] | None = None) -> _A:
+async def shield(awaitable: Awaitable[_A], on_held: Callable[[], object] | None = None) -> _A:
     """The value of `awaitable`, which neither a cancel scope around nor asyncio itself interrupts.
 
     Args:
@@ -298,7 +298,7 @@ async def uninterrupted(awaitable: Awaitable[_A], on_held: Callable[[], object] 
     guard = Guard(awaitable, on_held=on_held)
     ended: tuple[Any, BaseException | None] = None, None
     with anyio.CancelScope(shield=True):
-        ended = await _ended(guard)
+        ended = await _end_of(guard)
     return cast(_A, _outcome(guard, *ended))
 
 
@@ -315,10 +315,10 @@ async def cancelled_once(awaitable: Awaitable[_A]) -> _A:
     if event_loop() != "asyncio":
         return await awaitable
     guard = Guard(awaitable, after_first=True)
-    return cast(_A, _outcome(guard, *await _ended(guard)))
+    return cast(_A, _outcome(guard, *await _end_of(guard)))
 
 
-async def _ended(guard: Guard) -> tuple[Any, BaseException | None]:
+async def _end_of(guard: Guard) -> tuple[Any, BaseException | None]:
     try:
         return await guard, None
     except BaseException as error:

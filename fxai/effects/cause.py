@@ -34,7 +34,7 @@ __all__ = [
     "Reason",
     "Succeeded",
     "attach",
-    "attached",
+    "attachment",
     "ending",
     "outcome",
 ]
@@ -169,8 +169,8 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
 
 
 def attach(error: BaseException, cause: Cause[Any]) -> None:
-    """Keeps what failed while `error` passed, finalizers mostly: in a note, and for `attached`; each reason once."""
-    known = attached(error).reasons
+    """Keeps what failed while `error` passed, finalizers mostly: in a note, and for `attachment`; each reason once."""
+    known = attachment(error).reasons
     seen = {id(reason) for reason in known}
     new = tuple(reason for reason in cause.reasons if id(reason) not in seen)
     if new:
@@ -178,7 +178,7 @@ def attach(error: BaseException, cause: Cause[Any]) -> None:
         error.add_note(f"meanwhile: {_list(new)}")
 
 
-def attached(error: BaseException) -> Cause[Any]:
+def attachment(error: BaseException) -> Cause[Any]:
     """What `attach` kept with the exception."""
     kept: Cause[Any] = vars(error).get(_ATTACHED, _NOTHING)
     return kept

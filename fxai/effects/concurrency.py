@@ -266,7 +266,7 @@ class _Children:
 
     def _over(self, index: int, child: Fiber) -> None:
         try:
-            self._end(index, child.ended())
+            self._end(index, child.finish())
         except BaseException as raised:
             self._fatal = raised
             self._stopped = True
@@ -329,7 +329,7 @@ class _Children:
                     self._stopped and self._stop is _on_success
                 ):  # the winner's value is the result, and the cause is dropped
                     report(raised)
-                self._interrupted(at, child.besides())
+                self._interrupt(at, child.besides())
                 raise
             except BaseException as raised:  # KeyboardInterrupt, SystemExit: of a task they would stop the event loop
                 self._fatal = raised
@@ -341,7 +341,7 @@ class _Children:
                 if self._stopped:
                     self._tasks.cancel()
 
-    def _interrupted(self, at: int, besides: Cause[Any]) -> None:
+    def _interrupt(self, at: int, besides: Cause[Any]) -> None:
         if not self._stopped:  # so by a cancellation from outside, which is raised
             self._end(at, Failed(Cause((Interrupt(),)).combine(besides)))
         elif besides.reasons:
@@ -435,14 +435,14 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
             return Inside(self._in_turn(effect, env, gives))
         child, pending, variables = begin(effect, fiber, env)
         if pending is None:
-            self._end(child.ended())
+            self._end(child.finish())
         else:
             self._done = anyio.Event()
             self._task = spawn(partial(self._run, child, pending), variables)
         return Succeeded(gives or self)
 
     def _in_turn(self, effect: AnyEffect, env: Any, gives: Any) -> Children:
-        self._end((yield from inside(effect, env)).ended())
+        self._end((yield from inside(effect, env)).finish())
         return Succeeded(gives or self)
 
     async def _run(self, child: Fiber, pending: Awaitable[Any], held: AbstractContextManager[Any]) -> None:

@@ -258,24 +258,24 @@ def lift_any(x: Any) -> AnyEffect | None:
     if isinstance(x, EffectOf):
         return cast("AnyEffect", x)  # type: ignore[redundant-cast]
     if isinstance(x, GeneratorType):
-        return Generate(_unused, (cast("Any", x),), {})
+        return Generate(_require_unused, (cast("Any", x),), {})
     if isinstance(x, IOResult):
         return of_result(cast("Result[Any, Any]", unsafe_perform_io(cast(Any, x))))
     if isinstance(x, Maybe):
         absent: EffectOf[Any, Any] = FailCause(Cause((Fail(Absent()),)))
         return Succeed(x.unwrap()) if isinstance(x, Some) else absent
     if isinstance(x, Awaitable):
-        return _awaited(cast("Any", x))
+        return _await(cast("Any", x))
     return None
 
 
-def _unused(generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, Any]:
+def _require_unused(generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, Any]:
     if getgeneratorstate(generator) != GEN_CREATED:
         raise RuntimeError("this generator was run already: @fx.gen on its function makes a new one for each run")
     return generator
 
 
-def _awaited(awaitable: Awaitable[Any]) -> AnyEffect:
+def _await(awaitable: Awaitable[Any]) -> AnyEffect:
     def go(given: Any) -> AnyEffect:
         lifted = lift_any(given)
         if lifted is None:
@@ -296,7 +296,7 @@ def from_reader(reader: RequiresContextFutureResult[_A, _E, _S], key: Key[_I, _S
     """The effect of a reader; the service of `key` is its environment."""
 
     def call(service: Any) -> AnyEffect:
-        return Suspend(lambda: _awaited(cast("Awaitable[Any]", reader(service))))
+        return Suspend(lambda: _await(cast("Awaitable[Any]", reader(service))))
 
     return FlatMap(Fetch(key.__fx_key__()), call)
 

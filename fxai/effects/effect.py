@@ -124,7 +124,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
         def on_cause(cause: Cause[Any]) -> Any:
             failure = _failure(cause)
-            return None if failure is None else _made(f(failure.error))
+            return None if failure is None else _require_effect(f(failure.error))
 
         return Fold(self, on_cause, None)
 
@@ -132,22 +132,22 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         self, f: Callable[[Cause[_E_co]], EffectOf[_B, _E2, _R2]]
     ) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
         """On any cause, defects too, the effect that `f` makes of it; a cancellation of the task passes."""
-        return Fold(self, lambda cause: _made(f(cause.whole())), None)
+        return Fold(self, lambda cause: _require_effect(f(cause.whole())), None)
 
     def or_else(self, other: EffectOf[_B, _E2, _R2]) -> EffectOf[_A_co | _B, _E2, _R_co | _R2]:
         """On a typed failure, `other` instead."""
-        return Fold(self, lambda c: None if _failure(c) is None else _made(other), None)
+        return Fold(self, lambda c: None if _failure(c) is None else _require_effect(other), None)
 
     def match(
         self, on_failure: Callable[[_E_co], _B], on_success: Callable[[_A_co], _C]
     ) -> EffectOf[_B | _C, Never, _R_co]:
         """The effect that cannot fail: both ways of ending made into a value."""
 
-        def failed(cause: Cause[Any]) -> EffectOf[_B] | None:
+        def fail(cause: Cause[Any]) -> EffectOf[_B] | None:
             failure = _failure(cause)
             return None if failure is None else Succeed(on_failure(failure.error))
 
-        return Fold(self, failed, lambda a: Succeed(on_success(a)))
+        return Fold(self, fail, lambda a: Succeed(on_success(a)))
 
     def or_die(self) -> EffectOf[_A_co, Never, _R_co]:
         """The effect whose typed failures are defects: for failures that would be a bug here."""
@@ -525,7 +525,7 @@ def _remedy(given: Any) -> str:
     return "fx.succeed(…) makes an effect of a value; inside of a generator, `return` gives one"
 
 
-def _made(effect: Any) -> Any:
+def _require_effect(effect: Any) -> Any:
     """What a handler made, which has to be an effect: to the interpreter None would mean that it does not handle."""
     if effect is None:
         raise not_an_effect(None)

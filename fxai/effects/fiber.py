@@ -25,8 +25,8 @@ import msgspec
 from anyio.lowlevel import checkpoint
 from typing_extensions import TypeVar
 
-from fxai.effects.cancellation import Guard, Request, event_loop, handles, interrupted, is_reraised, requested
-from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Interrupt, Succeeded, attach, attached
+from fxai.effects.cancellation import Guard, Request, event_loop, handles, interrupt, is_reraised, request_of
+from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Interrupt, Succeeded, attach, attachment
 from fxai.effects.effect import (
     AnyEffect,
     EffectOf,
@@ -163,7 +163,7 @@ class Fiber(msgspec.Struct, eq=False):
                                 break
                             op = frame.op
                             if op == _FOLD:
-                                if self._fatal is not None and self._cancelled(cause):
+                                if self._fatal is not None and self._is_cancelled(cause):
                                     continue
                                 handler = frame.on_cause(cause)
                                 if handler is None:
@@ -323,14 +323,14 @@ class Fiber(msgspec.Struct, eq=False):
                 here.depth = saved
 
     def _exception(self, cause: Cause[Any]) -> BaseException:
-        if self._fatal is not None and self._cancelled(cause):
+        if self._fatal is not None and self._is_cancelled(cause):
             return self._fatal
         reasons = cause.reasons
         if len(reasons) == 1 and isinstance(reasons[0], Die):
             return reasons[0].defect
         return _Unwind(cause, self)
 
-    def _cancelled(self, cause: Cause[Any]) -> bool:
+    def _is_cancelled(self, cause: Cause[Any]) -> bool:
         # By identity: the interruption of another fiber, which was joined here, is a reason like any other.
         return any(reason is self._interrupt for reason in cause.reasons)
 
@@ -343,7 +343,7 @@ class Fiber(msgspec.Struct, eq=False):
         if self._fatal is None:
             self._interrupt = Interrupt()
         self._fatal = raised
-        return Cause((self._interrupt, *attached(raised).reasons))
+        return Cause((self._interrupt, *attachment(raised).reasons))
 
     def _since(self, cause: Cause[Any] | None, raised: BaseException) -> Cause[Any]:
         """The cause of what was raised, after what a generator was unwound for when its `finally` raised it."""
@@ -356,7 +356,7 @@ class Fiber(msgspec.Struct, eq=False):
                 last.__context__ = after
                 last = earlier
             else:
-                if earlier is self._fatal and not self._cancelled(cause):
+                if earlier is self._fatal and not self._is_cancelled(cause):
                     cause = Cause((self._interrupt,)).combine(cause)
                 elif isinstance(earlier, Exception) and is_reraised(earlier, last):
                     cause = Cause((Die(earlier),)).combine(cause)
@@ -381,19 +381,19 @@ class Fiber(msgspec.Struct, eq=False):
             try:
                 awaited = checkpoint() if pending is TURN_TAKEN else pending
                 if self._mask or (self._fatal is not None and self._is_handling()):  # finalizers are not interrupted
-                    value = await self._guarded(awaited)
+                    value = await self._await_guarded(awaited)
                 elif self._request is not None and self._request.stands:
-                    value = await interrupted(awaited, self._request)
+                    value = await interrupt(awaited, self._request)
                 else:
                     value = await awaited
             except BaseException as raised:
-                self._request = self._request or requested(raised)
+                self._request = self._request or request_of(raised)
                 cause = self._cause(raised)
             pending = self.step(RESUMED, value, cause)  # not in the handler: it would be the context of what is raised
 
-        return self.ended()
+        return self.finish()
 
-    async def _guarded(self, awaited: Awaitable[Any]) -> Any:
+    async def _await_guarded(self, awaited: Awaitable[Any]) -> Any:
         with anyio.CancelScope(shield=True):
             if event_loop() != "asyncio":
                 return await awaited
@@ -411,7 +411,7 @@ class Fiber(msgspec.Struct, eq=False):
             self._handlers.pop()
         return False
 
-    def ended(self) -> Exit[Any, Any]:
+    def finish(self) -> Exit[Any, Any]:
         """The exit, once `step` gave None.
 
         Raises:
@@ -420,10 +420,10 @@ class Fiber(msgspec.Struct, eq=False):
         """
         end: Exit[Any, Any] = self.exit
         fatal: BaseException | None = None
-        if self._fatal is not None and isinstance(end, Failed) and self._cancelled(end.cause):
+        if self._fatal is not None and isinstance(end, Failed) and self._is_cancelled(end.cause):
             fatal = self._fatal
         if self._request is not None and self._request.stands and not isinstance(fatal, KeyboardInterrupt | SystemExit):
-            fatal = self._request.raised(fatal)
+            fatal = self._request.exception(fatal)
         if fatal is None:
             return end
 
@@ -459,16 +459,16 @@ class Fiber(msgspec.Struct, eq=False):
             elif isinstance(pending, Inside):
                 children = pending.children
             else:
-                children = _refused(pending)
-            child, value, cause = run(fiber._led, children)
+                children = _refuse(pending)
+            child, value, cause = run(fiber._lead, children)
             if child is not None:
                 waiting.append((fiber, run, children))
                 fiber, run = child[0], child[1].run
             pending = run(fiber.step, RESUMED, value, cause)
 
-        return self.ended()
+        return self.finish()
 
-    def _led(self, children: Children) -> tuple[tuple[Fiber, Variables] | None, Any, Cause[Any] | None]:
+    def _lead(self, children: Children) -> tuple[tuple[Fiber, Variables] | None, Any, Cause[Any] | None]:
         """The next of the children, or what they gave, or the cause of what they raised."""
         try:
             return next(children), None, None
@@ -517,7 +517,7 @@ def inside(effect: AnyEffect, env: Any) -> Generator[tuple[Fiber, Variables], No
     return child
 
 
-def _refused(awaited: Any) -> Children:
+def _refuse(awaited: Any) -> Children:
     """No children, where something else is awaited that only an event loop gives."""
     getattr(awaited, "close", lambda: None)()
     yield from ()
@@ -537,7 +537,7 @@ async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
     fiber = Fiber(env)
     try:
         pending = fiber.step(effect, None, None)
-        return fiber.ended() if pending is None else await fiber.drive(pending)
+        return fiber.finish() if pending is None else await fiber.drive(pending)
     except BaseException as raised:
         report(raised)
         raise
@@ -545,7 +545,7 @@ async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
 
 def report(raised: BaseException) -> None:
     """Writes to the log `fxai.effects` what is attached to a cancellation, once: its scope drops all of it."""
-    reasons = attached(raised).reasons
+    reasons = attachment(raised).reasons
     told: int = vars(raised).get(_REPORTED, 0)
     if not isinstance(raised, Exception) and len(reasons) > told:
         vars(raised)[_REPORTED] = len(reasons)

@@ -32,7 +32,7 @@ import anyio
 import anyio.to_thread
 from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
-from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cancellation import shield
 
 __all__ = ["GONE", "ChildProcess"]
 
@@ -154,9 +154,9 @@ class ChildProcess:
         Args:
             patient: whether it gets its time to end when its input is closed.
         """
-        await uninterrupted(self._ended(patient))
+        await shield(self._end(patient))
 
-    async def _ended(self, patient: bool) -> None:
+    async def _end(self, patient: bool) -> None:
         known = await self._family(())  # now: a child whose parent has ended is not found by its parents
         with anyio.move_on_after(_FLUSH):
             await _quietly(self.stdin.aclose)
@@ -164,11 +164,11 @@ class ChildProcess:
             await self.gone_within(self._grace)
         known = await self._family(known)
         if self.exit_code is None or known or self._group_is_there():
-            known = await self._terminated(known)
+            known = await self._terminate(known)
         _tell((*known, *await _in_thread(self._holding)))
         await self._close_pipes()
 
-    async def _terminated(self, known: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
+    async def _terminate(self, known: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
         """Asks all to terminate, then kills them; those that are left."""
         self._signal(signal.SIGTERM, known)
         await self.gone_within(self._grace)
@@ -205,9 +205,9 @@ class ChildProcess:
 
     async def _family(self, known: Iterable[_Entry]) -> tuple[_Entry, ...]:
         """Those that run of what it started, beside itself."""
-        return await _in_thread(lambda: self._found(tuple(known)))
+        return await _in_thread(lambda: self._find(tuple(known)))
 
-    def _found(self, known: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
+    def _find(self, known: tuple[_Entry, ...]) -> tuple[_Entry, ...]:
         table = _table()
         own, there = self._own, table.get(self.pid)
         # Where its process id belongs to another process by now, neither its group nor its children are its own.
@@ -267,7 +267,7 @@ async def _open(
 
         waiting.deadline = asyncio.get_running_loop().time() + _START
 
-    await uninterrupted(start(), hurry)  # cut in the middle, it would not be waited for until it is gone
+    await shield(start(), hurry)  # cut in the middle, it would not be waited for until it is gone
 
 
 def _tell(left: Iterable[_Entry]) -> None:

@@ -404,7 +404,7 @@ class _Reading(msgspec.Struct, eq=False):
             return Succeeded(value)
         self.is_over = True
         self.scope.remove(self.token)
-        end = self.fiber.ended()
+        end = self.fiber.finish()
         return Succeeded(END) if isinstance(end, Succeeded) else end
 
     def close(self, _: Exit[Any, Any]) -> Pull:

@@ -137,7 +137,7 @@ class Runtime(Generic[_R_contra]):
         fiber = Fiber(self._context)
         try:
             pending = fiber.step(effect, None, None)
-            end: Any = fiber.ended() if pending is None else await fiber.drive(pending)
+            end: Any = fiber.finish() if pending is None else await fiber.drive(pending)
         except BaseException as raised:
             report(raised)
             raise

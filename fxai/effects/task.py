@@ -35,8 +35,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
 import anyio
 from typing_extensions import TypeVar, override
 
-from fxai.effects.cancellation import event_loop, uninterrupted
-from fxai.effects.cause import attach, attached
+from fxai.effects.cancellation import event_loop, shield
+from fxai.effects.cause import attach, attachment
 
 if TYPE_CHECKING:
     import asyncio
@@ -54,14 +54,14 @@ _tasks: set[Any] = set()  # an event loop holds its tasks weakly
 class Held(AbstractContextManager[None]):
     """The cancel scope of a task, entered by what the task runs."""
 
-    __slots__ = ("_began", "_child", "_ended", "_scope", "_variables")
+    __slots__ = ("_began", "_child", "_on_end", "_scope", "_variables")
 
-    def __init__(self, child: Child, variables: Context, ended: Callable[[Held], object]) -> None:
+    def __init__(self, child: Child, variables: Context, on_end: Callable[[Held], object]) -> None:
         self._scope = anyio.CancelScope()
         self._began = False
         self._child = child
         self._variables = variables
-        self._ended = ended
+        self._on_end = on_end
 
     @override
     def __enter__(self) -> None:
@@ -79,9 +79,9 @@ class Held(AbstractContextManager[None]):
         self._scope.cancel()
 
     def start(self, loop: asyncio.AbstractEventLoop) -> bool:
-        """Starts the task, on asyncio; calls `ended` at its end, with what was raised out of the loop seen.
+        """Starts the task, on asyncio; calls `on_end` at its end, with what was raised out of the loop seen.
 
-        Gives False where it has ended already, as an eager task may; `ended` is not called then.
+        Gives False where it has ended already, as an eager task may; `on_end` is not called then.
         """
         return self._variables.run(self._start, loop)
 
@@ -99,7 +99,7 @@ class Held(AbstractContextManager[None]):
                 return
         if not task.cancelled():
             task.exception()
-        self._ended(self)
+        self._on_end(self)
 
 
 def spawn(child: Child, variables: Context) -> Held:
@@ -166,7 +166,7 @@ class _OnAsyncio:
                 if error is None and cancelled is None:
                     await self._wake
                 else:
-                    await uninterrupted(self._wake)
+                    await shield(self._wake)
             except anyio.get_cancelled_exc_class() as raised:
                 cancelled = raised
                 self.cancel()
@@ -175,11 +175,11 @@ class _OnAsyncio:
 
     def start(self, child: Child, variables: Context) -> None:
         """Starts a task that runs `child` with a copy of these context variables."""
-        held = Held(child, variables, self._ended)
+        held = Held(child, variables, self._end)
         if held.start(self._loop):
             self._running.add(held)
 
-    def _ended(self, held: Held) -> None:
+    def _end(self, held: Held) -> None:
         self._running.remove(held)
         if not self._running and self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
@@ -236,7 +236,7 @@ async def in_own_task(f: Callable[[], Awaitable[_A]]) -> _A:
         async with task_group() as group:
             group.start(child, copy_context())
     except BaseException as raised:
-        attach(raised, attached(errors[0] if errors else raised))
+        attach(raised, attachment(errors[0] if errors else raised))
         raise
     _take(variables)
     if errors:

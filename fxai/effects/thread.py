@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 from typing_extensions import TypeVar
 
-from fxai.effects.cancellation import event_loop, uninterrupted
+from fxai.effects.cancellation import event_loop, shield
 from fxai.effects.cause import Cause, Die, attach
 
 __all__ = ["in_thread"]
@@ -48,7 +48,7 @@ async def in_thread(work: Callable[[], _A], *, limiter: anyio.CapacityLimiter | 
                 cancelled.append(raised)
                 told.cancel()
                 with suppress(anyio.get_cancelled_exc_class()):  # again
-                    await uninterrupted(job.ended.wait())
+                    await shield(job.ended.wait())
     attach(cancelled[0], Cause(tuple(Die(error) for error in job.failed)))
     raise cancelled[0]
 

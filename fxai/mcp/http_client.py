@@ -15,7 +15,7 @@ import msgspec
 from mcp.client.streamable_http import streamable_http_client
 from typing_extensions import override
 
-from fxai.effects.cancellation import cancelled_once, uninterrupted
+from fxai.effects.cancellation import cancelled_once, shield
 from fxai.mcp.settings import Address, McpLimits
 
 __all__ = ["HTTP_STATUS", "NETWORK", "NO_ANSWER", "TOO_LARGE", "address_transport"]
@@ -155,7 +155,7 @@ class _Raw(httpx2.AsyncByteStream):
 
     @override
     async def aclose(self) -> None:
-        await uninterrupted(self._close())
+        await shield(self._close())
 
     async def _close(self) -> None:
         try:

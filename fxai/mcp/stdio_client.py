@@ -16,7 +16,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cancellation import shield
 from fxai.effects.process import GONE, ChildProcess
 from fxai.mcp.settings import Program
 from fxai.mcp.watch import BATCH, Watch, parts_of
@@ -52,7 +52,7 @@ async def program_transport(program: Program, watch: Watch) -> AsyncGenerator[tu
                 incoming.close()
                 outgoing.close()
                 try:
-                    await uninterrupted(running.end())
+                    await shield(running.end())
                 finally:
                     tasks.cancel_scope.cancel()
     finally:

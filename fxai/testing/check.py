@@ -82,7 +82,7 @@ def _calls(subject: Handled, trial: Trial) -> Break | None:
     from fxai.testing.strategies import parameters
 
     given = parameters(subject.tool) if subject.given is None else subject.given
-    return apart(lambda: trial.broken(given, partial(_ends, subject)))
+    return apart(lambda: trial.find_break(given, partial(_ends, subject)))
 
 
 def _ends(subject: Handled, given: Any) -> Break | None:
@@ -123,12 +123,12 @@ def _strangers(subject: Handled, trial: Trial) -> Break | None:
     from fxai.testing.strategies import invalid_parameters
 
     try:
-        return apart(lambda: trial.broken(invalid_parameters(subject.tool), partial(_refused, subject)))
+        return apart(lambda: trial.find_break(invalid_parameters(subject.tool), partial(_refuses, subject)))
     except NoExamples:
         return None  # it takes everything
 
 
-def _refused(subject: Handled, given: Any) -> Break | None:
+def _refuses(subject: Handled, given: Any) -> Break | None:
     exit_ = subject.outcome(given)
     if isinstance(exit_, Succeeded) and isinstance(exit_.value.result, InvalidParameters):
         return None

@@ -6,7 +6,7 @@ A law is tried on data that Hypothesis draws. What breaks it is shrunk to the sm
 >>> def is_short(word: str) -> Break | None:
 ...     return Break(word, "", "it is long", "keep it short") if len(word) > 3 else None
 >>> from hypothesis import strategies as st
->>> Trial(max_examples=200, seed=1).broken(st.text("ab"), is_short).value
+>>> Trial(max_examples=200, seed=1).find_break(st.text("ab"), is_short).value
 'aaaa'
 """
 
@@ -101,7 +101,7 @@ class Trial(msgspec.Struct, frozen=True):
     seed: int | None = None
     derandomize: bool = False
 
-    def broken(self, data: SearchStrategy[_A], law: Callable[[_A], Break | None]) -> Break | None:
+    def find_break(self, data: SearchStrategy[_A], law: Callable[[_A], Break | None]) -> Break | None:
         """The smallest break that was found, or nothing.
 
         Raises:

@@ -112,7 +112,7 @@ def tests_cassette(request: pytest.FixtureRequest) -> Callable[..., LayerOf[Tran
     folder = request.path.parent / "cassettes" / request.path.stem
     mode: Any = request.config.getoption("--cassettes")
 
-    def made(name: str = request.node.name, **settings: Any) -> LayerOf[Transport]:
+    def make(name: str = request.node.name, **settings: Any) -> LayerOf[Transport]:
         return cassette(folder / f"{_UNSAFE.sub('-', name).strip('-')}.json", mode, **settings)
 
-    return made
+    return make

@@ -35,10 +35,10 @@ class Player(httpx2.AsyncBaseTransport):
 
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        asked = await _asked(request, self._redaction)
+        asked = await _read_request(request, self._redaction)
         exchange = self._tape.take(asked)
         if exchange is not None:
-            return _played(exchange)
+            return _replay(exchange)
         if self._otherwise is None:
             raise self._tape.missing(asked)
         return await self._otherwise.handle_async_request(request)
@@ -60,7 +60,7 @@ class Recorder(httpx2.AsyncBaseTransport):
 
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        note = _Note(await _asked(request, self._redaction), self._redaction)
+        note = _Note(await _read_request(request, self._redaction), self._redaction)
         self._tape.add(note.exchange)
         request.headers["accept-encoding"] = "identity"
         try:
@@ -99,7 +99,7 @@ class _Note:
         if self.response is None:
             return fault and Exchange(self._asked, None, fault)
         kept = self._redaction.headers(self.response.headers.multi_items())
-        body, packed = _unpacked(b"".join(self.pieces), self.response.headers)
+        body, packed = _unpack(b"".join(self.pieces), self.response.headers)
         kept |= {"content-encoding": packed} if packed else {}
         content = _content(body, kept.get("content-type", ""), self._redaction)
         left = not self.ended and fault is None
@@ -145,16 +145,16 @@ class _Played(httpx2.AsyncByteStream):
         self._end()
 
 
-def _played(exchange: Exchange) -> httpx2.Response:
+def _replay(exchange: Exchange) -> httpx2.Response:
     answer = exchange.answer
     if answer is None:
-        _broken(exchange)
+        _raise_fault(exchange)
         raise CassetteError(
             f"the exchange {exchange.request.method} {exchange.request.path} has no answer: record anew"
         )
 
     def end() -> None:
-        _broken(exchange)
+        _raise_fault(exchange)
         if answer.left:
             raise CassetteError(
                 f"the recording of {exchange.request.method} {exchange.request.path} ends here, since its reader"
@@ -164,12 +164,12 @@ def _played(exchange: Exchange) -> httpx2.Response:
     return httpx2.Response(answer.status, headers=answer.headers, stream=_Played(answer.body.pieces(), end))
 
 
-def _broken(exchange: Exchange) -> None:
+def _raise_fault(exchange: Exchange) -> None:
     if exchange.fault is not None:
         raise _FAULTS.get(exchange.fault.kind, httpx2.NetworkError)(exchange.fault.message)
 
 
-async def _asked(request: httpx2.Request, redaction: Redaction) -> Asked:
+async def _read_request(request: httpx2.Request, redaction: Redaction) -> Asked:
     body = await request.aread()
     headers = redaction.headers(request.headers.multi_items())
     content = _content(body, headers.get("content-type", ""), redaction)
@@ -183,7 +183,7 @@ def _content(body: bytes, kind: str, redaction: Redaction) -> Content:
     return Content.of(redaction.body(body), kind)
 
 
-def _unpacked(body: bytes, headers: httpx2.Headers) -> tuple[bytes, str]:
+def _unpack(body: bytes, headers: httpx2.Headers) -> tuple[bytes, str]:
     """The body, decompressed, and the name of a compression that was not undone."""
     packed = headers.get("content-encoding", "")
     try:

@@ -75,13 +75,13 @@ def cassette(
     """
     file, told = Path(path), tuple(secrets)
 
-    def opened() -> Gen[Transport, Never, Scope]:
+    def open_() -> Gen[Transport, Never, Scope]:
         tape = yield from fx.sync(lambda: _tape(file, mode))
         if mode != "replay":
-            yield from fx.add_finalizer(lambda end: _written(tape, end))
+            yield from fx.add_finalizer(lambda end: _write(tape, end))
         return _Cassette(tape, Redaction(told), mode, live)
 
-    return LayerOf.scoped(Transport, fx.suspend(fx.gen(opened)))
+    return LayerOf.scoped(Transport, fx.suspend(fx.gen(open_)))
 
 
 def record(path: str | Path, *, secrets: Iterable[str | Secret] = ()) -> LayerOf[Transport, Never, None]:
@@ -122,7 +122,7 @@ def _tape(path: Path, mode: Mode) -> Tape:
     return Tape(path, []) if fresh else Tape.read(path)
 
 
-def _written(tape: Tape, end: Exit[Any, Any]) -> Effect[None]:
+def _write(tape: Tape, end: Exit[Any, Any]) -> Effect[None]:
     if isinstance(end, Failed) and (end.cause.defects or end.cause.interrupted):
         return fx.succeed(None)
     return fx.sync(tape.write)

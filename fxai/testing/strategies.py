@@ -51,7 +51,7 @@ __all__ = [
     "Draft",
     "Formats",
     "annotation_maps",
-    "decoded",
+    "decode_parameters",
     "instances",
     "invalid_parameters",
     "json_schemas",
@@ -144,10 +144,10 @@ def _is_success(result: Result[Any, Any]) -> bool:
 # ---- tools
 
 
-def decoded(tool: AnyTool, given: object) -> Result[Any, DecodeFailure]:
+def decode_parameters(tool: AnyTool, given: object) -> Result[Any, DecodeFailure]:
     """What a tool's handler would be given for plain JSON parameters, or why it would not be called.
 
-    >>> decoded(Tool.make("half", parameters=int), "x").failure().faults[0].expected
+    >>> decode_parameters(Tool.make("half", parameters=int), "x").failure().faults[0].expected
     'integer'
     """
     if isinstance(tool.parameters, Schema):
@@ -162,20 +162,23 @@ def decoded(tool: AnyTool, given: object) -> Result[Any, DecodeFailure]:
 
 def parameters(tool: AnyTool, *, formats: Formats | None = None) -> SearchStrategy[Any]:
     """Parameters that a tool takes, as plain JSON data: what a model might rightly send."""
-    return instances(tool.parameters, formats=formats).filter(lambda given: _is_success(decoded(tool, given)))
+    return instances(tool.parameters, formats=formats).filter(lambda given: _is_success(decode_parameters(tool, given)))
 
 
 def invalid_parameters(tool: AnyTool, *, formats: Formats | None = None) -> SearchStrategy[Any]:
     """Parameters that a tool refuses, as plain JSON data: near misses. None for a tool that takes everything."""
     if tool.validation == "none":
         return st.nothing()
-    return not_instances(tool.parameters, formats=formats).filter(lambda given: not _is_success(decoded(tool, given)))
+    return not_instances(tool.parameters, formats=formats).filter(
+        lambda given: not _is_success(decode_parameters(tool, given))
+    )
 
 
 def typed_parameters(tool: Tool[_A, Any, Any], *, formats: Formats | None = None) -> SearchStrategy[_A]:
     """Parameters that a tool takes, as its handler gets them: for `tool.call`."""
     return cast(
-        "SearchStrategy[_A]", parameters(tool, formats=formats).map(lambda given: decoded(tool, given).unwrap())
+        "SearchStrategy[_A]",
+        parameters(tool, formats=formats).map(lambda given: decode_parameters(tool, given).unwrap()),
     )
 
 

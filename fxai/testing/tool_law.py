@@ -95,7 +95,7 @@ _CODEC: Final = "make the type's codecs undo each other: decode(encode(value)) m
 
 def _encoding(subject: Subject, trial: Trial) -> Break | None:
     for name, schema, data in subject.schemas():
-        if (found := trial.broken(data, partial(_undone, name, schema))) is not None:
+        if (found := trial.find_break(data, partial(_undone, name, schema))) is not None:
             return found
     return None
 
@@ -131,36 +131,36 @@ def _agreement(subject: Subject, trial: Trial) -> Break | None:
     from fxai.testing.strategies import not_instances
 
     document = subject.document
-    taken = trial.broken(subject.parameters(), partial(_taken, subject.tool, document))
+    taken = trial.find_break(subject.parameters(), partial(_takes, subject.tool, document))
     if taken is not None:
         return taken
     try:
-        return trial.broken(not_instances(document), partial(_refused, subject.tool, document))
+        return trial.find_break(not_instances(document), partial(_refuses, subject.tool, document))
     except NoExamples:
         return None  # it takes everything
 
 
-def _taken(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
-    from fxai.testing.strategies import decoded
+def _takes(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
+    from fxai.testing.strategies import decode_parameters
 
     for engine in engines():
         if faults := document.validate(given, engine=engine):
             said = f"{engine} refuses it: {faults[0]}"
             return Break(given, faults[0].pointer, said, "draw what the schema takes, or widen the schema")
-    result = decoded(tool, given)
+    result = decode_parameters(tool, given)
     if isinstance(result, Failure):
         where, said = first_fault(result.failure())
         return Break(given, where, f"the schema takes it, the decoder does not: {said}", _NARROW)
     return None
 
 
-def _refused(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
-    from fxai.testing.strategies import decoded
+def _refuses(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
+    from fxai.testing.strategies import decode_parameters
 
     for engine in engines():
         if not document.validate(given, engine=engine):
             return Break(given, "", f"{engine} takes it, the other validator does not", "report it: they should agree")
-    if tool.validation == "none" or isinstance(decoded(tool, given), Failure):
+    if tool.validation == "none" or isinstance(decode_parameters(tool, given), Failure):
         return None
     faults = document.validate(given)
     return Break(given, faults[0].pointer, f"the decoder takes it, the schema does not: {faults[0]}", _NARROW)
@@ -171,7 +171,7 @@ def _refused(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
 
 def _outcome(subject: Subject, trial: Trial) -> Break | None:
     for name, schema, data in subject.schemas():
-        if name != "parameters" and (found := trial.broken(data, partial(_fits, name, schema))) is not None:
+        if name != "parameters" and (found := trial.find_break(data, partial(_fits, name, schema))) is not None:
             return found
     return None
 
@@ -208,8 +208,8 @@ def _strict(rules: StrictRules, subject: Subject, trial: Trial) -> Break | None:
     if refused := rule_faults(form.document, rules):
         return Break(form.document.to_dict(), refused[0].pointer, f"{rules.name} refuses it: {refused[0]}", _REPORT)
     try:
-        found = trial.broken(instances(form.document), partial(_goes_back, form))
-        return found or trial.broken(instances(form.original, undeclared=False), partial(_goes_there, form))
+        found = trial.find_break(instances(form.document), partial(_goes_back, form))
+        return found or trial.find_break(instances(form.original, undeclared=False), partial(_goes_there, form))
     except NoExamples:
         return None
 
@@ -264,7 +264,7 @@ def _exact(value: Any) -> Any:
 def _kind(subject: Subject, trial: Trial) -> Break | None:
     from fxai.testing.strategies import annotation_maps
 
-    return trial.broken(annotation_maps(), partial(_kind_of_changed, subject.tool))
+    return trial.find_break(annotation_maps(), partial(_kind_of_changed, subject.tool))
 
 
 def _kind_of_changed(tool: AnyTool, given: Annotations) -> Break | None:
@@ -283,10 +283,10 @@ def _kind_of_changed(tool: AnyTool, given: Annotations) -> Break | None:
 
 
 def _examples(subject: Subject, _: Trial) -> Break | None:
-    from fxai.testing.strategies import decoded
+    from fxai.testing.strategies import decode_parameters
 
     for example in subject.tool.input_examples:
-        result = decoded(subject.tool, example.parameters)
+        result = decode_parameters(subject.tool, example.parameters)
         if isinstance(result, Failure):
             where, said = first_fault(result.failure())
             return Break(example.parameters, where, f"an input example is refused: {said}", "correct the example")
@@ -313,10 +313,10 @@ def _monoid(kit: Toolkit[Any], trial: Trial) -> Break | None:
     from hypothesis import strategies as st
 
     cuts = st.integers(0, len(kit))
-    return trial.broken(st.tuples(cuts, cuts), partial(_joined, kit))
+    return trial.find_break(st.tuples(cuts, cuts), partial(_joins, kit))
 
 
-def _joined(kit: Toolkit[Any], cuts: tuple[int, int]) -> Break | None:
+def _joins(kit: Toolkit[Any], cuts: tuple[int, int]) -> Break | None:
     tools, (first, second) = kit.as_tuple, sorted(cuts)
     a, b, c = (Toolkit.of(part) for part in (tools[:first], tools[first:second], tools[second:]))
     for what, one, other in (

@@ -17,7 +17,7 @@ from returns.io import IOResult
 from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
 
-from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cancellation import shield
 from fxai.effects.constructor import of_result
 from fxai.effects.effect import AnyEffect, Await, EffectOf
 
@@ -63,7 +63,7 @@ class Blocking(msgspec.Struct, frozen=True):
             if turn.acquire(blocking=False):  # it waited for a free thread, and never begins now
                 raise
             try:
-                await uninterrupted(self._in_time(ended))
+                await shield(self._in_time(ended))
             finally:
                 if not ended.is_set():
                     _log.warning(_LEFT_BEHIND, name, self.grace)

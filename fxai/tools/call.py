@@ -447,13 +447,13 @@ def _in_time(effect: AnyEffect) -> AnyEffect:
     """The effect, cut off in time. Unlike `Effect.timeout` it needs no event loop where it never waits."""
 
     def alone(env: Any) -> Children:
-        return (yield from inside(effect, env)).ended()
+        return (yield from inside(effect, env)).finish()
 
     def start(fiber: Fiber) -> Any:
         if not fiber.fair:
             return Inside(alone(fiber.env))
         child, pending, _ = begin(effect, fiber)
-        return child.ended() if pending is None else _waited(fiber, child, pending)
+        return child.finish() if pending is None else _waited(fiber, child, pending)
 
     return AwaitExit(start)
 

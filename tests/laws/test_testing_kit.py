@@ -18,7 +18,7 @@ from fxai.testing import check_toolkit
 from fxai.testing.strategies import (
     Draft,
     annotation_maps,
-    decoded,
+    decode_parameters,
     instances,
     invalid_parameters,
     json_schemas,
@@ -66,8 +66,8 @@ def _drawn(tool: Tool[Any, Any, Any]) -> int:
     @settings(max_examples=4, database=None)
     @given(parameters(tool), invalid_parameters(tool))
     def held(good: Any, bad: Any) -> None:
-        assert isinstance(decoded(tool, good), Success)
-        assert isinstance(decoded(tool, bad), Failure)
+        assert isinstance(decode_parameters(tool, good), Success)
+        assert isinstance(decode_parameters(tool, bad), Failure)
         seen.append(good)
 
     held()
@@ -110,7 +110,7 @@ def test_parameters_are_what_the_handler_gets(tool: Tool[Any, Any, Any], notes: 
     """Plain ones decode; typed ones are of the type, for they encode."""
     given_plain, typed = draw.draw(parameters(tool)), draw.draw(typed_parameters(tool.annotate_all(notes)))
 
-    assert isinstance(decoded(tool, given_plain), Success)
+    assert isinstance(decode_parameters(tool, given_plain), Success)
     if isinstance(tool.parameters, JsonSchema):
         assert tool.parameters.validate(typed) == ()
     else:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, final
 import httpx2
 from typing_extensions import override
 
-from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cancellation import shield
 from fxai.messages.reason import NetworkError
 from fxai.providers.http.fault import BrokenAnswerError
 from fxai.providers.http.transport import Secret, Timeout, Transport
@@ -125,7 +125,7 @@ class _ClosedWhole(httpx2.AsyncByteStream):
 
     @override
     async def aclose(self) -> None:
-        await uninterrupted(self._stream.aclose())
+        await shield(self._stream.aclose())
 
 
 @final

@@ -28,7 +28,7 @@ import anyio
 import msgspec
 from anyio import from_thread
 
-from fxai.effects.cancellation import uninterrupted
+from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
 from fxai.messages.part import Usage
 from fxai.messages.reason import (
@@ -170,7 +170,7 @@ class Engine:
 
     async def close(self) -> None:
         """Releases the model: its memory, threads and socket. Runs under way are stopped. May be called again."""
-        await uninterrupted(in_thread(self._close))
+        await shield(in_thread(self._close))
 
     def _close(self) -> None:
         with self._idle:

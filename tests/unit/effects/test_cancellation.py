@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from fxai.effects import Backend, Cause, Die, Effect, EffectOf, Fail, Failed, Gen, Layer, Stream, Tag, fx, runtime
-from fxai.effects.cancellation import cancelled_once, uninterrupted
+from fxai.effects.cancellation import cancelled_once, shield
 from tests.kit.journal import Journal, boom, ending_of, turns
 
 Program: TypeAlias = EffectOf[Any, Any, None]
@@ -620,12 +620,12 @@ def test_uninterrupted_is_for_plain_coroutines(backend: Backend) -> None:
 
     async def main() -> None:
         with anyio.move_on_after(SLOW):
-            await uninterrupted(whole())
+            await shield(whole())
             await anyio.sleep(60)
 
     anyio.run(main, backend=backend)
     for way in WAYS:
-        cut(way, lambda: fx.run_async(fx.wait(lambda: uninterrupted(whole())).and_then(fx.sleep(60))))
+        cut(way, lambda: fx.run_async(fx.wait(lambda: shield(whole())).and_then(fx.sleep(60))))
 
     assert journal.lines == ["whole"] * 5
 

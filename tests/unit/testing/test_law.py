@@ -18,7 +18,7 @@ def _is_small(number: int) -> Break | None:
 
 def test_the_smallest_data_that_breaks_a_law_is_given() -> None:
     """However large what was drawn first."""
-    found = Trial().broken(st.integers(), _is_small)
+    found = Trial().find_break(st.integers(), _is_small)
 
     assert found == Break({"n": 101}, "/n", "it is large", "take a smaller one")
     assert hash(found) == hash(Break({"n": 101}, "/n", "it is large", "take a smaller one"))
@@ -28,7 +28,7 @@ def test_a_law_that_holds_gives_nothing() -> None:
     """And is tried as often as is asked."""
     seen: list[int] = []
 
-    assert Trial(max_examples=7).broken(st.integers(0, 10**9), seen.append) is None
+    assert Trial(max_examples=7).find_break(st.integers(0, 10**9), seen.append) is None
     assert len(seen) == 7
 
 
@@ -37,14 +37,14 @@ def test_a_trial_can_be_repeated(trial: Trial) -> None:
     """By its seed, or without chance at all."""
     runs: list[list[int]] = [[], []]
     for run in runs:
-        trial.broken(st.integers(), run.append)
+        trial.find_break(st.integers(), run.append)
 
     assert runs[0] == runs[1] != []
 
 
 def test_an_error_says_law_data_place_finding_and_remedy() -> None:
     """In five lines, the data as JSON; and it travels between processes."""
-    law = Law("small", "numbers are small", lambda _, trial: trial.broken(st.integers(), _is_small))
+    law = Law("small", "numbers are small", lambda _, trial: trial.find_break(st.integers(), _is_small))
     with pytest.raises(LawError) as caught:
         law.check(None, "the tool 'n'", Trial())
     error = pickle.loads(pickle.dumps(caught.value))
@@ -68,9 +68,9 @@ def test_what_json_cannot_carry_is_told_as_python_writes_it() -> None:
 def test_a_law_without_data_says_so() -> None:
     """Nothing was tried, so nothing is known to hold."""
     with pytest.raises(NoExamples):
-        Trial().broken(st.nothing(), _is_small)
+        Trial().find_break(st.nothing(), _is_small)
     with pytest.raises(LawError, match="parameters=<a strategy>"):
-        Law("small", "x", lambda _, trial: trial.broken(st.nothing(), _is_small)).check(None, "x", Trial())
+        Law("small", "x", lambda _, trial: trial.find_break(st.nothing(), _is_small)).check(None, "x", Trial())
 
 
 def test_what_breaks_only_now_and_then_is_told_as_such() -> None:
@@ -81,7 +81,7 @@ def test_what_breaks_only_now_and_then_is_told_as_such() -> None:
         calls.append(number)
         return Break(number, "", "it was the first", "x") if len(calls) == 1 else None
 
-    found = Trial(max_examples=5).broken(st.integers(), once)
+    found = Trial(max_examples=5).find_break(st.integers(), once)
 
     assert found is not None
     assert "not every time" in found.found
