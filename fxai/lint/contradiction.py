@@ -22,7 +22,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from fxai.schema.data import is_array, is_object
-from fxai.schema.pattern import Characters, Choice, Node, Other, PatternError, Repeat, Series, parse
+from fxai.schema.pattern import Choice, Node, Other, PatternError, Series, longest, parse, shortest
 
 __all__ = ["contradictions", "width"]
 
@@ -167,41 +167,18 @@ def _pattern_length(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def width(pattern: str) -> tuple[int, int | None]:
     """The least and the greatest length of a match, None for no limit; (0, None) where it cannot be analysed."""
     try:
-        parts = parse(pattern).parts
-        branches = parts[0].branches if len(parts) == 1 and isinstance(parts[0], Choice) else [Series(parts)]
-        least, most = _widest([_width_of(_without_anchors(branch)) for branch in branches])
+        whole = parse(pattern)
+        inner = Choice(tuple(map(_without_anchors, whole.branches if isinstance(whole, Choice) else (whole,))))
+        return shortest(inner), longest(inner) if _is_anchored(pattern) else None
     except (PatternError, RecursionError):
         return 0, None
-    return least, most if _is_anchored(pattern) else None
 
 
-def _without_anchors(branch: Series) -> Series:
-    parts = branch.parts
+def _without_anchors(branch: Node) -> Node:
+    parts = branch.parts if isinstance(branch, Series) else (branch,)
     parts = parts[1:] if parts[:1] == (Other("^"),) else parts
     return Series(parts[:-1] if parts[-1:] == (Other("$"),) else parts)
 
 
 def _is_anchored(pattern: str) -> bool:
     return pattern.startswith("^") and pattern.endswith("$") and not pattern.endswith("\\$") and "|" not in pattern
-
-
-def _width_of(node: Node) -> tuple[int, int | None]:
-    match node:
-        case Characters():
-            return 1, 1
-        case Other(text):
-            raise PatternError(text)
-        case Repeat(inner, low, high, _):
-            least, most = _width_of(inner)
-            return least * low, None if most is None or high is None else most * high
-        case Choice(branches):
-            return _widest(list(map(_width_of, branches)))
-        case Series(parts):
-            widths = list(map(_width_of, parts))
-            ends = [most for _, most in widths]
-            return sum(least for least, _ in widths), None if None in ends else sum(end or 0 for end in ends)
-
-
-def _widest(widths: list[tuple[int, int | None]]) -> tuple[int, int | None]:
-    ends = [most for _, most in widths]
-    return min(least for least, _ in widths), None if None in ends else max(end or 0 for end in ends)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final, NamedTuple, cast, final
 
 import msgspec
@@ -251,9 +251,8 @@ def is_light(pattern: str) -> bool:
     try:
         if re.compile(pattern).flags & _WITHOUT or "{," in pattern:  # in Python alone, `{,9}` is a quantifier
             return False
-        parts = list(parse(_HARMLESS_FLAGS.sub("", pattern, count=1)).parts)
-        if len(parts) == 1 and isinstance(parts[0], Choice):
-            parts = list(_branches_apart(parts[0]))
+        whole = parse(_HARMLESS_FLAGS.sub("", pattern, count=1))
+        parts = whole.parts if isinstance(whole, Series) else _branches_apart(whole)
         tied = bool(parts) and parts[0] in (Other("^"), Other(r"\A"))
         return _Places().decide(parts[1:] if tied else parts, tied=tied)
     except (_HeavyError, PatternError, RecursionError, re.error, OverflowError):
@@ -359,16 +358,14 @@ class _Places:
         return _Ways(empty=False, first=[place], last=[place], longest=1)
 
     def _choice(self, choice: Choice) -> _Ways:
-        singles = [branch.parts[0] for branch in choice.branches if len(branch.parts) == 1]
-        if len(singles) == len(choice.branches) and all(isinstance(one, Characters) for one in singles):
-            characters = 0
-            for single in singles:
-                characters |= _characters(single.text) if isinstance(single, Characters) else 0
-            return self._place(characters)
+        singles = [_bare(branch) for branch in choice.branches]
+        texts = [single.text for single in singles if isinstance(single, Characters)]
+        if len(texts) == len(singles):
+            return self._place(reduce(int.__or__, map(_characters, texts)))
         parts = _branches_apart(choice)
         if parts[0] != choice:
             return self.row(parts)
-        ways = [self.row(branch.parts) for branch in choice.branches]
+        ways = [self.part(branch) for branch in choice.branches]
         return _Ways(
             empty=any(way.empty for way in ways),
             first=[place for way in ways for place in way.first],
@@ -412,7 +409,7 @@ def _bare(node: Node) -> Node:
 
 def _branches_apart(choice: Choice) -> tuple[Node, ...]:
     """The parts that all branches begin with, and the choice of what follows them."""
-    branches = [branch.parts for branch in choice.branches]
+    branches = [branch.parts if isinstance(branch, Series) else (branch,) for branch in choice.branches]
     shared = 0
     while all(len(parts) > shared and parts[shared] == branches[0][shared] for parts in branches):
         shared += 1

@@ -44,9 +44,11 @@ __all__ = [
     "expansion",
     "in_time",
     "is_plain",
+    "longest",
     "parse",
     "set_members",
     "shared_matcher",
+    "shortest",
     "tokens",
     "translate",
 ]
@@ -72,7 +74,7 @@ _TOKEN: Final = re.compile(
     r"(?P<set>\\[dDwWsS]|\.|\[\^?(?:\\[pP]\{[^}]{0,99}\}|\\.|[^\]\\])*(?:\]|\\?\Z))"
     r"|(?P<other>[\^$]|\\(?:[pP]\{[^}]{0,99}\}|k<\w+>|[1-9bBkKpPAZzG]))"
     r"|(?P<times>[*+?]|\{\d+(?:,\d*)?\})"
-    r"|(?P<open>\((?:\?(?:<?[=!]|:|P?<\w+>)?)?)|(?P<close>\))|(?P<bar>\|)"
+    r"|(?P<open>\((?:\?(?:<?[=!]|:|P?<\w+>|[A-Za-z])?)?)|(?P<close>\))|(?P<bar>\|)"
     rf"|(?P<character>{_ESCAPE}|.)",
     re.DOTALL,
 )
@@ -305,7 +307,7 @@ class Series(msgspec.Struct, frozen=True):
 class Choice(msgspec.Struct, frozen=True):
     """One branch out of several."""
 
-    branches: tuple[Series, ...]
+    branches: tuple[Node, ...]
 
 
 @final
@@ -321,7 +323,7 @@ class Repeat(msgspec.Struct, frozen=True):
 Node: TypeAlias = Characters | Other | Series | Choice | Repeat
 
 
-def parse(pattern: str) -> Series:
+def parse(pattern: str) -> Series | Choice:
     """The tree of a pattern; repetition that gives as little as possible is as any other.
 
     Raises:
@@ -346,8 +348,7 @@ def parse(pattern: str) -> Series:
         before = kind
     if len(groups) > 1:
         raise PatternError("a '(' without its ')'")
-    whole = groups[0].node()
-    return whole if isinstance(whole, Series) else Series((whole,))
+    return groups[0].content()
 
 
 @final
@@ -389,11 +390,53 @@ class _Group:
         self.parts[-1] = Repeat(self.parts[-1], least, most)
 
     def node(self) -> Series | Choice | Other:
-        """What was read."""
-        if self.sign.startswith("(?") and not (self.sign == "(?:" or self.sign.endswith(">")):
-            return Other(self.sign)
+        """What stands for the group, whose name and number count for nothing."""
+        is_group = not self.sign.startswith("(?") or self.sign == "(?:" or self.sign.endswith(">")
+        return self.content() if is_group else Other(self.sign)
+
+    def content(self) -> Series | Choice:
+        """What stands in it."""
         last = Series(tuple(self.parts))
         return Choice((*self.branches, last)) if self.branches else last
+
+
+def shortest(node: Node) -> int:
+    """The fewest characters that a node matches.
+
+    Raises:
+        PatternError: what it matches is not known.
+    """
+    match node:
+        case Characters():
+            return 1
+        case Series(parts):
+            return sum(map(shortest, parts))
+        case Choice(branches):
+            return min(map(shortest, branches))
+        case Repeat(inner, least, _, _):
+            return least * shortest(inner)
+        case Other(text):
+            raise PatternError(f"{text!r} inside a pattern")
+
+
+def longest(node: Node) -> int | None:
+    """The most characters that a node matches; None when there is no end.
+
+    Raises:
+        PatternError: what it matches is not known.
+    """
+    match node:
+        case Characters():
+            return 1
+        case Repeat(inner, _, most, _):
+            each = longest(inner)
+            return None if most is None or each is None else most * each
+        case Other(text):
+            raise PatternError(f"{text!r} inside a pattern")
+        case Series(inners) | Choice(inners):
+            ends = [longest(inner) for inner in inners]
+            known = [end for end in ends if end is not None]
+            return None if len(known) < len(ends) else max(known) if isinstance(node, Choice) else sum(known)
 
 
 # ---- a search in a set time

@@ -13,25 +13,25 @@ A grammar counts symbols, not values, so a range of numbers becomes alternatives
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Final
+from typing import Final, TypeAlias
 
-from fxai.providers.local.expression import (
+from fxai.schema.budget import MAX_PATTERN
+from fxai.schema.pattern import (
     Characters,
     Choice,
     Node,
+    Other,
     PatternError,
-    Ranges,
     Repeat,
     Series,
-    overlap,
+    expansion,
+    longest,
     parse,
-    without,
+    set_members,
+    shortest,
 )
-from fxai.schema.budget import MAX_PATTERN
-from fxai.schema.pattern import expansion
 
 __all__ = [
     "DIGITS",
@@ -257,96 +257,95 @@ def pattern_grammar(pattern: str, least: int, most: int | None, *, bound: int = 
             raise PatternError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
     except ValueError as error:
         raise PatternError(str(error)) from None
-    node = parse(pattern)
-    limit = most if most is not None else max(bound, _least(node), least)
+    node = _whole(parse(pattern))
+    limit = most if most is not None else max(bound, shortest(node), least)
     fitted = _raise_to(_cap(node, limit), least)
-    if fitted is None or _least(fitted) > limit:
+    if fitted is None or shortest(fitted) > limit:
         end = "" if most is None else f" to {most}"
         raise PatternError(f"no string of {least}{end} characters matches {pattern!r}")
 
     return _render(fitted, top=True)
 
 
-def _least(node: Node) -> int:
-    """The fewest characters that the node matches."""
+def _whole(node: Node) -> Node:
+    """A pattern as what stands between the quotes: free text before and after, but where an anchor forbids it."""
+    if isinstance(node, Choice):
+        return Choice(tuple(map(_whole, node.branches)))
+    parts = node.parts if isinstance(node, Series) else (node,)
+    anything = Repeat(Characters("."), 0, _SLACK)
+    before = () if parts[:1] == (Other("^"),) else (anything,)
+    parts = parts[not before :]
+    after = () if parts[-1:] == (Other("$"),) else (anything,)
+    whole = Series((*before, *(parts if after else parts[:-1]), *after))
+    _hold_expressible(whole)
+    return whole
+
+
+def _hold_expressible(node: Node) -> None:
     match node:
-        case Characters():
-            return 1
-        case Series(parts):
-            return sum(map(_least, parts))
-        case Choice(branches):
-            return min(map(_least, branches))
-        case Repeat(inner, least, _):
-            return least * _least(inner)
-
-
-def _most(node: Node) -> int | None:
-    """The most characters that the node matches; None when there is no end."""
-    match node:
-        case Characters():
-            return 1
-        case Series(parts):
-            return _fold(map(_most, parts), sum)
-        case Choice(branches):
-            return _fold(map(_most, branches), max)
-        case Repeat(inner, _, most):
-            each = _most(inner)
-            return None if most is None or each is None else most * each
-
-
-def _fold(sizes: map[int | None], how: Callable[[list[int]], int]) -> int | None:
-    listed = list(sizes)
-    known = [size for size in listed if size is not None]
-    return how(known) if len(known) == len(listed) else None
+        case Characters(text):
+            _ranges(text)
+        case Series(inners) | Choice(inners):
+            for inner in inners:
+                _hold_expressible(inner)
+        case Repeat(inner, _, _, possessive):
+            if possessive:
+                raise PatternError("possessive repetition")
+            _hold_expressible(inner)
+        case Other(text):
+            if text[0] == "\\":
+                raise PatternError(f"the escape '{text[:2]}'")
+            kind = "the anchor" if text in "^$" else "look-around" if text[-1] in "=!" else "the group"
+            raise PatternError(f"{kind} {text!r} inside a pattern")
 
 
 def _cap(node: Node, limit: int) -> Node:
     """The same node with its repetition ended so that it matches at most ``limit`` characters, where it can be."""
-    longest = _most(node)
-    if longest is not None and longest <= limit:
+    end = longest(node)
+    if end is not None and end <= limit:
         return node
     match node:
-        case Characters():
+        case Characters() | Other():
             return node
         case Choice(branches):
-            fitting = tuple(_cap(b, limit) for b in branches if _least(b) <= limit)
+            fitting = tuple(_cap(b, limit) for b in branches if shortest(b) <= limit)
             return Choice(fitting or branches)
-        case Repeat(inner, least, most):
+        case Repeat(inner, least, most, _):
             return _cap_repeat(inner, least, most, limit)
         case Series(parts):
             return _cap_sequence(parts, limit)
 
 
 def _cap_repeat(inner: Node, least: int, most: int | None, limit: int) -> Node:
-    each = _most(inner)
+    each = longest(inner)
     if each is None or each * max(least, 1) > limit:
-        inner = _cap(inner, max(_least(inner), limit // max(least, 2)))
-        each = _most(inner) or 1
+        inner = _cap(inner, max(shortest(inner), limit // max(least, 2)))
+        each = longest(inner) or 1
     count = limit // max(each, 1)
     return Repeat(inner, least, max(least, count if most is None else min(most, count)))
 
 
 def _cap_sequence(parts: tuple[Node, ...], limit: int) -> Node:
-    spare = limit - sum(map(_least, parts))
-    shares = sum(1 for part in parts if _most(part) != _least(part))
+    spare = limit - sum(map(shortest, parts))
+    shares = sum(1 for part in parts if longest(part) != shortest(part))
     capped: list[Node] = []
     for part in parts:
-        flexible = _most(part) != _least(part)
+        flexible = longest(part) != shortest(part)
         share = max(0, spare) // max(1, shares) if flexible else 0
-        fitted = _cap(part, _least(part) + share) if flexible else part
-        spare, shares = spare - ((_most(fitted) or 0) - _least(part)), shares - flexible
+        fitted = _cap(part, shortest(part) + share) if flexible else part
+        spare, shares = spare - ((longest(fitted) or 0) - shortest(part)), shares - flexible
         capped.append(fitted)
     return Series(tuple(capped))
 
 
 def _raise_to(node: Node, least: int) -> Node | None:
     """The same node with its repetition begun later, so that it matches ``least`` characters or more; None if never."""
-    if _least(node) >= least:
+    if shortest(node) >= least:
         return node
-    if (_most(node) or 0) < least:
+    if (longest(node) or 0) < least:
         return None
     match node:
-        case Characters():
+        case Characters() | Other():
             return None
         case Choice(branches):
             fitting = tuple(b for branch in branches if (b := _raise_to(branch, least)) is not None)
@@ -358,36 +357,38 @@ def _raise_to(node: Node, least: int) -> Node | None:
 
 
 def _raise_repeat(node: Repeat, least: int) -> Node | None:
-    each = max(1, _most(node.node) or 1)
+    each = max(1, longest(node.node) or 1)
     count = max(node.least, -(-least // each))
     inner = _raise_to(node.node, -(-least // count))
-    return None if inner is None else replace(node, node=inner, least=count)
+    return None if inner is None else Repeat(inner, count, node.most)
 
 
 def _raise_sequence(parts: tuple[Node, ...], least: int) -> Node | None:
     raised = list(parts)
-    missing = least - sum(map(_least, parts))
+    missing = least - sum(map(shortest, parts))
     for index, part in enumerate(parts):
-        room = min(missing, (_most(part) or 0) - _least(part))
-        better = _raise_to(part, _least(part) + room) if room > 0 else None
+        room = min(missing, (longest(part) or 0) - shortest(part))
+        better = _raise_to(part, shortest(part) + room) if room > 0 else None
         if better is not None:
-            missing -= _least(better) - _least(part)
+            missing -= shortest(better) - shortest(part)
             raised[index] = better
     return Series(tuple(raised)) if missing <= 0 else None
 
 
 def _render(node: Node, *, top: bool = False) -> str:
     match node:
-        case Characters(ranges):
-            return _render_set(ranges)
+        case Characters(text):
+            return _render_set(_ranges(text))
         case Series(parts):
             text = " ".join(_render(part) for part in _nonempty_parts(parts)) or '""'
             return text if top or len(parts) == 1 else f"({text})"
         case Choice(branches):
             text = " | ".join(_render(branch, top=True) for branch in branches)
             return f"({text})"
-        case Repeat(inner, least, most):
+        case Repeat(inner, least, most, _):
             return '""' if most == 0 else f"{_render(inner)}{{{least},{most}}}"
+        case Other(text):
+            raise PatternError(text)
 
 
 def _nonempty_parts(parts: tuple[Node, ...]) -> list[Node]:
@@ -396,7 +397,7 @@ def _nonempty_parts(parts: tuple[Node, ...]) -> list[Node]:
 
 def _render_set(ranges: Ranges) -> str:
     """A class over the characters of JSON text: plain ones as they are, the others as JSON escapes them."""
-    plain = overlap(overlap(ranges, without(((0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F)))), ((0x20, _TOP),))
+    plain = _overlap(_overlap(ranges, _without(((0x22, 0x22), (0x5C, 0x5C), (0x7F, 0x7F)))), ((0x20, _TOP),))
     escaped = [text for code, text in _ESCAPED.items() if any(low <= code <= high for low, high in ranges)]
     if len(ranges) == 1 and ranges[0][0] == ranges[0][1] and plain:
         return literal(chr(plain[0][0]))
@@ -416,3 +417,95 @@ def _code_text(code: int) -> str:
     if code <= 0xFF:
         return f"\\x{code:02X}"
     return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+
+
+# ---- sets of characters
+
+Ranges: TypeAlias = tuple[tuple[int, int], ...]
+"""Code points, as sorted pairs of first and last."""
+
+_SURROGATES: Final = (0xD800, 0xDFFF)
+_DIGIT: Final[Ranges] = ((0x30, 0x39),)
+_WORD: Final[Ranges] = ((0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
+_SPACE: Final[Ranges] = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x20))
+_ASCII: Final[Ranges] = ((0x09, 0x0A), (0x0D, 0x0D), (0x20, 0x7E))
+_NEWLINES: Final[Ranges] = ((0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029))
+_CONTROLS: Final = {"t": 0x09, "n": 0x0A, "r": 0x0D, "f": 0x0C, "v": 0x0B, "0": 0x00}
+_SLACK: Final = 64
+
+
+def _ranges(text: str) -> Ranges:
+    """The characters of one place of a pattern, or some of them."""
+    if text == ".":
+        return _without(_NEWLINES)
+    if text[0] == "[":
+        return _set_ranges(text)
+    return _escape_ranges(text) if text[0] == "\\" else ((ord(text), ord(text)),)
+
+
+def _set_ranges(text: str) -> Ranges:
+    negated, members = set_members(text)
+    found: list[tuple[int, int]] = []
+    broad = False
+    pending = members[-2::-1]  # without the bracket, the first one last
+    while pending:
+        low = _member_ranges(pending.pop())
+        if _is_broad(low):
+            broad = True
+        elif pending[-1:] == ["-"] and len(pending) > 1:
+            pending.pop()
+            high = _member_ranges(pending.pop())
+            if _is_broad(high) or high[0][0] < low[0][0]:
+                raise PatternError("a broken range in a class")
+            low = ((low[0][0], high[0][0]),)
+        found += low
+    ranges = _union(found)
+    return ranges if not negated else _overlap(_without(ranges), _ASCII) if broad else _without(ranges)
+
+
+def _is_broad(ranges: Ranges) -> bool:
+    return len(ranges) > 1 or ranges[0][0] != ranges[0][1]
+
+
+def _member_ranges(text: str) -> Ranges:
+    return ((8, 8),) if text == r"\b" else _ranges(text) if text[0] == "\\" else ((ord(text), ord(text)),)
+
+
+def _escape_ranges(text: str) -> Ranges:
+    char = text[1:2]
+    classes = {"d": _DIGIT, "w": _WORD, "s": _SPACE}
+    if char.lower() in classes:
+        ranges = classes[char.lower()]
+        return ranges if char.islower() else _overlap(_without(ranges), _ASCII)
+    code = _CONTROLS.get(char, -1) if len(text) == 2 else -1 if char in "cpPk" else int(text[2:].strip("{}"), 16)
+    if code < 0 and char.isalnum():
+        raise PatternError(f"the escape '{text[:2]}'")
+    code = ord(char) if code < 0 else code
+    return ((code, code),)
+
+
+def _union(ranges: Sequence[tuple[int, int]]) -> Ranges:
+    merged: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def _without(ranges: Ranges) -> Ranges:
+    """Every character but these (and never half of a surrogate pair)."""
+    found: list[tuple[int, int]] = []
+    start = 0
+    for low, high in _union([*ranges, _SURROGATES]):
+        if start < low:
+            found.append((start, low - 1))
+        start = high + 1
+    return (*found, (start, _TOP)) if start <= _TOP else tuple(found)
+
+
+def _overlap(left: Ranges, right: Ranges) -> Ranges:
+    """The characters that are in both."""
+    pairs = ((max(a, c), min(b, d)) for a, b in left for c, d in right)
+    return _union([(low, high) for low, high in pairs if low <= high])

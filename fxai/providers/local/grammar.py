@@ -25,12 +25,12 @@ from typing import Any, Final, TypeAlias, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.providers.local.expression import PatternError
 from fxai.providers.local.gbnf import integers, literal, multiples, numbers, pattern_grammar, string_grammar
 from fxai.providers.local.variants import Form, Variants, prefix_length
 from fxai.schema.budget import MAX_PLACES, Exhausted, descend, with_stack
 from fxai.schema.data import copied
 from fxai.schema.location import Place, PlaceError, Site
+from fxai.schema.pattern import PatternError
 
 __all__ = ["Bounds", "Grammar", "GrammarFailure", "choice_grammar", "grammar"]
 

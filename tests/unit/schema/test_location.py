@@ -26,7 +26,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 def test_a_walk_goes_through_every_schema_the_root_first() -> None:
     """Values that only look like schemas, in `default` or `enum`, are none."""
-    document = {
+    document: dict[str, Any] = {
         "properties": {"a/b": {"items": {"type": "string"}}, "c": True},
         "allOf": [{"default": {"type": "object"}}],
         "$defs": {"d": {"not": {"enum": [{}]}}},
@@ -46,7 +46,7 @@ def test_a_walk_goes_through_every_schema_the_root_first() -> None:
 
 def test_a_walk_is_by_the_dialect_of_each_schema() -> None:
     """A keyword that the draft of a schema does not know holds no schemas; an unknown draft is that around it."""
-    old = {"$schema": DRAFT_7, "prefixItems": [{}], "items": [{}]}
+    old: dict[str, Any] = {"$schema": DRAFT_7, "prefixItems": [{}], "items": [{}]}
 
     assert [inner.pointer for inner in walk({"$defs": {"a": old}})] == ["", "/$defs/a", "/$defs/a/items/0"]
     assert [inner.dialect for inner in walk({"$schema": "urn:unknown", "items": {}})] == [LATEST, LATEST]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai.providers.local.expression import PatternError
 from fxai.providers.local.gbnf import pattern_grammar, string_grammar
+from fxai.schema.pattern import PatternError
 from tests.kit.gbnf import Gbnf
 
 CHAR = 'char ::= [^"\\\\\\x00-\\x1F\\x7F] | "\\\\" ["\\\\nrt]'
