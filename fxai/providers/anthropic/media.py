@@ -19,10 +19,10 @@ from urllib.parse import unquote_to_bytes
 from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
 from fxai.models.tool_encoding import PreparationError
-from fxai.providers.anthropic.options import said_in
+from fxai.providers.anthropic.options import own_metadata
 from fxai.schema.data import is_object
 
-__all__ = ["file_block", "file_id_of", "is_text", "refused"]
+__all__ = ["file_block", "file_id_of", "is_text", "refusal"]
 
 _UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -33,7 +33,7 @@ _OF_IMAGES: Final = ("transformations",)
 _OF_DOCUMENTS: Final = ("title", "context", "citations")
 
 
-def refused(description: str) -> PreparationError:
+def refusal(description: str) -> PreparationError:
     """The error that a part of the prompt cannot be sent."""
     return PreparationError(InvalidUserInputError(description=description))
 
@@ -52,26 +52,26 @@ def file_id_of(part: FilePart) -> str | None:
 def file_block(part: FilePart) -> dict[str, Any]:
     """The content block of a file that a user sends.
 
-    An image, a PDF, a text, or an uploaded file. What the wire has besides is taken from `metadata["anthropic"]`:
+    An image, a PDF, a text, or an uploaded file. What the API has besides is taken from `metadata["anthropic"]`:
     `title`, `context` and `citations` of documents, `transformations` of images; `"type": "container_upload"` puts an
     uploaded file into the container of code execution. A document's title is the file's name unless it is given.
 
     Raises:
-        PreparationError: the wire has no place for such a file, or it is not what its media type says.
+        PreparationError: the API has no place for such a file, or it is not what its media type says.
     """
-    said = said_in(part.metadata)
+    own = own_metadata(part.metadata)
     file_id = file_id_of(part)
-    if file_id is not None and said.get("type") == "container_upload":
+    if file_id is not None and own.get("type") == "container_upload":
         return {"type": "container_upload", "file_id": file_id}
     kind = "image" if part.media_type.startswith("image/") else "document"
     source = _source(part, kind) if file_id is None else {"type": "file", "file_id": file_id}
-    return {"type": kind, "source": source, **_extras(part, kind, said)}
+    return {"type": kind, "source": source, **_extras(part, kind, own)}
 
 
-def _extras(part: FilePart, kind: str, said: Mapping[str, Any]) -> dict[str, Any]:
+def _extras(part: FilePart, kind: str, own: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "image":
-        return {name: said[name] for name in _OF_IMAGES if said.get(name) is not None}
-    extras = {name: said[name] for name in _OF_DOCUMENTS if said.get(name) is not None}
+        return {name: own[name] for name in _OF_IMAGES if own.get(name) is not None}
+    extras = {name: own[name] for name in _OF_DOCUMENTS if own.get(name) is not None}
     if part.file_name is not None:
         extras.setdefault("title", part.file_name)
     if "citations" in extras and not is_object(extras["citations"]):
@@ -84,18 +84,18 @@ def _source(part: FilePart, kind: str) -> dict[str, Any]:
     if isinstance(data, FileUrl) and not data.url.startswith("data:"):
         if kind == "image" or part.media_type == _PDF:
             return {"type": "url", "url": data.url}
-        raise refused(
+        raise refusal(
             f"a file of type {part.media_type!r} is sent by its bytes: Anthropic fetches images and PDFs alone"
         )
     return _of_bytes(_media_type(part), _bytes(data))
 
 
 def _media_type(part: FilePart) -> str:
-    given = part.media_type
-    if isinstance(part.data, FileUrl) and given in ("image/*", "application/octet-stream"):
+    media_type = part.media_type
+    if isinstance(part.data, FileUrl) and media_type in ("image/*", "application/octet-stream"):
         found = _DATA.match(part.data.url)
-        given = found["type"] if found and found["type"] else given
-    return "image/jpeg" if given == "image/jpg" else given
+        media_type = found["type"] if found and found["type"] else media_type
+    return "image/jpeg" if media_type == "image/jpg" else media_type
 
 
 def _bytes(data: bytes | FileUrl) -> bytes:
@@ -103,14 +103,14 @@ def _bytes(data: bytes | FileUrl) -> bytes:
         return data
     found = _DATA.match(data.url)
     if found is None:
-        raise refused("a data: URL has no comma before its data")
+        raise refusal("a data: URL has no comma before its data")
     raw = unquote_to_bytes(found["data"])
     if not found["rest"].endswith(";base64"):
         return raw
     try:
         return b64decode(raw, validate=True)
     except Error as error:
-        raise refused(f"a data: URL is not base64 as it says: {error}") from None
+        raise refusal(f"a data: URL is not base64 as it says: {error}") from None
 
 
 def _of_bytes(media_type: str, data: bytes) -> dict[str, Any]:
@@ -120,6 +120,6 @@ def _of_bytes(media_type: str, data: bytes) -> dict[str, Any]:
         try:
             return {"type": "text", "media_type": "text/plain", "data": data.decode()}
         except UnicodeDecodeError as error:
-            raise refused(f"a file of type {media_type!r} is not UTF-8 text: {error}") from None
-    taken = ", ".join((*_IMAGES, _PDF, "text/*"))
-    raise refused(f"a file of type {media_type!r} cannot be sent; Anthropic takes {taken}")
+            raise refusal(f"a file of type {media_type!r} is not UTF-8 text: {error}") from None
+    known = ", ".join((*_IMAGES, _PDF, "text/*"))
+    raise refusal(f"a file of type {media_type!r} cannot be sent; Anthropic takes {known}")

@@ -1,14 +1,15 @@
-"""Prompts for Anthropic's Messages API: the `messages` and `system` of a request.
+"""Prompts for Anthropic's Messages API: the `messages` and `system` of a request, and the blocks of their content.
 
-Its messages alternate: what users say and what tools give are one role, and messages of one role in a row are one.
-Each call of ours is answered in the message after it, the results first.
+Its messages alternate: users and results of tools have one role, and messages of one role in a row are one. Each call
+is answered in the message after it, the results first. What only Anthropic has of a part (signatures, citations, the
+caller of a tool) stands in its `metadata["anthropic"]` and goes back as it came.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.tool_encoding import PreparedTools
 >>> from fxai.tools.naming import NameMap
->>> said = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
+>>> prompt = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
 >>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})))
->>> _ = writer.write(said.messages)
+>>> _ = writer.write(prompt.messages)
 >>> history = writer.history()
 >>> history.system
 [{'type': 'text', 'text': 'Be brief.'}]
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final, final
 
 import msgspec
@@ -50,8 +52,8 @@ from fxai.models.tool_encoding import (
     json_of,
     without_nulls,
 )
-from fxai.providers.anthropic.media import file_block, refused
-from fxai.providers.anthropic.options import said_in
+from fxai.providers.anthropic.media import file_block, refusal
+from fxai.providers.anthropic.options import own_metadata
 from fxai.schema.data import is_array, is_object
 
 __all__ = [
@@ -74,8 +76,8 @@ __all__ = [
 _NO_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _DENIED: Final = "Tool call execution denied."
 _EMPTY: Final = {"type": "text", "text": ""}
-_PICTURED: Final = frozenset({"media_type", "data", "file_name"})
-_SHOWN: Final[Mapping[str, frozenset[str]]] = {
+_FILE_FIELDS: Final = frozenset({"media_type", "data", "file_name"})
+_BLOCK_FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "text": frozenset({"text"}),
     "image": frozenset({"source"}),
     "document": frozenset({"source"}),
@@ -87,25 +89,23 @@ _SHOWN: Final[Mapping[str, frozenset[str]]] = {
 
 def with_cache(block: dict[str, Any], metadata: Metadata) -> dict[str, Any]:
     """The block, marked for the cache where the metadata says so."""
-    mark = said_in(metadata).get("cache_control")
+    mark = own_metadata(metadata).get("cache_control")
     return {**block, "cache_control": mark} if is_object(mark) else block
 
 
-def call_id(given: str) -> str:
-    """A call's id as the wire takes it: letters, digits, `_` and `-`; another provider's id that has more is digested.
+def call_id(id_: str) -> str:
+    """A call's id as the API takes it: letters, digits, `_` and `-`; one of another provider that has more is digested.
 
     >>> call_id("toolu_1"), call_id("call|1")
     ('toolu_1', 'call_1_c26e9779')
     """
-    if given and not _NO_ID.search(given):
-        return given
-    from hashlib import sha256
-
-    return f"{_NO_ID.sub('_', given)}_{sha256(given.encode()).hexdigest()[:8]}"
+    if id_ and not _NO_ID.search(id_):
+        return id_
+    return f"{_NO_ID.sub('_', id_)}_{sha256(id_.encode()).hexdigest()[:8]}"
 
 
 def user_block(part: UserContent) -> dict[str, Any] | None:
-    """The block of what a user said; None for a text that says nothing, which the wire refuses.
+    """The block of a part of a user's message; None for an empty text, which the API refuses.
 
     Raises:
         PreparationError: a file that cannot be sent.
@@ -116,46 +116,43 @@ def user_block(part: UserContent) -> dict[str, Any] | None:
 
 def text_block(part: TextPart) -> dict[str, Any] | None:
     """The block of a text, with what it cites; a block that no part is made for, as it came; None for no text."""
-    said = said_in(part.metadata)
-    kept = said.get("block")
-    if is_object(kept):
-        return kept
+    own = own_metadata(part.metadata)
+    block = own.get("block")
+    if is_object(block):
+        return block
     if not part.text.strip():
         return None
-    cited = _citations(said)
-    return {"type": "text", "text": part.text, **({"citations": cited} if cited else {})}
+    citations = _citations(own)
+    return {"type": "text", "text": part.text, **({"citations": citations} if citations else {})}
 
 
-def citations_of(said: Mapping[str, Any]) -> list[Any]:
-    """What a block, or the metadata of a part, says that it cites, as it came; nothing where that is no list."""
-    cited = said.get("citations")
-    return list(cited) if is_array(cited) else []
+def citations_of(block: Mapping[str, Any]) -> list[Any]:
+    """The citations of a block, or of the metadata of a part, as they came; none where that is no list."""
+    citations = block.get("citations")
+    return list(citations) if is_array(citations) else []
 
 
-def _citations(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Citations as the request has them: objects, without the fields of the response alone, the nullable ones said."""
-    taken: list[dict[str, Any]] = []
-    for one in filter(is_object, citations_of(said)):
-        found = one.get("type") in ("web_search_result_location", "search_result_location")
-        title = "title" if found else "document_title"
-        held = {key: value for key, value in one.items() if key != "file_id" and value is not None}
-        taken.append({title: None, **held})
-    return taken
+def _citations(own: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Citations as a request has them: objects, without what only responses have, with the title, which may be null."""
+    citations: list[dict[str, Any]] = []
+    for citation in filter(is_object, citations_of(own)):
+        is_result = citation.get("type") in ("web_search_result_location", "search_result_location")
+        fields = {key: value for key, value in citation.items() if key != "file_id" and value is not None}
+        citations.append({"title" if is_result else "document_title": None, **fields})
+    return citations
 
 
 def reasoning_block(part: ReasoningPart) -> dict[str, Any] | None:
     """The block of reasoning; None where it is not Anthropic's, or has no signature: the wire refuses it."""
-    said = said_in(part.metadata)
-    if "redacted_data" in said:
-        return {"type": "redacted_thinking", "data": said["redacted_data"]}
-    if "signature" in said:
-        return {"type": "thinking", "thinking": part.text, "signature": said["signature"]}
-    return None
+    own = own_metadata(part.metadata)
+    if "redacted_data" in own:
+        return {"type": "redacted_thinking", "data": own["redacted_data"]}
+    return {"type": "thinking", "thinking": part.text, "signature": own["signature"]} if "signature" in own else None
 
 
 def made_file_block(part: FilePart) -> dict[str, Any] | None:
     """The block of a file that the model made in its container; None for others, which the wire refuses there."""
-    if said_in(part.metadata).get("type") != "container_upload" or not isinstance(part.data, FileUrl):
+    if own_metadata(part.metadata).get("type") != "container_upload" or not isinstance(part.data, FileUrl):
         return None
     return {"type": "container_upload", "file_id": part.data.url}
 
@@ -166,8 +163,8 @@ def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
     Parameters that are no JSON go under the key that Anthropic's documentation names for them.
     """
     wire = _wire(part, tools)
-    said = said_in(part.metadata)
-    caller = {"caller": said["caller"]} if is_object(said.get("caller")) else {}
+    own = own_metadata(part.metadata)
+    caller = {"caller": own["caller"]} if is_object(own.get("caller")) else {}
     toolset = {} if wire.toolset is None else {"toolset_name": wire.toolset}
     block = {"type": "tool_use", "id": call_id(part.id), "name": wire.name, "input": _input(part, wire.params)}
     return with_cache({**block, **caller, **toolset}, part.metadata)
@@ -190,14 +187,14 @@ def _input(part: ToolCallPart, params: Any) -> dict[str, Any]:
 
 def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
     """The block of a call that Anthropic ran, or of its result; None where another provider did."""
-    said = said_in(part.metadata)
-    if "type" not in said:
+    own = own_metadata(part.metadata)
+    if "type" not in own:
         return None
     if part.type == "tool-call":
-        body: dict[str, Any] = {"id": part.id, "name": said.get("name", part.name), "input": part.params or {}}
+        body: dict[str, Any] = {"id": part.id, "name": own.get("name", part.name), "input": part.params or {}}
     else:
         body = {"tool_use_id": part.id, "content": without_nulls(part.result)}
-    extras = {key: value for key, value in said.items() if key not in ("name", "cache_control")}
+    extras = {key: value for key, value in own.items() if key not in ("name", "cache_control")}
     return with_cache({**extras, **body}, part.metadata)
 
 
@@ -206,15 +203,13 @@ def result_block(part: ToolResultPart, toolset: str | None, lost: Callable[[File
 
     Args:
         part: the result.
-        toolset: what the call named, if it did.
-        lost: told of each file that the wire does not take; the model is told that it was left out.
+        toolset: the toolset that the call names, if it does.
+        lost: called with each file that the API does not take; a note to the model stands in its place.
     """
-    shown = _content(part.result, lost)
-    content = {} if shown is None else {"content": shown}
-    failed = {"is_error": True} if part.is_failure else {}
-    named = {} if toolset is None else {"toolset_name": toolset}
-    block = {"type": "tool_result", "tool_use_id": call_id(part.id), **content, **failed, **named}
-    return with_cache(block, part.metadata)
+    content = _content(part.result, lost)
+    fields = {"content": content, "is_error": part.is_failure or None, "toolset_name": toolset}
+    known = {name: value for name, value in fields.items() if value is not None}
+    return with_cache({"type": "tool_result", "tool_use_id": call_id(part.id), **known}, part.metadata)
 
 
 def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[str, Any]] | None:
@@ -225,28 +220,28 @@ def _content(result: Any, lost: Callable[[FilePart], None]) -> str | list[dict[s
         return result
     if is_object(result) and result.get("type") == "execution-denied":
         return str(result.get("reason") or _DENIED)
-    said = [one for one in result if one != _EMPTY] if is_array(result) else []  # the wire refuses empty texts
-    blocks = [_content_block(one, lost) for one in said]
-    found = [block for block in blocks if block is not None]
-    return found if found and len(found) == len(blocks) else json_of(result).decode()
+    contents = [one for one in result if one != _EMPTY] if is_array(result) else []  # the API refuses empty texts
+    blocks = [_content_block(one, lost) for one in contents]
+    known = [block for block in blocks if block is not None]
+    return known if known and len(known) == len(blocks) else json_of(result).decode()
 
 
 def _content_block(one: Any, lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
-    """A block of a result: in the wire's own form, or a picture or file as `ToolContent` and `FilePart` have them."""
+    """A block of a result: in the API's own form, or a picture or file as `ToolContent` and `FilePart` have them."""
     if not is_object(one):
         return None
-    kind, named = one.get("type"), frozenset(one) - {"type", "cache_control"}
-    if kind in ("image", "file") and {"media_type", "data"} <= named <= _PICTURED:
-        return _pictured(one, lost)
-    needed = _SHOWN.get(kind) if isinstance(kind, str) else None
-    return one if needed is not None and needed <= named and one.get("text") != "" else None
+    kind, fields = one.get("type"), frozenset(one) - {"type", "cache_control"}
+    if kind in ("image", "file") and {"media_type", "data"} <= fields <= _FILE_FIELDS:
+        return _picture_block(one, lost)
+    needed = _BLOCK_FIELDS.get(kind) if isinstance(kind, str) else None
+    return one if needed is not None and needed <= fields and one.get("text") != "" else None
 
 
-def _pictured(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
+def _picture_block(one: dict[str, Any], lost: Callable[[FilePart], None]) -> dict[str, Any] | None:
     try:
         part = msgspec.convert({**one, "type": "file"}, FilePart)
     except msgspec.ValidationError:
-        return None  # told as JSON text
+        return None  # it is sent as JSON text
     try:
         return file_block(part)
     except PreparationError:
@@ -267,7 +262,7 @@ class Document(msgspec.Struct, frozen=True):
 
 @final
 class History(msgspec.Struct, frozen=True):
-    """A prompt on the wire: the system prompt, the messages, and what else of the request they settle."""
+    """A prompt as Anthropic's API has it: the system prompt, the messages, and what else they decide of a request."""
 
     system: list[dict[str, Any]]
     messages: list[dict[str, Any]]
@@ -293,7 +288,7 @@ class HistoryWriter:
         """What of the prompt is left out."""
         self.is_extensible = True
         """Whether further messages can be added: not behind a system message, whose place depends on what follows."""
-        self._given: Sequence[Message] = ()
+        self._written: Sequence[Message] = ()
         self._tools = tools
         self._system_turns = system_turns
         self._system: list[dict[str, Any]] = []
@@ -308,12 +303,12 @@ class HistoryWriter:
         Raises:
             PreparationError: a file cannot be sent; a call has no result.
         """
-        self._given = messages
+        self._written = messages
         self._pairing.add(messages)
         blocks: list[dict[str, Any]] = []
         for place, message in enumerate(messages):
             blocks += self._add(message, place)
-        self._given = ()
+        self._written = ()
         if messages:
             self.is_extensible = messages[-1].role != "system"
         return blocks
@@ -334,13 +329,13 @@ class HistoryWriter:
         """The history as it stands; what is written behind it later does not change it.
 
         Raises:
-            PreparationError: nothing is said; there is a result without a call.
+            PreparationError: there is no message; there is a result without a call.
         """
         left = self._pairing.left
         if left:
-            raise refused(f"there are results of calls that nobody made: {', '.join(left)}; leave them out")
+            raise refusal(f"there are results of calls that nobody made: {', '.join(left)}; leave them out")
         if not self._messages:
-            raise refused("there is nothing to answer: the prompt has no message but system messages")
+            raise refusal("there is nothing to answer: the prompt has no message but system messages")
         *before, last = self._messages
         content = list(last["content"])
         if last["role"] == "assistant" and content[-1].get("type") == "text":
@@ -359,16 +354,16 @@ class HistoryWriter:
         return [block]
 
     def _has_turn(self, place: int) -> bool:
-        """Whether a system message can stand here: what a user says is before it, and the model's turn after it."""
+        """Whether a system message can stand here: a message of the user before it, the model's turn after it."""
         before = self._messages[-1]["role"] if self._messages else None
-        behind = next((one.role for one in self._given[place + 1 :] if one.role != "system"), "assistant")
+        behind = next((one.role for one in self._written[place + 1 :] if one.role != "system"), "assistant")
         return before in ("user", "system") and behind == "assistant"
 
     def _add_turn(self, message: AssistantMessage) -> list[dict[str, Any]]:
         blocks = [block for part in message.content if (block := self._block(part)) is not None]
         turn = self._say("assistant", blocks, message.metadata)
-        named = (said_in(part.metadata).get("container") for part in message.content if part.type == "text")
-        self._container = next((one for one in named if isinstance(one, str)), None)
+        ids = (own_metadata(part.metadata).get("container") for part in message.content if part.type == "text")
+        self._container = next((id_ for id_ in ids if isinstance(id_, str)), None)
         calls = [part for part in message.content if part.type == "tool-call" and not part.provider_executed]
         return [*turn, *self._say("user", [self._answer(part) for part in calls], {})]
 
@@ -391,30 +386,29 @@ class HistoryWriter:
                 block = text_block(part)
                 return None if block is None else with_cache(block, part.metadata)
             case "reasoning":
-                return self._taken(reasoning_block(part), "reasoning that Anthropic did not sign")
+                return self._check(reasoning_block(part), "reasoning that Anthropic did not sign")
             case "file":
-                return self._taken(made_file_block(part), f"a file of type {part.media_type!r} that a model made")
+                return self._check(made_file_block(part), f"a file of type {part.media_type!r} that a model made")
             case "tool-call" | "tool-result":
                 if part.type == "tool-call" and not part.provider_executed:
                     return call_block(part, self._tools)
-                return self._taken(hosted_block(part), f"what another provider did for {part.name!r}")
+                return self._check(hosted_block(part), f"what another provider did for {part.name!r}")
             case "tool-approval-request":
                 return None
 
-    def _taken(self, block: dict[str, Any] | None, what: str) -> dict[str, Any] | None:
+    def _check(self, block: dict[str, Any] | None, what: str) -> dict[str, Any] | None:
         if block is None:
-            said = f"{what} is left out of the history: Anthropic's Messages API refuses it"
-            self.notes.warn("other", None, said)
+            self.notes.warn("other", None, f"{what} is left out of the history: Anthropic's Messages API refuses it")
         return block
 
     def _left_out(self, part: FilePart) -> None:
-        said = f"a file of type {part.media_type!r} in a tool's result is left out: Anthropic's Messages API refuses it"
-        self.notes.warn("other", None, said)
+        what = f"a file of type {part.media_type!r} in a tool's result"
+        self.notes.warn("other", None, f"{what} is left out: Anthropic's Messages API refuses it")
 
     def _answer(self, part: ToolCallPart) -> dict[str, Any]:
         result = self._pairing.take(part.id)
         if result is None:
-            raise refused(f"the call {part.id!r} of the tool {part.name!r} has no result: answer it, or leave it out")
+            raise refusal(f"the call {part.id!r} of the tool {part.name!r} has no result: answer it, or leave it out")
         return result_block(result, self._tools.wire_call(part.name, part.params).toolset, self._left_out)
 
 

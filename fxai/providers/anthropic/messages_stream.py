@@ -1,4 +1,4 @@
-"""Events: a streamed reply of Anthropic's Messages API, turned into the parts of a stream as it comes.
+"""Streams of Anthropic's Messages API: from its events to the parts of a response, as they come.
 
 Each event is looked at once and each text joined once, so the work grows with the length of the stream and no faster.
 Blocks may be interleaved: each is known by its index.
@@ -64,26 +64,26 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 class _Open:
     """A content block that has begun and not ended."""
 
-    __slots__ = ("block", "cited", "id", "kind", "pieces", "silent", "waiting")
+    __slots__ = ("block", "citations", "id", "kind", "pieces", "silent", "waiting")
 
     def __init__(self, block: dict[str, Any], index: int, *, silent: bool) -> None:
         self.block = block
         self.kind: str = block["type"]
         self.id = str(block["id"]) if self.kind in _CALLS else str(index)
         self.pieces: list[str] = []
-        self.cited: list[Any] = citations_of(block)
+        self.citations: list[Any] = citations_of(block)
         self.silent = silent
-        """Whether nothing is told of it before it is whole."""
+        """Whether it is given only when it is whole."""
         self.waiting = self.kind == "text" and not silent
-        """Whether it is a text whose beginning is told with its first piece: a stream that is cut before has none."""
+        """Whether it is a text whose start is given with its first piece: a stream that is cut before has none."""
 
 
 @final
 class Reader:
-    """What reads one stream, event by event. It keeps what came, and is used once."""
+    """Reads one stream, event by event. It keeps what came, and is used once."""
 
     def __init__(self, sent: PreparedRequest, *, method: str = "ask_stream") -> None:
-        """The reader of the reply to a request; `method` is what a failure says that it was doing."""
+        """The reader of the reply to a request; `method` is the operation that a failure names."""
         self._sent = sent
         self._method = method
         self._blocks = Blocks(sent)
@@ -102,7 +102,7 @@ class Reader:
 
         Fails with:
             AiError: the provider's own error where the event is one; `InvalidOutputError`: it is no event, or not one
-                that can stand here. What came before stands; `rest` gives what was not told of yet.
+                that can stand here. What came before stands; `rest` gives what was held back.
         """
         try:
             event = msgspec.json.decode(data)
@@ -123,11 +123,11 @@ class Reader:
         """
         if self._done:
             return Success(None)
-        said = "the stream ended before the message did"
-        return Failure(AiError(NAME, self._method, NetworkError("TransportError", said)))
+        problem = NetworkError("TransportError", "the stream ended before the message did")
+        return Failure(AiError(NAME, self._method, problem))
 
     def rest(self) -> tuple[StreamPart, ...]:
-        """What came and was not told of yet, of a stream that broke off: an answer that was held back, as it came."""
+        """What was held back of a stream that broke off: an answer, as it came."""
         held = [(opened.id, "".join(opened.pieces)) for opened in self._open.values() if opened.silent]
         self._open.clear()
         return tuple(part for id_, text in held if text for part in (TextStart(id_), TextDelta(id_, text)))
@@ -158,15 +158,13 @@ class Reader:
         self._end({"container": message.get("container")})
         return (*self._sent.warnings, metadata_of(message))
 
-    def _end(self, said: Any) -> None:
-        """Takes what is said of the end; what is null stands as it was."""
-        if is_object(said):
-            self._ended.update({key: one for key, one in said.items() if one is not None})
+    def _end(self, delta: Any) -> None:
+        """Takes what belongs to the end; what is null stands as it was."""
+        self._ended.update(_known(delta))
 
     def _count(self, usage: Any) -> None:
-        """Takes the counts that are said: each is a total, and what is left out stands."""
-        if is_object(usage):
-            self._usage.update({key: count for key, count in usage.items() if count is not None})
+        """Takes the counts that come: each is a total, and what is left out stands."""
+        self._usage.update(_known(usage))
 
     def _begin(self, index: int, block: Any) -> Iterable[StreamPart]:
         kind = text_at(block, "type", "/content_block")
@@ -174,10 +172,10 @@ class Reader:
             raise Malformed("/index", f"the block {index} has started before")
         if kind in _CALLS:
             text_at(block, "id", "/content_block")
-        started = [told for before in self._open.values() for told in self._awaited(before)]
+        started = [part for before in self._open.values() for part in self._text_start(before)]
         opened = _Open(block, index, silent=self._is_answer(block))
         self._open[index] = opened
-        started += self._started(opened)
+        started += self._first_parts(opened)
         if kind not in ("text", "thinking"):
             return started
         written = block.get("text" if kind == "text" else "thinking") or ""
@@ -191,7 +189,7 @@ class Reader:
             return block["type"] == "text" and not answer.verbatim
         return block["type"] == "tool_use" and block.get("name") == answer.tool
 
-    def _started(self, opened: _Open) -> tuple[StreamPart, ...]:
+    def _first_parts(self, opened: _Open) -> tuple[StreamPart, ...]:
         if opened.silent:
             return ()
         if opened.kind == "thinking":
@@ -201,8 +199,8 @@ class Reader:
             return (ToolParamsStart(opened.id, name, provider_executed=opened.kind != "tool_use"),)
         return ()
 
-    def _awaited(self, opened: _Open) -> tuple[StreamPart, ...]:
-        """The beginning of a text, if it was not told yet."""
+    def _text_start(self, opened: _Open) -> tuple[StreamPart, ...]:
+        """The start of a text, if it was not given yet."""
         if not opened.waiting:
             return ()
         opened.waiting = False
@@ -220,7 +218,7 @@ class Reader:
         elif kind == "signature_delta":
             opened.block["signature"] = text_at(delta, "signature", "/delta")
         elif kind == "citations_delta":
-            opened.cited.append(delta.get("citation"))
+            opened.citations.append(delta.get("citation"))
         elif opened.kind not in ("text", "thinking", *_CALLS):
             opened.block.update({key: value for key, value in delta.items() if key != "type"})
         return ()
@@ -230,7 +228,7 @@ class Reader:
         if opened.silent or not text:
             return ()
         if opened.kind == "text":
-            return (*self._awaited(opened), TextDelta(opened.id, text))
+            return (*self._text_start(opened), TextDelta(opened.id, text))
         if opened.kind == "thinking":
             return (ReasoningDelta(opened.id, text),)
         return (ToolParamsDelta(opened.id, text),)
@@ -241,18 +239,18 @@ class Reader:
             raise Malformed("/index", f"the block {index} has not started, or is whole")
         written = "".join(opened.pieces)
         if opened.kind in ("text", "thinking"):
-            opened.block.update({opened.kind: written, **({"citations": opened.cited} if opened.cited else {})})
+            opened.block.update({opened.kind: written, **({"citations": opened.citations} if opened.citations else {})})
         elif opened.kind in _CALLS and written:
             opened.block["input"] = _json(written)
         parts = self._blocks.parts(opened.block, f"/content/{index}")
-        return [told for part in parts for told in self._whole(part, opened)]
+        return [event for part in parts for event in self._whole(part, opened)]
 
     def _whole(self, part: Part, opened: _Open) -> tuple[StreamPart, ...]:
-        """How the end of a block is told, of the part that it is."""
+        """The last parts of a block, of the whole part that it is."""
         if part.type == "text":
             ended = TextEnd(opened.id, metadata=part.metadata)
             if opened.kind == "text" and not opened.silent:
-                return (*self._awaited(opened), ended)
+                return (*self._text_start(opened), ended)
             piece = (TextDelta(opened.id, part.text),) if part.text else ()
             return (TextStart(opened.id), *piece, ended)
         if part.type == "reasoning":
@@ -266,7 +264,11 @@ class Reader:
         if self._open:
             raise Malformed("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
         self._done = True
-        return [told for part in self._blocks.end(self._ended, self._usage) for told in stream_of([part])]
+        return list(stream_of(self._blocks.end(self._ended, self._usage)))
+
+
+def _known(fields: Any) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value is not None} if is_object(fields) else {}
 
 
 def _index(event: Mapping[str, Any]) -> int:

@@ -94,7 +94,7 @@ class AnthropicModel(LanguageModel):
         Fails with:
             AiError: As `ask`; also when the stream is cut: the parts that came before it stand.
         """
-        return StreamOf.suspend(lambda: self._streamed(request, "ask_stream"))
+        return StreamOf.suspend(lambda: self._stream(request, "ask_stream"))
 
     def prepare(self, request: ModelRequest, *, stream: bool = False, eager: bool = False) -> PreparedRequest:
         """The request as it is sent; arguments and errors as `prepare_request`."""
@@ -115,12 +115,12 @@ class AnthropicModel(LanguageModel):
         if isinstance(sent, AiError):
             return fx.fail(sent)
         if sent.max_tokens > _MOST_AT_ONCE:
-            parts = self._streamed(request, "ask").collect()
-            return parts.map(lambda told: Response.from_stream(told).content)
+            parts = self._stream(request, "ask").collect()
+            return parts.map(lambda stream: Response.from_stream(stream).content)
         answered = self._client.post(_PATH, sent.encoded, headers=sent.headers, method="ask")
         return answered.flat_map(lambda answer: fx.lift(parse_reply(answer.body, sent)))
 
-    def _streamed(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
+    def _stream(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
         sent = self._attempt(request, method, stream=True)
         if isinstance(sent, AiError):
             return StreamOf.fail(sent)

@@ -1,4 +1,9 @@
-"""Options: what a request says to Anthropic alone, as `provider_options["anthropic"]`, checked before it is sent.
+"""Options that only Anthropic has, as `provider_options["anthropic"]`, and the capabilities of models, by their names.
+
+Unknown models are taken to be like the newest ones, but for the most tokens of an answer.
+
+>>> capability_of("claude-opus-4-8").thinking, capability_of("claude-haiku-4-5-20251001").thinking
+('adaptive', 'budget')
 
 >>> options_of_request({"anthropic": {"service_tier": "auto"}}).body
 {'service_tier': 'auto'}
@@ -24,7 +29,7 @@ __all__ = [
     "Thinking",
     "capability_of",
     "options_of_request",
-    "said_in",
+    "own_metadata",
 ]
 
 
@@ -100,7 +105,7 @@ def _most_tokens(model: str, family: str, version: tuple[int, int]) -> int:
 
 
 NAME: Final = "anthropic"
-"""What this provider is called in metadata and options."""
+"""The name of the provider, in metadata and options."""
 
 _BETAS: Final[Mapping[str, str]] = {
     "mcp_servers": "mcp-client-2025-11-20",
@@ -120,7 +125,7 @@ class _Ephemeral(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="typ
 
 @final
 class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What `provider_options["anthropic"]` of a request may say. It wins over what the common options say.
+    """What `provider_options["anthropic"]` of a request may hold; it wins over the options that all providers share.
 
     Attributes:
         betas: Beta features that the request names.
@@ -131,10 +136,10 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         inference_geo: Where the model may run.
         mcp_servers: MCP servers that Anthropic asks; a beta, which is named.
         metadata: About the request, such as `{"user_id": …}`.
-        output_config: Joined with what `reasoning` and the schema of the answer say.
+        output_config: Joined with the fields for `reasoning` and for the schema of the answer.
         service_tier: The tier of service.
         speed: `"fast"` for more tokens a second; some models want a beta for it.
-        thinking: In place of what `reasoning` says.
+        thinking: In place of the fields for `reasoning`.
         user_profile_id: On whose behalf; a header.
         workspace_id: In which workspace; a header.
         extra_body: Anything else, merged into the request unchecked.
@@ -162,40 +167,40 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     @property
     def body(self) -> dict[str, Any]:
         """The fields of the request that they set, plain; those that are checked first, then the others."""
-        said = {name: one for name, one in msgspec.to_builtins(self).items() if name not in _APART and one is not None}
-        return {**said, **self.extra_body}
+        fields = msgspec.to_builtins(self).items()
+        return {name: value for name, value in fields if name not in _APART and value is not None} | self.extra_body
 
     @property
     def headers(self) -> dict[str, str]:
         """The headers of the request that they set."""
-        said = {header: getattr(self, name) for name, header in _HEADERS.items()}
-        return {header: one for header, one in said.items() if one is not None}
+        headers = {header: getattr(self, name) for name, header in _HEADERS.items()}
+        return {header: value for header, value in headers.items() if value is not None}
 
     @property
     def all_betas(self) -> tuple[str, ...]:
-        """The beta features to name: those that are said, and those that a field needs."""
+        """The beta features to name: those of the option, and those that a field needs."""
         needed = (beta for name, beta in _BETAS.items() if getattr(self, name) is not None)
         return tuple(dict.fromkeys((*self.betas, *needed)))
 
 
-def options_of_request(given: Mapping[str, Any]) -> RequestOptions:
+def options_of_request(options: Mapping[str, Any]) -> RequestOptions:
     """The options of a request for Anthropic, checked.
 
     Args:
-        given: the options by provider.
+        options: the options by provider.
 
     Raises:
         PreparationError: they are none, with the place and what belongs there.
     """
     remedy = "; extra_body takes any other field"
-    return checked_options(given.get(NAME, {}), RequestOptions, f"provider_options[{NAME!r}]", remedy)
+    return checked_options(options.get(NAME, {}), RequestOptions, f"provider_options[{NAME!r}]", remedy)
 
 
-def said_in(metadata: Metadata) -> Mapping[str, Any]:
-    """What metadata holds of Anthropic's; nothing where it is no object.
+def own_metadata(metadata: Metadata) -> Mapping[str, Any]:
+    """Anthropic's own part of the metadata; empty where there is none.
 
-    >>> said_in({"anthropic": {"signature": "S"}, "other": {}})
+    >>> own_metadata({"anthropic": {"signature": "S"}, "other": {}})
     {'signature': 'S'}
     """
-    said = metadata.get(NAME)
-    return said if is_object(said) else {}
+    own = metadata.get(NAME)
+    return own if is_object(own) else {}

@@ -1,7 +1,7 @@
-"""Replies of Anthropic's Messages API: the parts of a response, of the content blocks of a message.
+"""Replies of Anthropic's Messages API: the content blocks of a message as the parts of a response.
 
 What has no place in a part goes into its `metadata["anthropic"]`, so that the history brings it back as it came. A
-block that no part is made for is an empty text that holds it.
+block that has no kind of part is an empty text that holds it.
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.request import ModelRequest
@@ -14,7 +14,7 @@ block that no part is made for is an empty text that holds it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, final
 
 import msgspec
@@ -65,11 +65,11 @@ _STATUSES: Final[Mapping[str, int]] = {
     "overloaded_error": 529,
 }
 _STOPPED: Final = ("stop_reason", "stop_sequence", "stop_details")
-_COUNTED: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 class Malformed(Exception):
-    """What came is not what it should be: where, and what belongs there."""
+    """An answer that is not what it should be, with the place, and what belongs there."""
 
     def __init__(self, pointer: str, description: str) -> None:
         super().__init__(f"{pointer}: {description}")
@@ -82,12 +82,12 @@ class Malformed(Exception):
 
 
 def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> Result[tuple[Part, ...], AiError]:
-    """The parts of a whole reply, in its order: what was asked for and not done, metadata, content, how it finished.
+    """The parts of a whole reply, in its order: warnings, metadata, content, how it finished.
 
     Args:
         data: the body of the answer.
         sent: the request that it answers.
-        method: what a failure says that it was doing.
+        method: the operation that a failure names.
 
     Fails with:
         AiError: `InvalidOutputError`: it is no message; the provider's own error where the body is one.
@@ -120,28 +120,24 @@ def error_of(data: Mapping[str, Any], method: str) -> AiError:
 
 
 def metadata_of(message: Mapping[str, Any]) -> ResponseMetadata:
-    """What a message says of itself."""
+    """The metadata of a message."""
     extras = {key: message[key] for key in ("container", "diagnostics") if message.get(key) is not None}
-    id_, model = message.get("id"), message.get("model")
-    return ResponseMetadata(
-        id_ if isinstance(id_, str) else None,
-        model if isinstance(model, str) else None,
-        metadata={NAME: extras} if extras else {},
-    )
+    metadata = {NAME: extras} if extras else {}
+    return ResponseMetadata(_text(message, "id"), _text(message, "model"), metadata=metadata)
 
 
-def _reason(stop: Any, *, called: bool, answered: bool) -> FinishReason:
+def _reason(stop: Any, *, has_calls: bool, has_answer: bool) -> FinishReason:
     reason: FinishReason = _FINISHES.get(stop, "other") if stop is None or isinstance(stop, str) else "other"
-    return "stop" if reason == "tool-calls" and answered and not called else reason
+    return "stop" if reason == "tool-calls" and has_answer and not has_calls else reason
 
 
 def _usage(counts: Mapping[str, Any]) -> Usage:
-    """Tokens, the cached ones among the input: the wire counts them apart."""
-    plain, out, read, written = (_count(counts, key) for key in _COUNTED)
+    """Tokens, the cached ones among the input: the API counts them apart."""
+    plain, output, read, written = (_count(counts, key) for key in _COUNTS)
     known = [count for count in (plain, read, written) if count is not None]
     details = counts.get("output_tokens_details")
-    thought = _count(details, "thinking_tokens") if is_object(details) else None
-    return Usage(sum(known) if known else None, out, read, written, thought)
+    thinking = _count(details, "thinking_tokens") if is_object(details) else None
+    return Usage(sum(known) if known else None, output, read, written, thinking)
 
 
 def _count(counts: Mapping[str, Any], key: str) -> int | None:
@@ -149,21 +145,21 @@ def _count(counts: Mapping[str, Any], key: str) -> int | None:
     return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
-def _words(one: Mapping[str, Any], key: str) -> str | None:
-    said = one.get(key)
-    return said if isinstance(said, str) else None
+def _text(fields: Mapping[str, Any], key: str) -> str | None:
+    value = fields.get(key)
+    return value if isinstance(value, str) else None
 
 
 @final
 class Blocks:
-    """What reads the content blocks of one message, in order."""
+    """Reads the content blocks of one message, in order."""
 
     def __init__(self, sent: PreparedRequest) -> None:
         self._sent = sent
         self._names: dict[str, str] = {}  # of calls that the provider runs, by id: their results have none
         self._sources: set[tuple[Any, ...]] = set()
-        self._called = False  # a tool of ours
-        self._answered = False  # by the tool that stands for the answer
+        self._has_calls = False  # a tool of ours
+        self._has_answer = False  # by the tool that stands for the answer
         self._programmed = False  # a tool of ours, by a program in a container
 
     def parts(self, block: Any, pointer: str) -> list[Part]:
@@ -177,8 +173,7 @@ class Blocks:
             case "text":
                 return self._text(block, pointer)
             case "thinking":
-                signed = {NAME: {"signature": block["signature"]}} if block.get("signature") else {}
-                return [Reasoning(text_at(block, "thinking", pointer), metadata=signed)]
+                return [Reasoning(text_at(block, "thinking", pointer), metadata=_extras(block, "signature"))]
             case "redacted_thinking":
                 return [Reasoning("", metadata={NAME: {"redacted_data": text_at(block, "data", pointer)}})]
             case "container_upload":
@@ -187,14 +182,14 @@ class Blocks:
             case "tool_use":
                 return [self._call(block, pointer)]
             case "server_tool_use" | "mcp_tool_use":
-                return [self._hosted(block, pointer)]
+                return [self._hosted_call(block, pointer)]
             case _ if kind.endswith("_tool_result"):
                 return [self._result(block, kind, pointer)]
             case _:
                 return [Text("", metadata={NAME: {"block": block}})]
 
     def name_of(self, block: Mapping[str, Any], pointer: str) -> str:
-        """Which tool a call means, by the name that the tool has here."""
+        """The name, in the toolkit, of the tool that a call is of."""
         wire = text_at(block, "name", pointer)
         names = self._sent.tools.names
         if block.get("type") == "tool_use":
@@ -208,16 +203,14 @@ class Blocks:
         The program goes on only where the next request names its container: an empty text carries it there.
 
         Args:
-            ended: what says why: the message, or the `delta` of the stream's last event.
-            usage: its tokens; of a stream, all that was said of them.
+            ended: what holds the reason: the message, or the `delta` of the stream's last event.
+            usage: its tokens; of a stream, all counts that came.
         """
-        said = {
-            key: ended[key] for key in ("stop_reason", "stop_sequence", "stop_details") if ended.get(key) is not None
-        }
+        stop = {key: ended[key] for key in _STOPPED if ended.get(key) is not None}
         counts: Mapping[str, Any] = usage if is_object(usage) else {}
-        details = {key: one for key, one in counts.items() if key not in _COUNTED and one is not None}
-        extras = {**said, **({"usage": details} if details else {})}
-        reason = _reason(ended.get("stop_reason"), called=self._called, answered=self._answered)
+        details = {key: one for key, one in counts.items() if key not in _COUNTS and one is not None}
+        extras = {**stop, **({"usage": details} if details else {})}
+        reason = _reason(ended.get("stop_reason"), has_calls=self._has_calls, has_answer=self._has_answer)
         finish = Finish(reason, _usage(counts), metadata={NAME: extras} if extras else {})
         container: Any = ended.get("container")
         waits = self._programmed and is_object(container) and container.get("id")
@@ -228,73 +221,70 @@ class Blocks:
         answer = self._sent.answer
         if answer is not None and answer.tool is None and text.strip():
             text = answer.text(text)
-        cited = citations_of(block)
-        if not cited:
+        citations = citations_of(block)
+        if not citations:
             return [Text(text)]
-        return [Text(text, metadata={NAME: {"citations": cited}}), *self._cited(cited)]
+        return [Text(text, metadata={NAME: {"citations": citations}}), *self._new_sources(citations)]
 
-    def _cited(self, cited: list[Any]) -> list[Source]:
-        """What is cited, each source once in a message."""
-        found: list[Source] = []
-        for one in cited:
-            source = self._source(one) if is_object(one) else None
+    def _new_sources(self, citations: list[Any]) -> Iterable[Source]:
+        """The sources of citations, each once in a message."""
+        for citation in filter(is_object, citations):
+            source = self._source(citation)
             if source is None:
                 continue
-            key = (source.url, source.title, source.media_type, str(one.get("document_index")))
+            key = (source.url, source.title, source.media_type, str(citation.get("document_index")))
             if key not in self._sources:
                 self._sources.add(key)
-                found.append(source)
-        return found
+                yield source
 
-    def _source(self, one: dict[str, Any]) -> Source | None:
+    def _source(self, citation: dict[str, Any]) -> Source | None:
         name = f"source-{len(self._sources)}"
-        url = one.get("url") or one.get("source")
+        url = citation.get("url") or citation.get("source")
         if isinstance(url, str):
-            return Source(name, _words(one, "title"), url)
-        place = one.get("document_index")
+            return Source(name, _text(citation, "title"), url)
+        place = citation.get("document_index")
         if not isinstance(place, int):
             return None
         documents = self._sent.documents
         document = documents[place] if 0 <= place < len(documents) else Document()
-        title = _words(one, "document_title") or document.title
+        title = _text(citation, "document_title") or document.title
         return Source(name, title, media_type=document.media_type or "application/octet-stream")
 
     def _call(self, block: dict[str, Any], pointer: str) -> Part:
         wire = text_at(block, "name", pointer)
-        given = block.get("input")
+        params = block.get("input")
+        broken = _unread(params)
         answer = self._sent.answer
         if answer is not None and wire == answer.tool:
-            self._answered = True
-            return Text(_unread(given) or msgspec.json.encode(answer.value(given)).decode())
-        self._called = True
+            self._has_answer = True
+            return Text(broken or msgspec.json.encode(answer.value(params)).decode())
+        self._has_calls = True
         id_ = text_at(block, "id", pointer)
         metadata = _extras(block, "caller")
         self._programmed = self._programmed or _caller(block) not in (None, "direct")
-        broken = _unread(given)
         if broken is not None:
             return ToolCall(id_, self.name_of(block, pointer), None, params_text=broken, metadata=metadata)
-        name, params = self._sent.tools.call(wire, given, toolset=block.get("toolset_name"))
+        name, params = self._sent.tools.call(wire, params, toolset=block.get("toolset_name"))
         return ToolCall(id_, name, params, metadata=metadata)
 
-    def _hosted(self, block: dict[str, Any], pointer: str) -> Part:
+    def _hosted_call(self, block: dict[str, Any], pointer: str) -> Part:
         id_, name = text_at(block, "id", pointer), self.name_of(block, pointer)
         self._names[id_] = name
-        given = block.get("input")
-        broken = _unread(given)
+        broken = _unread(block.get("input"))
         metadata = _extras(block, "type", "name", "caller", "server_name")
-        params = None if broken is not None else given
+        params = None if broken is not None else block.get("input")
         return ToolCall(id_, name, params, provider_executed=True, params_text=broken, metadata=metadata)
 
     def _result(self, block: dict[str, Any], kind: str, pointer: str) -> Part:
         id_ = text_at(block, "tool_use_id", pointer)
-        name = self._names.get(id_) or self._named_by(kind)
+        name = self._names.get(id_) or self._name_of_result(kind)
         content = block.get("content")
-        told = content.get("type") if is_object(content) else None
-        failed = block.get("is_error") is True or (isinstance(told, str) and told.endswith("_error"))
+        kind_inside = _text(content, "type") if is_object(content) else None
+        failed = block.get("is_error") is True or (kind_inside or "").endswith("_error")
         metadata = _extras(block, "type", "caller", "is_error")
         return ToolResult(id_, name, content, is_failure=failed, provider_executed=True, metadata=metadata)
 
-    def _named_by(self, kind: str) -> str:
+    def _name_of_result(self, kind: str) -> str:
         """The tool whose result is of this type: its call was in an earlier turn, which was paused."""
         wire = kind.removesuffix("_tool_result")
         names = self._sent.tools.names
@@ -304,13 +294,13 @@ class Blocks:
 
 @final
 class Unread(msgspec.Struct, frozen=True):
-    """What a stream brought in place of the JSON of a call."""
+    """The text that a stream had in place of the JSON of a call."""
 
     text: str
 
 
-def _unread(given: Any) -> str | None:
-    return given.text if isinstance(given, Unread) else None
+def _unread(params: Any) -> str | None:
+    return params.text if isinstance(params, Unread) else None
 
 
 def _caller(block: Mapping[str, Any]) -> Any:
@@ -319,8 +309,8 @@ def _caller(block: Mapping[str, Any]) -> Any:
 
 
 def _extras(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:
-    held = {key: block[key] for key in keys if block.get(key) is not None}
-    return {NAME: held} if held else {}
+    extras = {key: block[key] for key in keys if block.get(key) is not None}
+    return {NAME: extras} if extras else {}
 
 
 def text_at(block: Any, key: str, pointer: str) -> str:

@@ -135,10 +135,10 @@ def prepare_request(
     writing.conversation(cache)
     writing.calls(must=strict_json_schema is True)
     writing.common(request.max_tokens or max_tokens or can.most_tokens)
-    return writing.done({"model": model, **({"stream": True} if stream else {})}, options)
+    return writing.finish({"model": model, **({"stream": True} if stream else {})}, options)
 
 
-def _merged(body: dict[str, Any], options: RequestOptions) -> dict[str, Any]:
+def _merge(body: dict[str, Any], options: RequestOptions) -> dict[str, Any]:
     """The body with what the options say over it; the configuration of the output is joined."""
     said = options.body
     config: Any = said.get("output_config")
@@ -251,11 +251,11 @@ class _Writing:
         if config:
             self.body["output_config"] = {**self.body.get("output_config", {}), **config}
 
-    def done(self, first: dict[str, Any], options: RequestOptions) -> PreparedRequest:
+    def finish(self, first: dict[str, Any], options: RequestOptions) -> PreparedRequest:
         """The request, with what the options say over it."""
-        body = _merged({**first, **self.body}, options)
+        body = _merge({**first, **self.body}, options)
         return PreparedRequest(
-            self._encoded(body),
+            self._encode(body),
             self._tools,
             tuple(dict.fromkeys((*self._tools.betas, *options.all_betas))),
             tuple(options.headers.items()),
@@ -265,7 +265,7 @@ class _Writing:
             body["max_tokens"],
         )
 
-    def _encoded(self, body: dict[str, Any]) -> bytes:
+    def _encode(self, body: dict[str, Any]) -> bytes:
         """The body as JSON, with no more marks for the cache than a request may have."""
         encoded = json_of(body)
         if encoded.count(b'"cache_control"') <= MARKS:
@@ -310,10 +310,10 @@ def _reasoning_fields(
     if forced and effort != "none":
         _warn(notes, "a model that must call a tool is not told to think")
         return {} if can.thinking == "budget" else {"output_config": {"effort": _EFFORTS[effort]}}
-    return _budgeted(effort, most_tokens, notes) if can.thinking == "budget" else _adaptive(effort, can, notes)
+    return _budget(effort, most_tokens, notes) if can.thinking == "budget" else _adaptive(effort, can, notes)
 
 
-def _budgeted(effort: ReasoningEffort, most_tokens: int, notes: Notes) -> dict[str, Any]:
+def _budget(effort: ReasoningEffort, most_tokens: int, notes: Notes) -> dict[str, Any]:
     if effort == "none":
         return {}
     budget = min(_BUDGETS[effort], most_tokens // 2)

@@ -207,19 +207,19 @@ def _marks(body: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[_Mark]
             yield _Mark("tools", tool, f"the tool {names.get(wire, wire)!r}", names.get(wire, wire))
     system: Any = body.get("system")
     for at, block in enumerate(system if is_array(system) else ()):
-        yield from _marked(block, "system", f"part {at + 1} of the system prompt")
+        yield from _marks_in(block, "system", f"part {at + 1} of the system prompt")
     for at, message in enumerate(body.get("messages", ())):
-        yield from _marked(message.get("content"), "messages", f"message {at + 1}")
+        yield from _marks_in(message.get("content"), "messages", f"message {at + 1}")
 
 
-def _marked(block: Any, section: str, where: str) -> Iterator[_Mark]:
+def _marks_in(block: Any, section: str, where: str) -> Iterator[_Mark]:
     """The marks of a block, those inside it first."""
     for one in block if is_array(block) else ():
-        yield from _marked(one, section, where)
+        yield from _marks_in(one, section, where)
     if not is_object(block):
         return
     for inside in ("content", "source"):
-        yield from _marked(block.get(inside), section, where)
+        yield from _marks_in(block.get(inside), section, where)
     if is_object(block.get(_MARK)):
         yield _Mark(section, block, where)
 
@@ -307,7 +307,7 @@ class Writer:
         """What the tool says beside name, description, schema and examples, as far as the wire has a place for it."""
         given = options_of(tool, "anthropic", _Options)
         self._notes.betas += given.betas
-        said = {**self._annotated(tool), **without_nulls(msgspec.to_builtins(given))}
+        said = {**self._annotations(tool), **without_nulls(msgspec.to_builtins(given))}
         said.pop("betas", None)
         kind = kind_of(tool)
         carried = _OF_OURS if tool.provider is None else _OF_TOOLSETS if kind in TOOLSETS else _EVERY
@@ -318,7 +318,7 @@ class Writer:
             self._notes.warn("unsupported-option", tool.name, why)
         return kept
 
-    def _annotated(self, tool: AnyTool) -> dict[str, Any]:
+    def _annotations(self, tool: AnyTool) -> dict[str, Any]:
         eager = tool.get(EagerInputStreaming)
         if eager is None and self._stream and tool.provider is None:
             eager = True
@@ -417,14 +417,14 @@ def prepare_tools(
         NameConflictError: two tools would have one name on the wire.
     """
     notes = Notes()
-    tools = _taken(tuple(toolkit), tool_choice, notes)
+    tools = _choose(tuple(toolkit), tool_choice, notes)
     writer = Writer(notes, stream=stream, programs=programs_of(tools))
     sent = tuple(tool for tool in tools if writer.takes(tool))
     naming = NameMap.of(sent, NAMES)
     searches = any(kind_of(tool).startswith("tool_search_tool_") for tool in sent)
-    extras = _loaded({tool.name: writer.extras(tool) for tool in sent}, notes, searches=searches)
+    extras = _check_deferral({tool.name: writer.extras(tool) for tool in sent}, notes, searches=searches)
     able = supports_strict_tools(model) if supports_strict is None else supports_strict
-    settled = _settled(sent, extras, strict_json_schema, True if able else None, notes)
+    settled = _settle_all(sent, extras, strict_json_schema, True if able else None, notes)
     wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
     fewer_marks({"tools": wires}, naming.names, notes)
     parallel = _parallel(parallel_tool_calls, extras, notes)
@@ -433,7 +433,7 @@ def prepare_tools(
     return PreparedTools.make(fields, naming, notes=notes, rules=ANTHROPIC, settled=settled, toolsets=toolsets)
 
 
-def _taken(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes) -> tuple[AnyTool, ...]:
+def _choose(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes) -> tuple[AnyTool, ...]:
     """The tools of the choice; a toolset that must be called is sent alone, since the wire cannot name it."""
     left = chosen(tools, choice)
     if not (isinstance(choice, ToolChoice) and choice.mode == "tool"):
@@ -445,7 +445,7 @@ def _taken(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes)
     return alone or left
 
 
-def _loaded(extras: _Extras, notes: Notes, *, searches: bool) -> _Extras:
+def _check_deferral(extras: _Extras, notes: Notes, *, searches: bool) -> _Extras:
     """What is said of each tool; where every tool is deferred none is, since nothing would be left to search with.
 
     Where some are and there is no tool search, they stay deferred, and a warning says that the model cannot find them.
@@ -477,13 +477,13 @@ def _parallel(parallel: bool | None, extras: _Extras, notes: Notes) -> bool | No
     return parallel
 
 
-def _settled(
+def _settle_all(
     sent: Sequence[AnyTool], extras: _Extras, config: bool | None, default: bool | None, notes: Notes
 ) -> list[Settled]:
     settled: list[Settled] = []
     for tool in sent:
         if tool.provider is not None:
-            settled.append(_provided(tool, default, notes))
+            settled.append(_settle_provided(tool, default, notes))
         elif runs_in_programs(extras[tool.name]) and resolve_strict(tool.get(Strict), config, default):
             settled.append(_in_programs(tool, notes))
         else:
@@ -492,7 +492,7 @@ def _settled(
     return within(settled, provided, notes)
 
 
-def _provided(tool: AnyTool, default: bool | None, notes: Notes) -> Settled:
+def _settle_provided(tool: AnyTool, default: bool | None, notes: Notes) -> Settled:
     asked = None if kind_of(tool) in TOOLSETS else tool.get(Strict)
     if asked and default is None:
         said = f"the tool {tool.name!r} is not sent as strict: the model has no strict mode"
