@@ -1,7 +1,14 @@
 """Agents: a model with instructions and tools, asked until it is done.
 
-An agent is a value. `with_tools`, `without_tools`, `with_memory` and the hooks give another one, in any order; the one
-that they are asked of stays as it is.
+An agent is a value: `with_tools`, `without_tools`, `with_memory` and the hooks give another one, in any order. There is
+one place for each thing:
+
+- `toolkit=` of `make` is for the tools that the agent is about, which `without_tools` leaves out; `with_tools` adds
+  tools for one run, or for one user.
+- `stop_when=`, `prepare_step=` and `on_step=` of `make` are for functions that cannot fail and need no services; the
+  methods of these names add one more, and take effects too, whose failures and needs are then in the agent's type.
+- `with_memory` is for an agent that goes on from its own earlier runs; a `Chat` is for one conversation that models and
+  agents share, and that a program leads itself.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -85,7 +92,7 @@ _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
 
 @final
 class Hooks(msgspec.Struct, frozen=True):
-    """What is asked and told while a run goes on, each in its order."""
+    """The functions that are called while a run goes on, each in its order."""
 
     stop_when: tuple[StopCondition[Any, Any], ...] = ()
     prepare_step: tuple[PrepareStep[Any, Any], ...] = ()
@@ -102,13 +109,13 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     name: str
     instructions: str | None = None
-    """What it is told before everything else, as the system prompt."""
+    """The system prompt."""
     own: Binding = Binding()
-    """The tools that it was made with, with what comes along."""
+    """The tools that it was made with, and the handlers that come with them."""
     model: LayerOf[Any, Any, Any] | None = None
     """The model that it asks; None for the one around."""
     output: Schema[Any] | None = None
-    """What its answer is; None for text."""
+    """The type of its answer; None for text."""
     budget: Budget = Budget()
     at_limit: AtLimit = "fail"
     hooks: Hooks = Hooks()
@@ -156,8 +163,8 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         """An agent.
 
         Args:
-            name: what it is called.
-            toolkit: its tools: a toolkit, which needs its handlers, or what brings them: a bound toolkit, a tool
+            name: its name, which its tool and its failures have, too.
+            toolkit: its tools: a toolkit, which needs its handlers, or one that has them: a bound toolkit, a tool
                 source, an MCP server; by default none.
             model: the layer of the model that it asks, built when it is first asked in a run and released with the run;
                 by default the one around. Handlers keep the one around.
@@ -187,12 +194,12 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     @property
     def builder(self) -> Agent[_T_co, _O_co, _E_co, _R_co]:
-        """Itself: an agent is what builders were."""
+        """The agent itself; kept for programs that ask for it."""
         return self
 
     @property
     def binding(self) -> Binding:
-        """All tools of a run, with what comes along."""
+        """All tools of a run, and the handlers that come with them."""
         return self.extra if self.without_own else self.own.merge(self.extra)
 
     @property
@@ -210,24 +217,24 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     @property
     def unanswered(self) -> Toolkit[Any]:
-        """Those of the tools whose handlers must be provided to the run, because none comes along."""
+        """The tools whose handlers must be provided to the run, because none comes with them."""
         return self.binding.unanswered
 
     @override
     def __repr__(self) -> str:
         tools = f", tools=[{self.own}]" if self.own.offers else ""
-        said = [f"Agent({self.name!r}{tools})"]
+        text = [f"Agent({self.name!r}{tools})"]
         if self.without_own:
-            said.append("without_tools()")
+            text.append("without_tools()")
         if self.extra.offers:
-            said.append(f"with_tools({self.extra})")
+            text.append(f"with_tools({self.extra})")
         if self.remembering is not None:
-            said.append(f"with_memory({self.remembering.memory!r})")
+            text.append(f"with_memory({self.remembering.memory!r})")
         for name in Hooks.__struct_fields__:
-            said += [f"{name}({hook!r})" for hook in getattr(self.hooks, name)]
-        return ".".join(said)
+            text += [f"{name}({hook!r})" for hook in getattr(self.hooks, name)]
+        return ".".join(text)
 
-    # -- what is bound for one run
+    # -- tools and memory
 
     @overload
     def with_tools(
@@ -282,7 +289,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         on_conflict: OnConflict = ...,
     ) -> Agent[_T_co, _O_co, _E_co | _E1 | _E2 | _E3 | _E4 | _E5 | _E6, _R_co | _R1 | _R2 | _R3 | _R4 | _R5 | _R6]: ...
     def with_tools(self, *tools: Any, on_conflict: OnConflict = "error") -> Any:
-        """The run with these tools too, behind those that it has: a list of one type, or up to six of any.
+        """The agent with these tools too, behind those that it has: a list of one type, or up to six of any.
 
         The same tool twice is one. `with_tools(a).with_tools(b)` is `with_tools(a, b)`.
 
@@ -308,7 +315,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         return bound
 
     def without_tools(self) -> Agent[Never, _O_co, _E_co, _R_co]:
-        """The run without the agent's own tools: their handlers are not needed. Those that are bound stay."""
+        """The agent without its own tools: their handlers are not needed. Those of `with_tools` stay."""
         return cast("Agent[Never, _O_co, _E_co, _R_co]", msgspec.structs.replace(self, without_own=True))
 
     @overload
@@ -320,11 +327,12 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         self, memory: Key[_M, Memory], *, auto_append: bool = ...
     ) -> Agent[_T_co, _O_co, _E_co | MemoryFailure, _R_co | _M]: ...
     def with_memory(self, memory: Any, *, auto_append: bool = True) -> Any:
-        """The run with a memory, in place of the one before: it is told what the memory holds, and remembered.
+        """The agent with a memory, in place of the one before: its runs go on from it, and are committed to it.
 
-        Its messages are committed when it has succeeded, the output decoded where there is one; a run that ends
-        pending is, too, and goes on with the answers alone. Give the prompt only what is new. Where the seconds of
-        the budget are up before it is loaded, the run ends as `at_limit` says, without it, and is not remembered.
+        The messages of a run are committed when it has succeeded, the output decoded where there is one; those of a run
+        that ends pending are, too, and the next one goes on with the answers alone. The prompt holds only what is new.
+        Where the seconds of the budget are up before the memory is loaded, the run ends as `at_limit` says, without it,
+        and is not committed.
 
         Args:
             memory: a memory, or the key of one that a layer gives: `Memory` itself, or a `Tag[Memory]`.
@@ -346,8 +354,8 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     @overload
     def stop_when(self, condition: Callable[[Steps], bool]) -> Agent[_T_co, _O_co, _E_co, _R_co]: ...
     def stop_when(self, condition: Any) -> Any:
-        """The run that ends after a step for which `condition` holds too: a predicate of the steps so far."""
-        return self._hooked(stop_when=condition)
+        """The agent whose runs end after a step for which `condition` holds, too: a predicate of the steps so far."""
+        return _with_hook(self, "stop_when", condition)
 
     @overload
     def prepare_step(
@@ -356,26 +364,21 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     @overload
     def prepare_step(self, prepare: Callable[[StepSetup], StepSetup]) -> Agent[_T_co, _O_co, _E_co, _R_co]: ...
     def prepare_step(self, prepare: Any) -> Any:
-        """The run in which `prepare` too changes how each step is asked: the model, tools, choice, messages, options.
+        """The agent with one more function that may change each step before it is asked.
 
-        It comes after those before it.
+        It is given the step as those before it left it: the model, tools, choice, messages and options.
         """
-        return self._hooked(prepare_step=prepare)
+        return _with_hook(self, "prepare_step", prepare)
 
     @overload
-    def on_step(self, told: Callable[[Step], EffectOf[Any, _E, _R]]) -> Agent[_T_co, _O_co, _E_co | _E, _R_co | _R]: ...
+    def on_step(
+        self, listener: Callable[[Step], EffectOf[Any, _E, _R]]
+    ) -> Agent[_T_co, _O_co, _E_co | _E, _R_co | _R]: ...
     @overload
-    def on_step(self, told: Callable[[Step], None]) -> Agent[_T_co, _O_co, _E_co, _R_co]: ...
-    def on_step(self, told: Any) -> Any:
-        """The run in which `told` too is told each finished step, before the run goes on."""
-        return self._hooked(on_step=told)
-
-    def _hooked(self, **hook: Any) -> Any:
-        ((name, one),) = hook.items()
-        if not callable(one):
-            raise TypeError(f"{name} takes a function, not {one!r}")
-        hooks = msgspec.structs.replace(self.hooks, **{name: (*getattr(self.hooks, name), one)})
-        return msgspec.structs.replace(self, hooks=hooks)
+    def on_step(self, listener: Callable[[Step], None]) -> Agent[_T_co, _O_co, _E_co, _R_co]: ...
+    def on_step(self, listener: Any) -> Any:
+        """The agent with one more function that is given each finished step, before the run goes on."""
+        return _with_hook(self, "on_step", listener)
 
     # -- as a tool
 
@@ -395,12 +398,12 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     def as_tool(
         self, name: str | None = None, *, parameters: Any = None, prompt: Any = None, **options: Unpack[ToolOptions]
     ) -> Any:
-        """This as a tool of another agent: each call is a run, its answer the result. See `SubAgent`.
+        """The agent as a tool of another one: each call is a run, its answer the result. See `SubAgent`.
 
         Args:
-            name: what the tool is called; by default as the agent.
-            parameters: what the tool takes; by default a `prompt`, which is what the agent is asked.
-            prompt: what the agent is asked, of such parameters.
+            name: the name of the tool; by default that of the agent.
+            parameters: the type of the tool's parameters; by default a `prompt`, which the agent is given.
+            prompt: makes the prompt of such parameters.
             options: of the tool, see `ToolOptions`. A failure goes to the model, unless `failure_mode` says otherwise.
 
         Raises:
@@ -417,7 +420,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         understood, and with a `ToolError` when a handler failed in failure mode `"error"`. The first and the last hold
         the history. With a memory also with `MemoryFailure`; with a source as it does.
         """
-        return self._execution.answer(prompt)
+        return _execution(self).answer(prompt)
 
     def stream(self, prompt: PromptInput) -> StreamOf[StreamPart, _E_co, _T_co | _R_co | None]:
         """The parts of the answer to `prompt` as they come; each round ends with its `finish`.
@@ -425,27 +428,34 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         Leaving the stream early stops the model and the handlers, closes sources, and commits nothing. Fails as
         `execute`.
         """
-        return self._execution.parts(prompt)
-
-    @property
-    def _execution(self) -> Execution:
-        plan = RunPlan(
-            self.toolkit,
-            self.options.to_round(),
-            self.budget,
-            self.hooks.stop_when,
-            self.at_limit,
-            self.hooks.prepare_step,
-            self.hooks.on_step,
-            self.output,
-            self.output_retries,
-            without_own=self.without_own,
-        )
-        return Execution(plan, self.binding, self.instructions, self.model, self.remembering)
+        return _execution(self).parts(prompt)
 
 
 AgentBuilder = Agent
-"""Another name for an agent, of what `with_tools`, `without_tools`, `with_memory` and the hooks give."""
+"""Another name for `Agent`, which `with_tools`, `without_tools`, `with_memory` and the hooks give."""
+
+
+def _execution(agent: Agent[Any, Any, Any, Any]) -> Execution:
+    plan = RunPlan(
+        agent.toolkit,
+        agent.options.to_round(),
+        agent.budget,
+        agent.hooks.stop_when,
+        agent.at_limit,
+        agent.hooks.prepare_step,
+        agent.hooks.on_step,
+        agent.output,
+        agent.output_retries,
+        without_own=agent.without_own,
+    )
+    return Execution(plan, agent.binding, agent.instructions, agent.model, agent.remembering)
+
+
+def _with_hook(agent: Agent[Any, Any, Any, Any], name: str, hook: Any) -> Any:
+    if not callable(hook):
+        raise TypeError(f"{name} takes a function, not {hook!r}")
+    hooks = msgspec.structs.replace(agent.hooks, **{name: (*getattr(agent.hooks, name), hook)})
+    return msgspec.structs.replace(agent, hooks=hooks)
 
 
 def _name(given: Any) -> str:
@@ -485,7 +495,7 @@ def _mode(given: Any) -> AtLimit:
 
 def _several(name: str, given: Any) -> tuple[Any, ...]:
     hooks = (given,) if callable(given) or not is_listed(given) else tuple(given)
-    for one in hooks:
-        if not callable(one):
-            raise TypeError(f"{name} takes functions, not {one!r}")
+    for hook in hooks:
+        if not callable(hook):
+            raise TypeError(f"{name} takes functions, not {hook!r}")
     return hooks

@@ -176,7 +176,7 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
         if not self.typed:
             return cast(_O_co, self.text)
         if self.value is msgspec.UNSET:
-            raise LookupError(f"there is no output, because the run ended otherwise: {self._why_untyped()}")
+            raise LookupError(f"there is no output, because the run ended otherwise: {_why_untyped(self)}")
         return self.value
 
     @property
@@ -206,17 +206,18 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
         """The calls that wait for an approval or for a result; put those behind `history` to go on."""
         return self.history.pending if self.finish_reason == "pending" else self.response.pending
 
-    def _why_untyped(self) -> str:
-        if self.ended == "pending":
-            waiting = ", ".join(call.name for call in self.pending)
-            return f"calls wait ({waiting}); answer them, and go on from `history`"
-        if self.ended == "stopped":
-            return "a stop condition held first; look at `steps`, or go on from `history`"
-        return f"its budget was spent, and the last text does not fit; allow more, or go on from `history`: {self.text}"
-
     @override
     def __hash__(self) -> int:
         return hash(self.history)
+
+
+def _why_untyped(answer: Answer[Any]) -> str:
+    if answer.ended == "pending":
+        waiting = ", ".join(call.name for call in answer.pending)
+        return f"calls wait ({waiting}); answer them, and go on from `history`"
+    if answer.ended == "stopped":
+        return "a stop condition held first; look at `steps`, or go on from `history`"
+    return f"its budget was spent, and the last text does not fit; allow more, or go on from `history`: {answer.text}"
 
 
 # -- what a run fails with

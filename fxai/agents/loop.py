@@ -85,7 +85,7 @@ _Running: TypeAlias = Callable[[Emit | None], AnyEffect]
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
 
 
-# -- what is opened for a run, and what it is told
+# -- the opening of a run: its model, its tools and its memory
 
 
 @final
@@ -111,10 +111,10 @@ class Remembering(msgspec.Struct, frozen=True):
 
 @final
 class Execution(msgspec.Struct, frozen=True):
-    """A run of an agent that has not begun: its plan, its tools, and what it is told before the prompt.
+    """A run of an agent that has not begun: its plan, its tools, its instructions and its memory.
 
-    A run is told the instructions, what its memory holds and the prompt, in this order. Sources of tools are opened for
-    it and closed after it, however it ended. Its messages are committed to the memory when it has succeeded.
+    The model reads the instructions, what the memory holds and the prompt, in this order. Sources of tools are opened
+    for the run and closed after it, however it ended. Its messages are committed to the memory when it has succeeded.
     """
 
     plan: RunPlan
@@ -176,7 +176,7 @@ class Execution(msgspec.Struct, frozen=True):
         return lambda emit: Generate(self._remember, (prompt, plan, self.remembering, emit), {})
 
     def _remember(self, prompt: Prompt, plan: RunPlan, remembering: Remembering, emit: Emit | None) -> Program:
-        """The run that is told what the memory holds, and committed to it.
+        """The run that goes on from the memory, and is committed to it.
 
         Where the time is up before the memory is loaded, the run will see that it is late, and is not committed.
         """
@@ -188,15 +188,15 @@ class Execution(msgspec.Struct, frozen=True):
             return (yield run_loop(_with_instructions(self.instructions, prompt), plan, emit=emit))
         systems = Prompt(takewhile(lambda message: message.role == "system", prompt))
         new = Prompt(islice(prompt, len(systems), None))
-        told = _with_instructions(self.instructions, systems) + recall(past, new) + new
+        whole = _with_instructions(self.instructions, systems) + recall(past, new) + new
         if not remembering.auto_append:
-            return (yield run_loop(told, plan, emit=emit))
-        commits = Commits(memory, told, new)
+            return (yield run_loop(whole, plan, emit=emit))
+        commits = Commits(memory, whole, new)
 
         def end(answer: Answer[Any]) -> AnyEffect:
             return commits.end(answer) if _is_success(answer) else Succeed(None)
 
-        return (yield run_loop(told, plan, end, commits.settle, emit))
+        return (yield run_loop(whole, plan, end, commits.settle, emit))
 
 
 def _in_time(loading: AnyEffect, plan: RunPlan) -> AnyEffect:
@@ -222,8 +222,8 @@ class _AskModel(msgspec.Struct, frozen=True):
 def _with_instructions(instructions: str | None, prompt: Prompt) -> Prompt:
     if instructions is None:
         return prompt
-    told = SystemMessage(instructions)
-    return prompt if len(prompt) and prompt[0] == told else Prompt((told,)) + prompt  # a history of its own has them
+    system = SystemMessage(instructions)
+    return prompt if len(prompt) and prompt[0] == system else Prompt((system,)) + prompt  # a history of its own has it
 
 
 def _is_success(answer: Answer[Any]) -> bool:

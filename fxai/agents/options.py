@@ -54,7 +54,7 @@ AtLimit: TypeAlias = Literal["fail", "answer", "last_text"]
 """What becomes of a run whose budget is spent before it is done.
 
 `fail`: it fails with `BudgetExceeded`. `answer`: the model is asked once more, and may call no tool. `last_text`: it
-ends with the last text that the model said.
+ends with the last text of the model.
 """
 
 
@@ -66,17 +66,17 @@ class Budget(msgspec.Struct, frozen=True):
     """
 
     rounds: int = 10
-    """How often the model is asked, 10 unless said otherwise."""
+    """How often the model is asked; 10 by default."""
     tokens: int | None = None
-    """Tokens in and out of all rounds together. What a provider does not tell is not counted. When they are spent the
-    model is not asked again; the round that spends them may take more."""
+    """Tokens in and out of all rounds together, as far as the provider counts them. When they are spent the model is
+    not asked again; the round that spends them may take more."""
     seconds: float | None = None
     """The time that the run may take, by the `Clock`, from when the sources of its tools are opened and its memory is
-    loaded. What is under way when it is up, a question or a call, is cut; handlers are told when that will be, as their
+    loaded. A request or a call that is under way when it is up is cut; handlers find the time of that in their
     `deadline`."""
     calls: int | None = None
-    """How many calls of tools are run or answered; those beyond it are not run. Calls that the history approved, that
-    the provider runs itself or that somebody else answers do not count."""
+    """How many calls of tools are run; those beyond it are not. Calls that the history approved, that the provider runs
+    or that are answered outside do not count."""
 
     def __post_init__(self) -> None:
         if self.rounds < 1:
@@ -148,16 +148,16 @@ def has_tool_call(*names: str) -> HasToolCall:
 
 @final
 class StepSetup(msgspec.Struct, frozen=True, eq=False):
-    """How one step is asked. What is changed here holds for this step alone; the history keeps what was said."""
+    """How one step is asked. A change holds for this step alone, and does not change the history."""
 
     number: int
     """Which step, from 1."""
     steps: Steps
     """The steps before it."""
     messages: Prompt
-    """What the model is shown."""
+    """The messages that the model is shown."""
     toolkit: Toolkit[Any]
-    """What it may call."""
+    """The tools that it may call."""
     options: RoundOptions
     """How it is asked; after the first step no longer with a `tool_choice` that demands a call."""
     model: LayerOf[LanguageModel, AiError, None] | None = None
@@ -213,10 +213,10 @@ class StepSetup(msgspec.Struct, frozen=True, eq=False):
 PrepareStep = TypeAliasType(
     "PrepareStep", Callable[[StepSetup], StepSetup | EffectOf[StepSetup, _E, _R]], type_params=(_E, _R)
 )
-"""Is given how a step would be asked, and gives how it is."""
+"""Changes a step before it is asked: takes its setup, and gives the one that holds, or an effect of it."""
 
 OnStep = TypeAliasType("OnStep", Callable[[Step], EffectOf[Any, _E, _R] | None], type_params=(_E, _R))
-"""Is told each finished step, before the run goes on.
+"""A listener of finished steps: takes each before the run goes on, and gives None, or an effect, which is run.
 
 An effect that fails, fails the run; an exception, which is a bug of the listener, is logged, and the run goes on.
 """
@@ -231,46 +231,46 @@ def check_model(model: object) -> None:
     if isinstance(model, LayerOf):
         return
     if isinstance(model, str):
-        said = f"from_name({model!r}) of fxai.providers gives that of a model by its name"
+        remedy = f"from_name({model!r}) of fxai.providers gives that of a model by its name"
     else:
-        said = "it has one, its `.layer`" if hasattr(model, "layer") else "such as fxai.providers gives"
-    raise TypeError(f"model={model!r} is no layer of a model: {said}")
+        remedy = "it has one, its `.layer`" if hasattr(model, "layer") else "such as fxai.providers gives"
+    raise TypeError(f"model={model!r} is no layer of a model: {remedy}")
 
 
 def is_effect(given: Any) -> TypeIs[EffectOf[Any, Any, Any]]:
-    """Whether what somebody gave has to be run first."""
+    """Whether a value of a hook has to be run first."""
     return isinstance(given, EffectOf)
 
 
 # -- what Agent.make takes
 
 Hook: TypeAlias = "_H | Sequence[_H]"
-"""One, or several, which are asked in order."""
+"""A function, or several, which are called in order."""
 
 
 class AgentOptions(RoundOptions, total=False):
-    """What an agent takes beside name, tools, model and output, and each option of its rounds (`RoundOptions`)."""
+    """The options of an agent beside name, tools, model and output, with those of its rounds (`RoundOptions`)."""
 
     instructions: str | None
-    """What it is told before everything else, as the system prompt; none by default."""
+    """The system prompt; none by default."""
     budget: Budget
     """How much one run may take; 10 rounds by default."""
     at_limit: AtLimit
-    """What becomes of a run whose budget is spent: it fails (`"fail"`, the default), answers, or ends with its last
-    text."""
+    """How a run ends whose budget is spent: it fails (`"fail"`, the default), answers, or ends with its last text."""
     stop_when: Hook[StopCondition]
-    """Conditions that end a run early; those that fail or need something are the builder's, `stop_when`."""
+    """Conditions that end a run early; one that may fail or needs a service is added by `agent.stop_when`."""
     prepare_step: Hook[PrepareStep]
-    """What changes how a step is asked; those that fail or need something are the builder's, `prepare_step`."""
+    """Functions that change each step before it is asked; one that may fail or needs a service is added by
+    `agent.prepare_step`."""
     on_step: Hook[OnStep]
-    """What is told each finished step; those that fail or need something are the builder's, `on_step`."""
+    """Listeners of finished steps; one that may fail or needs a service is added by `agent.on_step`."""
     output_retries: int
-    """How often an output that does not fit is told to the model and asked for again; 2 by default."""
+    """How often an output that does not fit is asked for again, with what is wrong with it; 2 by default."""
 
 
 @final
 class Options(Mapping[str, Any]):
-    """The options of rounds, which nobody can change: lists and objects in them are frozen."""
+    """The options of rounds, immutable: lists and objects in them are frozen."""
 
     __slots__ = ("_given",)
 
@@ -288,7 +288,7 @@ class Options(Mapping[str, Any]):
         self._given = {name: frozen(value) for name, value in given.items()}
 
     def to_round(self) -> RoundOptions:
-        """They as a round takes them."""
+        """The options as a round takes them."""
         return cast(RoundOptions, dict(self._given))
 
     @override

@@ -266,7 +266,7 @@ def _uncut(effect: AnyEffect) -> AnyEffect:
 
 
 def _correction(failure: DecodeFailure) -> UserMessage:
-    """What the model is told of an answer that does not fit: every fault."""
+    """The message to the model about an answer that does not fit, with every fault."""
     faults = "\n".join([f"- {fault}" for fault in failure.faults])
     text = f"Your answer does not fit the form that was asked for:\n{faults}\nAnswer again, in that form alone."
     return UserMessage((TextPart(text),))
@@ -279,7 +279,9 @@ def judge_turn(response: Response) -> Literal["again", "done", "pending"]:
     or for a result from outside. `done`: nothing; also where the turn was cut, by a limit or a filter: to ask again
     would come to the same.
     """
-    reason, ours, answered = "unknown", list[str](), set[str]()
+    reason: FinishReason = "unknown"
+    ours: list[str] = []
+    answered: set[str] = set()
     for part in response.content:
         if part.type == "tool-call":
             if not part.provider_executed:

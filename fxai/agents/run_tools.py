@@ -1,7 +1,7 @@
-"""Bindings: the tools of a run, in order and by name once, with what comes along.
+"""Tools of a run: in order, each name once, with the handlers that come with them.
 
-Tools and toolkits need their handlers from outside; function tools, bound toolkits and tool sources bring theirs, and
-a source is opened for the run.
+Tools and toolkits need their handlers from outside; function tools, bound toolkits and tool sources have theirs, and a
+source is opened for the run.
 
 >>> from fxai.tools.tool import Tool
 >>> add, double = Tool.make("add", success=int), Tool.make("double", success=int)
@@ -36,7 +36,7 @@ _NOTHING: BoundToolkit[Any, Any, Any] = BoundToolkit(_EMPTY, ())
 
 
 class Offered(Protocol[_E_co, _R_co]):
-    """What an agent can be given as tools: a tool, a toolkit, a function tool, a bound toolkit, a tool source.
+    """Anything that an agent takes as tools: a tool, a toolkit, a function tool, a bound toolkit, a tool source.
 
     `E` is what opening it fails with, `R` what it needs: the handlers of tools, the services of a source.
     """
@@ -48,7 +48,7 @@ class Offered(Protocol[_E_co, _R_co]):
 
 @final
 class Offer(msgspec.Struct, frozen=True):
-    """Tools of one origin, and what to do where one of them has the name of another that came before."""
+    """Tools of one origin, and which to keep where one of them has the name of an earlier one."""
 
     origin: Any
     """A toolkit, a bound toolkit, or what has a source."""
@@ -56,7 +56,7 @@ class Offer(msgspec.Struct, frozen=True):
 
     @property
     def bound(self) -> BoundToolkit[Any, Any, Any] | None:
-        """The tools with the handlers that come along; None where they are known only once the source is open."""
+        """The tools and the handlers that come with them; None where they are known only once the source is open."""
         if _is_toolkit(self.origin):
             return BoundToolkit(self.origin, ())
         return self.origin if _is_bound(self.origin) else None
@@ -79,7 +79,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 @final
 class Binding(msgspec.Struct, frozen=True):
-    """The tools of a run, as they were offered. An offer that adds nothing is left out, so equal ones are one."""
+    """The tools of a run, as they were offered. An offer that adds nothing is left out, so that equal tools are one."""
 
     offers: tuple[Offer, ...] = ()
     toolkit: Toolkit[Any] = _EMPTY
@@ -132,7 +132,7 @@ class Binding(msgspec.Struct, frozen=True):
         return ", ".join(map(str, self.offers))
 
     def open(self) -> EffectOf[BoundToolkit[Any, Any, Any], Any, Any]:
-        """All tools with the handlers that come along, opened one after another into the scope around.
+        """All tools and the handlers that come with them, opened one after another into the scope around.
 
         A tool of a source that has the name of another tool is a `ToolConflictError`, as a defect, unless the offer
         says which to keep.
@@ -161,7 +161,7 @@ class Binding(msgspec.Struct, frozen=True):
         new = more.filter(lambda tool: tool.name not in dropped)
         if not len(new):
             return self
-        return Binding(self._joined(Offer(new, on_conflict)), self.toolkit.merge(new, on_conflict=on_conflict))
+        return Binding(self._append(Offer(new, on_conflict)), self.toolkit.merge(new, on_conflict=on_conflict))
 
     def _with_bound(self, more: BoundToolkit[Any, Any, Any], on_conflict: OnConflict) -> Binding:
         brought = _NOTHING
@@ -178,12 +178,12 @@ class Binding(msgspec.Struct, frozen=True):
         new = more.without_handlers_of(brought).with_toolkit(lambda kit: kit.filter(is_new))
         if new == _NOTHING:
             return self
-        return Binding(self._joined(Offer(new, on_conflict)), self.toolkit.merge(new.toolkit, on_conflict=on_conflict))
+        return Binding(self._append(Offer(new, on_conflict)), self.toolkit.merge(new.toolkit, on_conflict=on_conflict))
 
-    def _joined(self, offer: Offer) -> tuple[Offer, ...]:
+    def _append(self, offer: Offer) -> tuple[Offer, ...]:
         """The offers with one more; two of a kind side by side are one, as if they had been merged before."""
         last = self.offers[-1] if self.offers else offer
-        alike = any(is_one(last.origin) and is_one(offer.origin) for is_one in (_is_toolkit, _is_bound))
+        alike = any(is_kind(last.origin) and is_kind(offer.origin) for is_kind in (_is_toolkit, _is_bound))
         if last is offer or not alike or last.on_conflict != "error" or offer.on_conflict != "error":
             return (*self.offers, offer)
         return (*self.offers[:-1], Offer(last.origin.merge(offer.origin)))
@@ -246,19 +246,19 @@ def _origin(given: Any) -> Any:
 def _refusal(given: Any) -> str:
     """Why it can be no tool of an agent, and what to give instead."""
     shown = repr(given)
-    said = f"{shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'} is no tool: {_ACCEPTED}"
+    refusal = f"{shown if len(shown) <= _SHOWN else f'{shown[:_SHOWN]}…'} is no tool: {_ACCEPTED}"
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        return f"{said}; give what is in it, or one list of it"
+        return f"{refusal}; give what is in it, or one list of it"
     if hasattr(given, "as_tool"):
-        return f"{said}; an agent is made one by agent.as_tool(…)"
+        return f"{refusal}; an agent is made one by agent.as_tool(…)"
     if isinstance(given, LayerOf):
-        return f"{said}; a layer of handlers is provided to the run, or joined to its toolkit by BoundToolkit.of"
+        return f"{refusal}; a layer of handlers is provided to the run, or joined to its toolkit by BoundToolkit.of"
     if isinstance(given, str):
-        return f"{said}; give the tool itself, not its name"
+        return f"{refusal}; give the tool itself, not its name"
     if isclass(given):
-        return f"{said}; the methods of an object are made tools by Toolkit.from_object({given.__name__}())"
+        return f"{refusal}; the methods of an object are made tools by Toolkit.from_object({given.__name__}())"
     if callable(given):
-        return f"{said}; a function is made one by fxai.tool(f), or by @tool above it"
+        return f"{refusal}; a function is made one by fxai.tool(f), or by @tool above it"
     if given is None or isinstance(given, int | float | bytes):
-        return said
-    return f"{said}; the methods of an object are made tools by Toolkit.from_object(obj)"
+        return refusal
+    return f"{refusal}; the methods of an object are made tools by Toolkit.from_object(obj)"

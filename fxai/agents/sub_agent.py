@@ -1,4 +1,4 @@
-"""Sub-agents: an agent as a tool of another one, which is given its answer and nothing of how it came about.
+"""Sub-agents: an agent as a tool of another one, which is given its answer and nothing else of its run.
 
 >>> >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, call, text
@@ -20,8 +20,8 @@ from typing_extensions import TypeVar, override
 
 from fxai.agents.answer import Answer, BudgetExceeded, describe_limit
 from fxai.agents.options import Budget
-from fxai.effects.cause import Cause, Fail
-from fxai.effects.effect import EffectOf, FailCause, Fetch, Succeed
+from fxai.effects.constructor import fail
+from fxai.effects.effect import EffectOf, Fetch, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.service import Clock
 from fxai.messages.errors import AiError
@@ -46,7 +46,7 @@ SubAgentReason: TypeAlias = Literal["budget", "model", "tool", "pending", "outpu
 """Why an agent gave no answer.
 
 `budget`: its budget, or the time of the run that called it, was spent. `model`: its model could not be asked or
-understood. `tool`: one of its tools failed. `pending`: calls of its tools wait for an approval or for somebody else.
+understood. `tool`: one of its tools failed. `pending`: calls of its tools wait for an approval or for a result.
 `output`: it ended before there was an output of its type. `other`: its memory or a source of its tools failed.
 """
 
@@ -83,7 +83,7 @@ class SubAgentRequest(msgspec.Struct, frozen=True):
 
 @final
 class SubAgentReport(msgspec.Struct, frozen=True):
-    """What a model is told of an agent that gave no answer."""
+    """The report to a model about an agent that gave no answer."""
 
     agent: str
     reason: SubAgentReason
@@ -93,14 +93,14 @@ class SubAgentReport(msgspec.Struct, frozen=True):
 
 @final
 class SubAgentFailed(msgspec.Struct, frozen=True):
-    """The failure of a tool that is an agent: which one, and why. A model is told all of it but the `error`."""
+    """The failure of a tool that is an agent: which one, and why. A model reads all of it but the `error`."""
 
     agent: str
     reason: SubAgentReason
     message: str
     """What happened, and what to do."""
     error: Any = None
-    """What its run failed with, or the answer that was none, with its whole conversation. It stays in this process."""
+    """The failure of its run, or an answer without an output, with its whole conversation. It stays in this process."""
 
     @override
     def __str__(self) -> str:
@@ -111,7 +111,7 @@ class SubAgentFailed(msgspec.Struct, frozen=True):
         return hash((self.agent, self.reason, self.message))
 
 
-def _reported(failed: SubAgentFailed) -> SubAgentReport:
+def _report(failed: SubAgentFailed) -> SubAgentReport:
     return SubAgentReport(failed.agent, failed.reason, failed.message)
 
 
@@ -120,7 +120,7 @@ def _read(report: SubAgentReport) -> SubAgentFailed:
 
 
 _FAILURE: Schema[SubAgentFailed] = Schema.of(
-    Annotated[SubAgentFailed, Schema.codec(wire=SubAgentReport, decode=_read, encode=_reported)]
+    Annotated[SubAgentFailed, Schema.codec(wire=SubAgentReport, decode=_read, encode=_report)]
 )
 
 
@@ -129,21 +129,21 @@ class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
     """An agent as a tool: `.tool`, and `.layer`, its handler. It goes wherever tools with their handlers go.
 
     A call is a run of the agent. Its answer is the tool's success; what its run fails with is a `SubAgentFailed`, which
-    a model is told in words, without anything that was said in the run. The time of the run that calls it bounds this
-    one, and a cancellation of that one cancels this. It cannot wait for approvals: where a call of its own tools
-    does, it fails.
+    a model reads in words, without anything of the run's conversation. The time of the calling run bounds this one, and
+    a cancellation of the calling run cancels it. It cannot wait for approvals: where a call of its own tools does, it
+    fails.
     """
 
     runs: Runnable[_O]
-    """What is run."""
+    """The agent that is run."""
     tool: Tool[_P, _O, SubAgentFailed]
     prompt: Callable[[Any], PromptInput]
-    """What it is asked, of the parameters."""
+    """Makes the prompt of a run, of the parameters of the call."""
 
     @property
     def layer(self) -> LayerOf[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
         """The layer of the tool's handler, which needs what a run of the agent does."""
-        layer: LayerOf[Any, Never, Any] = self.tool.handler(self._answer)
+        layer: LayerOf[Any, Never, Any] = self.tool.handler(lambda params, call: _run(self, params, call))
         return layer
 
     @property
@@ -160,73 +160,72 @@ class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
         return self.bound
 
     def __fx_source__(self) -> ToolSource[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
-        """The source that it is."""
+        """This tool as a tool source."""
         return self.bound.source
-
-    # -- a call
-
-    def _answer(self, params: Any, call: CallContext) -> EffectOf[_O, SubAgentFailed, Any]:
-        name, prompt = self.runs.name, self.prompt(params)
-        until = call.deadline
-
-        def run(runs: Runnable[_O]) -> EffectOf[_O, SubAgentFailed, Any]:
-            answered = runs.execute(prompt).map_error(lambda error: _failure(name, error))
-            return answered.flat_map(lambda answer: _output(name, answer))
-
-        if until is None:
-            return run(self.runs)
-        clock: EffectOf[Clock, Never, Any] = Fetch(Clock)
-        return clock.flat_map(lambda now: _within(self.runs, until - now.monotonic(), run))
 
 
 def sub_agent_of(
-    runs: Runnable[Any], name: str | None, parameters: Any, prompt: Any, options: ToolOptions
+    agent: Runnable[Any], name: str | None, parameters: Any, prompt: Any, options: ToolOptions
 ) -> SubAgent[Any, Any, Any]:
     """`agent.as_tool(…)`."""
     if (parameters is None) != (prompt is None):
         raise SchemaError("an agent with parameters of its own needs `prompt` too, which says what it is asked of them")
-    agent = runs
-    given: Any = {"description": f"Asks the agent {agent.name!r}.", "failure_mode": "return", **options}
+    all_options: Any = {"description": f"Asks the agent {agent.name!r}.", "failure_mode": "return", **options}
     tool: Tool[Any, Any, SubAgentFailed] = Tool.make(
         agent.name if name is None else name,
         parameters=SubAgentRequest if parameters is None else parameters,
         success=Schema[Any].of(str) if agent.output is None else agent.output,
         failure=_FAILURE,
-        **given,
+        **all_options,
     )
-    return SubAgent(runs, tool, _asked if prompt is None else prompt)
+    return SubAgent(agent, tool, _prompt_of if prompt is None else prompt)
 
 
-def _asked(request: SubAgentRequest) -> PromptInput:
+def _prompt_of(request: SubAgentRequest) -> PromptInput:
     return request.prompt
 
 
-def _within(runs: Runnable[Any], seconds: float, run: Callable[[Any], Any]) -> Any:
+# -- a call
+
+
+def _run(sub_agent: SubAgent[Any, Any, Any], params: Any, call: CallContext) -> EffectOf[Any, SubAgentFailed, Any]:
+    agent, prompt, until = sub_agent.runs, sub_agent.prompt(params), call.deadline
+
+    def run(agent: Runnable[Any]) -> EffectOf[Any, SubAgentFailed, Any]:
+        answer = agent.execute(prompt).map_error(lambda error: _failure(agent.name, error))
+        return answer.flat_map(lambda answer: _output(agent.name, answer))
+
+    if until is None:
+        return run(agent)
+    clock: EffectOf[Clock, Never, Any] = Fetch(Clock)
+    return clock.flat_map(lambda now: _within(agent, until - now.monotonic(), run))
+
+
+def _within(agent: Runnable[Any], seconds: float, run: Callable[[Any], Any]) -> Any:
     """The run of the agent, in the seconds that are left, or fewer where its own budget says so."""
-    agent = runs
     if seconds <= 0:
-        return _fail(SubAgentFailed(agent.name, "budget", f"there was no time left for the agent {agent.name!r}"))
+        return fail(SubAgentFailed(agent.name, "budget", f"there was no time left for the agent {agent.name!r}"))
     own = agent.budget.seconds
     left = seconds if own is None else min(own, seconds)
     budget = msgspec.structs.replace(agent.budget, seconds=left)
-    return run(msgspec.structs.replace(cast(Any, runs), budget=budget))
+    return run(msgspec.structs.replace(cast(Any, agent), budget=budget))
 
 
 def _output(name: str, answer: Answer[_O]) -> EffectOf[_O, SubAgentFailed]:
     if answer.ended == "pending":
-        waiting = ", ".join(sorted({one.name for one in answer.pending}))
-        said = f"calls of its tools wait for somebody ({waiting}), and it cannot wait; do without it, or ask the user"
-        return _fail(SubAgentFailed(name, "pending", f"the agent {name!r} gave no answer: {said}", answer))
+        waiting = ", ".join(sorted({call.name for call in answer.pending}))
+        why = f"calls of its tools wait for somebody ({waiting}), and it cannot wait; do without it, or ask the user"
+        return fail(SubAgentFailed(name, "pending", f"the agent {name!r} gave no answer: {why}", answer))
     if answer.typed and answer.value is msgspec.UNSET:
-        said = "it ended before it had one; ask for less, or otherwise"
-        return _fail(SubAgentFailed(name, "output", f"the agent {name!r} gave no answer: {said}", answer))
+        why = "it ended before it had one; ask for less, or otherwise"
+        return fail(SubAgentFailed(name, "output", f"the agent {name!r} gave no answer: {why}", answer))
     return Succeed(answer.output)
 
 
 def _failure(name: str, error: Any) -> SubAgentFailed:
-    """What a run failed with, in words that hold nothing of what was said in it."""
-    reason, said = _reason(error)
-    return SubAgentFailed(name, reason, f"the agent {name!r} gave no answer: {said}", error)
+    """The failure of a run, in words that hold nothing of its conversation."""
+    reason, why = _reason(error)
+    return SubAgentFailed(name, reason, f"the agent {name!r} gave no answer: {why}", error)
 
 
 def _reason(error: Any) -> tuple[SubAgentReason, str]:
@@ -238,7 +237,3 @@ def _reason(error: Any) -> tuple[SubAgentReason, str]:
     if isinstance(error, CallFailure):
         return "tool", f"its tool {cast(Any, error).name!r} failed; ask otherwise, or do without it"
     return "other", f"it could not be run ({type(error).__name__}); do without it"
-
-
-def _fail(failed: SubAgentFailed) -> EffectOf[Never, SubAgentFailed]:
-    return FailCause(Cause((Fail(failed),)))

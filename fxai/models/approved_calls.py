@@ -93,7 +93,7 @@ class SettledHistory(msgspec.Struct, frozen=True):
 
 
 Settling: TypeAlias = Callable[[Emit | None], EffectOf[SettledHistory, Any, Any]]
-"""Gives the effect that settles a history, of what is given each result as soon as it is there."""
+"""Gives the effect that settles a history, of an `emit` that is given each result as soon as it is there."""
 
 
 def settle_approvals(prompt: Prompt, resolution: Resolution, on_settled: OnSettled | None = None) -> Settling | None:
@@ -156,14 +156,14 @@ def _settle(
     if emit is not None:
         for result in unrun:
             yield emit(result)
-    turn = Turn((*[_call(one.call) for one in approved], Finish("tool-calls")), _approved(resolution))
+    turn = Turn((*[_call(one.call) for one in approved], Finish("tool-calls")), _for_approved(resolution))
     yield turn.resolve(emit)
     if approved:
         yield checking.ledger.finish([one.request.approval_id for one in approved]).catch_all(_log_unmarked)
     return (yield from _end(prompt, history, waiting, turn, unrun, on_settled))
 
 
-def _approved(resolution: Resolution) -> Resolution:
+def _for_approved(resolution: Resolution) -> Resolution:
     return msgspec.structs.replace(resolution, choice="auto", repair=None, approved=True)
 
 

@@ -74,7 +74,7 @@ class EmbeddingModel(Service):
 
     def ask_one(self, text: str) -> Effect[Vector, AiError]:
         """The vector of a text; by default in a request of its own."""
-        return _asked(self, (text,), "embed").map(lambda found: found.vectors[0])
+        return _ask(self, (text,), "embed").map(lambda found: found.vectors[0])
 
     @staticmethod
     def embed(text: str) -> EffectOf[Vector, AiError, EmbeddingModel | None]:
@@ -93,7 +93,7 @@ class EmbeddingModel(Service):
     def embed_many(
         texts: Iterable[str], *, concurrency: int | None = 1
     ) -> EffectOf[Embeddings, AiError, EmbeddingModel | None]:
-        """The vectors of several texts, in their order; of none, nobody is asked.
+        """The vectors of several texts, in their order; of none, without a request.
 
         Args:
             texts: Read once. More of them than one request takes are sent in several.
@@ -106,8 +106,8 @@ class EmbeddingModel(Service):
 
         def ask(model: Any) -> Effect[Embeddings, AiError]:
             pieces = _pieces(every, cast("EmbeddingModel", model).most)
-            asked = fx.for_each(pieces, lambda piece: _asked(model, piece, "embed_many"), concurrency=concurrency)
-            return asked.map(_joined)
+            asked = fx.for_each(pieces, lambda piece: _ask(model, piece, "embed_many"), concurrency=concurrency)
+            return asked.map(_join_all)
 
         return FlatMap(Fetch(EmbeddingModel), ask)
 
@@ -134,7 +134,7 @@ def _pieces(texts: tuple[str, ...], most: int | None) -> list[tuple[str, ...]]:
     return [texts[at : at + size] for at in range(0, len(texts), size or 1)]
 
 
-def _joined(several: Sequence[Embeddings]) -> Embeddings:
+def _join_all(several: Sequence[Embeddings]) -> Embeddings:
     vectors = tuple(vector for one in several for vector in one.vectors)
     usage = Usage() if several else Usage(input_tokens=0)
     for one in several:
@@ -142,15 +142,15 @@ def _joined(several: Sequence[Embeddings]) -> Embeddings:
     return Embeddings(vectors, usage)
 
 
-def _asked(model: EmbeddingModel, texts: tuple[str, ...], method: str) -> Effect[Embeddings, AiError]:
-    def checked(found: Embeddings) -> Effect[Embeddings, AiError]:
+def _ask(model: EmbeddingModel, texts: tuple[str, ...], method: str) -> Effect[Embeddings, AiError]:
+    def check(found: Embeddings) -> Effect[Embeddings, AiError]:
         given, wanted = len(found.vectors), len(texts)
         if given == wanted:
             return fx.succeed(found)
-        said = f"Provider returned {given} embeddings but expected {wanted}"
-        return fx.fail(AiError("EmbeddingModel", method, InvalidOutputError(said)))
+        problem = f"Provider returned {given} embeddings but expected {wanted}"
+        return fx.fail(AiError("EmbeddingModel", method, InvalidOutputError(problem)))
 
-    return model.ask(texts).flat_map(checked)
+    return model.ask(texts).flat_map(check)
 
 
 # -- batching
@@ -162,7 +162,7 @@ def batched(
     """The layer whose `embed`s share requests: those that are asked for side by side go out together.
 
     The same text twice is sent once. What fails a request fails each `embed` in it; one that is cancelled leaves the
-    others alone, and a request that nobody waits for any more is stopped. `embed_many` is as it was.
+    others alone, and a request without a waiting caller is stopped. `embed_many` is as it was.
 
     Args:
         layer: The layer of the model.
@@ -176,13 +176,13 @@ def batched(
         raise ValueError(f"window is {window} and most is {most}: at least 0 seconds, and at least 1 text")
 
     @fx.gen
-    def opened() -> Gen[EmbeddingModel, Never, EmbeddingModel | Scope]:
+    def open_model() -> Gen[EmbeddingModel, Never, EmbeddingModel | Scope]:
         model = yield from EmbeddingModel
         scope = yield from Scope
         limits = [limit for limit in (most, model.most) if limit is not None]
         return _Batching(model, scope, window, min(limits, default=None))
 
-    fed: Any = LayerOf.scoped(EmbeddingModel, opened()).provide(cast(Any, layer))
+    fed: Any = LayerOf.scoped(EmbeddingModel, open_model()).provide(cast(Any, layer))
     return cast("LayerOf[EmbeddingModel, _E, _R | None]", fed)
 
 
@@ -201,13 +201,13 @@ class _Batch:
         self._waiting = 0
 
     def settle(self, exit_: Exit[Embeddings, AiError]) -> Effect[None]:
-        """Tells whoever waits."""
+        """Ends the request: all callers that wait go on."""
         self._exit = exit_
         self._done.set()
         return fx.succeed(None)
 
     def join(self, text: str) -> None:
-        """One more waits for the vector of a text."""
+        """Adds a caller that waits for the vector of a text."""
         self._waiting += 1
         self.places.setdefault(text, len(self.places))
 
@@ -221,15 +221,15 @@ class _Batch:
         return fx.succeed(exit_.value) if isinstance(exit_, Succeeded) else fx.fail_cause(exit_.cause)
 
     def leave(self) -> Effect[None]:
-        """One waits no more; with the last one, a request that is not done is stopped."""
+        """Takes a caller away; with the last one, a request that is not done is stopped."""
         self._waiting -= 1
         if self._waiting or self._exit is not None or self.handle is None:
             return fx.succeed(None)
         return self.handle.interrupt()
 
     @property
-    def forsaken(self) -> bool:
-        """Whether nobody waits for it."""
+    def unwanted(self) -> bool:
+        """Whether no caller waits for it."""
         return not self._waiting
 
 
@@ -254,7 +254,7 @@ class _Batching(EmbeddingModel):
     @override
     def ask_one(self, text: str) -> Effect[Vector, AiError]:
         def waits(batch: _Batch) -> Effect[Vector, AiError]:
-            return batch.vector_of(text).on_exit(lambda _: fx.suspend(lambda: self._left(batch)))
+            return batch.vector_of(text).on_exit(lambda _: fx.suspend(lambda: self._leave(batch)))
 
         # a caller that is cancelled here has joined and starts the request all the same: others may be in it by then
         return fx.suspend(lambda: self._join(text)).uninterruptible().flat_map(waits)
@@ -277,16 +277,16 @@ class _Batching(EmbeddingModel):
             fresh.handle = handle
             return fresh
 
-        sent = fx.suspend(lambda: self._sent(fresh)).on_exit(fresh.settle)
+        sent = fx.suspend(lambda: self._send(fresh)).on_exit(fresh.settle)
         return fx.fork(sent).provide_context(self._held).map(start)
 
-    def _sent(self, batch: _Batch) -> Effect[Embeddings, AiError]:
+    def _send(self, batch: _Batch) -> Effect[Embeddings, AiError]:
         pause = fx.sleep(self._window) if self._window else fx.checkpoint()
         waited = pause if self._most is None else fx.race(pause, batch.full.take())
 
         def ask() -> Effect[Embeddings, AiError]:
             self._close(batch)
-            return _asked(self._model, tuple(batch.places), "embed")
+            return _ask(self._model, tuple(batch.places), "embed")
 
         return (fx.succeed(None) if self._most == 1 else waited).flat_map(lambda _: ask())
 
@@ -294,8 +294,8 @@ class _Batching(EmbeddingModel):
         if self._open is batch:
             self._open = None
 
-    def _left(self, batch: _Batch) -> Effect[None]:
+    def _leave(self, batch: _Batch) -> Effect[None]:
         stopped = batch.leave()
-        if batch.forsaken:
+        if batch.unwanted:
             self._close(batch)
         return stopped

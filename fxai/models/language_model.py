@@ -69,7 +69,7 @@ class ObjectResponse(msgspec.Struct, Generic[_V_co], frozen=True):
 
 @final
 class ObjectPending(msgspec.Struct, frozen=True):
-    """There is no typed value yet: calls of the turn wait for an approval or for somebody else's result.
+    """There is no typed value yet: calls of the turn wait for an approval or for a result from outside.
 
     It goes on from the history: the prompt `with_response(pending.response.content)`, and the answers behind it.
     """
@@ -102,10 +102,10 @@ class LanguageModel(Service):
     ) -> EffectOf[Response, AiError | ToolError, _T | LanguageModel | None]:
         """The model's turn and the results of its calls, in the order of the calls.
 
-        A turn with calls that wait, for an approval or for somebody else, ends with `"pending"`: `response.pending`
-        has them. It goes on from its history with a tool message that answers them behind it; calls that this
-        approves run before the model is asked, and their results come first. While one of them waits still, and
-        nothing else was said since, the model is not asked.
+        A turn with calls that wait, for an approval or for a result from outside, ends with `"pending"`:
+        `response.pending` has them. It goes on from its history with a tool message that answers them behind it; calls
+        that this approves run before the model is asked, and their results come first. While one of them still waits,
+        and no other message follows, the model is not asked.
 
         Args:
             prompt: text, messages or a `Prompt`.
@@ -113,10 +113,10 @@ class LanguageModel(Service):
             options: see `RoundOptions` and `ModelOptions`.
 
         Fails with `AiError` when the model cannot be asked or understood, and before it is asked for
-        `InvalidUserInputError` when nothing is said: no message, system messages alone, a last message that is blank.
-        With a `ToolError` when a handler failed in
-        failure mode `"error"` or broke its promise: its `response` holds the result of every call. With `AiError` for
-        `InvalidApprovalError`, and nothing run, when an answer to an approval request is not to be trusted.
+        `InvalidUserInputError` when there is nothing to answer: no message, system messages alone, a last message that
+        is blank. With a `ToolError` when a handler failed in failure mode `"error"` or broke its promise: its
+        `response` holds the result of every call. With `AiError` for `InvalidApprovalError`, and nothing run, when an
+        answer to an approval request is not to be trusted.
         """
         return text_round(Prompt.make(prompt), toolkit, options)
 

@@ -38,7 +38,7 @@ __all__ = ["RepairBroke", "call_as_read", "mend"]
 
 @final
 class RepairBroke(RuntimeError):
-    """The defect of a repair, told apart from one of the tool."""
+    """The defect of a repair, and not of the tool."""
 
     @staticmethod
     def of(call: ToolCall, bug: BaseException) -> BaseException:
@@ -60,7 +60,7 @@ def mend(
 ) -> Generator[AnyEffect, Any, Any]:
     """The steps that run what a repair gives in place of an invalid call; they give its outcome.
 
-    A call that needs approval is not run, and nobody is asked: they could not see what it was that they approved. Its
+    A call that needs approval is not run, and no approval is asked for, as it could not be seen what it was for. Its
     failure says so, and the model makes the call itself.
 
     Args:
@@ -79,7 +79,7 @@ def mend(
             yield FailCause(why)
     elif end.value is None:
         return (yield _mistake(failure, made))
-    elif (other := _mended(call, end.value, choice, made.tools)) is None:
+    elif (other := _replacement(call, end.value, choice, made.tools)) is None:
         why = f"it gave a call of {end.value.name!r}, which may not be run here"
     else:
         made = make(other)
@@ -109,7 +109,9 @@ def _mistake(failure: UnknownTool | InvalidParameters, made: Call) -> AnyEffect:
     return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
 
 
-def _mended(call: ToolCall, other: ToolCall, choice: ToolChoices, tools: Mapping[str, ToolInfo]) -> ToolCall | None:
+def _replacement(
+    call: ToolCall, other: ToolCall, choice: ToolChoices, tools: Mapping[str, ToolInfo]
+) -> ToolCall | None:
     """The call in place of `call`; None where it may not be run either."""
     tool = tools.get(other.name)
     if tool is None or not tool.requires_handler or not allows(choice, other.name):

@@ -53,7 +53,7 @@ class ToolChoice(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
     """The tools that may be called."""
     mode: Literal["auto", "required", "tool"] = "auto"
-    """`"auto"`: one of them or none. `"required"`: one of them. `"tool"`: the one that is named."""
+    """`"auto"`: one of them or none. `"required"`: one of them. `"tool"`: the tool that is named."""
 
     @staticmethod
     def tool(name: str) -> ToolChoice:
@@ -206,7 +206,7 @@ class RoundOptions(ModelOptions, total=False):
     repair: Repair | None
     """Mends a call that is invalid, once, before it counts as failed."""
     deadline: float | None
-    """When the run will be cut off, by the clock's `monotonic`: told to handlers."""
+    """When the run will be cut off, by the clock's `monotonic`: handlers find it in their context."""
 
 
 @final
@@ -312,12 +312,12 @@ def _left(choice: ToolChoices, toolkit: Toolkit[Any]) -> tuple[ToolChoices, tupl
         left = narrow(choice, toolkit)
         if isinstance(left, ToolChoice):
             return left, ()
-        said = f"none of its tools ({', '.join(choice.names)}) is among those of this turn: nothing is chosen"
+        problem = f"none of its tools ({', '.join(choice.names)}) is among those of this turn: nothing is chosen"
     elif choice == "required" and not len(toolkit):
-        left, said = "auto", "a tool is required and there is none: nothing is chosen"
+        left, problem = "auto", "a tool is required and there is none: nothing is chosen"
     else:
         return choice, ()
-    return left, (WarningPart(message=f"tool_choice: {said}", kind="unsupported-option", subject="tool_choice"),)
+    return left, (WarningPart(message=f"tool_choice: {problem}", kind="unsupported-option", subject="tool_choice"),)
 
 
 def _problem(choice: ToolChoices, toolkit: Toolkit[Any], is_hidden: Callable[[str], bool] | None) -> Reason | None:

@@ -147,7 +147,7 @@ class RoundLimits(msgspec.Struct, frozen=True, eq=False):
     """What a run allows one of its rounds."""
 
     cut: Callable[[AnyEffect], AnyEffect]
-    """Gives `LATE` for what is not over when the time is up."""
+    """Cuts an effect when the time is up: it gives `LATE` then."""
     refuse: Callable[[tuple[Part, ...], Resolution], list[ToolResult]]
     """The results of those calls of a turn that are not to be run."""
 
@@ -195,8 +195,8 @@ def take_turn(
     round in it.
 
     Args:
-        model: what is asked.
-        request: what it is asked.
+        model: the model.
+        request: the request to it.
         resolution: how its calls are run.
         emit: hands a part to the reader of the round, where there is one; the model's turn is streamed then.
         resolves: whether calls are run; else they are given back.
@@ -210,7 +210,7 @@ def take_turn(
     else:
         parts = yield model.ask(request) if limits is None else limits.cut(model.ask(request))
     if parts is LATE:
-        return _unfinished(came, resolution)
+        return _cut_turn(came, resolution)
     if not resolves:
         return Round(Turn(parts, resolution).response())
     refused = () if limits is None else limits.refuse(parts, resolution)
@@ -327,7 +327,7 @@ class Turn:
         self._pending = False  # whether calls wait for results from outside, or to be approved
         self._emit = self._begun = self.failed = None
         self.calls: list[ToolCall] = []  # those that wait for a result, in order
-        self.read = set[str]()  # the calls whose results the reader of the round has
+        self.read: set[str] = set()  # the calls whose results the reader of the round has
         for part in parts:
             if part.type == "finish":
                 self._finish.append(part)
@@ -518,7 +518,7 @@ class Turn:
 # -- calls that are not run to their end
 
 
-def _unfinished(came: list[Any], resolution: Resolution) -> Round:
+def _cut_turn(came: list[Any], resolution: Resolution) -> Round:
     """A round whose turn was cut: the parts that came, each of its calls answered."""
     if not came:
         return Round(Response(), is_whole=False)

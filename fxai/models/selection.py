@@ -83,14 +83,14 @@ def fallback(
     """The layer of a model that asks the first, and the next one where that fails and `when` says so.
 
     A layer is built when its model is first asked, but for the first; one whose layer fails to build is passed over as
-    one that fails to answer. A stream goes over to the next model only while nothing was said; what came stands.
+    one that fails to answer. A stream goes over to the next model only before its first part of content comes.
     Each model that was passed over is a warning in the response.
 
     The clients of the providers try again by themselves before that; `retry=None` there goes over at once.
 
     Args:
-        first: Who is asked first.
-        others: Who is asked then, in order.
+        first: The model that is asked first.
+        others: The models that are asked then, in order.
         when: Which failures are for the next model: `retryable`, `unavailable`, or a function of your own.
 
     Fails with:
@@ -98,29 +98,29 @@ def fallback(
     """
 
     @fx.gen
-    def opened() -> Gen[LanguageModel, AiError, Scope]:
+    def open_model() -> Gen[LanguageModel, AiError, Scope]:
         held = yield from hold()
         models = tuple(held.model_of(layer) for layer in (first, *others))
         yield from _begin(models, when)
         return _Fallback(models, when)
 
     # the services that the other layers need are taken from those around: no type of the effect says so
-    return cast("LayerOf[LanguageModel, AiError, _R | None]", LayerOf.scoped(LanguageModel, opened()))
+    return cast("LayerOf[LanguageModel, AiError, _R | None]", LayerOf.scoped(LanguageModel, open_model()))
 
 
 def _begin(models: tuple[HeldModel, ...], when: Callable[[AiError], bool]) -> Effect[object, AiError]:
-    """Builds the first layer that can be, so that what no model stands in for is told before anything is asked."""
+    """Builds the first layer that can be, so that a failure without a fallback comes before any request."""
 
-    def opened(place: int, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
+    def open_(place: int, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
         opening: Effect[object, AiError] = models[place].open()
         return opening.catch_all(lambda error: _next(place, error, failed))
 
     def _next(place: int, error: AiError, failed: tuple[AiError, ...]) -> Effect[object, AiError]:
         if place + 1 < len(models) and when(error):
-            return opened(place + 1, (*failed, error))
+            return open_(place + 1, (*failed, error))
         return fx.fail_cause(_cause(error, failed))
 
-    return opened(0, ())
+    return open_(0, ())
 
 
 def _cause(error: AiError, failed: tuple[AiError, ...]) -> Cause[AiError]:
@@ -163,8 +163,8 @@ class _Fallback(LanguageModel):
                 return StreamOf.from_iterable(tuple(opening.held)).concat(ended)
             return self._stream(request, place + 1, (*failed, error))
 
-        said = StreamOf.from_iterable(_warnings(failed)).concat(self._models[place].ask_stream(request))
-        return opening.of(said).catch_all(again)
+        parts = StreamOf.from_iterable(_warnings(failed)).concat(self._models[place].ask_stream(request))
+        return opening.of(parts).catch_all(again)
 
     def _ends(self, error: AiError, place: int) -> bool:
         return place + 1 == len(self._models) or not self._when(error)
@@ -332,5 +332,5 @@ class _Selection(LanguageModel):
         model = self._models.get(name)
         if model is not None:
             return fx.succeed(model)
-        said = f"there is: {', '.join(self._models) or 'none'}"
-        return fx.fail(AiError("LanguageModel", "per_step", ModelUnavailableError(name, "unknown-model", said)))
+        names = f"there is: {', '.join(self._models) or 'none'}"
+        return fx.fail(AiError("LanguageModel", "per_step", ModelUnavailableError(name, "unknown-model", names)))

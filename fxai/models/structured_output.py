@@ -1,4 +1,4 @@
-"""Answer forms: how a model is held to a JSON Schema, and the way back from what it wrote to what the schema says.
+"""Structured output: the form in which a provider is asked for an answer by a JSON Schema, and the way back from it.
 
 A provider takes a schema of an object alone, and in its strict form where it has one. A schema of anything else is
 asked for as the one member of an object. A model that cannot be held to a schema is to call a tool whose parameters are
@@ -66,18 +66,18 @@ class AnswerForm(msgspec.Struct, frozen=True):
             return AnswerForm(schema, rules)
         if _is_of_objects(schema):
             return AnswerForm(schema, rules, loose=True, obstacles=found.failure())
-        wrapped = _wrapped(schema)
+        wrapped = _wrap(schema)
         again = strict_form(wrapped, rules)
         if isinstance(again, Success):
             return AnswerForm(wrapped, rules, wrapped=True)
         obstacles: tuple[Obstacle, ...] = again.failure()
-        return AnswerForm(wrapped, rules, wrapped=True, loose=True, obstacles=tuple(map(_unwrapped, obstacles)))
+        return AnswerForm(wrapped, rules, wrapped=True, loose=True, obstacles=tuple(map(_unwrap, obstacles)))
 
     def loosened(self) -> AnswerForm:
         """The same answer, asked for exactly as the schema says: of an object all the same."""
         if _is_of_objects(self.asked):
             return msgspec.structs.replace(self, loose=True)
-        return msgspec.structs.replace(self, asked=_wrapped(self.asked), wrapped=True, loose=True)
+        return msgspec.structs.replace(self, asked=_wrap(self.asked), wrapped=True, loose=True)
 
     def by_tool(self, name: str, taken: Container[str] = ()) -> AnswerForm:
         """The same answer as the parameters of a tool, called `name`, or `name_2` and so on where that is taken."""
@@ -129,43 +129,43 @@ def answer_name(schema: JsonSchema, name: str | None, otherwise: str) -> str:
     'Gr_e_int'
     """
     title = schema.get("title")
-    said = title if isinstance(title, str) else name or ""
-    return _NO_NAME.sub("_", said)[:_LONGEST].strip("_") or otherwise
+    text = title if isinstance(title, str) else name or ""
+    return _NO_NAME.sub("_", text)[:_LONGEST].strip("_") or otherwise
 
 
 def _is_of_objects(schema: JsonSchema) -> bool:
     return bool(schema.get("type") == "object")
 
 
-def _unwrapped(obstacle: Obstacle) -> Obstacle:
+def _unwrap(obstacle: Obstacle) -> Obstacle:
     return msgspec.structs.replace(obstacle, pointer=obstacle.pointer.removeprefix(_WHERE))
 
 
-def _wrapped(schema: JsonSchema) -> JsonSchema:
+def _wrap(schema: JsonSchema) -> JsonSchema:
     """The schema of an object with one member that is an instance of `schema`."""
     inner: Any = schema.to_dict()
     held: dict[str, Any] = {}
     if is_object(inner) and "$id" not in inner:  # with one, its references are to itself wherever it stands
         held = {key: inner.pop(key) for key in _HELD if key in inner}
-        inner, held = _moved(inner), _moved(held)
+        inner, held = _move(inner), _move(held)
     own = {"type": "object", "properties": {_MEMBER: inner}, "required": [_MEMBER], "additionalProperties": False}
     return JsonSchema.trusted({**own, **held})
 
 
-def _moved(schema: Any) -> Any:
+def _move(schema: Any) -> Any:
     """The schema with its references to the root as references to the member."""
     if is_array(schema):
-        return [_moved(one) for one in schema]
+        return [_move(one) for one in schema]
     if not is_object(schema) or "$id" in schema:
         return schema
-    return {key: _moved_at(key, one) for key, one in schema.items()}
+    return {key: _move_at(key, one) for key, one in schema.items()}
 
 
-def _moved_at(key: str, one: Any) -> Any:
+def _move_at(key: str, one: Any) -> Any:
     """What stands at a keyword; under some of them, the names are not keywords."""
     if key in _NAMED and is_object(one):
-        return {name: _moved(schema) for name, schema in one.items()}
-    return one if key in _DATA else _target(one) if key in _REFERENCES else _moved(one)
+        return {name: _move(schema) for name, schema in one.items()}
+    return one if key in _DATA else _target(one) if key in _REFERENCES else _move(one)
 
 
 def _target(reference: Any) -> Any:
