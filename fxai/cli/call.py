@@ -33,7 +33,7 @@ from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Gen
 from fxai.effects.scope import Scope
-from fxai.schema.display import clean, in_line, indented, json_line, one_line
+from fxai.schema.display import clean, in_line, indent_json, json_line, one_line
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import parse_json_unsafe
 from fxai.tools.call import Call, Outcome
@@ -110,7 +110,7 @@ def call_one(
             _line(out, {"type": "result", "ok": True, "tool": tool, "result": outcome.encoded_result})
         else:
             text = plain(outcome.encoded_result)
-            out.write((indented(outcome.encoded_result) if text is None else clean(text)) + "\n")
+            out.write((indent_json(outcome.encoded_result) if text is None else clean(text)) + "\n")
     return True
 
 

@@ -22,7 +22,7 @@ from fxai.cli.screen import Screen, console
 from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
-from fxai.schema.display import indented, json_line, one_line, quoted, squeeze
+from fxai.schema.display import indent_json, json_line, one_line, quote_name, squeeze
 from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
@@ -165,9 +165,9 @@ class ChatScreen:
     def show_pending(self, waiting: Pending) -> None:
         """Shows the call with all its parameters."""
         said = "waits to be approved" if waiting.approval_id is not None else "is for you to run"
-        self._out.print(f"  ? {quoted(waiting.name)} ", style="bold yellow", end="")
+        self._out.print(f"  ? {quote_name(waiting.name)} ", style="bold yellow", end="")
         self._out.print(said, style="yellow")
-        lines = squeeze(indented(waiting.params)).splitlines()
+        lines = squeeze(indent_json(waiting.params)).splitlines()
         self._out.print("\n".join(f"    {line}" for line in lines))
         if len(lines) > _MOST_LINES or sum(map(len, lines)) > _MOST_CHARACTERS:
             size = f"{len(lines)} lines" if len(lines) > _MOST_LINES else f"{sum(map(len, lines)):,} characters"
@@ -177,7 +177,7 @@ class ChatScreen:
     def show_question(self, asked: Elicitation) -> None:
         """Shows the server, its question, and its address, if it gives one."""
         self._screen.end_line()
-        self._out.print(f"  ? the server {quoted(asked.server)} asks: ", style="bold yellow", end="")
+        self._out.print(f"  ? the server {quote_name(asked.server)} asks: ", style="bold yellow", end="")
         self._out.print(one_line(asked.message))
         if asked.url is not None:
             self._out.print(f"    {one_line(asked.url, 4000)}")

@@ -42,7 +42,7 @@ from fxai.effects.cause import Cause
 from fxai.effects.effect import Gen
 from fxai.effects.scope import Scope
 from fxai.lint.rule import RULES, SEVERITIES, Finding, Severity, at_least
-from fxai.schema.display import indented, json_line, one_line
+from fxai.schema.display import indent_json, json_line, one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -274,12 +274,12 @@ _FLAG_STYLES: Final = {"strict": "green", "not strict": "yellow", "not sent": "r
 def show_schemas(schemas: dict[str, Any], out: TextIO, *, color: bool | None = None) -> None:
     """Writes the JSON Schemas by tool; a single one without its name, so that it can be piped on."""
     if len(schemas) == 1:
-        out.write(indented(next(iter(schemas.values()))) + "\n")
+        out.write(indent_json(next(iter(schemas.values()))) + "\n")
         return
     screen = console(out, color)
     for number, (name, schema) in enumerate(schemas.items()):
         screen.print(f"{chr(10) if number else ''}{one_line(name)}:", style="bold")
-        screen.print(indented(schema))
+        screen.print(indent_json(schema))
 
 
 def show_request(request: RequestPreview, out: TextIO, *, color: bool | None = None) -> None:
@@ -307,7 +307,7 @@ def _show_tool(tool: SentTool, request: RequestPreview, screen: Console) -> None
     for line in tool.weakened:
         screen.print(f"  ~ weakened: {one_line(line)}", style="dim")
     if tool.sent is not None:
-        screen.print(indented(tool.sent))
+        screen.print(indent_json(tool.sent))
 
 
 _SEVERITY_STYLES: Final[dict[Severity, str]] = {"error": "bold red", "warning": "yellow", "info": "cyan"}

@@ -32,7 +32,7 @@ from fxai.cli.input import LineInput
 from fxai.messages.calls import Pending
 from fxai.messages.message import ToolApprovalResponsePart, ToolResultPart
 from fxai.schema.data import is_array, is_listed, is_object
-from fxai.schema.display import in_line, one_line, quoted
+from fxai.schema.display import in_line, one_line, quote_name
 from fxai.schema.fault import DecodeError, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json_unsafe
@@ -177,7 +177,7 @@ class Consent:
         return self._result(waiting) if waiting.approval_id is None else self._approval(waiting)
 
     def _approval(self, waiting: Pending) -> ToolApprovalResponsePart:
-        question = _QUESTION.format(quoted(waiting.name))
+        question = _QUESTION.format(quote_name(waiting.name))
         asked = question
         while True:
             said = self._lines.answer(asked)
@@ -209,7 +209,9 @@ class Consent:
             return waiting.approve() if word == "/approve" else waiting.deny(rest.strip() or _NO)
         if line is not None:
             wanted = "/answer JSON" if waiting.approval_id is None else "/approve or /deny [REASON]"
-            self._refuse(f"{_misunderstanding(line)}{quoted(waiting.name)} is not run; what is wanted there: {wanted}")
+            self._refuse(
+                f"{_misunderstanding(line)}{quote_name(waiting.name)} is not run; what is wanted there: {wanted}"
+            )
         if line is not None and word != "/approve":
             self._lines.back(line)
         return _result_part(waiting, "") if waiting.approval_id is None else waiting.abandon(_NOBODY)

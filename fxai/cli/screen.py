@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
 from fxai.cli.exit import INTERRUPTED, Outlet, is_server_failure
 from fxai.cli.output import Summary
 from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
-from fxai.schema.display import clean, in_line, one_line, quoted
+from fxai.schema.display import clean, in_line, one_line, quote_name
 from fxai.tools.failure import Unanswered
 
 if TYPE_CHECKING:
@@ -176,8 +176,8 @@ class Screen:
     def _start_call(self, part: ToolParamsStart) -> None:
         self.end_line()
         self._print("  → ", "cyan", end="")
-        self._print(f"{quoted(part.name)} ", "bold cyan", end="")
-        self._column = len(quoted(part.name)) + 5
+        self._print(f"{quote_name(part.name)} ", "bold cyan", end="")
+        self._column = len(quote_name(part.name)) + 5
         self._open = part.id
         self._names[part.id] = part.name
 
@@ -189,7 +189,7 @@ class Screen:
         self._names[call.id] = call.name
         self.end_line()
         self._print("  → ", "cyan", end="")
-        self._print(f"{quoted(call.name)} ", "bold cyan", end="")
+        self._print(f"{quote_name(call.name)} ", "bold cyan", end="")
         self._print(clean(_compact(call.params if call.params_text is None else call.params_text)), "cyan", end="")
         self._print("  (mended)" if call.repaired else "", "dim")
 

@@ -236,7 +236,7 @@ def stream_of(parts: Iterable[Part]) -> Iterator[StreamPart]:
                 yield from (ReasoningStart(name), ReasoningDelta(name, text), ReasoningEnd(name, metadata=metadata))
             case ToolCall(id=name):
                 yield ToolParamsStart(name, part.name, part.provider_executed, part.dynamic)
-                yield ToolParamsDelta(name, _written(part))
+                yield ToolParamsDelta(name, _params_text(part))
                 yield from (ToolParamsEnd(name), part)
             case _:
                 yield part
@@ -246,5 +246,5 @@ def _last(said: Iterable[_A | None]) -> _A | None:
     return next((value for value in reversed(list(said)) if value is not None), None)
 
 
-def _written(call: ToolCall) -> str:
+def _params_text(call: ToolCall) -> str:
     return msgspec.json.encode(call.params).decode() if call.params_text is None else call.params_text

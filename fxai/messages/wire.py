@@ -77,7 +77,7 @@ def _message_of(one: object, place: int) -> Message:
         fault = Fault(f"/{place}", "a message such as UserMessage or {'role': 'user', 'content': 'hi'}", found_in(one))
         raise MessageError(str(fault))
     try:
-        return _MESSAGES.decode_unsafe(_spelled_out([msgspec.to_builtins(one)]))[0]
+        return _MESSAGES.decode_unsafe(_with_parts([msgspec.to_builtins(one)]))[0]
     except (TypeError, RecursionError) as error:
         raise MessageError(f"/{place}: {error}") from error
     except DecodeError as error:
@@ -85,14 +85,14 @@ def _message_of(one: object, place: int) -> Message:
         raise MessageError("; ".join(map(str, faults))) from error
 
 
-def _spelled_out(data: object) -> object:
+def _with_parts(data: object) -> object:
     """The data with the content of users and assistants as parts where it is a mere string."""
     if not isinstance(data, list | tuple):
         return data
-    return [_message_spelled_out(message) for message in cast("list[object]", data)]
+    return [_message_with_parts(message) for message in cast("list[object]", data)]
 
 
-def _message_spelled_out(message: object) -> object:
+def _message_with_parts(message: object) -> object:
     if not isinstance(message, Mapping):
         return message
     fields = cast("Mapping[str, Any]", message)
@@ -104,7 +104,7 @@ def _message_spelled_out(message: object) -> object:
 
 def messages_from_data(data: object) -> Result[tuple[Message, ...], DecodeFailure]:
     """The messages that plain data holds, or everything that is wrong with it."""
-    return _MESSAGES.decode(_spelled_out(data))
+    return _MESSAGES.decode(_with_parts(data))
 
 
 def messages_from_json(
@@ -126,7 +126,7 @@ def messages_to_data(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     Raises:
         MessageError: A payload is no JSON data; it says where.
     """
-    return cast("list[dict[str, Any]]", _written(_MESSAGES.encode(messages)))
+    return cast("list[dict[str, Any]]", _require_json(_MESSAGES.encode(messages)))
 
 
 def messages_to_json(messages: tuple[Message, ...]) -> str:
@@ -135,23 +135,23 @@ def messages_to_json(messages: tuple[Message, ...]) -> str:
     Raises:
         MessageError: A payload is no JSON data; it says where.
     """
-    return _written(_MESSAGES.encode_json(messages)).decode()
+    return _require_json(_MESSAGES.encode_json(messages)).decode()
 
 
-def _written(encoded: Result[_A, DecodeFailure]) -> _A:
-    return encoded.alt(_refuse).unwrap()
+def _require_json(encoded: Result[_A, DecodeFailure]) -> _A:
+    return encoded.alt(_raise_error).unwrap()
 
 
-def _refuse(failure: DecodeFailure) -> MessageError:
+def _raise_error(failure: DecodeFailure) -> MessageError:
     raise MessageError(f"JSON cannot carry this: {failure}; parameters, results and metadata are plain JSON data")
 
 
 def part_from_data(data: object) -> Result[AnyPart, DecodeFailure]:
     """The part, streamed or whole, that plain data holds, or everything that is wrong with it."""
-    return _ANY_PARTS.decode([data]).map(lambda parts: parts[0]).alt(_of_one)
+    return _ANY_PARTS.decode([data]).map(lambda parts: parts[0]).alt(_without_index)
 
 
-def _of_one(failure: DecodeFailure) -> DecodeFailure:
+def _without_index(failure: DecodeFailure) -> DecodeFailure:
     return DecodeFailure(tuple(Fault(fault.pointer[2:], fault.expected, fault.found) for fault in failure.faults))
 
 
@@ -162,7 +162,7 @@ def part_to_data(part: AnyPart) -> dict[str, Any]:
         MessageError: A payload is no JSON data; it says where.
     """
     wired = msgspec.structs.replace(part, result=part.encoded_result) if isinstance(part, ToolResult) else part
-    data = cast("list[dict[str, Any]]", _written(_ANY_PARTS.encode((wired,))))[0]
+    data = cast("list[dict[str, Any]]", _require_json(_ANY_PARTS.encode((wired,))))[0]
     if isinstance(part, ToolResult):
         del data["encoded_result"]
     return data

@@ -432,9 +432,9 @@ class _Growing:
         self._entries: list[_Entries] = [{} for _ in places]
         self._work = Steps(_MOST_ENTRIES)
         for number in order:
-            self._entries[number] = self._gathered(number)
+            self._entries[number] = self._gather(number)
 
-    def _gathered(self, number: int) -> _Entries:
+    def _gather(self, number: int) -> _Entries:
         """By position, the schemas inside, with how often each is held against the same value."""
         place = self._places[number]
         if not place.below and len(place.here) == 1:
@@ -522,7 +522,7 @@ def cycles(count: int, after: Callable[[int], Iterable[int]]) -> list[list[int]]
                 if trail:
                     low[trail[-1][0]] = min(low[trail[-1][0]], low[number])
                 if low[number] == index[number]:
-                    found.append(_taken(open_, number))
+                    found.append(_pop_component(open_, number))
             elif other not in index:
                 trail.append(enter(other))
             elif other in open_:
@@ -530,7 +530,7 @@ def cycles(count: int, after: Callable[[int], Iterable[int]]) -> list[list[int]]
     return found
 
 
-def _taken(open_: dict[int, None], last: int) -> list[int]:
+def _pop_component(open_: dict[int, None], last: int) -> list[int]:
     """The members that were opened since `last`, it among them."""
     taken: list[int] = []
     while not taken or taken[-1] != last:

@@ -116,7 +116,7 @@ class Schema(Generic[_A]):
         if _is_schema(type_):
             return type_
         try:
-            return _cached(type_)
+            return _schema_of(type_)
         except TypeError:  # a type whose annotations cannot be hashed
             return Schema(type_)
 
@@ -341,7 +341,7 @@ class Schema(Generic[_A]):
         return f"Schema.of({self._type.__qualname__ if isinstance(self._type, type) else repr(self._type)})"
 
     def __reduce__(self) -> tuple[Callable[[object], Schema[Any]], tuple[Any]]:
-        return _cached, (self._type,)
+        return _schema_of, (self._type,)
 
     def _ready(self) -> Compiled:
         if self._compiled is None:
@@ -367,5 +367,5 @@ def _is_schema(value: object) -> TypeGuard[Schema[Any]]:
 
 
 @lru_cache(maxsize=4096)
-def _cached(type_: object) -> Schema[Any]:
+def _schema_of(type_: object) -> Schema[Any]:
     return Schema(type_)

@@ -173,7 +173,7 @@ class Compiled:
 
     def _mend(self, data: object, refuse: Refuse, why: Exception | None) -> Any:
         if self.wire is Never:
-            return refuse((_no_value(data),))
+            return refuse((_no_value_fault(data),))
         try:
             found, step = (self._explainer or self._explain).faults_of_data(data), self.plan.step
             if found.complete and step is not None:
@@ -182,7 +182,7 @@ class Compiled:
             if found:
                 return refuse(in_order(found, data) if len(found) > 1 else tuple(found))
             if not found.complete:  # msgspec names the first fault of any data
-                return refuse((_undecided(data) if why is None else _retell(why, data),))
+                return refuse((_undecided_fault(data) if why is None else _retell(why, data),))
             from fxai.schema.explain import with_integers
 
             try:
@@ -201,7 +201,7 @@ class Compiled:
                 try:
                     return step.inward(wire)
                 except Unfit as error:
-                    faults = _search(partial(step.inward_faults, wire, "")) or (_unplaced(error, wire),)
+                    faults = _search(partial(step.inward_faults, wire, "")) or (_unplaced_fault(error, wire),)
                     if refuse is raise_faults:
                         raise DecodeError(DecodeFailure(tuple(faults))) from error
                     return refuse(tuple(faults))
@@ -244,7 +244,7 @@ class Compiled:
                     return step.outward(value)
                 except Unfit as error:
                     faults = _search(partial(step.outward_faults, value, ""))
-                    raise DecodeError(DecodeFailure(tuple(faults or (_unplaced(error, value),)))) from error
+                    raise DecodeError(DecodeFailure(tuple(faults or (_unplaced_fault(error, value),)))) from error
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None
 
@@ -268,7 +268,7 @@ class Compiled:
     def _judge(self, wire: Any, text: bytes | None, why: Exception | None) -> bytes:
         """The text of a value that the quick check could not pass, or every fault of the value."""
         if self.wire is Never:
-            raise DecodeError(DecodeFailure((_no_value(wire),)))
+            raise DecodeError(DecodeFailure((_no_value_fault(wire),)))
         faults = tuple(self._explain.faults_of_value(wire))
         if not faults and text is not None and why is not None:
             data = _DECODE(text)
@@ -294,7 +294,7 @@ def _retell(error: Exception, data: object) -> Fault:
     return fault_of_message(str(error), data)
 
 
-def _undecided(data: object) -> Fault:
+def _undecided_fault(data: object) -> Fault:
     return Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(data))
 
 
@@ -306,7 +306,7 @@ def _refuse_any(data: object) -> NoReturn:
     raise msgspec.ValidationError(f"no value is of this type, {found_in(data)} neither")
 
 
-def _no_value(value: object) -> Fault:
+def _no_value_fault(value: object) -> Fault:
     return Fault("", "nothing: no value is of this type", found_in(value))
 
 
@@ -325,5 +325,5 @@ def _is_written(data: object) -> bool:
         return False
 
 
-def _unplaced(error: Unfit, value: object) -> Fault:
+def _unplaced_fault(error: Unfit, value: object) -> Fault:
     return Fault("", str(error.__cause__ or "another value"), found_in(value))

@@ -255,30 +255,30 @@ class Later(Conversion):
     def __init__(self) -> None:
         self.step: Conversion | None = None
 
-    def _known(self) -> Conversion:
+    def _require_step(self) -> Conversion:
         if self.step is None:
             raise AssertionError("a conversion was used before its class was done: a bug of fxai")
         return self.step
 
     @override
     def inward(self, wire: Any) -> Any:
-        return self._known().inward(wire)
+        return self._require_step().inward(wire)
 
     @override
     def outward(self, value: Any) -> Any:
-        return self._known().outward(value)
+        return self._require_step().outward(value)
 
     @override
     def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
-        self._known().inward_faults(wire, pointer, found)
+        self._require_step().inward_faults(wire, pointer, found)
 
     @override
     def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
-        self._known().outward_faults(value, pointer, found)
+        self._require_step().outward_faults(value, pointer, found)
 
     @override
     def data_faults(self, data: object, pointer: str, found: Findings) -> None:
-        self._known().data_faults(data, pointer, found)
+        self._require_step().data_faults(data, pointer, found)
 
 
 _UNSET: Final = msgspec.UNSET

@@ -24,7 +24,7 @@ __all__ = [
     "FrozenArray",
     "FrozenObject",
     "containers_in",
-    "copied",
+    "copy_data",
     "frozen",
     "holds_more",
     "identity",
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 
-_HOLDING: Final = frozenset((dict, list, tuple))
+_HOLDING: Final[frozenset[Any]] = frozenset((dict, list, tuple))
 
 
 def is_object(value: object) -> TypeGuard[dict[str, Any]]:
@@ -72,11 +72,11 @@ def identity(value: object) -> Hashable:
     return ("[", *map(identity, value)) if is_array(value) else value
 
 
-def _refused(*_: object, **__: object) -> NoReturn:
+def _refuse_change(*_: object, **__: object) -> NoReturn:
     raise TypeError("this data is part of a value that does not change: make another one, {**data, …} or [*data, …]")
 
 
-_REFUSED: Any = _refused
+_REFUSE_CHANGE: Any = _refuse_change
 
 
 @final
@@ -85,8 +85,8 @@ class FrozenObject(dict[str, Any]):
 
     __slots__ = ()
 
-    __setitem__ = __delitem__ = __ior__ = _REFUSED
-    clear = pop = popitem = setdefault = update = _REFUSED
+    __setitem__ = __delitem__ = __ior__ = _REFUSE_CHANGE
+    clear = pop = popitem = setdefault = update = _REFUSE_CHANGE
 
     @override
     def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[dict[str, Any]]]:
@@ -99,8 +99,8 @@ class FrozenArray(list[Any]):
 
     __slots__ = ()
 
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _REFUSED
-    append = clear = extend = insert = pop = remove = reverse = sort = _REFUSED
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _REFUSE_CHANGE
+    append = clear = extend = insert = pop = remove = reverse = sort = _REFUSE_CHANGE
 
     @override
     def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[list[Any]]]:
@@ -118,11 +118,11 @@ def frozen(value: Any) -> Any:
     return FrozenArray([frozen(one) for one in value]) if is_array(value) else value
 
 
-def copied(value: Any) -> Any:
+def copy_data(value: Any) -> Any:
     """Plain data as a copy of its own, which can be changed: what the giver does to it later does not show."""
     if is_object(value):
-        return {name: copied(one) for name, one in value.items()}
-    return [copied(one) for one in value] if is_array(value) else value
+        return {name: copy_data(one) for name, one in value.items()}
+    return [copy_data(one) for one in value] if is_array(value) else value
 
 
 def size_of(value: Any) -> int:
@@ -150,12 +150,14 @@ def holds_more(value: Any, most: int) -> bool:
     """
     count, pending = 1, [value]
     while pending:
-        one = pending.pop()
-        inside: Any = one.values() if is_object(one) else one if is_listed(one) else ()
+        one: Any = pending.pop()
+        inside: Any = one.values() if isinstance(one, dict) else one if isinstance(one, (list, tuple)) else ()
         count += len(inside)
         if count > most:
             return True
-        pending += [inner for inner in inside if inner.__class__ in _HOLDING]
+        for inner in inside:
+            if inner.__class__ in _HOLDING:
+                pending.append(inner)  # noqa: PERF401  # a comprehension is one more function for each call of a tool
     return False
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["clean", "in_line", "indented", "json_line", "one_line", "quoted", "squeeze"]
+__all__ = ["clean", "in_line", "indent_json", "json_line", "one_line", "quote_name", "squeeze"]
 
 _LONGEST: Final = 600
 _SUSPECT: Final = re.compile(r"[^\x20-\x7e\n\t]")
@@ -72,7 +72,7 @@ def one_line(text: str, longest: int = _LONGEST) -> str:
     return f"{line[: longest * 2 // 3]} … {line[-longest // 3 :]}"
 
 
-def quoted(name: str) -> str:
+def quote_name(name: str) -> str:
     """A plain name unchanged, any other in quotes: it cannot be taken for the words around it."""
     return name if _PLAIN_NAME.fullmatch(name) and name.isascii() else one_line(in_line(name))
 
@@ -89,7 +89,7 @@ def squeeze(text: str) -> str:
 # ---- JSON: the same data, with unsafe characters as escapes
 
 
-def indented(data: Any) -> str:
+def indent_json(data: Any) -> str:
     """Plain JSON data as indented text."""
     return _escape_all(json.dumps(data, indent=2, ensure_ascii=False))
 

@@ -29,7 +29,7 @@ from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.expectation import either, expectation, kind_in, kinds_of, leaf_type, list_values, unwrap
 from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to, pointer_tokens
 from fxai.schema.parsing import builtin, plain_faults
-from fxai.schema.plan import mirrored
+from fxai.schema.plan import mirrored_class
 
 __all__ = ["Explainer", "fault_of_message", "with_integers"]
 
@@ -175,11 +175,11 @@ class _DataJudges(_Judges):
     def _member(self, field: Any) -> tuple[str, str, type | None, _Judge, str | None]:
         """A field: its name, its pointer, the Python type that surely fits, its judge, what is expected if needed."""
         tp, name = field.type, field.encode_name
-        return name, pointer_to("", name), _exact(tp), self.of(tp), _needed(field)
+        return name, pointer_to("", name), _exact(tp), self.of(tp), _missing_words(field)
 
     def _record(self, node: Any) -> _Judge:
         first = 0 if getattr(node, "tag_field", None) is None else 1
-        members = [(self.of(field.type), _needed(field)) for field in node.fields]
+        members = [(self.of(field.type), _missing_words(field)) for field in node.fields]
         most = first + len(members) if getattr(node, "forbid_unknown_fields", True) else None
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
@@ -304,7 +304,7 @@ class _DataJudges(_Judges):
 def _accept(_: Any, __: str, ___: Findings) -> None: ...
 
 
-def _needed(field: Any) -> str | None:
+def _missing_words(field: Any) -> str | None:
     """What a required field expects; None for another."""
     return expectation(field.type) if field.required else None
 
@@ -354,7 +354,7 @@ def with_integers(data: Any, pointers: Iterable[str]) -> Any:
     >>> with_integers({"a": [3.0, 4.0]}, ["/a/1"])
     {'a': [3.0, 4]}
     """
-    root = [_thawed(data)]
+    root = [_changeable(data)]
     for pointer in pointers:
         holder, place = cast("Any", root), cast("Any", 0)
         for token in pointer_tokens(pointer):
@@ -364,11 +364,11 @@ def with_integers(data: Any, pointers: Iterable[str]) -> Any:
     return root[0]
 
 
-def _thawed(data: Any) -> Any:
+def _changeable(data: Any) -> Any:
     """A copy of plain data that can be changed, its tuples as lists."""
     if is_object(data):
-        return {name: _thawed(inner) for name, inner in data.items()}
-    return [_thawed(inner) for inner in data] if is_listed(data) else data
+        return {name: _changeable(inner) for name, inner in data.items()}
+    return [_changeable(inner) for inner in data] if is_listed(data) else data
 
 
 # ---- Python values
@@ -400,7 +400,7 @@ class _ValueJudges(_Judges):
         typed_dict = isinstance(node, nodes.TypedDictType)
         arrayed = isinstance(node, nodes.NamedTupleType) or getattr(node, "array_like", False)
         cls = dict if typed_dict else getattr(node.cls, "__origin__", node.cls)
-        stands_for = mirrored(node.cls)
+        stands_for = mirrored_class(node.cls)
         kind = "object" if typed_dict else str(getattr(stands_for, "__name__", stands_for))
         members = [
             (field.name, index if arrayed else field.encode_name, self.of(field.type), field.required, field.type)

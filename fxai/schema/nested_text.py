@@ -154,7 +154,7 @@ class _Reader:
         for one in together:
             value = self._members(one, value, pointer, depth + 1)
         for one in together:
-            value = self._chosen(one, value, pointer, depth)
+            value = self._choose(one, value, pointer, depth)
         return value
 
     def _spend(self, steps: int) -> None:
@@ -203,12 +203,14 @@ class _Reader:
     def _members(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
         if is_object(value):
             changed = {
-                name: self._each(validator, self._named(validator.schema, name), item, pointer_to(pointer, name), depth)
+                name: self._each(
+                    validator, self._at_name(validator.schema, name), item, pointer_to(pointer, name), depth
+                )
                 for name, item in value.items()
             }
             return value if all(changed[name] is item for name, item in value.items()) else self._note_holder(changed)
         items = [
-            self._each(validator, _numbered(validator.schema, index), item, f"{pointer}/{index}", depth)
+            self._each(validator, _at_index(validator.schema, index), item, f"{pointer}/{index}", depth)
             for index, item in enumerate(value)
         ]
         return value if all(old is new for old, new in zip(value, items, strict=True)) else self._note_holder(items)
@@ -219,7 +221,7 @@ class _Reader:
             self._holding.add(id(changed))
         return changed
 
-    def _named(self, schema: dict[str, Any], name: str) -> Iterator[Any]:
+    def _at_name(self, schema: dict[str, Any], name: str) -> Iterator[Any]:
         """What stands under a name."""
         asked = schema.get("patternProperties", {})
         self._spend(len(asked))
@@ -238,7 +240,7 @@ class _Reader:
 
     # -- what holds by choice
 
-    def _chosen(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
+    def _choose(self, validator: Any, value: Any, pointer: str, depth: int) -> Any:
         schema = validator.schema
         for keyword in ("anyOf", "oneOf"):
             value = self._branch([inside(validator, one) for one in schema.get(keyword, ())], value, pointer, depth)
@@ -321,7 +323,7 @@ def _names_string(schema: dict[str, Any]) -> bool:
     return schema.get("not") not in (True, {}, {"type": "string"})
 
 
-def _numbered(schema: dict[str, Any], index: int) -> Iterator[Any]:
+def _at_index(schema: dict[str, Any], index: int) -> Iterator[Any]:
     """What stands at an index."""
     items = schema.get("items")
     first, rest = ("items", "additionalItems") if is_array(items) else ("prefixItems", "items")

@@ -45,7 +45,7 @@ __all__ = [
     "Plan",
     "component_name",
     "derive",
-    "mirrored",
+    "mirrored_class",
     "plan_of",
 ]
 
@@ -91,7 +91,7 @@ def plan_of(tp: Any) -> Plan:
     return Plan(tp, wire, step, survey(wire), deriving.defaults)
 
 
-def mirrored(cls: Any) -> Any:
+def mirrored_class(cls: Any) -> Any:
     """The class that a mirror stands for; a class that is no mirror stands for itself."""
     return getattr(cls, "__fxai_mirror_of__", cls)
 
@@ -113,22 +113,22 @@ class _Deriving:
     def of(self, tp: Any) -> _Derived:
         tp = plain_type(tp)
         if (coded := codec_of(tp)) is not None:
-            return self._coded(*coded)
+            return self._codec(*coded)
         if get_origin(tp) is Annotated:
             wire, step = self.of(tp.__origin__)
-            return (tp, None) if step is None else (_annotated(wire, tp.__metadata__), step)
+            return (tp, None) if step is None else (_with_notes(wire, tp.__metadata__), step)
         if (arms := arms_of(tp)) is not None:
             return self._union(tp, arms)
         if kind_of(tp) is not None:
             return self._class(tp) if survey(tp).coded else (tp, None)
         return self._container(tp)
 
-    def _coded(self, tp: Any, codec: Any, after: tuple[Any, ...]) -> _Derived:
+    def _codec(self, tp: Any, codec: Any, after: tuple[Any, ...]) -> _Derived:
         wire, inner = self.of(codec.wire)
         metas = tuple(note for note in after if isinstance(note, msgspec.Meta))
         keywords = _beside(codec.json_schema() or {}, metas)
         metas = (msgspec.Meta(extra_json_schema=keywords), *metas) if keywords else metas
-        return (_annotated(wire, metas) if metas else wire), Coded(codec, tp, wire, inner)
+        return (_with_notes(wire, metas) if metas else wire), Coded(codec, tp, wire, inner)
 
     def _union(self, tp: Any, arms: tuple[Any, ...]) -> _Derived:
         derived = [self.of(arm) for arm in arms]
@@ -222,7 +222,7 @@ def _beside(keywords: dict[str, Any], metas: tuple[msgspec.Meta, ...]) -> dict[s
     return {**keywords, "allOf": [hidden]} if hidden else keywords
 
 
-def _annotated(tp: Any, notes: tuple[Any, ...]) -> Any:
+def _with_notes(tp: Any, notes: tuple[Any, ...]) -> Any:
     annotated: Any = Annotated
     return annotated[(tp, *notes)]
 
@@ -316,7 +316,7 @@ def _fits(tp: Any) -> Callable[[Any], bool]:
     """Whether a value, of any type, is of this one, as far as its outermost layer tells."""
     tp = plain_type(tp)
     if isinstance(tp, ForwardRef):
-        return lambda value: mirrored(value.__class__) is not value.__class__
+        return lambda value: mirrored_class(value.__class__) is not value.__class__
     if get_origin(tp) is Annotated:
         return _fits(_python(tp.__origin__))
     if (arms := arms_of(tp)) is not None:

@@ -39,7 +39,7 @@ from fxai.effects.effect import (
 )
 from fxai.effects.fiber import Children, Fiber, Inside, inside
 from fxai.schema.codec import Schema
-from fxai.schema.data import copied, holds_more
+from fxai.schema.data import copy_data, holds_more
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import (
@@ -283,7 +283,7 @@ def _nests(given: Any) -> bool:
 def _own(given: Any) -> Any:
     """Data that may be changed: neither what the model said nor what is shown of it follows what a handler does."""
     try:
-        return copied(given)
+        return copy_data(given)
     except RecursionError:  # deeper than anything that is read, but for a tool that looks at nothing
         return given
 

@@ -25,7 +25,7 @@ from fxai.effects.effect import EffectOf, Suspend, Within
 from fxai.effects.fiber import run_fiber
 from fxai.effects.layer import MemoMap
 from fxai.effects.scope import NOTHING, Scope
-from fxai.schema.data import copied, is_array, is_object
+from fxai.schema.data import copy_data, is_array, is_object
 from fxai.schema.document import relocate
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import lookup
@@ -82,7 +82,7 @@ class ServedTool(msgspec.Struct, frozen=True):
             "inputSchema": _value_document(parameters) if is_wrapped else _object_document(given),
             "outputSchema": _object_document(result) if _is_object_always(result, result) else None,
             "annotations": annotations or None,
-            "_meta": copied(dict(meta)) or None,
+            "_meta": copy_data(dict(meta)) or None,
         }
         return ServedTool(tool, {key: value for key, value in members.items() if value is not None}, is_wrapped)
 

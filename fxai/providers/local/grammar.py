@@ -28,7 +28,7 @@ from returns.result import Failure, Result, Success
 from fxai.providers.local.gbnf import integers, literal, multiples, numbers, pattern_grammar, string_grammar
 from fxai.providers.local.variants import Form, Variants, prefix_length
 from fxai.schema.budget import MAX_PLACES, Exhausted, descend, with_stack
-from fxai.schema.data import copied
+from fxai.schema.data import copy_data
 from fxai.schema.location import Place, PlaceError, Site
 from fxai.schema.pattern import PatternError
 
@@ -143,7 +143,7 @@ class _Writer:
     """The rules of one grammar, written place by place."""
 
     def __init__(self, schema: Any, bounds: Bounds) -> None:
-        self.variants = Variants(copied(schema))
+        self.variants = Variants(copy_data(schema))
         self.bounds = bounds
         self.rules: dict[str, str] = {}
         self.names: dict[tuple[_Key, int], str | None] = {}

@@ -20,7 +20,7 @@ from hypothesis.errors import UnsatisfiedAssumption
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fxai.schema.budget import MAX_PLACES, NO_GROWTH, Exhausted, Growth, Steps
-from fxai.schema.data import copied, identity, is_array, is_object
+from fxai.schema.data import copy_data, identity, is_array, is_object
 from fxai.schema.dialect import dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.json_schema import JsonSchema
@@ -164,7 +164,7 @@ class Drawing:
         fitting = [value for value in listed if here.fits(value)]
         if not fitting:
             raise Dead
-        return copied(fitting[self.draw(st.integers(0, len(fitting) - 1))])
+        return copy_data(fitting[self.draw(st.integers(0, len(fitting) - 1))])
 
     def _atom(self, here: Conjunction, kind: str) -> Any:
         if kind == "string":
@@ -515,7 +515,7 @@ def _changed(draw: DrawFn, value: Any, edges: list[float], names: list[str]) -> 
     """A copy of a value, changed at one place."""
     paths = list(_paths(value, ()))
     path = paths[draw(st.integers(0, len(paths) - 1))]
-    whole = [copied(value)]
+    whole = [copy_data(value)]
     there: Any = whole
     for token in (0, *path[:-1]) if path else ():
         there = there[token]

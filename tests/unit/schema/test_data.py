@@ -14,7 +14,7 @@ import pytest
 
 from fxai.messages import Prompt
 from fxai.models import ModelRequest
-from fxai.schema.data import FrozenArray, FrozenObject, copied, frozen
+from fxai.schema.data import FrozenArray, FrozenObject, copy_data, frozen
 from fxai.tools import Annotation, Meta, Tool
 
 DATA: dict[str, Any] = {"a": {"b": [3, 1], "c": {"x": None}}, "d": "e"}
@@ -46,7 +46,7 @@ CHANGES: list[Callable[[Any], object]] = [
 @pytest.mark.parametrize("change", CHANGES)
 def test_frozen_data_refuses_to_be_changed(change: Callable[[Any], object]) -> None:
     """At each depth, in each way; what was given can be changed, and does not show."""
-    given = copied(DATA)
+    given = copy_data(DATA)
     held = frozen(given)
     change(given)
     with pytest.raises(TypeError, match="does not change"):
@@ -73,14 +73,14 @@ def test_frozen_data_is_the_same_data() -> None:
     """For equality, JSON, the decoder, pickles and copies; what is frozen already is itself."""
     held = frozen(DATA)
 
-    assert held == DATA == copied(held)
+    assert held == DATA == copy_data(held)
     assert json.loads(json.dumps(held)) == DATA == msgspec.json.decode(msgspec.json.encode(held))
     assert msgspec.convert(held, dict[str, Any]) == DATA
     for same in (pickle.loads(pickle.dumps(held)), copy.deepcopy(held), copy.copy(held)):
         assert (same, type(same), type(same["a"]["b"])) == (held, type(held), type(held["a"]["b"]))
     assert frozen(held) is held
     assert frozen(MappingProxyType({"a": [1]})) == {"a": [1]}
-    assert type(copied(held)["a"]["b"]) is list
+    assert type(copy_data(held)["a"]["b"]) is list
 
 
 def test_what_values_are_given_is_frozen_all_the_way_down() -> None:
