@@ -64,7 +64,7 @@ def order(name: str, pieces: int) -> str:
 def serve() -> None:
     """Serves the tools on standard input and output; the handlers' service comes from a layer, built once."""
     looks = BoundToolkit.of(Toolkit.make(look), look.handler(on_look))
-    shop = looks.merge(order.bound)
+    shop = looks.merge(BoundToolkit.make(order))
     fx.run(mcp.serve_stdio(shop, name="shop", version="1.0").provide(Layer.succeed(Stock, {"tea": 3, "mugs": 40})))
 
 

@@ -105,8 +105,9 @@ if TYPE_CHECKING:
     from fxai.models.tool_encoding import PreparedTools
     from fxai.tools.aspects import Aspect, Invocation, Return
     from fxai.tools.composite import Composite
-    from fxai.tools.function import FunctionTool, tool
-    from fxai.tools.source import BoundToolkit, ToolSource
+    from fxai.tools.source import ToolSource
+    from fxai.tools.tool import FunctionTool, tool
+    from fxai.tools.toolkit import BoundToolkit
 
 __all__ = [
     "Agent",
@@ -230,14 +231,14 @@ _LATER = {
     "Answer": "fxai.agents.answer",
     "ApprovalKey": "fxai.models.approval_services",
     "Aspect": "fxai.tools.aspects",
-    "BoundToolkit": "fxai.tools.source",
+    "BoundToolkit": "fxai.tools.toolkit",
     "Budget": "fxai.agents.options",
     "BudgetExceeded": "fxai.agents.answer",
     "Chat": "fxai.models.chat",
     "ChatStore": "fxai.models.chat",
     "Composite": "fxai.tools.composite",
     "EmbeddingModel": "fxai.models.embedding",
-    "FunctionTool": "fxai.tools.function",
+    "FunctionTool": "fxai.tools.tool",
     "Invocation": "fxai.tools.aspects",
     "Memory": "fxai.agents.memory",
     "MemoryFailure": "fxai.agents.memory",
@@ -249,7 +250,7 @@ _LATER = {
     "SubAgentFailed": "fxai.agents.sub_agent",
     "ToolSource": "fxai.tools.source",
     "Window": "fxai.agents.memory",
-    "tool": "fxai.tools.function",
+    "tool": "fxai.tools.tool",
 }
 
 

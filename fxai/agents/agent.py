@@ -55,9 +55,10 @@ from fxai.messages.prompt import PromptInput
 from fxai.models.language_model import LanguageModel
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_listed
+from fxai.tools.identity import OnConflict, ToolConflictError
 from fxai.tools.options import ToolOptions
 from fxai.tools.tool import Tool
-from fxai.tools.toolkit import OnConflict, ToolConflictError, Toolkit
+from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Agent", "AgentBuilder", "Hooks"]
 

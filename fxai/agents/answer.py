@@ -24,8 +24,8 @@ from fxai.messages.errors import AiError
 from fxai.messages.part import FinishReason, ToolCall, ToolResult, Usage, WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
-from fxai.tools.failure import ToolError
 from fxai.tools.tool import Tool
+from fxai.tools.tool_error import ToolError
 
 __all__ = [
     "Answer",

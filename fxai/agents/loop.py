@@ -70,9 +70,8 @@ from fxai.models.request import ModelRequest, Resolution, RoundOptions, prepare
 from fxai.models.round import LATE, TIME_IS_UP, Deadline, Emit, Round, RoundLimits, take_turn
 from fxai.models.round import Steps as Program
 from fxai.models.selection import HeldModels, hold
-from fxai.tools.failure import interrupt_calls
-from fxai.tools.source import BoundToolkit
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.tool_error import interrupt_calls
+from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 __all__ = ["Execution", "OnAnswer", "Remembering", "run_loop"]
 

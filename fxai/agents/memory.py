@@ -35,7 +35,7 @@ from fxai.effects.service import Service
 from fxai.messages.calls import pending_in
 from fxai.messages.message import Content, FilePart, Message, ToolMessage, ToolResultPart
 from fxai.messages.prompt import MessageError, Prompt
-from fxai.tools.failure import InDoubt
+from fxai.tools.tool_error import InDoubt
 
 if TYPE_CHECKING:
     from fxai.storage.journal import Entry, Form, Journal

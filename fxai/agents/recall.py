@@ -37,7 +37,7 @@ from fxai.messages.accumulate import fold
 from fxai.messages.calls import pending_in, place_results
 from fxai.messages.message import Message, ToolCallPart, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
-from fxai.tools.failure import Interrupted, encode_failure
+from fxai.tools.tool_error import Interrupted, encode_failure
 
 __all__ = ["Commits", "recall"]
 

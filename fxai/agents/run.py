@@ -33,9 +33,8 @@ from fxai.models.round import Deadline, in_order, is_ours
 from fxai.models.selection import HeldModels
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
-from fxai.tools.failure import CallFailure, interrupt_calls
-from fxai.tools.source import BoundToolkit
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.tool_error import CallFailure, interrupt_calls
+from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 __all__ = ["OUTPUT_RETRIES", "Run", "RunPlan", "judge_turn", "options_after"]
 

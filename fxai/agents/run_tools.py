@@ -22,9 +22,10 @@ from typing_extensions import TypeVar, override
 from fxai.effects.effect import EffectOf, Generate, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.tools.handler import Gives
-from fxai.tools.source import BoundToolkit, ToolSource
+from fxai.tools.identity import OnConflict
+from fxai.tools.source import ToolSource
 from fxai.tools.tool import Tool
-from fxai.tools.toolkit import OnConflict, Toolkit
+from fxai.tools.toolkit import BoundToolkit, Toolkit, bound_of
 
 __all__ = ["Binding", "Offer", "Offered"]
 
@@ -73,7 +74,7 @@ class Offer(msgspec.Struct, frozen=True):
         bound = self.bound
         if bound is not None:
             return Succeed(bound)
-        source: ToolSource[Any, Any, Any] = self.origin.__fx_source__()
+        source: ToolSource[Any, Any, Any] = ToolSource.of(self.origin)
         return source.open
 
 
@@ -237,9 +238,7 @@ def _origin(given: Any) -> Any:
     if isclass(given):
         raise TypeError(_refusal(given))
     if hasattr(given, "__fx_bound__"):
-        return given.__fx_bound__()
-    if hasattr(given, "__fx_source__"):
-        return given
+        return bound_of(given) or given
     raise TypeError(_refusal(given))
 
 

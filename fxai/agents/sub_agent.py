@@ -28,12 +28,11 @@ from fxai.messages.errors import AiError
 from fxai.messages.prompt import PromptInput
 from fxai.schema.codec import Schema
 from fxai.schema.fault import SchemaError
-from fxai.tools.failure import CallFailure
 from fxai.tools.handler import CallContext, Gives, HandlerOf
 from fxai.tools.options import ToolOptions
-from fxai.tools.source import BoundToolkit, ToolSource
 from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.tool_error import CallFailure
+from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 __all__ = ["SubAgent", "SubAgentFailed", "SubAgentReason", "SubAgentReport", "SubAgentRequest", "sub_agent_of"]
 
@@ -158,10 +157,6 @@ class SubAgent(msgspec.Struct, Generic[_P, _O, _R_co], frozen=True):
     def __fx_bound__(self) -> BoundToolkit[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
         """The toolkit of this tool alone, with its layer."""
         return self.bound
-
-    def __fx_source__(self) -> ToolSource[HandlerOf[_P, _O, SubAgentFailed], Never, _R_co | None]:
-        """This tool as a tool source."""
-        return self.bound.source
 
 
 def sub_agent_of(

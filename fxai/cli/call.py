@@ -37,9 +37,9 @@ from fxai.schema.display import clean, in_line, indent_json, json_line, one_line
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import parse_json_unsafe
 from fxai.tools.call import Call, Outcome
-from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, encode_failure
 from fxai.tools.handler import CallContext
 from fxai.tools.tool import AnyTool
+from fxai.tools.tool_error import HandlerFailed, InvalidParameters, InvalidResult, encode_failure
 
 __all__ = ["SingleCall", "call_one", "call_tool", "parameters", "run_call"]
 

@@ -21,8 +21,7 @@ from fxai.agents.options import Budget
 from fxai.cli.folder import REFUSED, Folder, Refused, folder
 from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects.effect import Gen
-from fxai.tools.annotations import Destructive, OpenWorld, Readonly
-from fxai.tools.options import Example
+from fxai.tools.options import Destructive, Example, OpenWorld, Readonly
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import Toolkit
 

@@ -37,9 +37,10 @@ from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.messages.errors import AiError
 from fxai.schema.display import clean, json_line, one_line
-from fxai.tools.failure import HandlerFailed, InvalidResult
+from fxai.tools.handler import HandlerError, missing_services
+from fxai.tools.identity import ToolConflictError
 from fxai.tools.tool import AnyTool
-from fxai.tools.toolkit import HandlerError, ToolConflictError, missing_services
+from fxai.tools.tool_error import HandlerFailed, InvalidResult
 
 __all__ = [
     "FAILED",

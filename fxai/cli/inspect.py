@@ -229,8 +229,8 @@ def _refusal(trouble: CliError) -> Finding:
     """
     from fxai.lint.rule import RULES
     from fxai.schema.fault import SchemaError
-    from fxai.tools.naming import NameConflictError
-    from fxai.tools.toolkit import HandlerError, ToolConflictError
+    from fxai.tools.handler import HandlerError
+    from fxai.tools.identity import NameConflictError, ToolConflictError
 
     if not isinstance(trouble.cause, SchemaError | ToolConflictError | NameConflictError | HandlerError):
         raise trouble

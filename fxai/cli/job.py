@@ -7,7 +7,7 @@
 A tool of an MCP server needs approval unless the server marks it read-only. The mark is a hint, and
 a client may trust it no more than the server.
 
->>> from fxai.tools.annotations import Readonly
+>>> from fxai.tools.options import Readonly
 >>> from fxai.tools.tool import Tool
 >>> look, change = Tool.make("look", success=str).annotate(Readonly, True), Tool.make("change", success=str)
 >>> [asks_by_caution(tool) for tool in require_approval(Toolkit.make(look, change))]
@@ -33,7 +33,7 @@ from fxai.effects.scope import Scope
 from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
 from fxai.schema.display import in_line
-from fxai.tools.annotations import Readonly
+from fxai.tools.options import Readonly
 from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import Toolkit
 

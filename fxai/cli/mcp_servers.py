@@ -52,9 +52,9 @@ from fxai.mcp.settings import ElicitAnswer, Elicitation
 from fxai.mcp.tool_definition import Refused
 from fxai.schema.data import is_listed
 from fxai.schema.display import json_line, one_line
-from fxai.tools.source import AnyBound, BoundToolkit, ToolSource
+from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit
 
 __all__ = [
     "HttpOptions",

@@ -22,7 +22,7 @@ from fxai.cli.exit import INTERRUPTED, Outlet, is_server_failure
 from fxai.cli.output import Summary
 from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
 from fxai.schema.display import clean, in_line, one_line, quote_name
-from fxai.tools.failure import Unanswered
+from fxai.tools.tool_error import Unanswered
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -31,8 +31,9 @@ from fxai.messages.message import ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
 from fxai.models.language_model import LanguageModel
 from fxai.providers.by_name import from_name
-from fxai.tools.failure import ApprovalUnavailable, Interrupted, encode_failure
-from fxai.tools.source import AnyBound, BoundToolkit, ToolSource
+from fxai.tools.source import ToolSource
+from fxai.tools.tool_error import ApprovalUnavailable, Interrupted, encode_failure
+from fxai.tools.toolkit import AnyBound, BoundToolkit
 
 __all__ = [
     "AnyAgent",

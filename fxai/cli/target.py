@@ -53,10 +53,11 @@ from fxai.schema.display import one_line
 from fxai.schema.fault import DecodeError, SchemaError, found_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json_unsafe
-from fxai.tools.annotations import Annotation, Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
-from fxai.tools.source import AnyBound
+from fxai.tools.identity import ToolConflictError
+from fxai.tools.options import Annotation, Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
+from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.toolkit import ToolConflictError, Toolkit
+from fxai.tools.toolkit import Toolkit, bound_of
 
 if TYPE_CHECKING:
     from fxai.cli.mcp_target import ServerOptions
@@ -448,11 +449,11 @@ def _text(target: str) -> bytes | str:
 def _fits(value: object) -> bool:
     if is_listed(value):
         return bool(value) and all(isinstance(each, Tool) or _is_bound(each) for each in value)
-    return isinstance(value, Toolkit | Tool | Agent) or _is_bound(value) or _has(value, "__fx_source__")
+    return isinstance(value, Toolkit | Tool | Agent) or _has(value, "__fx_bound__")
 
 
 def _is_bound(value: object) -> bool:
-    return _has(value, "__fx_bound__")
+    return _has(value, "__fx_bound__") and bound_of(value) is not None
 
 
 def _has(value: object, name: str) -> bool:
@@ -469,10 +470,10 @@ def _tools_of(target: str, value: Any) -> TargetTools:
         return TargetTools(target, value.as_tuple)
     if issubclass(kind, Tool):
         return TargetTools(target, (value,))
-    if _is_bound(value):
-        bound: AnyBound = value.__fx_bound__()
+    bound = bound_of(value)
+    if bound is not None:
         return TargetTools(target, bound.toolkit.as_tuple, bound.layer)
-    return TargetTools(target, source=value.__fx_source__().open)
+    return TargetTools(target, source=ToolSource.of(value).open)
 
 
 def _of_agent(target: str, binding: Binding) -> TargetTools:

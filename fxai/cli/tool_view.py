@@ -29,8 +29,8 @@ from fxai.schema.display import one_line
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import strict_form
-from fxai.tools.annotations import ExplicitNull, Strict
-from fxai.tools.naming import NameConflictError
+from fxai.tools.identity import NameConflictError
+from fxai.tools.options import ExplicitNull, Strict
 from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:

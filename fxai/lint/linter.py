@@ -36,7 +36,9 @@ from fxai.lint.rule import OTHERS, PROVIDERS, RULES, Entry, Finding, Provider, S
 from fxai.lint.structure import strict_findings, structure_findings
 from fxai.schema.data import is_object
 from fxai.schema.fault import Fault, pointer_to
-from fxai.tools.annotations import (
+from fxai.tools.handler import Given, HandlerError, missing_services
+from fxai.tools.identity import Identity
+from fxai.tools.options import (
     Annotation,
     CacheControl,
     DeferLoading,
@@ -49,12 +51,10 @@ from fxai.tools.annotations import (
     Readonly,
     Strict,
     Title,
+    as_decode_failure,
+    example_faults,
 )
-from fxai.tools.handler import Given
-from fxai.tools.identity import Identity
-from fxai.tools.options import described, example_faults
 from fxai.tools.tool import AnyTool
-from fxai.tools.toolkit import HandlerError, missing_services
 
 __all__ = [
     "Explain",
@@ -144,7 +144,7 @@ def _example_faults(entry: Entry, parameters: Any) -> tuple[Fault, ...]:
         return ()
     if callable(tool.validation):
         checked = tool.validation(parameters)
-        return described(checked.failure()).faults if isinstance(checked, Failure) else ()
+        return as_decode_failure(checked.failure()).faults if isinstance(checked, Failure) else ()
     return example_faults(tool, parameters)
 
 

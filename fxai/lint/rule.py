@@ -25,7 +25,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.display import one_line
 from fxai.schema.fault import SchemaError
 from fxai.schema.strict.rules import ANTHROPIC, OPENAI, StrictRules
-from fxai.tools.naming import NameRule
+from fxai.tools.identity import NameRule
 from fxai.tools.tool import AnyTool
 
 __all__ = [

@@ -215,9 +215,9 @@ class McpServer(msgspec.Struct, frozen=True):
         """For type checkers: the handlers that it gives."""
         raise NotImplementedError
 
-    def __fx_source__(self) -> ToolSource[McpHandler, McpError]:
-        """The source of its tools."""
-        return self.source
+    def __fx_bound__(self) -> EffectOf[Any, Any, Any]:
+        """The effect that connects, and gives its tools."""
+        return self.source.open
 
     @override
     def __repr__(self) -> str:

@@ -34,8 +34,7 @@ from fxai.mcp.tool_definition import McpTool, Refused, ToolDefinition
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.parsing import parse_json
 from fxai.tools.handler import CallContext, Given, Handler, HandlerOf
-from fxai.tools.source import BoundToolkit
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 if TYPE_CHECKING:
     from fxai.mcp.link import Answer, Link

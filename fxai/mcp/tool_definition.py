@@ -20,7 +20,7 @@ from fxai.schema.budget import deeper_than
 from fxai.schema.data import frozen
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.annotations import (
+from fxai.tools.options import (
     Annotation,
     Annotations,
     Destructive,

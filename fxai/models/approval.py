@@ -45,7 +45,6 @@ from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import Tool
-from fxai.tools.toolkit import Toolkit
 
 __all__ = [
     "AnsweredRequest",
@@ -458,7 +457,7 @@ def digest_of(tool: Tool[Any, Any, Any], params: Any) -> str:
 def _describe(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
     """Everything that makes the tool the one that it is, as plain data."""
     validation: object = tool.validation
-    inside: Any = getattr(validation, "toolkit", None)
+    inside: Mapping[str, Tool[Any, Any, Any]] = getattr(validation, "sub_tools", {})  # of a composite
     provider = tool.provider
     return {
         "kind": tool.identity.kind,
@@ -468,7 +467,7 @@ def _describe(tool: Tool[Any, Any, Any]) -> dict[str, Any]:
         "failure_mode": tool.failure_mode,
         "validation": validation if isinstance(validation, str) else getattr(validation, "__qualname__", "function"),
         "provider": None if provider is None else [provider.id, provider.name, msgspec.to_builtins(provider.args)],
-        "inside": [_describe(one) for one in inside] if isinstance(inside, Toolkit) else [],
+        "inside": [_describe(one) for one in inside.values()],
     }
 
 

@@ -41,7 +41,8 @@ from fxai.models.approval import (
 from fxai.models.approval_services import ApprovalLedger, ApprovalUse
 from fxai.models.request import Resolution
 from fxai.models.round import Emit, Steps, Turn
-from fxai.tools.failure import (
+from fxai.tools.tool import Tool
+from fxai.tools.tool_error import (
     ApprovalExpired,
     ApprovalUnavailable,
     Denied,
@@ -50,7 +51,6 @@ from fxai.tools.failure import (
     failed_result,
     with_responses,
 )
-from fxai.tools.tool import Tool
 
 __all__ = ["OnSettled", "SettledHistory", "Settling", "relay", "settle_approvals"]
 

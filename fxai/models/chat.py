@@ -57,7 +57,7 @@ from fxai.models.language_model import (
 from fxai.models.request import RoundOptions
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
-from fxai.tools.failure import CallFailure, ToolError
+from fxai.tools.tool_error import CallFailure, ToolError
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from fxai.models.request import (
 from fxai.models.round import Emit, Round, Steps, take_turn
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
-from fxai.tools.failure import InvalidParameters, ToolError, UnknownTool
+from fxai.tools.tool_error import InvalidParameters, ToolError, UnknownTool
 from fxai.tools.toolkit import Toolkit
 
 __all__ = [

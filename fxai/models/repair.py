@@ -30,8 +30,8 @@ from fxai.messages.message import merge_metadata
 from fxai.messages.part import ToolCall, WarningPart
 from fxai.models.request import Repair, ToolChoices, allows
 from fxai.tools.call import Call, Outcome
-from fxai.tools.failure import InvalidParameters, UnknownTool, encode_failure
 from fxai.tools.options import ToolInfo
+from fxai.tools.tool_error import InvalidParameters, UnknownTool, encode_failure
 
 __all__ = ["RepairBroke", "call_as_read", "mend"]
 

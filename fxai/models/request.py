@@ -23,8 +23,8 @@ from fxai.schema.data import frozen
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.call import OnInvalidCall, Outcome, model_output
-from fxai.tools.failure import InvalidParameters, UnknownTool
 from fxai.tools.tool import Tool
+from fxai.tools.tool_error import InvalidParameters, UnknownTool
 from fxai.tools.toolkit import Toolkit
 
 __all__ = [

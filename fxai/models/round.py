@@ -64,7 +64,8 @@ from fxai.models.approval import authority
 from fxai.models.repair import RepairBroke, call_as_read, mend
 from fxai.models.request import Model, ModelRequest, Repair, Resolution, allows, refusal
 from fxai.tools.call import Call, OnInvalidCall, Outcome
-from fxai.tools.failure import (
+from fxai.tools.tool import Tool
+from fxai.tools.tool_error import (
     CallFailure,
     Denied,
     HandlerFailed,
@@ -75,7 +76,6 @@ from fxai.tools.failure import (
     interrupt_calls,
     with_responses,
 )
-from fxai.tools.tool import Tool
 
 __all__ = [
     "LATE",

@@ -35,8 +35,8 @@ from fxai.schema.codec import Schema
 from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict, strict_form
-from fxai.tools.annotations import ExplicitNull, Strict
-from fxai.tools.naming import NameMap
+from fxai.tools.identity import NameMap
+from fxai.tools.options import ExplicitNull, Strict
 from fxai.tools.tool import ExternalTool, Tool
 
 __all__ = [

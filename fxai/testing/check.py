@@ -30,9 +30,10 @@ from fxai.effects.runtime import run_exit
 from fxai.testing.law import Break, Law, LawCase, NoExamples, Trial
 from fxai.testing.tool_law import TOOL_LAWS, TOOLKIT_LAWS, Subject, engines
 from fxai.tools.call import Outcome
-from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult
+from fxai.tools.handler import HandlerError
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.toolkit import HandlerError, Toolkit
+from fxai.tools.tool_error import HandlerFailed, InvalidParameters, InvalidResult
+from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy

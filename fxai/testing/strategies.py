@@ -30,7 +30,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.testing.generation.document import Draft, document_of, struct_of, type_of
 from fxai.testing.generation.instance import ANYTHING, instance_of, miss_of
 from fxai.testing.generation.scalar import characters, register_format
-from fxai.tools.annotations import (
+from fxai.tools.options import (
     Annotations,
     Destructive,
     ExplicitNull,
@@ -41,8 +41,8 @@ from fxai.tools.annotations import (
     Readonly,
     Strict,
     Title,
+    as_decode_failure,
 )
-from fxai.tools.options import described
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import Toolkit
 
@@ -157,7 +157,7 @@ def decode_parameters(tool: AnyTool, given: object) -> Result[Any, DecodeFailure
     if tool.validation == "schema":
         faults = tool.parameters.validate(given)
         return Failure(DecodeFailure(faults)) if faults else Success(given)
-    return tool.validation(given).alt(described)
+    return tool.validation(given).alt(as_decode_failure)
 
 
 def parameters(tool: AnyTool, *, formats: Formats | None = None) -> SearchStrategy[Any]:

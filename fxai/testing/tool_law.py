@@ -29,8 +29,8 @@ from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import Engine, JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_faults, strict_form
 from fxai.testing.law import Break, Law, NoExamples, Trial
-from fxai.tools.annotations import Annotations, ExplicitNull, Strict
-from fxai.tools.naming import NameConflictError, NameMap, NameRule
+from fxai.tools.identity import NameConflictError, NameMap, NameRule
+from fxai.tools.options import Annotations, ExplicitNull, Strict
 from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import Toolkit
 

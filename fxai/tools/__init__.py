@@ -5,7 +5,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from fxai.tools.annotations import (
+from fxai.tools.call import OnInvalidCall, Outcome
+from fxai.tools.handler import CallContext, HandlerError, HandlerOf, HandlerReturn, MethodsOf
+from fxai.tools.identity import (
+    FailureMode,
+    Kind,
+    NameConflictError,
+    NameMap,
+    NameRule,
+    OnConflict,
+    ProviderTool,
+    ToolConflictError,
+)
+from fxai.tools.options import (
     AllowedCallers,
     Annotation,
     Annotations,
@@ -15,20 +27,25 @@ from fxai.tools.annotations import (
     DeferLoading,
     Destructive,
     EagerInputStreaming,
+    Example,
     ExplicitNull,
     Idempotent,
     JsonText,
     Meta,
     Namespace,
+    NeedsApproval,
     OpenWorld,
     OutputSchema,
     Readonly,
     Strict,
     Title,
+    ToolInfo,
     ToolNamespace,
+    ToolOptions,
+    Validation,
 )
-from fxai.tools.call import OnInvalidCall, Outcome
-from fxai.tools.failure import (
+from fxai.tools.tool import ExternalTool, FunctionTool, Tool
+from fxai.tools.tool_error import (
     ApprovalExpired,
     ApprovalUnavailable,
     Denied,
@@ -40,17 +57,11 @@ from fxai.tools.failure import (
     ToolError,
     UnknownTool,
 )
-from fxai.tools.handler import CallContext, HandlerOf, HandlerReturn
-from fxai.tools.identity import FailureMode, Kind, ProviderTool
-from fxai.tools.naming import NameConflictError, NameMap, NameRule
-from fxai.tools.options import Example, NeedsApproval, ToolInfo, ToolOptions, Validation
-from fxai.tools.tool import ExternalTool, Tool
-from fxai.tools.toolkit import HandlerError, OnConflict, ToolConflictError, Toolkit
+from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite, SubCall, SubCalls, SubResults
-    from fxai.tools.function import FunctionTool, MethodsOf, tool
-    from fxai.tools.source import BoundToolkit, Sourced, ToolSource
+    from fxai.tools.source import Sourced, ToolSource
 
 __all__ = [
     "AllowedCallers",
@@ -114,21 +125,16 @@ __all__ = [
     "Toolkit",
     "UnknownTool",
     "Validation",
-    "tool",
 ]
 
 # What not every program needs is imported when it is first named.
 _LATER = {
-    "BoundToolkit": "source",
     "Composite": "composite",
-    "FunctionTool": "function",
-    "MethodsOf": "function",
     "Sourced": "source",
     "SubCall": "composite",
     "SubCalls": "composite",
     "SubResults": "composite",
     "ToolSource": "source",
-    "tool": "function",
 }
 
 

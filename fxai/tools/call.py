@@ -52,10 +52,16 @@ from fxai.schema.parsing import (
     plain_faults,
     written,
 )
-from fxai.tools.annotations import JsonText
-from fxai.tools.failure import HandlerFailed, InvalidParameters, InvalidResult, ToolError, UnknownTool, encode_failure
 from fxai.tools.handler import Answering, CallContext, missing_handler
-from fxai.tools.options import ToolInfo, described
+from fxai.tools.options import JsonText, ToolInfo, as_decode_failure
+from fxai.tools.tool_error import (
+    HandlerFailed,
+    InvalidParameters,
+    InvalidResult,
+    ToolError,
+    UnknownTool,
+    encode_failure,
+)
 
 if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
@@ -323,7 +329,7 @@ def _raw(tool: ToolInfo, value: Any, own: Callable[[Any], Any]) -> Any:
     checked = validation(own(value))
     if isinstance(checked, Success):
         return checked.unwrap()
-    raise DecodeError(described(checked.failure()))
+    raise DecodeError(as_decode_failure(checked.failure()))
 
 
 def _succeeded(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:

@@ -2,6 +2,7 @@
 
 >>> from fxai.effects import fx
 >>> from fxai.tools.tool import Tool
+>>> from fxai.tools.toolkit import Toolkit
 >>> from returns.result import Failure, Success
 >>> half = Tool.make("half", description="Halves a number.", parameters=int, success=int, failure=str)
 >>> on_half = half.handler(lambda n: Failure("odd") if n % 2 else Success(n // 2))
@@ -19,7 +20,8 @@ Available sub-tools:
 
 from __future__ import annotations
 
-from typing import Any, Generic, Never, cast, final
+from collections.abc import Iterable, Mapping
+from typing import Any, Generic, Never, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Result
@@ -29,23 +31,32 @@ from fxai.effects.cause import Cause, Die
 from fxai.effects.concurrency import for_each
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Local, Succeed
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.schema.codec import Schema
 from fxai.schema.document import relocate
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.annotations import Annotations, Destructive, ExplicitNull, Idempotent, OpenWorld, Readonly
 from fxai.tools.call import Call, Outcome, model_output
-from fxai.tools.failure import HandlerFailed
-from fxai.tools.handler import CallContext, CallInfo, Given, Gives, HandlerOf, context_of
-from fxai.tools.options import NeedsApproval, ToolInfo, ToolOptions
-from fxai.tools.source import BoundToolkit, ToolSource
+from fxai.tools.handler import CallContext, CallInfo, Given, Gives, HandlerError, HandlerOf, context_of
+from fxai.tools.options import (
+    Annotations,
+    Destructive,
+    ExplicitNull,
+    Idempotent,
+    NeedsApproval,
+    OpenWorld,
+    Readonly,
+    ToolInfo,
+    ToolOptions,
+)
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.toolkit import HandlerError, Toolkit
+from fxai.tools.tool_error import HandlerFailed
 
 __all__ = ["Composite", "SubCall", "SubCalls", "SubError", "SubResult", "SubResults", "composite_of"]
 
 _T_co = TypeVar("_T_co", covariant=True)
+
+_Tools: TypeAlias = Mapping[str, AnyTool]
 
 _BASE = "Makes several calls of the sub-tools below and gives all their results."
 
@@ -115,8 +126,8 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
     Preliminary values of a sub-tool are shown as the results that there are so far, with the value in their place.
     """
 
-    toolkit: Toolkit[_T_co]
-    """The sub-tools."""
+    tools: Mapping[str, AnyTool]
+    """The sub-tools by name."""
     tool: Tool[SubCalls, SubResults, Never]
     """The tool. It is dynamic: its document holds those of the sub-tools, as they are."""
     concurrency: int | None = 1
@@ -129,73 +140,78 @@ class Composite(msgspec.Struct, Generic[_T_co], frozen=True):
         The handlers that are there when it is built are those that run, with their aspects. What the checkers cannot
         see, a missing one among tools of one type, is a `HandlerError` then.
         """
-        return LayerOf.of(self._served)
+        return LayerOf.of(lambda context: _serve(self, context))
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.tool, self.concurrency))
 
     def __fx_gives__(self) -> Gives[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
         """For checkers: what it gives."""
         raise NotImplementedError
 
-    def __fx_bound__(self) -> BoundToolkit[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
-        """The toolkit of this tool alone, with its layer."""
-        return BoundToolkit.of(Toolkit.make(self.tool), self.layer, origin=self)
-
-    def __fx_source__(self) -> ToolSource[HandlerOf[SubCalls, SubResults, Never], Never, _T_co | None]:
-        """The source that it is."""
-        return self.__fx_bound__().source
-
-    def _served(self, context: ContextOf[Any]) -> ContextOf[Any]:
-        missing = [tool.name for tool in self.toolkit if context.find(tool.identity) is None]
-        if missing:
-            raise HandlerError(f"the tool {self.tool.name!r} has no handler for: {', '.join(missing)}")
-        handlers = ContextOf[Any]({tool.identity: context.services[tool.identity] for tool in self.toolkit})
-        identity = self.tool.identity
-        return ContextOf({identity: _Serving(self, handlers), Given(identity, cast(Any, self)): True})
+    def __fx_bound__(self) -> tuple[AnyTool, AnyLayer]:
+        """The tool, and the layer of its handler."""
+        return self.tool, self.layer
 
 
-def composite_of(toolkit: Toolkit[_T_co], name: str, concurrency: int | None, options: ToolOptions) -> Composite[_T_co]:
+def _serve(composite: Composite[Any], context: ContextOf[Any]) -> ContextOf[Any]:
+    """The handler of a composite, with those of its sub-tools that are there."""
+    name, tools = composite.tool.name, composite.tools.values()
+    missing = [tool.name for tool in tools if context.find(tool.identity) is None]
+    if missing:
+        raise HandlerError(f"the tool {name!r} has no handler for: {', '.join(missing)}")
+    handlers = ContextOf[Any]({tool.identity: context.services[tool.identity] for tool in tools})
+    identity = composite.tool.identity
+    return ContextOf({identity: _Serving(composite, handlers), Given(identity, cast(Any, composite)): True})
+
+
+def composite_of(
+    sub_tools: Iterable[AnyTool], name: str, concurrency: int | None, options: ToolOptions
+) -> Composite[Any]:
     """`toolkit.as_tool(…)`."""
-    if not len(toolkit):
+    tools = {tool.name: tool for tool in sub_tools}
+    if not tools:
         raise SchemaError(f"the tool {name!r} would be made of no tools: give it at least one")
     if concurrency is not None and concurrency < 1:
         raise ValueError(f"concurrency is {concurrency}: it must be at least 1, or None for no limit")
-    external = [tool.name for tool in toolkit if not tool.requires_handler]
+    external = [tool.name for tool in tools.values() if not tool.requires_handler]
     if external:
         raise SchemaError(f"somebody else answers {', '.join(external)}, so {name!r} cannot call them: omit them")
     said = options.get("annotations", Annotations())
     given: Any = {
         **options,
-        "description": _description(toolkit, options.get("description")),
-        "annotations": _annotations(toolkit).merge(said if isinstance(said, Annotations) else Annotations(said)),
-        "needs_approval": _approval(toolkit, options.get("needs_approval", False)),
+        "description": _description(tools, options.get("description")),
+        "annotations": _annotations(tools).merge(said if isinstance(said, Annotations) else Annotations(said)),
+        "needs_approval": _approval(tools, options.get("needs_approval", False)),
     }
-    if given.get("to_model_output") is None and any(tool.to_model_output is not None for tool in toolkit):
-        given["to_model_output"] = _Shown(toolkit)
-    tool: Any = Tool.dynamic(
-        name, parameters=_document(toolkit), success=SubResults, validation=_Reading(toolkit), **given
-    )
-    return Composite(toolkit, tool, concurrency)
+    if given.get("to_model_output") is None and any(tool.to_model_output is not None for tool in tools.values()):
+        given["to_model_output"] = _Shown(tools)
+    tool: Any = Tool.dynamic(name, parameters=_document(tools), success=SubResults, validation=_Reading(tools), **given)
+    return Composite(tools, tool, concurrency)
 
 
 # -- what the tool says
 
 
-def _description(toolkit: Toolkit[Any], said: str | None) -> str:
+def _description(tools: _Tools, said: str | None) -> str:
     listed = "\n".join(
-        f"- {tool.name}" if tool.description is None else f"- {tool.name}: {tool.description}" for tool in toolkit
+        f"- {tool.name}" if tool.description is None else f"- {tool.name}: {tool.description}"
+        for tool in tools.values()
     )
     return f"{_BASE if said is None else said}\n\nAvailable sub-tools:\n{listed}"
 
 
-def _annotations(toolkit: Toolkit[Any]) -> Annotations:
+def _annotations(tools: _Tools) -> Annotations:
     """A composite does whatever its sub-tools do."""
-    every = {key: all(tool.get(key) for tool in toolkit) for key in (Readonly, Idempotent)}
-    some = {key: any(tool.get(key) for tool in toolkit) for key in (Destructive, OpenWorld, ExplicitNull)}
+    every = {key: all(tool.get(key) for tool in tools.values()) for key in (Readonly, Idempotent)}
+    some = {key: any(tool.get(key) for tool in tools.values()) for key in (Destructive, OpenWorld, ExplicitNull)}
     return Annotations({**every, **some})
 
 
-def _document(toolkit: Toolkit[Any]) -> JsonSchema:
+def _document(tools: _Tools) -> JsonSchema:
     definitions: dict[str, Any] = {}
-    arms = [_arm(tool, at, definitions) for at, tool in enumerate(toolkit)]
+    arms = [_arm(tool, at, definitions) for at, tool in enumerate(tools.values())]
     calls = {"type": "array", "items": {"anyOf": arms}}
     document = {"type": "object", "properties": {"calls": calls}, "required": ["calls"], "additionalProperties": False}
     return JsonSchema.of({**document, "$defs": definitions} if definitions else document)
@@ -213,11 +229,19 @@ def _arm(tool: AnyTool, at: int, definitions: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@final
-class _Reading(msgspec.Struct, frozen=True):
-    """How the parameters are read: name and args of each call, which is itself decoded when it is run."""
+class _OfTools(msgspec.Struct, frozen=True):
+    """A function of a composite, which is another one for other sub-tools."""
 
-    toolkit: Toolkit[Any]  # it tells composites apart that say the same of different tools
+    sub_tools: _Tools
+
+    @override
+    def __hash__(self) -> int:
+        return hash(tuple(self.sub_tools.values()))
+
+
+@final
+class _Reading(_OfTools, frozen=True):
+    """How the parameters are read: name and args of each call, which is itself decoded when it is run."""
 
     @property
     def shape(self) -> JsonSchema:
@@ -228,17 +252,16 @@ class _Reading(msgspec.Struct, frozen=True):
         return Schema.of(SubCalls).decode(value, plain=True)
 
 
-def _approval(toolkit: Toolkit[Any], own: NeedsApproval) -> NeedsApproval:
-    if own is True or all(tool.needs_approval is False for tool in toolkit):
+def _approval(tools: _Tools, own: NeedsApproval) -> NeedsApproval:
+    if own is True or all(tool.needs_approval is False for tool in tools.values()):
         return own
-    return _Asking(toolkit, own)
+    return _Asking(tools, own)
 
 
 @final
-class _Asking(msgspec.Struct, frozen=True):
+class _Asking(_OfTools, frozen=True):
     """Whether a call must be approved: where one of the calls inside must be, or where the composite's option says."""
 
-    toolkit: Toolkit[Any]
     own: NeedsApproval
 
     def __call__(self, params: SubCalls, context: CallContext) -> EffectOf[bool, Any, Any]:
@@ -246,9 +269,9 @@ class _Asking(msgspec.Struct, frozen=True):
         return asked.flat_map(lambda needed: Succeed(True) if any(needed) else self._itself(params, context))
 
     def _one(self, call: SubCall, at: int, context: CallContext) -> EffectOf[bool, Never, Any]:
-        tool = self.toolkit.tools.get(call.name)
+        tool = self.sub_tools.get(call.name)
         inside = None if tool is None else context.inside(tool, _id(context.call_id, at))
-        return Call(self.toolkit.tools, call.name, call.args).needs_approval(inside)
+        return Call(self.sub_tools, call.name, call.args).needs_approval(inside)
 
     def _itself(self, params: SubCalls, context: CallContext) -> EffectOf[bool, Any, Any]:
         own: Any = self.own if isinstance(self.own, bool) else self.own(params, context)
@@ -256,10 +279,8 @@ class _Asking(msgspec.Struct, frozen=True):
 
 
 @final
-class _Shown(msgspec.Struct, frozen=True):
+class _Shown(_OfTools, frozen=True):
     """What the model is shown: each success as its sub-tool shows it."""
-
-    toolkit: Toolkit[Any]
 
     def __call__(self, given: SubResults) -> Any:
         return {"results": [{"name": one.name, "result": self._one(one)} for one in given.results]}
@@ -267,7 +288,7 @@ class _Shown(msgspec.Struct, frozen=True):
     def _one(self, given: SubResult) -> Any:
         if isinstance(given.result, SubError):
             return {"error": given.result.error}
-        tool = self.toolkit.tools.get(given.name)
+        tool = self.sub_tools.get(given.name)
         if tool is None or tool.to_model_output is None:
             return given.result
         return model_output(tool, tool.success.decode_unsafe(given.result))
@@ -288,7 +309,7 @@ class _Serving:
 
     def answer(self, params: SubCalls, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         """The effect of the results."""
-        run = _Run(self._composite.toolkit, params.calls, tool, call)
+        run = _Run(self._composite.tools, params.calls, tool, call)
         ran = for_each(range(len(params.calls)), run.one, concurrency=self._composite.concurrency)
         # The sub-tools' own handlers, also where the same tools have others beside the composite.
         context = services.merge(self._handlers)
@@ -299,12 +320,12 @@ class _Serving:
 class _Run:
     """One call of a composite."""
 
-    __slots__ = ("_call", "_calls", "_context", "_ended", "_toolkit")
+    __slots__ = ("_call", "_calls", "_context", "_ended", "_tools")
 
     def __init__(
-        self, toolkit: Toolkit[Any], calls: tuple[SubCall, ...], tool: ToolInfo, call: CallInfo | None
+        self, tools: Mapping[str, AnyTool], calls: tuple[SubCall, ...], tool: ToolInfo, call: CallInfo | None
     ) -> None:
-        self._toolkit = toolkit
+        self._tools = tools
         self._calls = calls
         self._call = call
         self._context = context_of(tool, call)
@@ -314,7 +335,7 @@ class _Run:
         """What comes of one call."""
         asked, around = self._calls[at], self._call
         made = Call(
-            self._toolkit.tools,
+            self._tools,
             asked.name,
             asked.args,
             call_id=_id(self._context.call_id, at),
@@ -340,7 +361,7 @@ class _Run:
             return None
         failure: Any = cause.failures[0]
         if type(failure) is HandlerFailed:
-            tool = self._toolkit.tools[failure.name]
+            tool = self._tools[failure.name]
             return self._record(at, SubError(tool.failure.encode_unsafe(failure.error)))
         return FailCause(Cause((Die(TypeError(str(failure))),)))  # a result that does not fit is a bug of the handler
 

@@ -14,21 +14,39 @@ effects, or a `Stream` whose last item is the result. A bare value is a defect: 
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-from collections.abc import Awaitable, Callable, Generator
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypeAlias, cast, final
 
+import anyio
+import anyio.lowlevel
+import msgspec
 from returns.context import RequiresContextFutureResult
 from returns.io import IOResult
 from returns.maybe import Maybe
 from returns.result import Failure, Result, Success
+from returns.unsafe import unsafe_perform_io
 from typing_extensions import TypeAliasType, TypeVar, override
 
+from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import lift_any, of_result
-from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
+from fxai.effects.context import ContextOf, MissingServiceError
+from fxai.effects.effect import (
+    AnyEffect,
+    Await,
+    AwaitExit,
+    EffectOf,
+    Generate,
+    Instruction,
+    Local,
+    Succeed,
+    Within,
+)
 from fxai.effects.fiber import run_fiber
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
@@ -41,25 +59,34 @@ from fxai.tools.type_hints import needed_services
 if TYPE_CHECKING:
     from fxai.messages.message import Message
     from fxai.messages.prompt import Prompt
-    from fxai.tools.blocking import Blocking
 
 __all__ = [
     "Answering",
+    "Blocking",
     "CallContext",
     "CallInfo",
     "Gives",
     "Handler",
+    "HandlerError",
     "HandlerOf",
     "HandlerReturn",
+    "MethodsOf",
     "answer_effect",
+    "check_doubled",
+    "check_handlers",
     "context_of",
     "handler_layer",
-    "lifted",
+    "lift_answer",
+    "missing_services",
 ]
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")
 _F = TypeVar("_F")
+_O = TypeVar("_O")
+_T = TypeVar("_T")
+_E = TypeVar("_E")
+_R2 = TypeVar("_R2")
 _R = TypeVar("_R", default=None)
 _T_co = TypeVar("_T_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
@@ -98,6 +125,17 @@ class Gives(Generic[_T_co, _E_co, _R_co]):
 
     def __init__(self) -> None:
         raise TypeError("Gives is a type only: use BoundToolkit or ToolSource")
+
+
+@final
+class MethodsOf(Generic[_O]):
+    """The member of `R` that says: the handlers of the tools made from an object of class `O` are needed.
+
+    It is a type only and never made: at run time each handler is found by its tool.
+    """
+
+    def __init__(self) -> None:
+        raise TypeError("MethodsOf is a type only: handlers of methods come from Toolkit.from_object(obj).layer")
 
 
 Emitter: TypeAlias = "Callable[[Any], EffectOf[None]]"
@@ -230,7 +268,7 @@ class Handler:
             return returned
         if kind is CoroutineType:
             return _Awaiting(self, returned, tool, call, services)
-        return self._lifted(returned, tool, call, services)
+        return self._lift(returned, tool, call, services)
 
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
         """The keys of the services that the function's return annotation names, and that are not given.
@@ -240,7 +278,7 @@ class Handler:
         context = self._context.merge(services)
         return tuple(key for key in needed_services(self._f) if context.find(key) is None)
 
-    async def awaited(
+    async def wait(
         self, coroutine: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]
     ) -> Exit[Any, Any]:
         """How it ended, of a handler that returned a coroutine."""
@@ -250,11 +288,11 @@ class Handler:
             return Succeeded(returned.unwrap())
         if kind is Failure:
             return Failed(Cause((Fail(returned.failure()),)))
-        return await run_fiber(self._lifted(returned, tool, call, services), services)
+        return await run_fiber(self._lift(returned, tool, call, services), services)
 
-    def _lifted(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
+    def _lift(self, returned: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> AnyEffect:
         context = self._context.merge(services)
-        effect = lifted(returned, tool.name, context, lambda: context_of(tool, call))
+        effect = lift_answer(returned, tool.name, context, lambda: context_of(tool, call))
         return Local(effect, lambda _: context)
 
 
@@ -270,10 +308,10 @@ class _Awaiting(Instruction, eq=False):
     op = AwaitExit.op
 
     def f(self, _: object) -> Awaitable[Exit[Any, Any]]:
-        return self.handler.awaited(self.coroutine, self.tool, self.call, self.services)
+        return self.handler.wait(self.coroutine, self.tool, self.call, self.services)
 
 
-def lifted(returned: Any, name: str, services: ContextOf[Any], call: Callable[[], CallContext]) -> AnyEffect:
+def lift_answer(returned: Any, name: str, services: ContextOf[Any], call: Callable[[], CallContext]) -> AnyEffect:
     """The effect of what a handler of the tool `name` returned; `call` gives what it may know of its call.
 
     Raises:
@@ -323,6 +361,73 @@ def _advice(name: str, returned: Any) -> str:
     )
 
 
+_LEFT_BEHIND = "the blocking handler of %r goes on after %s s: its thread is left behind"
+
+
+@final
+class Blocking(msgspec.Struct, frozen=True):
+    """How to run a handler that blocks: in a worker thread, which Python cannot cancel.
+
+    A cancellation waits for it `grace` seconds, then leaves it behind and says so in the log `fxai.tools`. Such a
+    handler returns a `Result` or an `IOResult`.
+    """
+
+    grace: float = 5.0
+
+    def call(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> AnyEffect:
+        """The effect of `f(*arguments)` in a worker thread."""
+        ran: EffectOf[Any] = Await(lambda _: self._run(f, arguments, name))
+        return ran.flat_map(lambda returned: of_result(_result(returned, name)))
+
+    async def _run(self, f: Callable[..., Any], arguments: tuple[Any, ...], name: str) -> Any:
+        from anyio import from_thread, to_thread  # they import what threads need
+
+        ended = anyio.Event()
+        portal = anyio.lowlevel.current_token()
+        turn = threading.Lock()  # taken by the thread when it begins, or by a cancellation that comes first
+
+        def work() -> Any:
+            if not turn.acquire(blocking=False):
+                return None
+            try:
+                return f(*arguments)
+            finally:
+                with contextlib.suppress(RuntimeError, anyio.RunFinishedError):  # no task waits any more
+                    from_thread.run_sync(ended.set, token=portal)
+
+        try:
+            return await to_thread.run_sync(work, abandon_on_cancel=True)
+        except anyio.get_cancelled_exc_class():
+            if not turn.acquire(blocking=False):  # else it waited for a free thread, and never begins now
+                await self._wait(ended, name)
+            raise
+
+    async def _wait(self, ended: anyio.Event, name: str) -> None:
+        try:
+            await shield(self._in_time(ended))
+        finally:
+            if not ended.is_set():
+                import logging
+
+                logging.getLogger("fxai.tools").warning(_LEFT_BEHIND, name, self.grace)
+
+    async def _in_time(self, ended: anyio.Event) -> None:
+        with anyio.move_on_after(self.grace):
+            await ended.wait()
+
+
+def _result(returned: Any, name: str) -> Result[Any, Any]:
+    if isinstance(returned, Success | Failure):
+        given: Result[Any, Any] = cast(Any, returned)
+        return given
+    if isinstance(returned, IOResult):
+        result: Result[Any, Any] = cast(Any, unsafe_perform_io)(returned)
+        return result
+    raise TypeError(
+        f"the blocking handler of {name!r} returned {returned!r}: in a thread it must return a Result or an IOResult"
+    )
+
+
 def handler_layer(
     identity: Identity, f: Callable[..., Any], blocking: Blocking | None = None
 ) -> LayerOf[Any, Never, Any]:
@@ -333,11 +438,11 @@ def handler_layer(
 
     given = Given(identity, f)
 
-    def bound(context: ContextOf[Any]) -> ContextOf[Any]:
+    def bind(context: ContextOf[Any]) -> ContextOf[Any]:
         handler = Handler(f, context, wants_context=wants_context, blocking=blocking)
         return ContextOf({identity: handler, given: True})
 
-    return LayerOf.of(bound)
+    return LayerOf.of(bind)
 
 
 def _positional(f: Callable[..., Any]) -> int:
@@ -369,3 +474,61 @@ def typed_call(tool: ToolInfo, params: Any) -> AnyEffect:
         return answer_effect(handler.answer(params, tool, None, services))
 
     return Within(start)
+
+
+class HandlerError(TypeError):
+    """Handlers and tools do not match: a handler is missing, there are two for one tool, or one is for no tool."""
+
+
+def check_handlers(tools: Mapping[str, ToolInfo], layer: LayerOf[_T, _E, _R2]) -> LayerOf[_T, _E, _R2]:
+    """The layer, whose building raises `HandlerError` unless each tool has one handler there, and no other tool has."""
+    needed = {tool.identity: tool.name for tool in tools.values() if tool.requires_handler}
+
+    def check(context: ContextOf[Any]) -> ContextOf[Any]:
+        givers: list[Identity] = []
+        services: dict[Any, Any] = {}
+        for key, service in context.services.items():
+            if isinstance(key, Given):
+                givers.append(key.identity)
+            else:
+                services[key] = service
+        if services.keys() != needed.keys() or len(set(givers)) < len(givers):
+            _require_match(tools, needed, givers, services)
+        return ContextOf(services)
+
+    return layer.map_context(check)
+
+
+def _require_match(
+    tools: Iterable[str], needed: Mapping[Identity, str], givers: list[Identity], services: Mapping[Any, Any]
+) -> None:
+    missing = [name for identity, name in needed.items() if services.get(identity) is None]
+    extra = [key.name for key in services if isinstance(key, Identity) and key not in needed]
+    problems = (("no handler for", missing), ("two handlers for", _doubled(givers)), ("no such tool here", extra))
+    found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
+    if found:
+        raise HandlerError(f"the handlers do not match Toolkit({', '.join(tools)}): {found}")
+
+
+def _doubled(givers: Iterable[Identity]) -> list[str]:
+    return [identity.name for identity, number in Counter(givers).items() if number > 1]
+
+
+def check_doubled(context: ContextOf[Any]) -> ContextOf[Any]:
+    """The services of `context`, once no tool has two handlers there; else a `HandlerError` is raised."""
+    doubled = _doubled(key.identity for key in context if isinstance(key, Given))
+    if doubled:
+        raise HandlerError(
+            f"two handlers for: {', '.join(doubled)}; tools made alike from two objects need different names when "
+            "they are made, such as by Toolkit.from_object(obj, name=…)"
+        )
+    return context
+
+
+def missing_services(tools: Iterable[ToolInfo], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
+    """The services that handlers of these tools say they need and that are missing here, as (tool, service) names."""
+    handlers: Iterable[tuple[str, Answering | None]] = ((tool.name, services.find(tool.identity)) for tool in tools)
+    found = ((name, handler) for name, handler in handlers if handler is not None)
+    return tuple(
+        (name, MissingServiceError(key).service) for name, handler in found for key in handler.missing(services)
+    )

@@ -1,41 +1,228 @@
-"""What every constructor of tools takes beside names and schemas, and what every tool says of itself.
+"""Options and annotations: what a tool is declared with beside its name and schemas, and what any tool shows of itself.
+
+An annotation is a key with a default; a tool carries an immutable map from such keys to values. Make your own with
+`Annotation("team", default="nobody")`.
 
 >>> from fxai.tools.tool import Tool
 >>> Tool.make("ping", description="Answers.", failure_mode="return").description
 'Answers.'
+>>> Annotations().set(Title, "Weather").get(Title), Annotations().get(Destructive)
+('Weather', True)
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, Protocol, TypeAlias, TypedDict, TypeVar, final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypedDict, cast, final
 
 import msgspec
+from msgspec.structs import replace
 from returns.result import Failure, Result
+from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.effect import EffectOf
 from fxai.schema.codec import Schema
-from fxai.schema.data import frozen
+from fxai.schema.data import frozen, is_array
 from fxai.schema.fault import DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import is_plain, plain_faults
-from fxai.tools.annotations import Annotation, Annotations
 from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
+from fxai.tools.type_hints import data_meant
 
 __all__ = [
+    "AllowedCallers",
+    "Annotation",
+    "Annotations",
+    "CacheControl",
+    "CacheTime",
+    "Caller",
+    "DeferLoading",
+    "Destructive",
+    "EagerInputStreaming",
     "Example",
+    "ExplicitNull",
+    "Idempotent",
+    "JsonText",
+    "Meta",
+    "Namespace",
     "NeedsApproval",
+    "OpenWorld",
+    "OutputSchema",
+    "Readonly",
+    "Strict",
+    "Title",
+    "ToolCombinators",
     "ToolInfo",
+    "ToolNamespace",
     "ToolOptions",
     "Validation",
-    "described",
+    "as_decode_failure",
+    "check_examples",
+    "check_name",
+    "data_schema",
     "example_faults",
-    "hold_examples",
-    "taken",
+    "option_fields",
 ]
 
 _K = TypeVar("_K")
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(frozen(value)) if is_array(value) else frozen(value)
+
+
+@final
+class Annotation(Generic[_K]):
+    """A key of annotation maps, with the value where nothing is set. Two keys of one name are one key."""
+
+    __slots__ = ("_default", "_name")
+
+    def __init__(self, name: str, default: _K) -> None:
+        self._name = name
+        self._default: _K = _frozen(default)
+
+    @property
+    def name(self) -> str:
+        """What tells it from other keys, for people too."""
+        return self._name
+
+    @property
+    def default(self) -> _K:
+        """The value where nothing is set."""
+        return self._default
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Annotation) and cast(Any, other)._name == self._name
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    @override
+    def __repr__(self) -> str:
+        return f"Annotation({self._name!r}, default={self._default!r})"
+
+    def __reduce__(self) -> tuple[type[Annotation[Any]], tuple[str, _K]]:
+        return (Annotation, (self._name, self._default))
+
+
+Title: Annotation[str | None] = Annotation("title", None)
+"""A name for people, where the tool's own is for the model."""
+
+Readonly: Annotation[bool] = Annotation("readonly", default=False)
+"""It changes nothing. As MCP's `readOnlyHint`, whose defaults these are."""
+
+Destructive: Annotation[bool] = Annotation("destructive", default=True)
+"""It may destroy something, not only add. True unless said otherwise."""
+
+Idempotent: Annotation[bool] = Annotation("idempotent", default=False)
+"""Calling it again with the same parameters changes nothing more."""
+
+OpenWorld: Annotation[bool] = Annotation("open_world", default=True)
+"""It reaches what is outside of our control, such as the web. True unless said otherwise."""
+
+Strict: Annotation[bool | None] = Annotation("strict", None)
+"""Strict mode: True or False for this tool; None leaves it to the configuration, then to the provider."""
+
+ExplicitNull: Annotation[bool] = Annotation("explicit_null", default=False)
+"""In strict mode, a null is told from what is left out, in each optional parameter that admits null.
+
+Otherwise null is sent for both and taken as left out, so that a null cannot be sent where leaving out means something
+else; the strict form lists each such place among what it weakens.
+"""
+
+JsonText: Annotation[bool] = Annotation("json_text", default=True)
+"""JSON text where an object or an array belongs is read as what it says: models often send one nested in another.
+
+It is looked for only where parameters do not fit. False: such a text is refused, as anything else that does not fit.
+"""
+
+Meta: Annotation[Mapping[str, Any]] = Annotation("meta", {})
+"""Anything else, such as the `_meta` of an MCP server's tool."""
+
+# -- what some providers do with a tool; where one does not, its `prepare_tools` warns
+
+Caller: TypeAlias = Literal["direct", "programmatic"]
+"""Who may call a tool: the model itself, or a program that the model wrote and the provider runs."""
+
+CacheTime: TypeAlias = Literal["default", "5m", "1h"]
+"""How long a provider keeps what it cached: its own default, five minutes, one hour."""
+
+
+@final
+class ToolNamespace(msgspec.Struct, frozen=True):
+    """A group of tools, as the model sees it: a name, and what its tools are for. Equal ones are one group."""
+
+    name: str
+    description: str
+
+
+DeferLoading: Annotation[bool] = Annotation("defer_loading", default=False)
+"""The model is not show the tool until it has searched for it; a tool search tool must be there as well."""
+
+AllowedCallers: Annotation[tuple[Caller, ...]] = Annotation("allowed_callers", ())
+"""Who may call it; `()` leaves it to the provider, whose default is the model alone."""
+
+OutputSchema: Annotation[JsonSchema | None] = Annotation("output_schema", None)
+"""What its results look like, for programs that call it: such as `tool.success.document`. None: not said."""
+
+CacheControl: Annotation[CacheTime | None] = Annotation("cache_control", None)
+"""Cache the request up to this tool, and for how long. None: no mark here."""
+
+EagerInputStreaming: Annotation[bool | None] = Annotation("eager_input_streaming", None)
+"""Whether parameters are streamed as they are written, not in checked pieces; None: yes, in a streamed answer."""
+
+Namespace: Annotation[ToolNamespace | None] = Annotation("namespace", None)
+"""The group that it is offered in; None: it stands alone."""
+
+
+@final
+class Annotations:
+    """An immutable map from annotation keys to values; what is not set has the default of its key."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[Annotation[Any], Any] | None = None) -> None:
+        self._values: dict[Annotation[Any], Any] = {k: _frozen(v) for k, v in (values or {}).items()}
+
+    def get(self, key: Annotation[_K]) -> _K:
+        """The value of `key`, or its default."""
+        return cast(_K, self._values.get(key, key.default))
+
+    def set(self, key: Annotation[_K], value: _K) -> Annotations:
+        """The map with `value` for `key`."""
+        return Annotations({**self._values, key: value})
+
+    def merge(self, other: Annotations) -> Annotations:
+        """The map of both; for keys in both, the values of `other`."""
+        return Annotations({**self._values, **other._values})
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[Annotation[Any]]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Annotations) and self._values == other._values
+
+    @override
+    def __hash__(self) -> int:
+        return hash(frozenset(k.name for k in self._values))  # values may be anything
+
+    @override
+    def __repr__(self) -> str:
+        return f"Annotations({', '.join(f'{k.name}={v!r}' for k, v in self._values.items())})"
+
+    def __reduce__(self) -> tuple[type[Annotations], tuple[dict[Annotation[Any], Any]]]:
+        return (Annotations, (dict(self._values),))
+
 
 Validation: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[Any, Any]]
 """How raw parameters are checked: by their JSON Schema, not at all, or by a function.
@@ -63,7 +250,7 @@ class ToolOptions(TypedDict, total=False):
     """Examples of calls: parameters as plain JSON data, or `Example(request, parameters)`. One that the parameters do
     not allow is refused."""
     to_model_output: Callable[[Any], Any] | None
-    """Changes what the model is shown of a success, to other plain JSON data; the result itself stays. What it raises
+    """Changes what the model is show of a success, to other plain JSON data; the result itself stays. What it raises
     is a defect that names the tool. None: its encoded form."""
     provider_options: Mapping[str, Any]
     """By provider name, what only that provider understands."""
@@ -75,7 +262,7 @@ _KNOWN: Final = frozenset(ToolOptions.__annotations__)
 _NONE: Final = Annotations()
 
 
-def taken(options: ToolOptions, name: str) -> dict[str, Any]:
+def option_fields(options: ToolOptions, name: str) -> dict[str, Any]:
     """The options as fields of the tool `name`, each immutable.
 
     Raises:
@@ -84,12 +271,12 @@ def taken(options: ToolOptions, name: str) -> dict[str, Any]:
     unknown = set(options) - _KNOWN
     if unknown:
         known = ", ".join(ToolOptions.__annotations__)
-        said = f"tools have no option {', '.join(sorted(map(repr, unknown)))}"
-        raise SchemaError(f"the tool {name!r}: {said}: there are {known}")
+        problem = f"tools have no option {', '.join(sorted(map(repr, unknown)))}"
+        raise SchemaError(f"the tool {name!r}: {problem}: there are {known}")
     mode = options.get("failure_mode", "error")
     if mode not in ("error", "return"):
         raise SchemaError(f"the tool {name!r}: failure_mode is {mode!r}: it is 'error' or 'return'")
-    _hold_callable(options, name)
+    _check_functions(options, name)
     annotations = options.get("annotations", _NONE)
     examples = _examples(options.get("input_examples", ()), name)
     return {
@@ -103,23 +290,39 @@ def taken(options: ToolOptions, name: str) -> dict[str, Any]:
     }
 
 
-def _hold_callable(options: ToolOptions, name: str) -> None:
+def check_name(name: str) -> str:
+    """The name of a tool, which is a text that is not blank; else a `SchemaError` is raised."""
+    if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise SchemaError(f"a tool's name is a text that is not blank, not {name!r}")
+    return name
+
+
+def data_schema(type_: object, name: str, what: Literal["parameters", "success", "failure"]) -> Schema[Any]:
+    """The schema of a type of the tool `name`; a type that is how a handler answers is a `SchemaError`."""
+    schema: Schema[Any] = Schema.of(type_)
+    meant = data_meant(schema.type, what)
+    if meant is not None:
+        raise SchemaError(f"the tool {name!r}: {meant}")
+    return schema
+
+
+def _check_functions(options: ToolOptions, name: str) -> None:
     approval: object = options.get("needs_approval", False)
     if not (isinstance(approval, bool) or callable(approval)):
-        said = f"needs_approval is {approval!r}: it is True, False or a function of parameters and context"
-        raise SchemaError(f"the tool {name!r}: {said}")
-    shown: object = options.get("to_model_output")
-    if shown is None:
+        problem = f"needs_approval is {approval!r}: it is True, False or a function of parameters and context"
+        raise SchemaError(f"the tool {name!r}: {problem}")
+    show: object = options.get("to_model_output")
+    if show is None:
         return
-    if not callable(shown):
-        raise SchemaError(f"the tool {name!r}: to_model_output is {shown!r}: it is a function of the success, or None")
-    if inspect.iscoroutinefunction(shown) or inspect.isasyncgenfunction(shown):
+    if not callable(show):
+        raise SchemaError(f"the tool {name!r}: to_model_output is {show!r}: it is a function of the success, or None")
+    if inspect.iscoroutinefunction(show) or inspect.isasyncgenfunction(show):
         raise SchemaError(f"the tool {name!r}: to_model_output is an async function, and nobody awaits it: say def")
     try:
-        inspect.signature(shown).bind(None)
+        inspect.signature(show).bind(None)
     except TypeError as error:
-        said = f"to_model_output is called with the success alone, which {shown!r} does not take: {error}"
-        raise SchemaError(f"the tool {name!r}: {said}") from None
+        problem = f"to_model_output is called with the success alone, which {show!r} does not take: {error}"
+        raise SchemaError(f"the tool {name!r}: {problem}") from None
     except ValueError:  # a builtin without a signature
         return
 
@@ -132,9 +335,9 @@ def _examples(given: Any, name: str) -> tuple[Example, ...]:
     """
     is_single = isinstance(given, Mapping | str | bytes | Example)
     if is_single or not hasattr(given, "__iter__"):
-        said = f"input_examples is {given!r}: it is a list of examples, each with all parameters of one call"
-        raise SchemaError(f"the tool {name!r}: {said}")
-    return tuple([_example(one) for one in given])
+        problem = f"input_examples is {given!r}: it is a list of examples, each with all parameters of one call"
+        raise SchemaError(f"the tool {name!r}: {problem}")
+    return tuple([_example(each) for each in given])
 
 
 def _example(given: Any) -> Example:
@@ -143,7 +346,7 @@ def _example(given: Any) -> Example:
     return Example(None, frozen(given))
 
 
-def described(error: Any) -> DecodeFailure:
+def as_decode_failure(error: Any) -> DecodeFailure:
     """What a validation function says is wrong, as faults."""
     if isinstance(error, DecodeFailure):
         return error
@@ -167,104 +370,119 @@ class Example(msgspec.Struct, frozen=True):
         return hash(self.request)  # parameters are plain data
 
 
-class ToolInfo(Protocol):
-    """A tool as handlers, calls and aspects see it: all that it says of itself, and nothing that changes it.
+class ToolInfo(msgspec.Struct, frozen=True):
+    """A tool as handlers, calls and aspects see it: its data, and nothing that changes it. Each `Tool` is one."""
 
-    Each `Tool` is one.
-    """
-
-    @property
-    def identity(self) -> Identity:
-        """Which tool this is, whatever it is called since."""
-        ...
+    identity: Identity
+    """Which tool this is, whatever it is called since."""
+    name: str
+    """What it is called; any text. Each provider's own rule is met where a request is made."""
+    parameters: Schema[Any] | JsonSchema
+    """What goes in: a schema of ours, or a raw JSON Schema document."""
+    success: Schema[Any]
+    """What comes out."""
+    failure: Schema[Any]
+    """What can go wrong, in the handler's own terms."""
+    failure_mode: FailureMode = "error"
+    """Where a typed failure goes: into the error channel, or to the model as the result."""
+    validation: Validation = "schema"
+    """How raw parameters are checked."""
+    given_description: str | None = None
+    annotations: Annotations = Annotations()
+    """What is known of it, by typed keys."""
+    needs_approval: NeedsApproval = False
+    """Whether a call must be approved first."""
+    input_examples: tuple[Example, ...] = ()
+    """Examples of calls."""
+    to_model_output: Callable[[Any], Any] | None = None
+    """Changes what the model is show of a success."""
+    provider_options: Mapping[str, Any] = {}
+    """By provider name, what only that provider understands."""
+    dependencies: tuple[Any, ...] = ()
+    """Keys of the services that its handler needs."""
+    provider: ProviderTool | None = None
+    """What the provider knows it by; None unless it is provider-defined."""
 
     @property
     def kind(self) -> Kind:
-        """How it was made."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
+        """How it was made: `"user-defined"`, `"dynamic"` or `"provider-defined"`."""
+        return self.identity.kind
 
     @property
     def description(self) -> str | None:
-        """What it does, for the model."""
-        ...
-
-    @property
-    def parameters(self) -> Schema[Any] | JsonSchema:
-        """What goes in."""
-        ...
-
-    @property
-    def success(self) -> Schema[Any]:
-        """What comes out."""
-        ...
-
-    @property
-    def failure(self) -> Schema[Any]:
-        """What can go wrong, in the handler's own terms."""
-        ...
-
-    @property
-    def failure_mode(self) -> FailureMode:
-        """Where a typed failure goes."""
-        ...
-
-    @property
-    def validation(self) -> Validation:
-        """How raw parameters are checked."""
-        ...
-
-    @property
-    def annotations(self) -> Annotations:
-        """What is known of it, by typed keys."""
-        ...
-
-    @property
-    def needs_approval(self) -> NeedsApproval:
-        """Whether a call must be approved first."""
-        ...
-
-    @property
-    def input_examples(self) -> tuple[Example, ...]:
-        """Examples of calls."""
-        ...
-
-    @property
-    def to_model_output(self) -> Callable[[Any], Any] | None:
-        """Changes what the model is shown of a success."""
-        ...
-
-    @property
-    def provider_options(self) -> Mapping[str, Any]:
-        """By provider name, what only that provider understands."""
-        ...
-
-    @property
-    def dependencies(self) -> tuple[Any, ...]:
-        """Keys of the services that its handler needs."""
-        ...
-
-    @property
-    def provider(self) -> ProviderTool | None:
-        """What the provider knows it by; None unless it is provider-defined."""
-        ...
+        """What it does, for the model: as given, else what the parameters' schema says of itself."""
+        if self.given_description is not None:
+            return self.given_description
+        schema = self.parameters
+        text = schema.description if isinstance(schema, Schema) else schema.get("description")
+        return text if isinstance(text, str) else None
 
     @property
     def requires_handler(self) -> bool:
         """False for a tool that no handler of ours answers."""
-        ...
+        return True
 
     def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the parameters, as a fresh plain copy."""
-        ...
+        """The JSON Schema of the parameters, as a fresh plain copy; a raw document as it was given."""
+        if isinstance(self.parameters, Schema):
+            return self.parameters.json_schema()
+        return cast("dict[str, Any]", self.parameters.to_dict())
 
-    def get(self, key: Annotation[_K], /) -> _K:
+    def get(self, key: Annotation[_K]) -> _K:
         """The value of an annotation, or its default."""
-        ...
+        return self.annotations.get(key)
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.identity, self.name))
+
+
+class ToolCombinators:
+    """What changes a tool and keeps its kind and identity; of tools, and of functions that are tools."""
+
+    __slots__ = ()
+
+    def __fx_change__(self, f: Callable[[Any], Any], /) -> Self:
+        """The same with its tool changed by `f`."""
+        raise NotImplementedError
+
+    def annotate(self, key: Annotation[_K], value: _K) -> Self:
+        """The same tool, with an annotation."""
+        return self.annotate_all({key: value})
+
+    def annotate_all(self, annotations: Annotations | Mapping[Annotation[Any], Any]) -> Self:
+        """The same tool, with annotations; those it has already are replaced."""
+        added = annotations if isinstance(annotations, Annotations) else Annotations(annotations)
+        return self.__fx_change__(lambda tool: replace(tool, annotations=tool.annotations.merge(added)))
+
+    def rename(self, name: str) -> Self:
+        """The same tool, under another name."""
+        return self.__fx_change__(lambda tool: replace(tool, name=check_name(name)))
+
+    def prefix(self, prefix: str) -> Self:
+        """The same tool, with `prefix` before its name."""
+        return self.__fx_change__(lambda tool: replace(tool, name=check_name(prefix + tool.name)))
+
+    def with_description(self, description: str) -> Self:
+        """The same tool, described otherwise."""
+        return self.__fx_change__(lambda tool: replace(tool, given_description=description))
+
+    def with_options(self, **options: Unpack[ToolOptions]) -> Self:
+        """The same tool, with other options; another failure mode makes another tool."""
+
+        def change(tool: ToolInfo) -> ToolInfo:
+            fields = option_fields(options, tool.name)
+            names = {"description": "given_description"}
+            changed = {names.get(k, k): fields[names.get(k, k)] for k in options if k != "failure_mode"}
+            if "failure_mode" in options:
+                changed["failure_mode"] = options["failure_mode"]
+                changed["identity"] = tool.identity.with_mode(options["failure_mode"])
+            made = replace(tool, **changed)
+            if "input_examples" in options:
+                check_examples(made)
+            return made
+
+        return self.__fx_change__(change)
 
 
 def example_faults(tool: ToolInfo, parameters: Any) -> tuple[Fault, ...]:
@@ -284,7 +502,7 @@ def example_faults(tool: ToolInfo, parameters: Any) -> tuple[Fault, ...]:
         return ()
 
 
-def hold_examples(tool: ToolInfo) -> None:
+def check_examples(tool: ToolInfo) -> None:
     """Refuses examples that the parameters do not allow; those of a tool that the provider runs are its own matter.
 
     Raises:
@@ -295,6 +513,6 @@ def hold_examples(tool: ToolInfo) -> None:
     for number, example in enumerate(tool.input_examples, 1):
         faults = example_faults(tool, example.parameters)
         if faults:
-            said = "; ".join(map(str, faults))
+            problem = "; ".join(map(str, faults))
             remedy = "an example is the parameters of one call as plain JSON data"
-            raise SchemaError(f"the tool {tool.name!r}: input example {number} does not fit: {said}; {remedy}")
+            raise SchemaError(f"the tool {tool.name!r}: input example {number} does not fit: {problem}; {remedy}")

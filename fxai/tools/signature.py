@@ -34,8 +34,7 @@ from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.type_info import arms_of
 from fxai.tools.handler import CallContext
-from fxai.tools.return_types import Returned, returned
-from fxai.tools.type_hints import WRITTEN, hints_of
+from fxai.tools.type_hints import WRITTEN, Returned, hints_of, returned
 
 __all__ = ["Arguments", "Docstring", "Signature"]
 

@@ -1,95 +1,111 @@
 """Tools: named operations that a language model may ask for.
 
 A tool is a value. It says what the operation is called, what goes in, what comes out and what can go wrong. It never
-holds the code that runs: handlers join it later, through a layer.
+holds the code that runs: handlers join it later, through a layer. A `FunctionTool` is both, from one function: names,
+types, defaults and descriptions come from the signature, from `Annotated` and from the docstring. For it alone a bare
+return is the success; a declared `Result` keeps its failure type.
 
 >>> import msgspec
->>> from fxai.tools.annotations import Readonly
+>>> from fxai.tools.options import Readonly
 >>> class City(msgspec.Struct, frozen=True):
 ...     name: str
 >>> weather = Tool.make("weather", parameters=City, success=float).annotate(Readonly, True)
 >>> weather.get(Readonly), weather.json_schema()["required"]
 (True, ['name'])
+>>> @tool
+... def add(a: int, b: int = 1) -> int:
+...     '''Adds two numbers.'''
+...     return a + b
+>>> add(2, 3), add.description, add.tool.json_schema()["required"]
+(5, 'Adds two numbers.', ['a'])
 """
 
-# The type variables of the constructors have defaults: those of the arguments that they stand for.
-# pyright: reportInvalidTypeVarUse=false
+# The type variables of the constructors have defaults: those of the arguments that they stand for. The overloads of
+# `tool` go from the forms of a return that say more to the bare one, which takes them all and overlaps on purpose.
+# mypy: disable-error-code="overload-overlap"
+# pyright: reportInvalidTypeVarUse=false, reportOverlappingOverload=false
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Never, Self, TypeAlias, TypeGuard, cast, overload
+from collections.abc import Callable, Coroutine, Generator, Mapping
+from typing import (
+    Any,
+    ClassVar,
+    Concatenate,
+    Generic,
+    Literal,
+    Never,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeGuard,
+    cast,
+    final,
+    overload,
+)
 
 import msgspec
+from returns.context import RequiresContextFutureResult
+from returns.future import FutureResult
+from returns.io import IOResult
+from returns.result import Result
 from typing_extensions import TypeVar, Unpack, override
 
+from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf
-from fxai.effects.layer import LayerOf
+from fxai.effects.layer import AnyLayer, LayerOf
+from fxai.effects.stream import StreamOf
 from fxai.schema.codec import Schema
 from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.annotations import Annotation, Annotations
-from fxai.tools.handler import CallContext, HandlerOf, HandlerReturn, handler_layer, typed_call
-from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
-from fxai.tools.options import Example, NeedsApproval, ToolOptions, Validation, hold_examples, taken
-from fxai.tools.return_types import data_meant
+from fxai.tools.function import FunctionOptions, ToolFunction, name_of
+from fxai.tools.handler import Blocking, CallContext, Gives, HandlerOf, HandlerReturn, handler_layer, typed_call
+from fxai.tools.identity import Identity, Kind, ProviderTool
+from fxai.tools.options import (
+    ToolCombinators,
+    ToolInfo,
+    ToolOptions,
+    Validation,
+    check_examples,
+    check_name,
+    data_schema,
+    option_fields,
+)
+from fxai.tools.signature import Arguments
+from fxai.tools.type_hints import names_around
 
-if TYPE_CHECKING:
-    from fxai.tools.function import ToolDecorator
-    from fxai.tools.handler import Gives
-
-__all__ = ["AnyTool", "ExternalTool", "Tool"]
+__all__ = ["AnyTool", "ExternalTool", "FunctionTool", "Tool", "ToolDecorator", "tool"]
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")
 _F = TypeVar("_F", default=Never)
-_P2 = TypeVar("_P2")
+_P2 = TypeVar("_P2", default=Empty)
 _S2 = TypeVar("_S2", default=None)
 _D2 = TypeVar("_D2", default=object)
 _F2 = TypeVar("_F2", default=Never)
+_A = TypeVar("_A")
+_O = TypeVar("_O")
 _K = TypeVar("_K")
 _R = TypeVar("_R", default=None)
+_Q = ParamSpec("_Q")
+_Q2 = ParamSpec("_Q2")
+_FS = TypeVar("_FS")
+_FF = TypeVar("_FF")
+_FR = TypeVar("_FR")
+_A_co = TypeVar("_A_co", covariant=True)
+_R_co = TypeVar("_R_co", covariant=True)
 
 
-class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
+class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
     """A named operation: parameters `P`, success `S`, typed failure `F`.
 
     Made by `Tool.make`, `Tool.dynamic` or `Tool.provider_defined`. Combinators give a tool of the same kind with the
     same identity, so the handlers that were made for it stay its handlers.
     """
 
-    identity: Identity
-    """Which tool this is, whatever it is called since."""
-    name: str
-    """What it is called; any text. Each provider's own rule is met where a request is made."""
-    parameters: Schema[Any] | JsonSchema
-    """What goes in: a schema of ours, or a raw JSON Schema document."""
-    success: Schema[Any]
-    """What comes out."""
-    failure: Schema[Any]
-    """What can go wrong, in the handler's own terms."""
-    failure_mode: FailureMode = "error"
-    """Where a typed failure goes: into the error channel, or to the model as the result."""
-    validation: Validation = "schema"
-    """How raw parameters are checked."""
-    given_description: str | None = None
-    annotations: Annotations = Annotations()
-    """What is known of it, by typed keys."""
-    needs_approval: NeedsApproval = False
-    """Whether a call must be approved first."""
-    input_examples: tuple[Example, ...] = ()
-    """Examples of calls."""
-    to_model_output: Callable[[Any], Any] | None = None
-    """Changes what the model is shown of a success."""
-    provider_options: Mapping[str, Any] = {}
-    """By provider name, what only that provider understands."""
-    dependencies: tuple[Any, ...] = ()
-    """Keys of the services that its handler will need."""
-    provider: ProviderTool | None = None
-    """What the provider knows it by; None unless it is provider-defined."""
-
-    # -- constructors
+    from_function: ClassVar[ToolDecorator]
+    """The tool of a function, with its handler: a `FunctionTool`, as the decorator `tool` makes it."""
 
     @overload
     @staticmethod
@@ -127,23 +143,16 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
             SchemaError: a type that is how a handler answers (`Success[int]`, an effect, an awaitable) and no data; an
                 example that the parameters do not allow; an option that there is none of, or an empty name.
         """
-        return _made("user-defined", name, _schema(parameters, name), success, failure, "schema", options)
+        return _made(
+            "user-defined", name, data_schema(parameters, name, "parameters"), success, failure, "schema", options
+        )
 
     @overload
     @staticmethod
     def dynamic(
         name: str,
         *,
-        success: type[_D2] | Schema[_D2] = ...,
-        failure: type[_F2] | Schema[_F2] = ...,
-        **options: Unpack[ToolOptions],
-    ) -> Tool[Empty, _D2, _F2]: ...
-    @overload
-    @staticmethod
-    def dynamic(
-        name: str,
-        *,
-        parameters: type[_P2] | Schema[_P2],
+        parameters: type[_P2] | Schema[_P2] = ...,
         success: type[_D2] | Schema[_D2] = ...,
         failure: type[_F2] | Schema[_F2] = ...,
         **options: Unpack[ToolOptions],
@@ -187,7 +196,7 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         raw = isinstance(parameters, Mapping | JsonSchema)
         if not raw and validation != "schema":
             raise SchemaError(f"the tool {name!r} has a typed schema, which is always checked: leave validation out")
-        schema = JsonSchema.of(cast(Any, parameters)) if raw else _schema(parameters, name)
+        schema = JsonSchema.of(cast(Any, parameters)) if raw else data_schema(parameters, name, "parameters")
         return _made("dynamic", name, schema, success, failure, validation, options)
 
     @overload
@@ -237,8 +246,8 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
             requires_handler: whether its calls come back to us; then a handler is needed.
             args: the Struct of the arguments that the constructor takes, as keywords, for the provider.
             parameters: what the provider asks with, when it asks back.
-            success: what comes out, as `make`.
-            failure: what can go wrong, as `make`.
+            success: what comes out; as in `make`.
+            failure: what can go wrong; as in `make`.
 
         The constructor takes the provider's args and the options of `ToolOptions` side by side, as keywords.
         """
@@ -248,29 +257,11 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
             provider = ProviderTool.of(id, provider_name, args, given, requires_handler=requires_handler)
             if "failure_mode" in options and not requires_handler:
                 raise SchemaError(f"the provider runs the tool {name!r}: failure_mode needs requires_handler=True")
-            schema = _schema(parameters, name)
+            schema = data_schema(parameters, name, "parameters")
             made = _made("provider-defined", name, schema, success, failure, "schema", options, provider)
             return made if requires_handler else made.external()
 
         return construct
-
-    if TYPE_CHECKING:
-        from_function: ClassVar[ToolDecorator]
-    else:
-
-        @staticmethod
-        def from_function(f: Callable[..., Any], /, **options: Any) -> Any:
-            """The tool of a function, with its handler: a `FunctionTool`, as the decorator `tool` makes it."""
-            from fxai.tools.function import tool  # it imports this module
-
-            return tool(f, **options)
-
-    # -- kinds
-
-    @property
-    def kind(self) -> Kind:
-        """How it was made: `"user-defined"`, `"dynamic"` or `"provider-defined"`."""
-        return self.identity.kind
 
     @staticmethod
     def is_user_defined(x: object) -> TypeGuard[AnyTool]:
@@ -287,74 +278,14 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
         """True for what a constructor of `Tool.provider_defined` made; false for anything else."""
         return _kind_of(x) == "provider-defined"
 
-    # -- what it says
-
-    @property
-    def description(self) -> str | None:
-        """What it does, for the model: as given, else what the parameters' schema says of itself."""
-        if self.given_description is not None:
-            return self.given_description
-        said = (
-            self.parameters.description if isinstance(self.parameters, Schema) else self.parameters.get("description")
-        )
-        return said if isinstance(said, str) else None
-
-    @property
-    def requires_handler(self) -> bool:
-        """False for a tool that no handler of ours answers."""
-        return True
-
-    def json_schema(self) -> dict[str, Any]:
-        """The JSON Schema of the parameters, as a fresh plain copy; a raw document as it was given."""
-        if isinstance(self.parameters, Schema):
-            return self.parameters.json_schema()
-        return cast("dict[str, Any]", self.parameters.to_dict())
-
-    def get(self, key: Annotation[_K]) -> _K:
-        """The value of an annotation, or its default."""
-        return self.annotations.get(key)
-
-    # -- the same tool, changed
-
-    def annotate(self, key: Annotation[_K], value: _K) -> Self:
-        """The same tool, with an annotation."""
-        return msgspec.structs.replace(self, annotations=self.annotations.set(key, value))
-
-    def annotate_all(self, annotations: Annotations | Mapping[Annotation[Any], Any]) -> Self:
-        """The same tool, with annotations; those it has already are replaced."""
-        added = annotations if isinstance(annotations, Annotations) else Annotations(annotations)
-        return msgspec.structs.replace(self, annotations=self.annotations.merge(added))
-
-    def rename(self, name: str) -> Self:
-        """The same tool, under another name."""
-        return msgspec.structs.replace(self, name=_checked(name))
-
-    def prefix(self, prefix: str) -> Self:
-        """The same tool, with `prefix` before its name."""
-        return self.rename(prefix + self.name)
-
-    def with_description(self, description: str) -> Self:
-        """The same tool, described otherwise."""
-        return msgspec.structs.replace(self, given_description=description)
-
-    def with_options(self, **options: Unpack[ToolOptions]) -> Self:
-        """The same tool, with other options; another failure mode makes another tool."""
-        fields = taken(options, self.name)
-        names = {"description": "given_description"}
-        changed = {names.get(k, k): fields[names.get(k, k)] for k in options if k != "failure_mode"}
-        if "failure_mode" in options:
-            changed["failure_mode"] = options["failure_mode"]
-            changed["identity"] = self.identity.with_mode(options["failure_mode"])
-        made = msgspec.structs.replace(self, **changed)
-        if "input_examples" in options:
-            hold_examples(made)
-        return made
+    def __fx_change__(self, f: Callable[[Any], Any], /) -> Self:
+        """The tool that `f` makes of this one."""
+        changed: Self = f(self)
+        return changed
 
     def external(self) -> ExternalTool[_P, _S, _F]:
         """The same tool, answered outside of this program: no handler is needed, and its calls stay pending."""
         return ExternalTool(*(getattr(self, field) for field in self.__struct_fields__))
-
-    # -- handlers and calls
 
     @overload
     def handler(
@@ -375,12 +306,7 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
             blocking: runs `f` in a worker thread. Otherwise it runs inline, as it should unless it blocks.
             grace: seconds that a cancellation waits for such a thread before it leaves it behind.
         """
-        if not blocking:
-            return handler_layer(self.identity, f)
-
-        from fxai.tools.blocking import Blocking  # it imports what threads need
-
-        return handler_layer(self.identity, f, Blocking(grace))
+        return handler_layer(self.identity, f, Blocking(grace) if blocking else None)
 
     def call(self, params: _P) -> EffectOf[_S, _F, HandlerOf[_P, _S, _F] | None]:
         """The success or typed failure of the handler for `params`; no JSON is involved, and no check."""
@@ -393,14 +319,6 @@ class Tool(msgspec.Struct, Generic[_P, _S, _F], frozen=True):
     def __fx_gives__(self) -> Gives[Never, Never, HandlerOf[_P, _S, _F]]:
         """For checkers: it gives no handler, and needs its own."""
         raise NotImplementedError
-
-    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        fields = {name: getattr(self, name) for name in self.__struct_fields__}
-        return (_remade, (type(self), fields))
-
-    @override
-    def __hash__(self) -> int:
-        return hash((self.identity, self.name))
 
 
 AnyTool: TypeAlias = Tool[Any, Any, Any]
@@ -434,24 +352,6 @@ def _kind_of(x: object) -> Kind | None:
     return cast("AnyTool", x).identity.kind if issubclass(type(x), Tool) else None
 
 
-def _remade(cls: Callable[..., Any], fields: dict[str, Any]) -> Any:
-    return cls(**fields)
-
-
-def _checked(name: str) -> str:
-    if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise SchemaError(f"a tool's name is a text that is not blank, not {name!r}")
-    return name
-
-
-def _schema(type_: object, name: str, what: Literal["parameters", "success", "failure"] = "parameters") -> Schema[Any]:
-    schema: Schema[Any] = Schema.of(type_)
-    meant = data_meant(schema.type, what)
-    if meant is not None:
-        raise SchemaError(f"the tool {name!r}: {meant}")
-    return schema
-
-
 def _made(
     kind: Kind,
     name: str,
@@ -462,11 +362,239 @@ def _made(
     options: ToolOptions,
     provider: ProviderTool | None = None,
 ) -> AnyTool:
-    fields = taken(options, name)
+    fields = option_fields(options, name)
     mode = options.get("failure_mode", "error")
-    outcome = (_schema(success, name, "success"), _schema(failure, name, "failure"))
-    identity = Identity(kind, _checked(name), parameters, *outcome, mode, validation, provider)
+    outcome = (data_schema(success, name, "success"), data_schema(failure, name, "failure"))
+    identity = Identity(kind, check_name(name), parameters, *outcome, mode, validation, provider)
     made: AnyTool = Tool(identity, name, parameters, *outcome, mode, validation, **fields, provider=provider)
     if made.input_examples:
-        hold_examples(made)
+        check_examples(made)
     return made
+
+
+# -- functions as tools
+
+
+@final
+class FunctionTool(ToolCombinators, Generic[_Q, _A_co, _FS, _FF, _R_co]):
+    """A function with the tool that it is: still called as the function, with the same signature.
+
+    `Q` is the signature, `A` what a plain call returns; `S`, `F` and `R` are success, failure and needed services.
+    An immutable value, made by `tool` or `Tool.from_function`. It goes into toolkits beside tools, such as into
+    `Toolkit.make(add)`, and its handler joins by `add.layer`; `BoundToolkit.make(add)` is both.
+    """
+
+    __slots__ = ("__fx_function__", "__fx_tool__")
+
+    def __init__(self, function: Callable[_Q, _A_co], options: FunctionOptions, scope: Mapping[str, Any]) -> None:
+        """Read the function; if its annotations have names that are not defined yet, at its first use."""
+        self.__fx_function__ = ToolFunction(function, options, scope)
+        self.__fx_tool__: AnyTool | None = None
+        if self.__fx_function__.is_read:
+            self.__fx_tool__ = self.tool
+
+    def __call__(self, *args: _Q.args, **kwargs: _Q.kwargs) -> _A_co:
+        """What the function returns: a plain call, which knows nothing of tools."""
+        return self.__wrapped__(*args, **kwargs)
+
+    @property
+    def tool(self) -> Tool[Arguments[_Q], _FS, _FF]:
+        """The tool."""
+        if self.__fx_tool__ is None:
+            self.__fx_tool__ = _tool_of(self.__fx_function__)
+        return self.__fx_tool__
+
+    @property
+    def layer(self) -> LayerOf[HandlerOf[Arguments[_Q], _FS, _FF], Never, _R_co | None]:
+        """The layer that gives the function as the tool's handler; what services it needs, the layer needs."""
+        function = self.__fx_function__
+        blocking, grace = function.threading
+        layer: LayerOf[Any, Never, Any] = self.tool.handler(function.handler, blocking=blocking, grace=grace)
+        return layer
+
+    @property
+    def name(self) -> str:
+        """What the model calls it."""
+        return self.tool.name
+
+    @property
+    def description(self) -> str | None:
+        """What it does, for the model: as given, else by the docstring."""
+        return self.tool.description
+
+    @property
+    def parameters(self) -> type[Arguments[_Q]]:
+        """The type of its parameters: a Struct with a field for each."""
+        return self.__fx_function__.signature.parameters
+
+    def arguments(self, *args: _Q.args, **kwargs: _Q.kwargs) -> Arguments[_Q]:
+        """The parameters of a call, for `tool.call`: what is given here is not checked, and a context is left out.
+
+        Raises:
+            TypeError: the function takes no such arguments.
+        """
+        arguments: Arguments[_Q] = self.__fx_function__.signature.arguments(self.__wrapped__, args, kwargs)
+        return arguments
+
+    @property
+    def __wrapped__(self) -> Callable[_Q, _A_co]:
+        """The function, so that `inspect.signature` tells its signature."""
+        return self.__fx_function__.function
+
+    @property
+    def __name__(self) -> str:
+        """What the function is called."""
+        return name_of(self.__wrapped__)
+
+    def __fx_handler__(self) -> HandlerOf[Arguments[_Q], _FS, _FF]:
+        """For checkers: what a toolkit with this tool needs."""
+        raise NotImplementedError
+
+    def __fx_gives__(self) -> Gives[HandlerOf[Arguments[_Q], _FS, _FF], Never, _R_co | None]:
+        """For checkers: what it gives."""
+        raise NotImplementedError
+
+    def __fx_bound__(self) -> tuple[AnyTool, AnyLayer]:
+        """The tool, and the layer of its handler."""
+        return self.tool, self.layer
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any]) -> Self: ...
+    @overload
+    def __get__(
+        self: FunctionTool[Concatenate[_O, _Q2], _A, _FS, _FF, _FR], instance: _O, owner: type[Any]
+    ) -> FunctionTool[_Q2, _A, _FS, _FF, _FR]: ...
+    def __get__(self, instance: object, owner: type[Any]) -> Any:
+        """The tool of a method, bound to its object."""
+        function: Any = self.__wrapped__
+        if instance is None or not hasattr(function, "__get__"):
+            return self
+        return _copy(self.__fx_function__.bind(function.__get__(instance, owner)), self.__fx_tool__)
+
+    def __fx_change__(self, f: Callable[[Any], Any], /) -> Self:
+        """The same function, its tool changed by `f`."""
+        changed: Self = _copy(self.__fx_function__, f(self.tool))
+        return changed
+
+    def made_as(self, name: str) -> Self:
+        """The same, as if it had been made under `name`: another tool, whose handler does not answer this one."""
+        old = self.tool
+        given: dict[str, Any] = {"parameters": old.parameters, "success": old.success, "failure": old.failure}
+        fresh: AnyTool = Tool.make(name, failure_mode=old.failure_mode, **given)
+        return self.__fx_change__(lambda tool: msgspec.structs.replace(tool, identity=fresh.identity, name=name))
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FunctionTool):
+            return NotImplemented
+        theirs = cast("AnyFunctionTool", other)
+        return self.__fx_function__ == theirs.__fx_function__ and self.tool == theirs.tool
+
+    @override
+    def __hash__(self) -> int:
+        return hash((FunctionTool, self.__wrapped__))
+
+    @override
+    def __repr__(self) -> str:
+        return f"FunctionTool({name_of(self.__wrapped__) if self.__fx_tool__ is None else self.name})"
+
+
+AnyFunctionTool: TypeAlias = FunctionTool[..., Any, Any, Any, Any]
+"""A function tool whose types are looked at nowhere."""
+
+
+def _tool_of(function: ToolFunction) -> AnyTool:
+    signature = function.signature
+    types = signature.parameters, signature.returned.success, signature.returned.failure
+    parameters, success, failure = map(Schema[Any].of, types)
+    return Tool.make(function.name, parameters=parameters, success=success, failure=failure, **function.tool_options)
+
+
+def _copy(function: ToolFunction, made: AnyTool | None) -> Any:
+    copied: Any = object.__new__(cast(Any, FunctionTool))
+    copied.__fx_function__, copied.__fx_tool__ = function, made
+    return copied
+
+
+@final
+class ToolDecorator(msgspec.Struct, frozen=True):
+    """What makes tools of functions: `@tool`, and `@tool(…)` with options; `Tool.from_function` is the same.
+
+    A function's name, parameters, defaults and docstring say what the tool is. Parameters are whatever has an
+    annotation, but for one of type `CallContext` (or `CallContext | None`), which gets the call's context; `T | None`
+    and what has a default need not be given. The function may be `def` or `async def`, and may return a bare success,
+    a `Result`, `IOResult` or `FutureResult`, a `RequiresContextFutureResult`, an `Effect`, a generator of effects
+    (`Gen`), or a `Stream` whose last item is the result. What it raises is a defect.
+
+    Raises:
+        SchemaError: a parameter without an annotation, `*args` or `**kwargs`, a return annotation that does not say
+            what is returned, or an option that there is none of.
+    """
+
+    options: FunctionOptions
+    """What each tool is made with."""
+
+    @overload
+    def __call__(
+        self, f: Callable[_Q, EffectOf[_FS, _FF, _FR]], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, EffectOf[_FS, _FF, _FR], _FS, _FF, _FR]: ...
+    @overload
+    def __call__(
+        self, f: Callable[_Q, Generator[EffectOf[Any, _FF, _FR], object, _FS]], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, Generator[EffectOf[object, _FF, _FR], object, _FS], _FS, _FF, _FR]: ...
+    @overload
+    def __call__(
+        self, f: Callable[_Q, StreamOf[_FS, _FF, _FR]], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, StreamOf[_FS, _FF, _FR], _FS, _FF, _FR]: ...
+    @overload
+    def __call__(
+        self, f: Callable[_Q, Result[_FS, _FF]], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, Result[_FS, _FF], _FS, _FF, None]: ...
+    @overload
+    def __call__(
+        self, f: Callable[_Q, IOResult[_FS, _FF]], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, IOResult[_FS, _FF], _FS, _FF, None]: ...
+    @overload
+    def __call__(
+        self, f: Callable[_Q, FutureResult[_FS, _FF]], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, FutureResult[_FS, _FF], _FS, _FF, None]: ...
+    @overload
+    def __call__(
+        self,
+        f: Callable[_Q, RequiresContextFutureResult[_FS, _FF, ContextOf[_FR]]],
+        /,
+        **options: Unpack[FunctionOptions],
+    ) -> FunctionTool[_Q, RequiresContextFutureResult[_FS, _FF, ContextOf[_FR]], _FS, _FF, _FR]: ...
+    @overload
+    def __call__(
+        self, f: Callable[_Q, Coroutine[Any, Any, Result[_FS, _FF]]], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, Coroutine[object, object, Result[_FS, _FF]], _FS, _FF, None]: ...
+    @overload
+    def __call__(
+        self, f: Callable[_Q, Coroutine[Any, Any, EffectOf[_FS, _FF, _FR]]], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, Coroutine[object, object, EffectOf[_FS, _FF, _FR]], _FS, _FF, _FR]: ...
+    @overload
+    def __call__(
+        self, f: Callable[_Q, Coroutine[Any, Any, _FS]], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, Coroutine[object, object, _FS], _FS, Never, None]: ...
+    @overload
+    def __call__(
+        self, f: Callable[_Q, _FS], /, **options: Unpack[FunctionOptions]
+    ) -> FunctionTool[_Q, _FS, _FS, Never, None]: ...
+    @overload
+    def __call__(self, /, **options: Unpack[FunctionOptions]) -> ToolDecorator: ...
+    def __call__(self, f: Any = None, /, **options: Unpack[FunctionOptions]) -> Any:
+        """The tool of a function; without one, the decorator with these options."""
+        merged = cast(FunctionOptions, {**self.options, **options})
+        if f is None:
+            return ToolDecorator(merged)
+        if isinstance(f, FunctionTool):
+            raise SchemaError(f"{f!r} is a tool already: change it by annotate, rename and with_options")
+        made: AnyFunctionTool = FunctionTool(f, merged, names_around())
+        return made
+
+
+tool: ToolDecorator = ToolDecorator({})
+"""Makes tools of functions: `@tool`, or `@tool(failure_mode="return", …)`; see `ToolDecorator`."""
+
+Tool.from_function = tool

@@ -1,155 +1,148 @@
-"""Toolkits: tools that are offered together.
+"""Toolkits: tools that are offered together, alone or with the handlers that answer them.
 
-A toolkit is a value; `merge` joins two, `pick`, `omit` and `filter` choose from one. Its handlers join it through
-`to_layer`, which both checkers refuse when one is missing.
+A `Toolkit` is a value; `merge` joins two, `pick`, `omit` and `filter` choose from one. Its handlers join it through
+`to_layer`, which both checkers refuse when one is missing. A `BoundToolkit` is a toolkit with its layer.
 
 >>> from fxai.effects import fx
->>> from fxai.tools.tool import Tool
+>>> from fxai.tools.tool import Tool, tool
 >>> from returns.result import Success
 >>> six = Tool.make("six", success=int)
 >>> kit = Toolkit.make(six)
 >>> fx.run_sync(kit.call("six", {}).provide(kit.to_layer(six.handler(lambda _: Success(6))))).result
 6
+>>> @tool
+... def double(n: int) -> int:
+...     return n * 2
+>>> tools = BoundToolkit.make(double)
+>>> fx.run_sync(tools.toolkit.call("double", {"n": 4}).provide(tools.layer)).result
+8
 """
+
+# An argument of `make` that is left out adds nothing to the union: the type variables are `Never` by default.
+# pyright: reportInvalidTypeVarUse=false
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Protocol, TypeAlias, cast, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, Self, TypeAlias, cast, final, overload
 
+import msgspec
+from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.effects.context import ContextOf, MissingServiceError
-from fxai.effects.effect import EffectOf
-from fxai.effects.layer import LayerOf
+from fxai.effects.effect import EffectOf, Generate, Succeed
+from fxai.effects.layer import AnyLayer, LayerOf
 from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
 from fxai.schema.parsing import CALL_LIMITS, Limits
-from fxai.tools.annotations import Annotation, Annotations
 from fxai.tools.call import Call, OnInvalidCall, Outcome
-from fxai.tools.failure import ToolError
-from fxai.tools.handler import Answering, Given
-from fxai.tools.identity import Identity
-from fxai.tools.options import ToolOptions
-from fxai.tools.tool import AnyTool
+from fxai.tools.function import tools_of
+from fxai.tools.handler import Gives, MethodsOf, check_doubled, check_handlers
+from fxai.tools.identity import OnConflict, join_by_name, newcomers
+from fxai.tools.options import Annotation, Annotations, ToolOptions
+from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool
+from fxai.tools.tool_error import ToolError
 
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite
-    from fxai.tools.function import MethodsOf
-    from fxai.tools.handler import Gives
-    from fxai.tools.source import BoundToolkit
 
-__all__ = ["HandlerError", "OnConflict", "ToolConflictError", "Toolkit", "missing_services"]
+__all__ = ["AnyBound", "BoundToolkit", "Toolkit", "bound_of"]
 
 _T = TypeVar("_T")
-_U = TypeVar("_U")
 _E = TypeVar("_E")
+_E2 = TypeVar("_E2")
 _R = TypeVar("_R")
+_R2 = TypeVar("_R2", default=Never)
 _O = TypeVar("_O")
 _T_co = TypeVar("_T_co", covariant=True)
-_1 = TypeVar("_1")
-_2 = TypeVar("_2")
-_3 = TypeVar("_3")
-_4 = TypeVar("_4")
-_5 = TypeVar("_5")
-_6 = TypeVar("_6")
-_7 = TypeVar("_7")
-_8 = TypeVar("_8")
+_E_co = TypeVar("_E_co", covariant=True, default=Never)
+_R_co = TypeVar("_R_co", covariant=True, default=None)
+_1 = TypeVar("_1", default=Never)
+_2 = TypeVar("_2", default=Never)
+_3 = TypeVar("_3", default=Never)
+_4 = TypeVar("_4", default=Never)
+_5 = TypeVar("_5", default=Never)
+_6 = TypeVar("_6", default=Never)
+_7 = TypeVar("_7", default=Never)
+_8 = TypeVar("_8", default=Never)
+_R1 = TypeVar("_R1", default=Never)
+_R3 = TypeVar("_R3", default=Never)
+_R4 = TypeVar("_R4", default=Never)
+_R5 = TypeVar("_R5", default=Never)
+_R6 = TypeVar("_R6", default=Never)
 
-OnConflict: TypeAlias = Literal["error", "first", "last"]
-"""What to do with two different tools of one name: refuse (the default), keep the first, or keep the last."""
+AnyBound: TypeAlias = "BoundToolkit[Any, Any, Any]"
+"""A bound toolkit whose types are looked at nowhere."""
+
+_Bounds: TypeAlias = "tuple[AnyBound, ...]"
+_Make: TypeAlias = "Callable[[_Bounds, _Bounds, AnyBound], AnyBound]"  # of those now, those before, what was made
 
 
-class _Needs(Protocol[_T_co]):
+class _N(Protocol[_T_co]):
     """A tool, seen as the handler that it needs."""
 
     def __fx_handler__(self) -> _T_co: ...
 
 
-class ToolConflictError(ValueError):
-    """Two different tools have one name."""
+class _B(Protocol[_T_co, _R_co]):
+    """What comes with its handlers, and whose layer cannot fail: a function tool, a bound toolkit, a composite."""
 
+    @property
+    def layer(self) -> AnyLayer: ...
 
-class HandlerError(TypeError):
-    """Handlers and tools do not match: a handler is missing, there are two for one tool, or one is for no tool."""
+    def __fx_gives__(self) -> Gives[_T_co, Never, _R_co]: ...
 
 
 @final
-class Toolkit(Generic[_T_co]):
+class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     """Tools by name, in order. `T` is the union of the handlers that they need."""
 
-    __slots__ = ("_listed", "_shown", "_tools")
+    tools: Mapping[str, AnyTool]
+    """The tools by name, in order."""
 
-    def __init__(self, tools: Mapping[str, AnyTool]) -> None:
-        self._tools = dict(tools)
-        self._shown: Mapping[str, AnyTool] = MappingProxyType(self._tools)
-        self._listed = tuple(self._tools.values())
+    def __post_init__(self) -> None:
+        """Keep the tools as they are now."""
+        if not isinstance(self.tools, MappingProxyType):
+            force_setattr(self, "tools", MappingProxyType(dict(self.tools)))
 
     def __reduce__(self) -> tuple[type[Toolkit[Any]], tuple[dict[str, AnyTool]]]:
-        return (Toolkit, (self._tools,))
-
-    # -- constructors
+        return (Toolkit, (dict(self.tools),))
 
     @overload
     @staticmethod
     def make() -> Toolkit[Never]: ...
     @overload
     @staticmethod
-    def make(a: _Needs[_1], /) -> Toolkit[_1]: ...
-    @overload
-    @staticmethod
-    def make(a: _Needs[_1], b: _Needs[_2], /) -> Toolkit[_1 | _2]: ...
-    @overload
-    @staticmethod
-    def make(a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], /) -> Toolkit[_1 | _2 | _3]: ...
-    @overload
-    @staticmethod
-    def make(a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], d: _Needs[_4], /) -> Toolkit[_1 | _2 | _3 | _4]: ...
+    def make(a: _N[_1], /) -> Toolkit[_1]: ...
     @overload
     @staticmethod
     def make(
-        a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], d: _Needs[_4], e: _Needs[_5], /
-    ) -> Toolkit[_1 | _2 | _3 | _4 | _5]: ...
-    @overload
-    @staticmethod
-    def make(
-        a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], d: _Needs[_4], e: _Needs[_5], f: _Needs[_6], /
-    ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6]: ...
-    @overload
-    @staticmethod
-    def make(
-        a: _Needs[_1], b: _Needs[_2], c: _Needs[_3], d: _Needs[_4], e: _Needs[_5], f: _Needs[_6], g: _Needs[_7], /
-    ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7]: ...
-    @overload
-    @staticmethod
-    def make(
-        a: _Needs[_1],
-        b: _Needs[_2],
-        c: _Needs[_3],
-        d: _Needs[_4],
-        e: _Needs[_5],
-        f: _Needs[_6],
-        g: _Needs[_7],
-        h: _Needs[_8],
+        a: _N[_1],
+        b: _N[_2],
+        c: _N[_3] = ...,
+        d: _N[_4] = ...,
+        e: _N[_5] = ...,
+        f: _N[_6] = ...,
+        g: _N[_7] = ...,
+        h: _N[_8] = ...,
         /,
     ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7 | _8]: ...
     @overload  # of nine at least: where this one and one above both fit, `Any` in a type makes mypy give up
     @staticmethod
     def make(
-        a: _Needs[_T],
-        b: _Needs[_T],
-        c: _Needs[_T],
-        d: _Needs[_T],
-        e: _Needs[_T],
-        f: _Needs[_T],
-        g: _Needs[_T],
-        h: _Needs[_T],
-        i: _Needs[_T],
+        a: _N[_T],
+        b: _N[_T],
+        c: _N[_T],
+        d: _N[_T],
+        e: _N[_T],
+        f: _N[_T],
+        g: _N[_T],
+        h: _N[_T],
+        i: _N[_T],
         /,
-        *tools: _Needs[_T],
+        *tools: _N[_T],
     ) -> Toolkit[_T]: ...
     @staticmethod
     def make(*tools: Any) -> Any:
@@ -163,16 +156,13 @@ class Toolkit(Generic[_T_co]):
         return Toolkit.of(tools)
 
     @staticmethod
-    def of(tools: Iterable[_Needs[_T]], *, on_conflict: OnConflict = "error") -> Toolkit[_T]:
+    def of(tools: Iterable[_N[_T]], *, on_conflict: OnConflict = "error") -> Toolkit[_T]:
         """The toolkit of an iterable of tools.
 
         Raises:
             ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
         """
-        kept: dict[str, AnyTool] = {}
-        for tool in cast("Iterable[AnyTool]", tools):
-            _add(kept, tool, on_conflict)
-        return Toolkit(kept)
+        return _join({}, tools, on_conflict)
 
     @staticmethod
     def empty() -> Toolkit[Never]:
@@ -194,30 +184,25 @@ class Toolkit(Generic[_T_co]):
         What services such methods need is not seen by checkers. Raises `SchemaError` where no method is described, or
         one that is cannot be a tool.
         """
-        from fxai.tools.function import tools_of  # it imports this module
-
-        return tools_of(obj, name=name, only=only, **options)
+        tools = tools_of(obj, name, only, cast("dict[str, Any]", options), FunctionTool)
+        made: BoundToolkit[Any, Never, Any] = BoundToolkit.make(*tools)
+        return made
 
     # -- what it holds
 
     @property
-    def tools(self) -> Mapping[str, AnyTool]:
-        """The tools by name, in order."""
-        return self._shown
-
-    @property
     def as_tuple(self) -> tuple[AnyTool, ...]:
         """The tools in order."""
-        return self._listed
+        return tuple(self.tools.values())
 
     def __iter__(self) -> Iterator[AnyTool]:
-        return iter(self._listed)
+        return iter(self.tools.values())
 
     def __len__(self) -> int:
-        return len(self._tools)
+        return len(self.tools)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tools
+        return name in self.tools
 
     @override
     def __eq__(self, other: object) -> bool:
@@ -225,11 +210,11 @@ class Toolkit(Generic[_T_co]):
 
     @override
     def __hash__(self) -> int:
-        return hash(self._listed)
+        return hash(tuple(self))
 
     @override
     def __repr__(self) -> str:
-        return f"Toolkit({', '.join(self._tools)})"
+        return f"Toolkit({', '.join(self.tools)})"
 
     def __fx_gives__(self) -> Gives[Never, Never, _T_co]:
         """For checkers: it gives no handlers, and needs those of its tools."""
@@ -237,16 +222,13 @@ class Toolkit(Generic[_T_co]):
 
     # -- toolkits from toolkits
 
-    def merge(self, other: Toolkit[_U], *, on_conflict: OnConflict = "error") -> Toolkit[_T_co | _U]:
+    def merge(self, other: Toolkit[_T], *, on_conflict: OnConflict = "error") -> Toolkit[_T_co | _T]:
         """The tools of both, these first.
 
         Raises:
             ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
         """
-        kept = dict(self._tools)
-        for tool in other:
-            _add(kept, tool, on_conflict)
-        return Toolkit(kept)
+        return _join(self.tools, other, on_conflict)
 
     def pick(self, *names: str) -> Toolkit[_T_co]:
         """The tools of these names, in this toolkit's order.
@@ -254,7 +236,7 @@ class Toolkit(Generic[_T_co]):
         Raises:
             KeyError: there is no tool of a name.
         """
-        self._require(names)
+        _require(self, names)
         return self.filter(lambda tool: tool.name in names)
 
     def omit(self, *names: str) -> Toolkit[_T_co]:
@@ -263,12 +245,12 @@ class Toolkit(Generic[_T_co]):
         Raises:
             KeyError: there is no tool of a name.
         """
-        self._require(names)
+        _require(self, names)
         return self.filter(lambda tool: tool.name not in names)
 
     def filter(self, keep: Callable[[AnyTool], bool]) -> Toolkit[_T_co]:
         """The tools for which `keep` is true."""
-        return Toolkit({name: tool for name, tool in self._tools.items() if keep(tool)})
+        return Toolkit({name: tool for name, tool in self.tools.items() if keep(tool)})
 
     def map(self, f: Callable[[AnyTool], AnyTool]) -> Toolkit[_T_co]:
         """Each tool changed by `f`, which keeps its identity: `lambda tool: tool.annotate(…)`.
@@ -289,17 +271,12 @@ class Toolkit(Generic[_T_co]):
             KeyError: there is no tool of a name.
             ToolConflictError: two different tools have one name now.
         """
-        self._require(names)
+        _require(self, names)
         return self.map(lambda tool: tool.rename(names.get(tool.name, tool.name)))
 
     def annotate_all(self, annotations: Annotations | Mapping[Annotation[Any], Any]) -> Toolkit[_T_co]:
         """The same tools, each with `annotations`."""
         return self.map(lambda tool: tool.annotate_all(annotations))
-
-    def _require(self, names: Iterable[str]) -> None:
-        for name in names:
-            if name not in self._tools:
-                raise KeyError(f"there is no tool {name!r}; the tools are: {', '.join(self._tools) or 'none'}")
 
     # -- handlers
 
@@ -309,21 +286,7 @@ class Toolkit(Generic[_T_co]):
         A missing handler is a type error. What the checkers cannot see is a `HandlerError` when the layer is built: a
         missing handler among tools of one type, a second handler for a tool, one for a tool that is not here.
         """
-        needed = {tool.identity: tool.name for tool in self if tool.requires_handler}
-
-        def check(context: ContextOf[Any]) -> ContextOf[Any]:
-            givers: list[Identity] = []
-            services: dict[Any, Any] = {}
-            for key, service in context.services.items():
-                if isinstance(key, Given):
-                    givers.append(key.identity)
-                else:
-                    services[key] = service
-            if services.keys() != needed.keys() or len(set(givers)) < len(givers):
-                _require_match(self, needed, givers, services)
-            return ContextOf(services)
-
-        return handlers.map_context(check)
+        return check_handlers(self.tools, handlers)
 
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
         """One tool that makes several calls of these in one: `.tool`, and its handler, `.layer`, which needs theirs.
@@ -331,7 +294,7 @@ class Toolkit(Generic[_T_co]):
         `concurrency` is how many run at once (None: all). The options are the new tool's; its description lists these
         tools, and it needs approval where a call inside does. Raises `SchemaError` for no tools, or external ones.
         """
-        from fxai.tools.composite import composite_of  # it imports this module
+        from fxai.tools.composite import composite_of  # few programs have one
 
         return composite_of(self, name, concurrency, options)
 
@@ -345,7 +308,7 @@ class Toolkit(Generic[_T_co]):
         Fails with `HandlerFailed` (failure mode `"error"`) or `InvalidResult`; with `on_invalid_call="error"` also with
         `UnknownTool` and `InvalidParameters`, which are failed outcomes otherwise.
         """
-        return Call(self._tools, name, params, False, call_id, on_invalid_call).effect
+        return Call(self.tools, name, params, False, call_id, on_invalid_call).effect
 
     def call_json(
         self,
@@ -360,7 +323,7 @@ class Toolkit(Generic[_T_co]):
 
         `limits` bounds size, depth and number of values of the text, and may refuse duplicate keys. Fails as `call`.
         """
-        return Call(self._tools, name, text, True, call_id, on_invalid_call, limits).effect
+        return Call(self.tools, name, text, True, call_id, on_invalid_call, limits).effect
 
     def handle(
         self, name: str, params: object, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
@@ -371,48 +334,257 @@ class Toolkit(Generic[_T_co]):
         """
 
         def body(channel: Channel[Outcome]) -> EffectOf[None, ToolError, Any]:
-            call = Call(self._tools, name, params, call_id=call_id, on_invalid_call=on_invalid_call, emit=channel.put)
+            call = Call(self.tools, name, params, call_id=call_id, on_invalid_call=on_invalid_call, emit=channel.put)
             return call.effect.map(channel.offer)
 
         return StreamOf.from_channel(body)
 
 
-def _require_match(
-    toolkit: Toolkit[Any], needed: Mapping[Identity, str], givers: list[Identity], services: Mapping[Any, Any]
-) -> None:
-    missing = [name for identity, name in needed.items() if services.get(identity) is None]
-    doubled = [identity.name for identity, number in Counter(givers).items() if number > 1]
-    extra = [key.name for key in services if isinstance(key, Identity) and key not in needed]
-    problems = (("no handler for", missing), ("two handlers for", doubled), ("no such tool here", extra))
-    said = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
-    if said:
-        raise HandlerError(f"the handlers do not match {toolkit!r}: {said}")
+def _join(chosen: Mapping[str, AnyTool], tools: Iterable[object], on_conflict: OnConflict) -> Toolkit[Any]:
+    """The toolkit of some tools and of more, function tools among them."""
+    more: list[AnyTool] = []
+    for each in cast("Iterable[Any]", tools):
+        tool = cast("AnyFunctionTool", each).tool if isinstance(each, FunctionTool) else each
+        if not isinstance(tool, Tool):
+            raise SchemaError(f"a toolkit is made of tools, not of {each!r}")
+        more.append(cast("AnyTool", tool))
+    return Toolkit(join_by_name(chosen, more, on_conflict))
 
 
-def missing_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> tuple[tuple[str, str], ...]:
-    """The services that handlers of these tools say they need and that are missing here, as (tool, service) names."""
-    handlers: Iterable[tuple[str, Answering | None]] = ((tool.name, services.find(tool.identity)) for tool in tools)
-    found = ((name, handler) for name, handler in handlers if handler is not None)
-    return tuple(
-        (name, MissingServiceError(key).service) for name, handler in found for key in handler.missing(services)
-    )
+def _require(kit: Toolkit[Any], names: Iterable[str]) -> None:
+    for name in names:
+        if name not in kit.tools:
+            raise KeyError(f"there is no tool {name!r}; the tools are: {', '.join(kit.tools) or 'none'}")
 
 
-def _add(kept: dict[str, AnyTool], tool: Any, on_conflict: OnConflict) -> None:
-    if hasattr(tool, "__fx_tool__"):  # a function tool
-        tool = tool.__fx_tool__()
-    if not hasattr(tool, "__fx_handler__"):
-        raise SchemaError(f"a toolkit is made of tools, not of {tool!r}")
-    before = kept.get(tool.name)
-    if before is None or on_conflict == "last":
-        kept[tool.name] = tool
-    elif on_conflict == "error" and before != tool:
-        raise ToolConflictError(
-            f"two different tools are called {tool.name!r}: {_about(before)} and {_about(tool)}; rename or prefix one, "
-            'or say on_conflict="first" or "last"'
-        )
+@final
+class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
+    """A toolkit with the layer of its handlers: an immutable value, equal to one of the same tools and handlers.
+
+    `T` is the union of the handlers, `E` what building them fails with, `R` what they need. One that is live comes
+    from where tools come and go, such as a server: `now` gives it as it is then.
+    """
+
+    toolkit: Toolkit[_T_co]
+    """The tools."""
+    parts: tuple[tuple[object, AnyLayer], ...] = ()
+    """The layers of the handlers, each with its origin."""
+    renewal: EffectOf[Any] | None = None
+    """Gives it as it is then, where its tools may change."""
+
+    @staticmethod
+    def of(
+        toolkit: Toolkit[_T],
+        layer: LayerOf[_T, _E, _R],
+        *,
+        origin: object = None,
+        now: EffectOf[BoundToolkit[_T, _E, _R]] | None = None,
+    ) -> BoundToolkit[_T, _E, _R]:
+        """A toolkit with its layer, such as `toolkit.to_layer(…)` gives.
+
+        Args:
+            toolkit: the tools.
+            layer: the layer of their handlers.
+            origin: where the handlers are from: bound toolkits of one origin are not merged twice. By default it is
+                the layer itself.
+            now: gives the bound toolkit as it is when it is asked, where its tools may change; by default they do not.
+        """
+        return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),), now)
+
+    @overload
+    @staticmethod
+    def make() -> BoundToolkit[Never]: ...
+    @overload
+    @staticmethod
+    def make(a: _B[_1, _R1], /) -> BoundToolkit[_1, Never, _R1]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _B[_1, _R1],
+        b: _B[_2, _R2],
+        c: _B[_3, _R3] = ...,
+        d: _B[_4, _R4] = ...,
+        e: _B[_5, _R5] = ...,
+        f: _B[_6, _R6] = ...,
+        /,
+    ) -> BoundToolkit[_1 | _2 | _3 | _4 | _5 | _6, Never, _R1 | _R2 | _R3 | _R4 | _R5 | _R6]: ...
+    @overload  # of seven at least: where both this one and one above fit, `Any` in a type makes mypy give up
+    @staticmethod
+    def make(
+        a: _B[_T, _R],
+        b: _B[_T, _R],
+        c: _B[_T, _R],
+        d: _B[_T, _R],
+        e: _B[_T, _R],
+        f: _B[_T, _R],
+        g: _B[_T, _R],
+        /,
+        *tools: _B[_T, _R],
+    ) -> BoundToolkit[_T, Never, _R]: ...
+    @staticmethod
+    def make(*tools: Any) -> Any:
+        """Function tools and bound toolkits as one; up to six of different types, any number of one type.
+
+        Raises:
+            ToolConflictError: two different tools have one name.
+        """
+        made: AnyBound = BoundToolkit(Toolkit.empty())
+        for each in tools:
+            made = made.merge(cast("AnyBound", bound_of(each)))
+        return made
+
+    # -- what it holds
+
+    @property
+    def layer(self) -> LayerOf[_T_co, _E_co, _R_co]:
+        """The layer of their handlers.
+
+        Building it raises `HandlerError` where one tool has two different handlers.
+        """
+        merged: AnyLayer = LayerOf.empty()
+        for _, layer in self.parts:
+            merged = merged | layer
+        return merged.map_context(check_doubled)
+
+    @property
+    def is_live(self) -> bool:
+        """True where its tools may change while it is open."""
+        return self.renewal is not None
+
+    @property
+    def now(self) -> EffectOf[BoundToolkit[_T_co, _E_co, _R_co]]:
+        """The bound toolkit as it is when the effect runs: itself, unless it is live."""
+        return Succeed(self) if self.renewal is None else self.renewal
+
+    def __fx_gives__(self) -> Gives[_T_co, _E_co, _R_co]:
+        """For checkers: what it gives."""
+        raise NotImplementedError
+
+    def __fx_bound__(self) -> Self:
+        """Itself."""
+        return self
+
+    # -- bound toolkits from bound toolkits
+
+    def merge(
+        self, other: BoundToolkit[_T, _E2, _R2], *, on_conflict: OnConflict = "error"
+    ) -> BoundToolkit[_T_co | _T, _E_co | _E2, _R_co | _R2]:
+        """The tools of both, these first, with the handlers of both; handlers of one origin are taken once.
+
+        Where one is live and gets a tool whose name another one has, the newcomer is left out and that is logged.
+
+        Raises:
+            ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
+        """
+        origins = [origin for origin, _ in self.parts]
+        parts = (*self.parts, *(part for part in other.parts if part[0] not in origins))
+        toolkit = self.toolkit.merge(other.toolkit, on_conflict=on_conflict)
+        made: AnyBound = BoundToolkit(toolkit, parts)
+        _follow(made, (self, other), lambda now, was, made: _merge_again(now, was, made, on_conflict))
+        return made
+
+    def without_handlers_of(self, other: AnyBound) -> Self:
+        """The same tools, with those handlers whose origin is none of `other`'s; a live one is itself."""
+        theirs = [origin for origin, _ in other.parts]
+        parts = tuple(part for part in self.parts if part[0] not in theirs)
+        return self if self.is_live else type(self)(self.toolkit, parts)
+
+    def with_toolkit(self, f: Callable[[Toolkit[_T_co]], Toolkit[_T_co]]) -> Self:
+        """The same handlers, with what `f` makes of the tools: `lambda kit: kit.omit("reset").prefix("calc.")`.
+
+        Of live ones it is asked again when they have changed. Where it raises then, they stay as they were, and that is
+        logged.
+        """
+        made = type(self)(f(self.toolkit), self.parts)
+        _follow(made, (self,), lambda now, _before, _made: now[0].with_toolkit(f))
+        return made
+
+    def prefix(self, prefix: str) -> Self:
+        """The same, with `prefix` before the tools' names."""
+        return self.with_toolkit(lambda kit: kit.prefix(prefix))
+
+    # -- as a value
+
+    @override
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BoundToolkit):
+            return NotImplemented
+        theirs: AnyBound = cast(Any, other)
+        return self.toolkit == theirs.toolkit and [p[0] for p in self.parts] == [p[0] for p in theirs.parts]
+
+    @override
+    def __hash__(self) -> int:
+        return hash((BoundToolkit, self.toolkit))
+
+    @override
+    def __repr__(self) -> str:
+        return f"BoundToolkit({', '.join(self.toolkit.tools)})"
 
 
-def _about(tool: AnyTool) -> str:
-    made = f", made as {tool.identity.name!r}" if tool.identity.name != tool.name else ""
-    return f"a {tool.kind} one ({tool.description or 'no description'}{made})"
+def bound_of(origin: object) -> AnyBound | None:
+    """A function tool, a composite or a bound toolkit as a bound toolkit; None of what has to be opened first."""
+    given: Any = cast(Any, origin).__fx_bound__()
+    if isinstance(given, tuple):
+        tool, layer = cast("tuple[AnyTool, AnyLayer]", given)
+        return BoundToolkit.of(Toolkit.of((tool,)), layer, origin=origin)
+    bound: AnyBound | None = given if isinstance(cast(object, given), BoundToolkit) else None
+    return bound
+
+
+# -- live tools
+# Tools of a server come and go in the middle of a run, and must not end it. What was made of such live tools stays as
+# it was where it cannot be made of what they are now, and a newcomer does not take a name that another tool has.
+
+
+def _follow(made: AnyBound, of: _Bounds, make: _Make) -> None:
+    """Let `made`, which was just made of others, be made anew when those have changed."""
+    if any(bound.is_live for bound in of):
+        force_setattr(made, "renewal", Generate(_Renewal(made, of, make).steps, (), {}))
+
+
+@final
+class _Renewal:
+    """What was last made, and of what: the same value as long as none of those changes."""
+
+    __slots__ = ("_last", "_make", "_of")
+
+    def __init__(self, made: AnyBound, of: _Bounds, make: _Make) -> None:
+        self._of = of
+        self._make = make
+        self._last = (of, made)  # one value: runs in several threads see what belongs together
+
+    def steps(self) -> Generator[EffectOf[Any], Any, AnyBound]:
+        """The steps of asking them all, and of making it."""
+        now: _Bounds = ()
+        for bound in self._of:
+            now = (*now, (yield bound.now))
+        before, made = self._last
+        if any(each is not then for each, then in zip(now, before, strict=True)):
+            try:
+                made = self._make(now, before, made)
+            except Exception as error:  # of a function that was written for the tools that there were
+                _warn("the tools stay as they were, for nothing can be made of what they are now: %s", error)
+            self._last = (now, made)
+        return made
+
+
+def _merge_again(now: _Bounds, before: _Bounds, made: AnyBound, on_conflict: OnConflict) -> AnyBound:
+    """Two bound toolkits as one, where two tools may have come to have one name; nothing raises then."""
+    first, second = now
+    if on_conflict != "error":
+        return first.merge(second, on_conflict=on_conflict)
+    then = [bound.toolkit.tools for bound in before]
+    left_out, new = newcomers((first.toolkit.tools, second.toolkit.tools), (then[0], then[1]), made.toolkit.tools)
+    for name in new:
+        _warn("a new tool %r is left out, because another one is called so: prefix those of one source", name)
+    return _omit(first, left_out[0]).merge(_omit(second, left_out[1]))
+
+
+def _omit(bound: AnyBound, names: set[str]) -> AnyBound:
+    return bound.with_toolkit(lambda kit: kit.omit(*names)) if names else bound
+
+
+def _warn(message: str, *about: object) -> None:
+    import logging  # few tools change
+
+    logging.getLogger("fxai.tools").warning(message, *about)

@@ -10,19 +10,57 @@ from __future__ import annotations
 
 import dis
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+import typing
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from functools import partial
 from itertools import pairwise
-from types import FrameType, GenericAlias
-from typing import Any, get_args, get_origin, get_type_hints
+from types import FrameType, GenericAlias, NoneType, UnionType
+from typing import Annotated, Any, Literal, Never, Union, final, get_args, get_origin, get_type_hints
+
+import msgspec
+from returns.context import (
+    RequiresContext,
+    RequiresContextFutureResult,
+    RequiresContextIOResult,
+    RequiresContextResult,
+)
+from returns.future import Future, FutureResult
+from returns.io import IO, IOFailure, IOResult
+from returns.maybe import Maybe
+from returns.result import Failure, Result
+from typing_extensions import TypeAliasType
 
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf, Gen
 from fxai.effects.scope import Scope
 from fxai.effects.service import ReferenceMeta
 from fxai.effects.stream import StreamOf
+from fxai.schema.codecs import Codec
+from fxai.schema.fault import SchemaError
 
-__all__ = ["WRITTEN", "hints_of", "meant", "names_around", "needed_services", "written"]
+__all__ = [
+    "WRITTEN",
+    "Returned",
+    "data_meant",
+    "hints_of",
+    "meant",
+    "names_around",
+    "needed_services",
+    "returned",
+    "written",
+]
+
 
 WRITTEN = "__fx_written__"
 """The attribute by which a function that was made of another one names it."""
@@ -149,3 +187,188 @@ def names_around() -> dict[str, Any]:
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_FROM_PYTHON):
         frame = frame.f_back
     return {} if frame is None or frame.f_locals is frame.f_globals else dict(frame.f_locals)
+
+
+_PAIRS: tuple[Any, ...] = (EffectOf, StreamOf, Gen, Result, IOResult, FutureResult, RequiresContextFutureResult)
+_AWAITED: tuple[Any, ...] = (Awaitable, Coroutine)
+_ASYNC_ITEMS: tuple[Any, ...] = (AsyncGenerator, AsyncIterator, AsyncIterable)
+_SAY_BOTH: tuple[Any, ...] = (
+    *(EffectOf, StreamOf, Result, IOResult, FutureResult),
+    *(RequiresContextResult, RequiresContextIOResult, RequiresContextFutureResult),
+)
+_SAY_ONE: tuple[Any, ...] = (IO, Future, RequiresContext)
+_IN_A_THREAD: tuple[Any, ...] = (Result, IOResult)
+_ALIAS: tuple[Any, ...] = (TypeAliasType, getattr(typing, "TypeAliasType", TypeAliasType))
+_ANNOTATED: Any = Annotated
+_STRUCT: type[Any] = type(msgspec.Struct)
+_SURELY_DATA = frozenset((str, int, bool, float, object, NoneType))
+_UNION: Any = Union
+
+
+@final
+class Returned(msgspec.Struct, frozen=True):
+    """What a function gives."""
+
+    success: Any
+    """The type of what comes out."""
+    failure: Any = Never
+    """The type of what can go wrong."""
+    bare: bool = False
+    """Whether what is returned is the success itself."""
+    awaited: bool = False
+    """Whether the bare success has to be awaited."""
+    threaded: bool = False
+    """Whether a worker thread may run the function."""
+
+
+def returned(
+    hint: Any, name: str, *, awaited: bool = False, success: Any = msgspec.UNSET, failure: Any = msgspec.UNSET
+) -> Returned:
+    """What a function called `name` gives, by its return annotation; `awaited` for an `async def`.
+
+    A `Result`, `IOResult`, `FutureResult`, `RequiresContextFutureResult`, `Effect`, `Gen` or `Stream` says success
+    and failure, and so does a union of them; anything else is the success itself, and no failure is declared. A type
+    that is given as `success` or `failure` takes the place of what the annotation says.
+
+    Raises:
+        SchemaError: the annotation says neither, or both.
+    """
+    origin, arguments = _taken_apart(hint)
+    if origin in _AWAITED and arguments:
+        return returned(arguments[-1], name, awaited=True, success=success, failure=failure)
+    arms = arguments if origin in (Union, UnionType) else (hint,)
+    pairs = [_pair(arm, name, success) for arm in arms]
+    said = [pair for pair in pairs if pair is not None]
+    if not said:
+        found = _one(success, None if hint is NoneType else hint), _one(failure, Never)
+        return Returned(*found, bare=True, awaited=awaited, threaded=not awaited)
+    if len(said) < len(pairs):
+        raise SchemaError(
+            f"the function {name!r} returns {hint!r}, of which a part is a bare success and a part is not: "
+            "return a Result in each case"
+        )
+    threaded = not awaited and all(_taken_apart(arm)[0] in _IN_A_THREAD for arm in arms)
+    found = _one(success, _union([s for s, _ in said])), _one(failure, _union([f for _, f in said]))
+    return Returned(*found, threaded=threaded)
+
+
+def _one(given: Any, found: Any) -> Any:
+    return found if given is msgspec.UNSET else given
+
+
+def _taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What a type is of, and its arguments; aliases and notes are seen through."""
+    if isinstance(hint, _ALIAS):
+        return _taken_apart(hint.__value__)
+    origin = get_origin(hint)
+    if isinstance(origin, _ALIAS):
+        return _taken_apart(origin.__value__[get_args(hint)])
+    if origin is _ANNOTATED:
+        inner, arguments = _taken_apart(get_args(hint)[0])
+        return (inner, arguments) if inner in _PAIRS else (hint, ())
+    return (meant(hint), ()) if origin is None else (meant(origin), get_args(hint))
+
+
+def _pair(hint: Any, name: str, success: Any = msgspec.UNSET) -> tuple[Any, Any] | None:
+    """Success and failure of a form that says both; None for a bare success."""
+    origin, arguments = _taken_apart(hint)
+    if (origin in _PAIRS or origin is Generator) and not arguments:
+        if success is not msgspec.UNSET:
+            return success, Never
+        raise SchemaError(
+            f"the return annotation of the function {name!r} says no types, or none that are kept at run time: begin "
+            "its module with `from __future__ import annotations`, or say success=… and failure=…"
+        )
+    if origin in _PAIRS:
+        return arguments[0], arguments[1] if len(arguments) > 1 else Never
+    if origin is Generator:
+        return arguments[2], _failure_of_steps(arguments[0], name)
+    if origin is Maybe:
+        raise SchemaError(f"the function {name!r} returns a Maybe: return a Result, or T | None for a bare success")
+    if origin in _ASYNC_ITEMS:
+        raise SchemaError(f"the function {name!r} gives items: return a Stream of them, whose last one is the result")
+    return None
+
+
+def _failure_of_steps(step: Any, name: str) -> Any:
+    origin, arguments = _taken_apart(step)
+    steps = arguments if origin in (Union, UnionType) else (step,)
+    failures: list[Any] = []
+    for each in steps:
+        origin, arguments = _taken_apart(each)
+        if origin is not EffectOf:
+            raise SchemaError(
+                f"the generator function {name!r} yields {each!r}, not effects: annotate it with Gen[success, failure, "
+                "services], or return a list"
+            )
+        failures.append((_pair(each, name) or (None, Never))[1])
+    return _union(failures)
+
+
+def _union(types: list[Any]) -> Any:
+    kept = [NoneType if each is None else each for each in dict.fromkeys(types) if each is not Never]
+    if not kept:
+        return Never
+    joined = kept[0] if len(kept) == 1 else _UNION[tuple(kept)]
+    return None if joined is NoneType else joined
+
+
+def data_meant(given: Any, what: Literal["parameters", "success", "failure"]) -> str | None:
+    """Why a type is none of data, and what was meant: it is how a handler answers; None where it may be data.
+
+    Looked for in the type and its arguments; a place that a codec carries is data.
+
+    >>> print(data_meant(Result[int, str], "success"))
+    success=returns.result.Result[int, str] is how a handler answers, and no data: say success=int and failure=str
+    """
+    is_struct = type(given) is _STRUCT and not issubclass(given, (EffectOf, StreamOf))
+    if given is Never or is_struct or (type(given) is type and given in _SURELY_DATA):
+        return None
+    told = _answering(given, what, ())
+    if told is None:
+        return None
+    shown = given.__name__ if isinstance(given, type) and not get_args(given) else repr(given)
+    return f"{what}={shown} is how a handler answers, and no data: {told}"
+
+
+def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:
+    """What to say in place of a type that holds a handler's answer; `around` are the aliases that it stands in."""
+    alias = given if isinstance(given, _ALIAS) else get_origin(given)
+    if isinstance(alias, _ALIAS):
+        if alias in around:
+            return None
+        around = (*around, alias)
+    if get_origin(given) is _ANNOTATED and any(isinstance(note, Codec) for note in get_args(given)[1:]):
+        return None
+    bare = get_args(given)[0] if get_origin(given) is _ANNOTATED else given
+    origin, arguments = _taken_apart(bare)
+    if isinstance(bare, (*_SAY_BOTH, *_SAY_ONE, Maybe)):
+        return f"it is a value: say the type of what is in it, as in {what}=int"
+    if isinstance(origin, type):
+        told = _said_of(origin, [_named(one) for one in arguments], what)
+        if told is not None:
+            return told
+    inside = () if origin is Literal else arguments
+    return next((told for one in inside if (told := _answering(one, what, around)) is not None), None)
+
+
+def _said_of(origin: type, inside: list[str], what: str) -> str | None:
+    first = inside[0] if inside else "int"
+    if issubclass(origin, (Failure, IOFailure)):
+        return f"say failure={first}; the handler returns the Failure"
+    if issubclass(origin, _SAY_BOTH):
+        both = f"say success={first}" + (f" and failure={inside[1]}" if len(inside) > 1 else "")
+        return f"say {what}={first}" if what == "parameters" else both
+    if issubclass(origin, Maybe):
+        return f"say {what}={first} | None"
+    if issubclass(origin, _SAY_ONE) or origin in _AWAITED:
+        return f"say {what}={inside[-1] if inside else 'int'}, what comes of it"
+    if origin is Generator:
+        return f"say {what}={inside[2] if len(inside) > 2 else first}, what it returns"
+    if origin in (*_ASYNC_ITEMS, Iterator, Iterable):
+        return f"say {what}=list[{first}]; or return a Stream, whose items are of the success type"
+    return None
+
+
+def _named(given: Any) -> str:
+    return given.__name__ if isinstance(given, type) and not get_args(given) else repr(given)

@@ -31,11 +31,14 @@ HEAVY = {
 }
 
 
+FACES = {"fxai", "fxai.annotations"}
+
+
 def _through_the_face(module: Module) -> Iterator[str]:
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Import):
-            yield from (f"{module.path}:{node.lineno}" for alias in node.names if alias.name == "fxai")
-        elif isinstance(node, ast.ImportFrom) and (node.module == "fxai" or node.level):
+            yield from (f"{module.path}:{node.lineno}" for alias in node.names if alias.name in FACES)
+        elif isinstance(node, ast.ImportFrom) and (node.module in FACES or node.level):
             yield f"{module.path}:{node.lineno}"
 
 

@@ -36,7 +36,7 @@ from fxai.providers.host.program import Process, Program
 from fxai.providers.host.protocol import Progress, Result, read
 from fxai.schema import Schema
 from fxai.testing import ScriptedModel, call, text
-from fxai.tools import Tool, Toolkit
+from fxai.tools import Tool, Toolkit, ToolSource
 from tests.kit.conformance import Case, case
 from tests.kit.hosts import Backend, asked, gone, python, shell
 
@@ -592,7 +592,7 @@ def test_what_is_not_described_is_found_by_the_check(case: Case) -> None:
 
     half.__doc__ = "Adds.\n\nArgs:\n    a: the first\n"
 
-    made = Tool.make("bare") if case.id == "CO083" else tool(half).__fx_tool__()
+    made = Tool.make("bare") if case.id == "CO083" else tool(half).tool
     found = [(one.code, one.pointer) for one in lint(Subject.of([made]), "info")]
 
     if case.id == "CO083":
@@ -605,7 +605,7 @@ def test_what_is_not_described_is_found_by_the_check(case: Case) -> None:
 def test_the_state_of_an_object_stays_between_the_calls_of_its_tools(case: Case) -> None:
     """What one call keeps, the next one sees."""
     bound = Toolkit.from_object(Calculator(), only=("update", "read"))
-    both = bound.source.use(
+    both = ToolSource.of(bound).use(
         lambda kit: kit.call("Calculator.update", {"count": 42}).and_then(kit.call("Calculator.read", {}))
     )
 

@@ -90,7 +90,7 @@ def test_invalid_arguments_are_a_result_rather_than_invalid_params(case: Case, b
         wrong = await client.call_tool("go", case.given["arguments"])
         return wrong, await refused(client.call_tool("broken"))
 
-    tools = _serving(Tool.make("go", parameters=Answer), None).merge(broken.bound)
+    tools = _serving(Tool.make("go", parameters=Answer), None).merge(BoundToolkit.make(broken))
     wrong, bug = used(tools, use, backend, era, on_defect=str)
 
     assert (case.expect["error"], wrong.is_error) == ("InvalidParams", True)

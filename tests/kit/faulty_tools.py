@@ -9,7 +9,7 @@ from returns.result import Result, Success
 
 from fxai import Destructive, Effect, Layer, Readonly, Service, Strict, Tool, Toolkit, ToolSource, fx, tool
 from fxai.schema import Schema
-from fxai.tools import Annotation
+from fxai.tools import Annotation, BoundToolkit
 
 
 def described(**properties: Any) -> dict[str, Any]:
@@ -161,6 +161,6 @@ def _close(_: object) -> Effect[None]:
 
 
 held = fx.acquire_release(_open(), _close)
-source: ToolSource[Any, Any, Any] = ToolSource(held.and_then(fx.succeed(add.bound)))
-bound = add.bound
+source: ToolSource[Any, Any, Any] = ToolSource(held.and_then(fx.succeed(BoundToolkit.make(add))))
+bound = BoundToolkit.make(add)
 functions = [add]

@@ -225,9 +225,9 @@ def opened() -> Effect[ToolServer, Never, Scope]:
         @tool
         def test_trigger_tool_change() -> Effect[str]:
             """Changes the tools."""
-            return server.replace(_renamed().merge(test_trigger_tool_change.bound)).as_("changed")
+            return server.replace(_renamed().merge(BoundToolkit.make(test_trigger_tool_change))).as_("changed")
 
-        yield from server.replace(TOOLS.merge(test_trigger_tool_change.bound))
+        yield from server.replace(TOOLS.merge(BoundToolkit.make(test_trigger_tool_change)))
         return server
 
     return begin()

@@ -2,7 +2,7 @@
 
 The tools come from any source of tools: a function tool, a toolkit with its layer, a source.
 
->>> from fxai.tools.function import tool
+>>> from fxai.tools.tool import tool
 >>> @tool
 ... def add(a: int, b: int) -> int:
 ...     '''Adds two numbers.'''

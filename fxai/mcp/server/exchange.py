@@ -61,9 +61,10 @@ from fxai.mcp.server.snapshot import ServedTool, Snapshot, title_as_hint
 from fxai.messages.message import FilePart, TextPart
 from fxai.schema.data import is_array, is_object
 from fxai.schema.display import in_line
-from fxai.tools.annotations import Title
 from fxai.tools.call import Call, Outcome
-from fxai.tools.failure import (
+from fxai.tools.options import Title
+from fxai.tools.tool import AnyTool
+from fxai.tools.tool_error import (
     ApprovalExpired,
     ApprovalUnavailable,
     Denied,
@@ -73,7 +74,6 @@ from fxai.tools.failure import (
     UnknownTool,
     encode_failure,
 )
-from fxai.tools.tool import AnyTool
 
 __all__ = [
     "Approvals",

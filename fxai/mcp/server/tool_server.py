@@ -5,7 +5,7 @@ that a client starts, `serve_http` one that listens, `http_app` an ASGI applicat
 handlers need, and ends what it opened. `ToolServer` is the server itself, for tools that change while it runs.
 
 >>> from fxai.effects import fx
->>> from fxai.tools.function import tool
+>>> from fxai.tools.tool import tool
 >>> @tool
 ... def add(a: int, b: int) -> int:
 ...     '''Adds two numbers.'''
@@ -40,7 +40,8 @@ from fxai.mcp.server.options import (
     split_options,
 )
 from fxai.mcp.server.snapshot import Snapshot, open_snapshot
-from fxai.tools.source import AnyBound, BoundToolkit, Sourced, ToolSource
+from fxai.tools.source import Sourced, ToolSource
+from fxai.tools.toolkit import AnyBound, BoundToolkit
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel.server import Server

@@ -6,7 +6,7 @@ caller of a tool) stands in its `metadata["anthropic"]` and goes back as it came
 
 >>> from fxai.messages.prompt import Prompt
 >>> from fxai.models.tool_encoding import PreparedTools
->>> from fxai.tools.naming import NameMap
+>>> from fxai.tools.identity import NameMap
 >>> prompt = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
 >>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})))
 >>> _ = writer.write(prompt.messages)

@@ -32,7 +32,7 @@ from fxai.providers.anthropic.reply import parse_reply
 from fxai.providers.anthropic.request import VERSION, Cache, PreparedRequest, prepare_request
 from fxai.providers.http.client import RETRY, Client, ConnectionOptions, Key, key_of, open_client
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
-from fxai.tools.naming import NameConflictError
+from fxai.tools.identity import NameConflictError
 
 if TYPE_CHECKING:
     import httpx2

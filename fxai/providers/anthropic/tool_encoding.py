@@ -32,7 +32,8 @@ from fxai.models.tool_encoding import (
 )
 from fxai.schema.data import is_array, is_object
 from fxai.schema.strict import ANTHROPIC, resolve_strict
-from fxai.tools.annotations import (
+from fxai.tools.identity import NameMap, NameRule
+from fxai.tools.options import (
     AllowedCallers,
     CacheControl,
     CacheTime,
@@ -42,7 +43,6 @@ from fxai.tools.annotations import (
     OutputSchema,
     Strict,
 )
-from fxai.tools.naming import NameMap, NameRule
 from fxai.tools.tool import AnyTool
 
 __all__ = [

@@ -29,9 +29,9 @@ from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.handler import CallContext, HandlerOf
 from fxai.tools.options import ToolOptions
-from fxai.tools.source import BoundToolkit, ToolSource
+from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.toolkit import Toolkit
+from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 __all__ = ["HostToolOptions", "tool"]
 

@@ -26,7 +26,7 @@ from fxai.providers.openai.responses_input import InputWriter, SystemRole
 from fxai.providers.openai.tool_encoding import Api, RequestTools, prepare_tools
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import OPENAI
-from fxai.tools.naming import NameConflictError
+from fxai.tools.identity import NameConflictError
 
 __all__ = ["Cache", "Profile", "WireRequest", "prepare_prompt", "prepare_request"]
 

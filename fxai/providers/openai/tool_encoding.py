@@ -33,7 +33,8 @@ from fxai.models.tool_encoding import (
 )
 from fxai.schema.parsing import parse_json
 from fxai.schema.strict import OPENAI
-from fxai.tools.annotations import (
+from fxai.tools.identity import NameMap, NameRule
+from fxai.tools.options import (
     AllowedCallers,
     CacheControl,
     Caller,
@@ -44,7 +45,6 @@ from fxai.tools.annotations import (
     Strict,
     ToolNamespace,
 )
-from fxai.tools.naming import NameMap, NameRule
 from fxai.tools.tool import AnyTool
 
 __all__ = [

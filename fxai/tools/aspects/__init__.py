@@ -8,12 +8,7 @@
 
 from __future__ import annotations
 
-from fxai.tools.aspects.aspect import Aspect
-from fxai.tools.aspects.cache import cache
-from fxai.tools.aspects.hook import HookReturn, Invocation, Return
-from fxai.tools.aspects.log import log
-from fxai.tools.aspects.rate_limit import rate_limit
-from fxai.tools.aspects.retry import retry
-from fxai.tools.aspects.timeout import timeout
+from fxai.tools.aspects.aspect import Aspect, HookReturn, Invocation, Return
+from fxai.tools.aspects.policies import cache, log, rate_limit, retry, timeout
 
 __all__ = ["Aspect", "HookReturn", "Invocation", "Return", "cache", "log", "rate_limit", "retry", "timeout"]

@@ -5,7 +5,7 @@ call the stages follow each other, and each sees what those before it came to: `
 `recover`, `format`. Two aspects are one: `outer.and_then(inner)`.
 
 >>> from fxai.effects import fx
->>> from fxai.tools.aspects.hook import Return
+>>> from fxai.tools.aspects.aspect import Return
 >>> from fxai.tools.tool import Tool
 >>> from returns.result import Success
 >>> half = Tool.make("half", parameters=int, success=int)
@@ -21,26 +21,47 @@ call the stages follow each other, and each sees what those before it came to: `
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
+from inspect import isawaitable
 from typing import Any, Generic, final, overload
 
 import msgspec
-from returns.result import Result
-from typing_extensions import TypeVar
+from returns.io import IOResult
+from returns.maybe import Maybe
+from returns.result import Failure, Result, Success
+from typing_extensions import TypeAliasType, TypeVar
 
+from fxai.effects.cause import Cause, Exit, Succeeded
+from fxai.effects.constructor import lift_any
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, Local, Suspend, Within
+from fxai.effects.effect import AnyEffect, Ask, AwaitExit, EffectOf, FailCause, Fold, Local, Succeed, Suspend, Within
+from fxai.effects.fiber import Fiber, run_fiber
 from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.scope import Scope
 from fxai.schema.fault import SchemaError
-from fxai.tools.aspects.hook import HookReturn, Hooks, Invocation, Wrap
-from fxai.tools.handler import Answering, CallInfo, HandlerReturn, answer_effect, context_of, lifted
+from fxai.tools.handler import (
+    Answering,
+    CallContext,
+    CallInfo,
+    HandlerError,
+    HandlerReturn,
+    answer_effect,
+    context_of,
+    lift_answer,
+)
 from fxai.tools.identity import Identity
 from fxai.tools.options import ToolInfo
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.toolkit import HandlerError
 
-__all__ = ["Aspect", "Ring"]
+__all__ = [
+    "Aspect",
+    "HookReturn",
+    "Hooks",
+    "Invocation",
+    "Return",
+    "Ring",
+    "Wrap",
+]
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")
@@ -50,6 +71,150 @@ _E = TypeVar("_E")
 _R = TypeVar("_R", default=None)
 _R2 = TypeVar("_R2")
 _R_co = TypeVar("_R_co", covariant=True, default=None)
+_P_co = TypeVar("_P_co", covariant=True, default=Any)
+_S_co = TypeVar("_S_co", covariant=True)
+
+
+@final
+class Return(msgspec.Struct, Generic[_S_co], frozen=True):
+    """The answer of a hook: `Return(value)`, whatever the value. A hook that returns None has nothing to say."""
+
+    value: _S_co
+
+
+@final
+class Invocation(msgspec.Struct, Generic[_P_co], eq=False, frozen=True):
+    """One run of a handler, as an aspect sees it."""
+
+    params: _P_co
+    """The decoded parameters."""
+    context: CallContext
+    """What the handler may know of the call: the conversation, the deadline, preliminary values."""
+
+    @property
+    def call_id(self) -> str:
+        """The model's id of the call; empty when no model made it."""
+        return self.context.call_id
+
+    @property
+    def tool(self) -> ToolInfo:
+        """The tool that was called."""
+        return self.context.tool
+
+
+HookReturn = TypeAliasType(
+    "HookReturn",
+    Return[_S]
+    | Result[Return[_S] | None, _F]
+    | IOResult[Return[_S] | None, _F]
+    | EffectOf[Return[_S], _F, _R]
+    | EffectOf[None, _F, _R]
+    | EffectOf[Return[_S] | None, _F, _R]
+    | Generator[EffectOf[Any, _F, _R], object, Return[_S] | None]
+    | Awaitable[Return[_S] | None]
+    | Awaitable[Result[Return[_S] | None, _F]]
+    | Awaitable[IOResult[Return[_S] | None, _F]]
+    | None,
+    type_params=(_S, _F, _R),
+)
+"""What a hook may return: an answer of type `S`, None for nothing to say, or a failure `F`; it may need `R`."""
+
+Wrap = Callable[[Invocation[Any], AnyEffect], AnyEffect]
+"""What an aspect makes of the effect of a handler, or of an aspect further in."""
+
+
+@final
+class Hooks(msgspec.Struct, frozen=True):
+    """The four hooks of one aspect. They have no state, so calling the hooks gives the same wrap each time."""
+
+    before: Callable[[Any], Any] | None = None
+    after: Callable[[Any, Any], Any] | None = None
+    recover: Callable[[Any, Any], Any] | None = None
+    format: Callable[[Any, Any], Any] | None = None
+
+    def __call__(self) -> Wrap:
+        """What wraps a handler in the hooks."""
+        return self._wrap
+
+    def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+        effect = proceed
+        if self.after is not None:
+            effect = _after(self.after, call, effect)
+        if self.before is not None:
+            effect = _before(self.before, call, effect)
+        if self.recover is not None:
+            effect = _recover(self.recover, call, effect)
+        return effect if self.format is None else _format(self.format, call, effect)
+
+
+def _before(hook: Callable[[Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    asked = Suspend(lambda: _answer(hook(call), call, "before"))
+    return asked.flat_map(lambda answer: proceed if answer is None else Succeed(answer.value))
+
+
+def _after(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def after(value: Any) -> AnyEffect:
+        return _answer(hook(call, value), call, "after").map(lambda answer: value if answer is None else answer.value)
+
+    return proceed.flat_map(after)
+
+
+def _recover(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def recover(cause: Cause[Any]) -> AnyEffect | None:
+        if cause.defects or not cause.failures:
+            return None
+        answered = _answer(hook(call, cause.failures[0]), call, "recover")
+        return answered.flat_map(lambda answer: FailCause(cause) if answer is None else Succeed(answer.value))
+
+    return Fold(proceed, recover, None)
+
+
+def _format(hook: Callable[[Any, Any], Any], call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
+    def form(result: Result[Any, Any]) -> AnyEffect:
+        returned = hook(call, result)
+        return Within(lambda services: lift_answer(returned, call.tool.name, services, lambda: call.context))
+
+    def on_cause(cause: Cause[Any]) -> AnyEffect | None:
+        return None if cause.defects or not cause.failures else form(Failure(cause.failures[0]))
+
+    return Fold(proceed, on_cause, lambda value: form(Success(value)))
+
+
+def _answer(returned: Any, call: Invocation[Any], hook: str) -> AnyEffect:
+    """The effect of what a hook gives: a `Return`, or None."""
+    if returned is None or returned.__class__ is Return:
+        return Succeed(returned)
+    if isawaitable(returned):
+        return AwaitExit(lambda fiber: _await(returned, call, hook, fiber))
+    effect = None if isinstance(returned, Maybe) else lift_any(returned)
+    if effect is None:
+        raise TypeError(_advice(returned, call, hook))
+    return effect.map(lambda given: _check(given, call, hook))
+
+
+async def _await(awaitable: Awaitable[Any], call: Invocation[Any], hook: str, fiber: Fiber) -> Exit[Any, Any]:
+    given = await awaitable
+    if given is None or given.__class__ is Return:
+        return Succeeded(given)
+    return await run_fiber(_answer(given, call, hook), fiber.env)
+
+
+def _check(given: Any, call: Invocation[Any], hook: str) -> Any:
+    if given is None or given.__class__ is Return:
+        return given
+    raise TypeError(_advice(given, call, hook))
+
+
+def _advice(given: Any, call: Invocation[Any], hook: str) -> str:
+    answer = "a failure that it recovers from" if hook == "recover" else "a value in place of the handler's"
+    return (
+        f"the hook {hook!r} of an aspect of {call.tool.name!r} gave {given!r}: return Return(value) to give {answer}, "
+        "None to leave things as they are, or Failure(error)"
+    )
+
+
+# The type variable of what is needed has a default: that of a hook that needs nothing.
+# pyright: reportInvalidTypeVarUse=false
 
 
 @final
@@ -123,7 +288,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         Raises:
             SchemaError: the tool is external: it has no handler here.
         """
-        return Aspect((Ring(_wrapped(tool), Hooks(before, after, recover, format)),))
+        return Aspect((Ring(_identity_of(tool), Hooks(before, after, recover, format)),))
 
     @overload
     @staticmethod
@@ -147,7 +312,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         Raises:
             SchemaError: the tool is external: it has no handler here.
         """
-        return Aspect((Ring(_wrapped(tool), Around(f)),))
+        return Aspect((Ring(_identity_of(tool), Around(f)),))
 
     @staticmethod
     def of(start: Callable[[], Wrap], tool: AnyTool | None = None) -> Aspect:
@@ -156,7 +321,7 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
         Raises:
             SchemaError: the tool is external: it has no handler here.
         """
-        return Aspect((Ring(_wrapped(tool), start),))
+        return Aspect((Ring(_identity_of(tool), start),))
 
     # -- composition
 
@@ -177,29 +342,30 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
             built = layer.build_in(memo, scope)
-            return built.flat_map(lambda given: Ask(lambda around: self._applied(given, around)))
+            return built.flat_map(lambda given: Ask(lambda around: _apply(self.rings, given, around)))
 
         return LayerOf(build)
 
-    def _applied(self, given: ContextOf[Any], around: ContextOf[Any]) -> ContextOf[Any]:
-        identities = [key for key in given if isinstance(key, Identity)]
-        stray = [ring.only.name for ring in self.rings if ring.only is not None and ring.only not in identities]
-        if stray:
-            there = ", ".join(identity.name for identity in identities) or "none"
-            raise HandlerError(
-                f"an aspect is for a tool whose handler is not in the layer that it wraps: {', '.join(stray)}; "
-                f"the handlers there: {there}"
-            )
-        wraps = [(ring.only, ring.start()) for ring in reversed(self.rings)]
-        services = dict(given.services)
-        for identity in identities:
-            chosen = tuple(wrap for only, wrap in wraps if only is None or only == identity)
-            if chosen:
-                services[identity] = Wrapped(services[identity], chosen, around)
-        return ContextOf(services)
+
+def _apply(rings: tuple[Ring, ...], given: ContextOf[Any], around: ContextOf[Any]) -> ContextOf[Any]:
+    identities = [key for key in given if isinstance(key, Identity)]
+    stray = [ring.only.name for ring in rings if ring.only is not None and ring.only not in identities]
+    if stray:
+        there = ", ".join(identity.name for identity in identities) or "none"
+        raise HandlerError(
+            f"an aspect is for a tool whose handler is not in the layer that it wraps: {', '.join(stray)}; "
+            f"the handlers there: {there}"
+        )
+    wraps = [(ring.only, ring.start()) for ring in reversed(rings)]
+    services = dict(given.services)
+    for identity in identities:
+        chosen = tuple(wrap for only, wrap in wraps if only is None or only == identity)
+        if chosen:
+            services[identity] = Wrapped(services[identity], chosen, around)
+    return ContextOf(services)
 
 
-def _wrapped(tool: AnyTool | None) -> Identity | None:
+def _identity_of(tool: AnyTool | None) -> Identity | None:
     if tool is None:
         return None
     if not tool.requires_handler:
@@ -221,7 +387,7 @@ class Around(msgspec.Struct, frozen=True):
 
     def _wrap(self, call: Invocation[Any], proceed: AnyEffect) -> AnyEffect:
         def begin(services: ContextOf[Any]) -> AnyEffect:
-            return lifted(self.f(call, proceed), call.tool.name, services, lambda: call.context)
+            return lift_answer(self.f(call, proceed), call.tool.name, services, lambda: call.context)
 
         return Within(begin)
 

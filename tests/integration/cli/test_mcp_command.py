@@ -61,7 +61,7 @@ for line in sys.stdin:
 SERVED = """
 from fxai import Agent, Layer
 from fxai.testing import ScriptedModel, call, text
-from fxai.tools.function import tool
+from fxai.tools.tool import tool
 
 
 @tool

@@ -48,7 +48,7 @@ layer = kit.to_layer(slow.handler(on_slow)) | ScriptedModel.make([call("slow", {
 """
 
 ECHO = """
-from fxai.tools.function import tool
+from fxai.tools.tool import tool
 
 
 @tool

@@ -14,7 +14,7 @@ from tests.integration.cli.test_process import command, environment
 from tests.kit.terminal import Terminal
 
 SERVED = """
-from fxai.tools.function import tool
+from fxai.tools.tool import tool
 
 
 @tool(needs_approval=True)

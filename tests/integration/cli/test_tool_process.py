@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from fxai import CallContext, Gen, fx
-from fxai.tools.function import tool
+from fxai.tools.tool import tool
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
 

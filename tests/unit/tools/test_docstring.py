@@ -143,7 +143,7 @@ def test_a_method_says_what_its_base_says() -> None:
 def test_the_library_is_loaded_for_docstrings_of_several_lines_only() -> None:
     """Importing and one line cost nothing."""
     code = (
-        "import sys, fxai.tools.function as m\n"
+        "import sys, fxai.tools.tool as m\n"
         "def f() -> int:\n    'One line.'\n    return 1\n"
         "m.tool(f)\nprint('docstring_parser' in sys.modules)"
     )

@@ -17,8 +17,7 @@ from typing_extensions import TypeAliasType, TypeVar
 
 from fxai import EffectOf, Schema, SchemaError, StreamOf, Tool, fx
 from fxai.effects import Gen
-from fxai.tools.return_types import Returned, data_meant, returned
-from fxai.tools.type_hints import hints_of
+from fxai.tools.type_hints import Returned, data_meant, hints_of, returned
 
 _T = TypeVar("_T")
 Named = TypeAliasType("Named", Result[int, str])

@@ -79,7 +79,7 @@ def test_there_may_be_none() -> None:
     nothing = BoundToolkit.make()
 
     assert len(nothing.toolkit) == 0
-    assert nothing.merge(add.bound) == add.bound
+    assert nothing.merge(BoundToolkit.make(add)) == BoundToolkit.make(add)
 
 
 def test_merging_keeps_order_and_takes_each_once() -> None:
@@ -93,7 +93,7 @@ def test_merging_keeps_order_and_takes_each_once() -> None:
 
 def test_merging_is_associative() -> None:
     """However it is bracketed."""
-    a, b, c = add.bound, double.bound, rated.bound
+    a, b, c = BoundToolkit.make(add), BoundToolkit.make(double), BoundToolkit.make(rated)
 
     assert a.merge(b).merge(c) == a.merge(b.merge(c))
 
@@ -101,7 +101,7 @@ def test_merging_is_associative() -> None:
 def test_two_tools_of_one_name_do_not_merge() -> None:
     """Unless it is said which to keep; then its handler answers."""
     other = double.rename("add")
-    kept = add.bound.merge(other.bound, on_conflict="last")
+    kept = BoundToolkit.make(add).merge(BoundToolkit.make(other), on_conflict="last")
 
     with pytest.raises(ToolConflictError, match="two different tools are called 'add'"):
         BoundToolkit.make(add, other)
@@ -169,7 +169,7 @@ def test_a_stream_may_use_a_source(backend: Backend) -> None:
     """It is open while items are read, and closed when there are no more, or nobody wants them."""
     log: list[str] = []
     closing = fx.add_finalizer(lambda _: fx.sync(lambda: log.append("close")))
-    source: ToolSource[Any, Never, None] = ToolSource(closing.as_(add.bound))
+    source: ToolSource[Any, Never, None] = ToolSource(closing.as_(BoundToolkit.make(add)))
     items = source.use_stream(lambda kit: kit.handle("add", {"a": 1, "b": 2}))
     seen = items.tap(lambda outcome: fx.sync(lambda: log.append(str(outcome.result))))
 
@@ -182,7 +182,7 @@ def test_it_is_closed_when_the_program_fails() -> None:
     """By a failure or by a defect."""
     log: list[str] = []
     closing = fx.add_finalizer(lambda _: fx.sync(lambda: log.append("close")))
-    source: ToolSource[Any, Never, None] = ToolSource(closing.as_(add.bound))
+    source: ToolSource[Any, Never, None] = ToolSource(closing.as_(BoundToolkit.make(add)))
     failed = fx.run_result(source.use(lambda _: fx.fail("no")))
     with pytest.raises(ZeroDivisionError):
         fx.run(source.use(lambda _: fx.die(ZeroDivisionError())))
@@ -206,7 +206,7 @@ def test_every_origin_is_a_source() -> None:
     origins: list[ToolSource[Any, Never, None]] = [
         ToolSource.of(add),
         ToolSource.of(BoundToolkit.make(add)),
-        ToolSource.of(add.source),
+        ToolSource.of(ToolSource.of(add)),
     ]
 
     assert [fx.run(each.use(lambda kit: kit.call("add", {"a": 1, "b": 1}))).result for each in origins] == [2, 2, 2]
@@ -221,7 +221,7 @@ def test_sources_merge() -> None:
         release = fx.sync(lambda: log.append(f"-{name}"))
         return ToolSource(fx.acquire_release(acquire, lambda _: release).as_(bound))
 
-    source = opened("a", add.bound).merge(opened("b", rated.bound)).prefix("x.")
+    source = opened("a", BoundToolkit.make(add)).merge(opened("b", BoundToolkit.make(rated))).prefix("x.")
     used: Any = source.use(lambda kit: kit.call("x.rated", {"n": 3}))
 
     assert fx.run(used.provide(RATE)).result == 30
@@ -233,12 +233,17 @@ def test_a_conflict_of_sources_is_a_defect_when_they_are_opened() -> None:
     other = double.rename("add")
 
     with pytest.raises(ToolConflictError):
-        fx.run(add.source.merge(other.source).use(lambda kit: fx.succeed(len(kit))))
-    assert fx.run(add.source.merge(other.source, on_conflict="first").use(lambda kit: fx.succeed(len(kit)))) == 1
+        fx.run(ToolSource.of(add).merge(ToolSource.of(other)).use(lambda kit: fx.succeed(len(kit))))
+    assert (
+        fx.run(
+            ToolSource.of(add).merge(ToolSource.of(other), on_conflict="first").use(lambda kit: fx.succeed(len(kit)))
+        )
+        == 1
+    )
 
 
 def test_the_tools_of_a_source_can_be_changed() -> None:
     """Once they are known."""
-    source = BoundToolkit.make(add, double).source.with_toolkit(lambda kit: kit.pick("add"))
+    source = ToolSource.of(BoundToolkit.make(add, double)).with_toolkit(lambda kit: kit.pick("add"))
 
     assert fx.run(source.use(lambda kit: fx.succeed(list(kit.tools)))) == ["add"]

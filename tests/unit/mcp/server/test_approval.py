@@ -139,7 +139,9 @@ def test_a_question_says_what_is_to_run(backend: str, era: Era) -> None:
         return "stopped"
 
     titled = Tool.make("halt", needs_approval=True, success=str).annotate(Title, "Halt the line")
-    kit = stop.bound.merge(BoundToolkit.of(Toolkit.make(titled), titled.handler(lambda _: Success("halted"))))
+    kit = BoundToolkit.make(stop).merge(
+        BoundToolkit.of(Toolkit.make(titled), titled.handler(lambda _: Success("halted")))
+    )
 
     async def use(client: mcp.Client, _: ToolServer) -> list[str]:
         return [text(await client.call_tool(name)) for name in ("stop", "halt")]

@@ -169,7 +169,7 @@ def test_tools_that_change_by_themselves_are_followed(backend: str, name: str) -
     """A live bound toolkit is looked at for each request: what it is now is what is listed and called."""
     now: list[BoundToolkit[Any]] = [BoundToolkit.make(old)]
     first = now[0]
-    live: BoundToolkit[Any] = BoundToolkit(first.toolkit, first._parts, fx.sync(lambda: now[0]))
+    live: BoundToolkit[Any] = BoundToolkit(first.toolkit, first.parts, fx.sync(lambda: now[0]))
 
     async def use(client: mcp.Client, _: ToolServer) -> Any:
         now[0] = BoundToolkit.make(old if name == "old" else new)
@@ -182,7 +182,7 @@ def test_tools_that_change_by_themselves_are_followed(backend: str, name: str) -
 def _live(now: EffectOf[BoundToolkit[Any]]) -> BoundToolkit[Any]:
     """Tools that are `old` when they are opened, and later what `now` gives."""
     first = BoundToolkit.make(old)
-    return BoundToolkit(first.toolkit, first._parts, now)
+    return BoundToolkit(first.toolkit, first.parts, now)
 
 
 def test_clients_hear_of_tools_that_change_by_themselves(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer, serve_stdio
 from fxai.mcp.server.options import ToolServerSettings
 from fxai.mcp.server.stdio import _claim_streams, _when_ready, over_descriptors
+from fxai.tools import BoundToolkit
 
 HELLO = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 ended: list[str] = []
@@ -87,7 +88,9 @@ def served(backend: str, lines: bytes, *, close: bool = True, late: bytes = b"",
             for descriptor in (source, taken, *ends):
                 os.close(descriptor)
 
-    opened: Effect[ToolServer, Any, Any] = ToolServer.open(work.bound.merge(speak.bound), **options)
+    opened: Effect[ToolServer, Any, Any] = ToolServer.open(
+        BoundToolkit.make(work).merge(BoundToolkit.make(speak)), **options
+    )
     program = fx.scoped(opened.flat_map(lambda server: fx.wait(lambda: go(server))))
     fx.run(cast("Effect[Any]", program), backend=cast(Any, backend))
     return [json.loads(line) for line in b"".join(said).splitlines()]
