@@ -43,17 +43,15 @@ from fxai.effects.effect import (
     AwaitExit,
     EffectOf,
     FailCause,
-    Fetch,
-    FlatMap,
     Generate,
     OnExit,
-    Succeed,
     Suspend,
+    Within,
     nesting,
 )
 from fxai.effects.fiber import FAIR, TURN_TAKEN, Children, Fiber, Inside, inside, report, report_cause
 from fxai.effects.scope import NOTHING, Scope
-from fxai.effects.task import Held, TaskGroup, spawn, stops_the_loop, task_group
+from fxai.effects.task import Held, spawn, stops_the_loop, task_group
 
 __all__ = [
     "FiberHandle",
@@ -111,7 +109,7 @@ def for_each(
     def start(fiber: Fiber) -> Any:
         todo = list(items)
         effects = (Suspend(lambda item=item: f(item)) for item in todo)  # type: ignore[misc]
-        return _Children(fiber, len(todo), stop=_on_failure).run(effects, concurrency or len(todo), list)
+        return _Children(fiber, [_NONE] * len(todo), Failed).run(effects, concurrency or len(todo), list)
 
     return AwaitExit(start)
 
@@ -128,7 +126,7 @@ def _one_by_one(
 def parallel(effects: Sequence[AnyEffect]) -> EffectOf[list[Any], Any, Any]:
     """The values of all `effects`, run at once."""
     return AwaitExit(
-        lambda fiber: _Children(fiber, len(effects), stop=_on_failure).run(iter(effects), len(effects), list)
+        lambda fiber: _Children(fiber, [_NONE] * len(effects), Failed).run(iter(effects), len(effects), list)
     )
 
 
@@ -172,20 +170,12 @@ def race(a: Any, b: Any) -> Any:
     def first(values: list[Any]) -> Any:
         return next(v for v in values if v is not _NONE)
 
-    return AwaitExit(lambda fiber: _Children(fiber, 2, stop=_on_success).run(iter((a, b)), 2, first))
+    return AwaitExit(lambda fiber: _Children(fiber, [_NONE] * 2, Succeeded).run(iter((a, b)), 2, first))
 
 
 _NONE = object()
 _BEGUN = 24  # children begun inside their parents' steps, before one is left to its own task
 _Started: TypeAlias = tuple[int, Fiber, Awaitable[Any], Variables]
-
-
-def _on_failure(exit_: Exit[Any, Any]) -> bool:
-    return isinstance(exit_, Failed)
-
-
-def _on_success(exit_: Exit[Any, Any]) -> bool:
-    return isinstance(exit_, Succeeded)
 
 
 def begin(
@@ -212,34 +202,19 @@ def begin(
     return fiber, pending, variables
 
 
-class _Children:
+class _Children(msgspec.Struct, eq=False):
     """The children of one operator: their values, the causes of those that failed, and when to stop."""
 
-    __slots__ = (
-        "_budget",
-        "_causes",
-        "_fatal",
-        "_fiber",
-        "_freed",
-        "_running",
-        "_stop",
-        "_stopped",
-        "_tasks",
-        "_values",
-    )
-
-    _tasks: TaskGroup
-
-    def __init__(self, fiber: Fiber, number: int, *, stop: Callable[[Exit[Any, Any]], bool]) -> None:
-        self._fiber = fiber
-        self._values: list[Any] = [_NONE] * number
-        self._causes: list[Cause[Any]] = []
-        self._stop = stop
-        self._stopped = False
-        self._fatal: BaseException | None = None
-        self._running = 0
-        self._freed: anyio.Event | None = None
-        self._budget = FAIR  # instructions of children before other tasks get a turn
+    _fiber: Fiber
+    _values: list[Any]
+    _decisive: type[Exit[Any, Any]]  # the first such exit stops the others
+    _causes: list[Cause[Any]] = []
+    _stopped: bool = False
+    _fatal: BaseException | None = None
+    _running: int = 0
+    _freed: anyio.Event | None = None
+    _budget: int = FAIR  # instructions of children before other tasks get a turn
+    _tasks: Any = None  # their task group, once one of them waits
 
     def run(self, effects: Iterator[AnyEffect], limit: int, give: Callable[[list[Any]], Any]) -> Any:
         """The exit, at once when no child waits for anything; else what is to be waited for."""
@@ -298,7 +273,8 @@ class _Children:
             while True:
                 if started is not None:
                     self._running += 1
-                    self._start(*started)
+                    at, child, pending, variables = started
+                    self._tasks.start(partial(self._go_on, at, child, pending), variables)
                 await self._room(limit)
                 effect = None if self._stopped else next(effects, None)
                 if effect is None:
@@ -307,9 +283,6 @@ class _Children:
                 started = self._begin(index, effect)
             if self._stopped:
                 self._tasks.cancel()
-
-    def _start(self, at: int, child: Fiber, pending: Awaitable[Any], variables: Variables) -> None:
-        self._tasks.start(partial(self._go_on, at, child, pending), variables)
 
     async def _room(self, limit: int) -> None:
         """Waits until one child more may run, and takes a turn when it is time for one."""
@@ -325,10 +298,8 @@ class _Children:
             try:
                 self._end(at, await child.drive(pending))
             except anyio.get_cancelled_exc_class() as raised:
-                if (
-                    self._stopped and self._stop is _on_success
-                ):  # the winner's value is the result, and the cause is dropped
-                    report(raised)
+                if self._stopped and self._decisive is Succeeded:
+                    report(raised)  # the winner's value is the result, and the cause is dropped
                 self._interrupt(at, child.besides())
                 raise
             except BaseException as raised:  # KeyboardInterrupt, SystemExit: of a task they would stop the event loop
@@ -349,17 +320,17 @@ class _Children:
 
     def _end(self, index: int, exit_: Exit[Any, Any]) -> None:
         if isinstance(exit_, Succeeded):
-            if not (self._stopped and self._stop(exit_)):  # of two that won, the first
+            if not (self._stopped and self._decisive is Succeeded):  # of two that won, the first
                 self._values[index] = exit_.value
         else:
             self._causes.append(exit_.cause)
-        self._stopped = self._stopped or self._stop(exit_)
+        self._stopped = self._stopped or isinstance(exit_, self._decisive)
 
     def _exit(self, give: Callable[[list[Any]], Any]) -> Exit[Any, Any]:
         if self._fatal is not None:
             raise self._fatal
 
-        won = self._stopped and self._stop is _on_success
+        won = self._stopped and self._decisive is Succeeded
         if not self._causes or won:
             return Succeeded(give(self._values))
 
@@ -490,32 +461,25 @@ def fork(effect: EffectOf[_A, _E, _R]) -> EffectOf[FiberHandle[_A, _E], Never, _
 
 
 @final
-class Lock:
+class Lock(msgspec.Struct, eq=False):
     """Mutual exclusion of the programs of one event loop; those that wait are served in order."""
 
-    __slots__ = ("_queue", "is_held")
-
-    is_held: bool
+    is_held: bool = False
     """Whether a program holds it."""
-
-    def __init__(self) -> None:
-        self._queue: deque[anyio.Event] = deque()
-        self.is_held = False
+    _queue: deque[anyio.Event] = msgspec.field(default_factory=deque[Any])
 
     def hold(self) -> EffectOf[None, Never, Scope]:
         """Waits until the lock is free, and holds it until the scope closes."""
 
-        def within(scope: Scope) -> EffectOf[None]:
-            def attempt() -> EffectOf[None]:
-                if self.is_held:
-                    return self._wait(scope)
-                self.is_held = True
-                scope.add(lambda _: self._release())
-                return Succeed(None)
+        def begin(context: ContextOf[Any]) -> EffectOf[None]:
+            scope: Scope = context.fetch(Scope)
+            if self.is_held:
+                return self._wait(scope)
+            self.is_held = True
+            scope.add(lambda _: self._release())
+            return NOTHING
 
-            return Suspend(attempt)
-
-        return FlatMap(Fetch(Scope), within)
+        return Within(begin)
 
     def _wait(self, scope: Scope) -> EffectOf[None]:
         mine = anyio.Event()

@@ -84,7 +84,7 @@ class MemoMap(msgspec.Struct, eq=False):
                     entry.hold(scope)
                     return entry.join(lambda: self.share(layer, build, scope))
 
-            entry = _Entry(self, layer, context)
+            entry = _Entry(self, layer, context, Scope())
             self._entries.setdefault(layer, []).append(entry)
             entry.hold(scope)
             return entry.build(build)
@@ -100,17 +100,14 @@ class MemoMap(msgspec.Struct, eq=False):
             self._entries.pop(entry.layer, None)
 
 
-class _Entry:
-    __slots__ = ("_context", "_exit", "_holders", "_memo", "_ready", "_scope", "layer")
-
-    def __init__(self, memo: MemoMap, layer: object, context: ContextOf[Any]) -> None:
-        self._memo = memo
-        self.layer = layer
-        self._context = context
-        self._scope = Scope()
-        self._holders = 0
-        self._exit: Exit[ContextOf[Any], Any] | None = None
-        self._ready: anyio.Event | None = None
+class _Entry(msgspec.Struct, eq=False):
+    _memo: MemoMap
+    layer: object
+    _context: ContextOf[Any]
+    _scope: Scope
+    _holders: int = 0
+    _exit: Exit[ContextOf[Any], Any] | None = None
+    _ready: anyio.Event | None = None
 
     def serves(self, context: ContextOf[Any]) -> bool:
         """True when nothing that was there when this was built is another in `context`.

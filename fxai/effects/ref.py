@@ -9,14 +9,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, Never, final
+from typing import Generic, Never, final
 
-import anyio
-import anyio.lowlevel
 from typing_extensions import TypeVar
 
-from fxai.effects.effect import Await, EffectOf, FlatMap, OnExit, Succeed, Suspend, Sync
-from fxai.effects.scope import NOTHING
+from fxai.effects.concurrency import Lock
+from fxai.effects.effect import EffectOf, OnExit, Suspend, Sync, Then
+from fxai.effects.scope import Scope
 
 __all__ = ["Ref"]
 
@@ -30,11 +29,11 @@ _R = TypeVar("_R")
 class Ref(Generic[_A]):
     """A cell with one value. Every change is atomic: programs that run at once lose no update."""
 
-    __slots__ = ("_busy", "_value")
+    __slots__ = ("_lock", "_value")
 
     def __init__(self, value: _A) -> None:
         self._value = value
-        self._busy: anyio.Event | None = None
+        self._lock = Lock()
 
     @staticmethod
     def of(value: _B) -> Ref[_B]:
@@ -73,35 +72,20 @@ class Ref(Generic[_A]):
 
     def modify(self, f: Callable[[_A], tuple[_B, _A]]) -> EffectOf[_B, Never, None]:
         """Gives the first of `f(value)` and puts the second in; an exception in `f` changes nothing."""
-
-        def change() -> EffectOf[_B, Never, None]:
-            if self._busy is not None:
-                return FlatMap(self._idle(), lambda _: Suspend(change))
-            given, self._value = f(self._value)
-            return Succeed(given)
-
-        return Suspend(change)
+        change = Sync(lambda: self._put(f(self._value)))
+        return Suspend(lambda: self._alone(change) if self._lock.is_held else change)
 
     def modify_effect(self, f: Callable[[_A], EffectOf[tuple[_B, _A], _E, _R]]) -> EffectOf[_B, _E, _R]:
         """Like `modify`, by an effect; other changes wait until it has ended. A failure changes nothing."""
-
-        def change() -> EffectOf[_B, _E, _R]:
-            if self._busy is not None:
-                return FlatMap(self._idle(), lambda _: Suspend(change))
-            self._busy = anyio.Event()
-            return OnExit(Suspend(lambda: f(self._value)).map(self._put), lambda _: self._free())
-
-        return Suspend(change)
-
-    def _idle(self) -> EffectOf[Any, Never, None]:
-        return Await(lambda _: self._busy.wait() if self._busy else anyio.lowlevel.checkpoint())
+        return self._alone(Suspend(lambda: f(self._value)).map(self._put))
 
     def _put(self, both: tuple[_B, _A]) -> _B:
         given, self._value = both
         return given
 
-    def _free(self) -> EffectOf[None, Never, None]:
-        busy, self._busy = self._busy, None
-        if busy is not None:
-            busy.set()
-        return NOTHING
+    def _alone(self, change: EffectOf[_B, _E, _R]) -> EffectOf[_B, _E, _R]:
+        def begin() -> EffectOf[_B, _E, _R]:
+            scope = Scope()
+            return OnExit(Then(scope.around(self._lock.hold()), change), scope.release)
+
+        return Suspend(begin)
