@@ -86,6 +86,14 @@ def gather(parts: Iterable[AnyPart]) -> tuple[Part, ...]:
     repaired call takes the place of the call that it stands for.
     """
     # By `type` and a table, not by class patterns: those cost several times as much on a Struct, for every part.
+    parts = tuple(parts)
+    for part in parts:
+        if part.__class__ in _FAMILY or (part.type == "tool-result" and part.preliminary):
+            break
+        if part.type == "tool-call" and part.repaired:
+            break
+    else:
+        return cast("tuple[Part, ...]", parts)
     places: _Places = []
     open_parts: _OpenParts = {}
     calls: dict[str, int] = {}  # where each call of this turn is
