@@ -163,9 +163,9 @@ def list_models(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
     Raises:
         CliError: a name is of no provider.
     """
-    from fxai.providers.by_name import known
+    from fxai.providers.by_name import provider_names
 
-    there = known()
+    there = provider_names()
     wanted = names or tuple(f"{name}:{RECENT[name]}" if name in RECENT else name for name in there)
     return tuple(_entry(name, there) for name in wanted)
 

@@ -299,6 +299,10 @@ class Notes:
         if all(warning.message != message for warning in self.warnings):
             self.warn("other", None, message)
 
+    def not_strict(self, tool: AnyTool, why: str) -> None:
+        """Add the warning that a tool is not sent as strict."""
+        self.warn("not-strict", tool.name, f"the tool {tool.name!r} is not sent as strict: {why}")
+
     def lost(self, tool: AnyTool, what: str, where: str) -> None:
         """Add the warning that a wire has no place for something."""
         self.warn("unsupported-option", tool.name, f"the tool {tool.name!r}: {where} has no place for its {what}")
@@ -363,9 +367,7 @@ def settle(tool: AnyTool, rules: StrictRules, *, config: bool | None, default: b
     asked = tool.get(Strict)
     strict = resolve_strict(asked, config, default)
     if strict is None and (asked or config):
-        notes.warn(
-            "not-strict", tool.name, f"the tool {tool.name!r} is not sent as strict: the model has no strict mode"
-        )
+        notes.not_strict(tool, "the model has no strict mode")
     if not strict:
         return Settled(tool, strict)
     document = tool.parameters.document if isinstance(tool.parameters, Schema) else tool.parameters
@@ -375,10 +377,7 @@ def settle(tool: AnyTool, rules: StrictRules, *, config: bool | None, default: b
     obstacles = found.failure()
     if asked:
         raise _impossible(tool, rules, obstacles)
-    why = "; ".join(map(str, obstacles))
-    notes.warn(
-        "not-strict", tool.name, f"the tool {tool.name!r} is not sent as strict: {rules.name} has no form for {why}"
-    )
+    notes.not_strict(tool, f"{rules.name} has no form for {'; '.join(map(str, obstacles))}")
     return Settled(tool, False)
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from fxai.providers.by_name import embedding_from_name, from_name
+from fxai.providers.by_name import embedding_from_name, from_name, provider_names
 
-__all__ = ["embedding_from_name", "from_name"]
+__all__ = ["embedding_from_name", "from_name", "provider_names"]

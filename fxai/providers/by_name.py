@@ -4,8 +4,8 @@ A provider is a package of this folder. It is imported when a name asks for it; 
 
 >>> from fxai.effects import fx
 >>> from fxai.models.language_model import LanguageModel
->>> asked = LanguageModel.generate_text("Hello").provide(from_name("nowhere:large"))
->>> print(fx.run_result(asked).failure().message)
+>>> reply = LanguageModel.generate_text("Hello").provide(from_name("nowhere:large"))
+>>> print(fx.run_result(reply).failure().message)
 providers.from_name: Model 'nowhere:large' is unavailable: ...there is no provider 'nowhere'; there is: ...local...
 """
 
@@ -22,29 +22,29 @@ from fxai.messages.errors import AiError, ModelUnavailableError
 from fxai.models.embedding import EmbeddingModel
 from fxai.models.language_model import LanguageModel
 
-__all__ = ["embedding_from_name", "from_name", "known"]
+__all__ = ["embedding_from_name", "from_name", "provider_names"]
 
 _LAYER: Final = "layer"
 _EMBEDDING: Final = "embedding_layer"
 
 
-def known(what: str = _LAYER) -> tuple[str, ...]:
-    """The names of the providers that give language models; it imports the rooms of all.
+def provider_names(what: str = _LAYER) -> tuple[str, ...]:
+    """The names of the providers that have language models; it imports the packages of all.
 
     Args:
-        what: What a provider has to make: `"layer"`, or `"embedding_layer"` for models that embed.
+        what: What a provider must have: `"layer"`, or `"embedding_layer"` for models that embed.
     """
-    return tuple(name for name in sorted(_rooms()) if _maker(name, what) is not None)
+    return tuple(name for name in sorted(_packages()) if _maker(name, what) is not None)
 
 
-def _rooms() -> list[str]:
+def _packages() -> list[str]:
     """The names of the packages in this folder."""
-    return [room.name for room in pkgutil.iter_modules([str(Path(__file__).parent)]) if room.ispkg]
+    return [found.name for found in pkgutil.iter_modules([str(Path(__file__).parent)]) if found.ispkg]
 
 
 def _maker(provider: str, what: str) -> Any:
-    """What makes a model's layer; None where there is no such provider, or it gives no such models."""
-    if provider not in _rooms():
+    """The function for a model's layer; None where there is no such provider, or it has no such models."""
+    if provider not in _packages():
         return None
     return getattr(import_module(f"fxai.providers.{provider}"), what, None)
 
@@ -85,8 +85,8 @@ def embedding_from_name(name: str, **options: Any) -> Layer[EmbeddingModel, AiEr
 
 
 def _unknown(name: str, provider: str, method: str, what: str) -> AiError:
-    there = ", ".join(known(what))
-    said = f"there is no provider {provider!r}; there is: {there}"
-    if what == _EMBEDDING and provider in known():
-        said = f"the provider {provider!r} has no models that embed; these have: {there}"
-    return AiError("providers", method, ModelUnavailableError(model=name, problem="unknown-model", description=said))
+    there = ", ".join(provider_names(what))
+    problem = f"there is no provider {provider!r}; there is: {there}"
+    if what == _EMBEDDING and provider in provider_names():
+        problem = f"the provider {provider!r} has no models that embed; these have: {there}"
+    return AiError("providers", method, ModelUnavailableError(model=name, problem="unknown-model", description=problem))

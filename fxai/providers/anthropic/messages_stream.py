@@ -160,11 +160,11 @@ class Reader:
 
     def _end(self, delta: Any) -> None:
         """Takes what belongs to the end; what is null stands as it was."""
-        self._ended.update(_known(delta))
+        self._ended.update(_not_null(delta))
 
     def _count(self, usage: Any) -> None:
         """Takes the counts that come: each is a total, and what is left out stands."""
-        self._usage.update(_known(usage))
+        self._usage.update(_not_null(usage))
 
     def _begin(self, index: int, block: Any) -> Iterable[StreamPart]:
         kind = text_at(block, "type", "/content_block")
@@ -267,7 +267,7 @@ class Reader:
         return list(stream_of(self._blocks.end(self._ended, self._usage)))
 
 
-def _known(fields: Any) -> dict[str, Any]:
+def _not_null(fields: Any) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if value is not None} if is_object(fields) else {}
 
 

@@ -19,7 +19,7 @@ import msgspec
 
 from fxai.messages.message import Metadata
 from fxai.models.tool_encoding import checked_options
-from fxai.providers.anthropic.tool_encoding import supports_strict_tools
+from fxai.providers.anthropic.tool_encoding import Ephemeral, supports_strict_tools
 from fxai.schema.data import is_object
 
 __all__ = [
@@ -119,11 +119,6 @@ _APART: Final = {"betas", "extra_body", *_HEADERS}
 
 
 @final
-class _Ephemeral(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="ephemeral"):
-    ttl: Literal["5m", "1h"] | None = None
-
-
-@final
 class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """What `provider_options["anthropic"]` of a request may hold; it wins over the options that all providers share.
 
@@ -146,7 +141,7 @@ class RequestOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
     betas: tuple[str, ...] = ()
-    cache_control: _Ephemeral | None = None
+    cache_control: Ephemeral | None = None
     container: str | dict[str, Any] | None = None
     context_management: dict[str, Any] | None = None
     diagnostics: dict[str, Any] | None = None

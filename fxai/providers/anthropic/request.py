@@ -1,4 +1,4 @@
-"""Requests to Anthropic's Messages API, made of requests that are independent of any provider.
+"""Requests to Anthropic: a request to a model, as the body of a call of the Messages API.
 
 >>> from fxai.messages.prompt import Prompt
 >>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5")
@@ -32,7 +32,7 @@ VERSION: Final = "2026-10-21"
 """The version of the API that requests name."""
 
 _ANSWER: Final = "answer"
-_DESCRIBED: Final = "Gives the answer. Call this tool, once, when you know the answer, and write no text beside it."
+_DESCRIPTION: Final = "Gives the answer. Call this tool, once, when you know the answer, and write no text beside it."
 
 
 _BUDGETS: Final[Mapping[ReasoningEffort, int]] = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384}
@@ -93,17 +93,17 @@ def prepare_request(
     max_tokens: int | None = None,
     cache: Cache | None = None,
 ) -> PreparedRequest:
-    """What a request to a model says: a pure function, nothing is sent.
+    """The request that asks a model of Anthropic's: a pure function, nothing is sent.
 
     Args:
-        request: what is asked.
+        request: the request, independent of any provider.
         model: the model's name, by which it is known what it can do.
         stream: whether the reply is streamed.
         eager: whether tools stream their parameters as they are written, unchecked; None: if the reply is streamed.
-        strict_json_schema: whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
+        strict_json_schema: whether tools without the annotation `Strict` are strict. None: they are, if the model can.
             With True, an answer whose schema has no strict form is an error; else a tool asks for it, with a warning.
         supports_strict: whether the model has structured outputs at all, for tools and answers; None: as its name says.
-        max_tokens: the most tokens of an answer where the request says nothing; None: the most that the model can.
+        max_tokens: the most tokens of an answer where the request has no limit; None: the most that the model can.
         cache: what earlier requests left, which is used and added to; None: all is made anew. The request is the same.
 
     Raises:
@@ -139,12 +139,12 @@ def prepare_request(
 
 
 def _merge(body: dict[str, Any], options: RequestOptions) -> dict[str, Any]:
-    """The body with what the options say over it; the configuration of the output is joined."""
-    said = options.body
-    config: Any = said.get("output_config")
+    """The body with the fields of the options over its own; the configuration of the output is joined."""
+    own = options.body
+    config: Any = own.get("output_config")
     if is_object(config):
-        said["output_config"] = {**body.get("output_config", {}), **config}
-    return {**body, **said}
+        own["output_config"] = {**body.get("output_config", {}), **config}
+    return {**body, **own}
 
 
 @final
@@ -186,8 +186,8 @@ class _Writing:
         if choice == {"type": "auto"}:
             del fields["tool_choice"]  # what holds without it
         elif _forces(choice) and not self._can.forced_calls:
-            said = "this model cannot be made to call a tool: it decides by itself"
-            self._notes.warn("unsupported-option", "tool_choice", said)
+            problem = "this model cannot be made to call a tool: it decides by itself"
+            self._notes.warn("unsupported-option", "tool_choice", problem)
             fields["tool_choice"] = {"type": "auto", **_one_at_a_time(choice)}
         self.body.update(fields)
 
@@ -200,11 +200,10 @@ class _Writing:
         if self._can.structured and must:
             where = answer.obstacles[0] if answer.obstacles else None
             pointer, keyword = ("", None) if where is None else (where.pointer, where.keyword)
-            said = f"the answer must be strict: {why}"
-            raise PreparationError(UnsupportedSchemaError(description=said, pointer=pointer, keyword=keyword))
+            problem = f"the answer must be strict: {why}"
+            raise PreparationError(UnsupportedSchemaError(description=problem, pointer=pointer, keyword=keyword))
         if self._can.structured:
-            said = f"the answer is asked for by a tool, not strict: {why}"
-            self._notes.warn("not-strict", "response_schema", said)
+            self._notes.warn("not-strict", "response_schema", f"the answer is asked for by a tool, not strict: {why}")
         self._by_tool(answer, fields)
 
     def _not_native(self, answer: AnswerForm) -> str | None:
@@ -224,24 +223,24 @@ class _Writing:
         choice: Any = fields.get("tool_choice") or {"type": "auto"}
         if choice["type"] in ("any", "tool"):
             return  # this turn is for another tool
-        asked = self._request.response_schema or answer.asked
-        named = answer_name(asked, self._request.response_name, _ANSWER)
-        self.answer = answer.by_tool(named, {one.get("name") for one in tools})
-        name, about = self.answer.tool, asked.get("description")
-        described = f"{_DESCRIBED} {about}" if isinstance(about, str) and about.strip() else _DESCRIBED
-        ours = {"name": name, "description": described, "input_schema": self.answer.document}
-        fields["tools"] = [*tools, ours]
-        open_ = bool(tools) and choice["type"] == "auto"
+        schema = self._request.response_schema or answer.asked
+        wanted = answer_name(schema, self._request.response_name, _ANSWER)
+        self.answer = answer.by_tool(wanted, {one.get("name") for one in tools})
+        name, text = self.answer.tool, schema.get("description")
+        description = f"{_DESCRIPTION} {text}" if isinstance(text, str) and text.strip() else _DESCRIPTION
+        tool = {"name": name, "description": description, "input_schema": self.answer.document}
+        fields["tools"] = [*tools, tool]
+        is_open = bool(tools) and choice["type"] == "auto"
         alone = {"type": "tool", "name": name, "disable_parallel_tool_use": True}
-        fields["tool_choice"] = {"type": "any", **_one_at_a_time(choice)} if open_ else alone
+        fields["tool_choice"] = {"type": "any", **_one_at_a_time(choice)} if is_open else alone
 
     def common(self, most: int) -> None:
-        """The common options; those that the model does not have are noted."""
+        """The options that all providers share; those that the model does not have are noted."""
         request = self._request
         self.body["max_tokens"] = most
         if request.temperature is not None:
-            said = "Anthropic's Messages API has no temperature any more: it is not sent"
-            self._notes.warn("unsupported-option", "temperature", said)
+            problem = "Anthropic's Messages API has no temperature any more: it is not sent"
+            self._notes.warn("unsupported-option", "temperature", problem)
         if request.stop:
             self.body["stop_sequences"] = list(request.stop)
         forced = _forces(self.body.get("tool_choice"))
@@ -252,7 +251,7 @@ class _Writing:
             self.body["output_config"] = {**self.body.get("output_config", {}), **config}
 
     def finish(self, first: dict[str, Any], options: RequestOptions) -> PreparedRequest:
-        """The request, with what the options say over it."""
+        """The request, with the fields of the provider's own options over its own."""
         body = _merge({**first, **self.body}, options)
         return PreparedRequest(
             self._encode(body),
@@ -270,7 +269,7 @@ class _Writing:
         encoded = json_of(body)
         if encoded.count(b'"cache_control"') <= MARKS:
             return encoded
-        plain = msgspec.json.decode(encoded)  # of our own: what the body is made of is the history's
+        plain = msgspec.json.decode(encoded)  # a copy: the parts of the body belong to the history
         fewer_marks(plain, self._tools.names, self._notes)
         return json_of(plain)
 
@@ -286,14 +285,14 @@ def _one_at_a_time(choice: dict[str, Any]) -> dict[str, Any]:
 def _reasoning_fields(
     effort: ReasoningEffort | None, can: Capability, most_tokens: int, notes: Notes, *, forced: bool = False
 ) -> dict[str, Any]:
-    """The fields of a request that say how much to think.
+    """The fields of a request for how much to think.
 
     Args:
-        effort: how much; None: nothing is said, and the model's own default holds.
+        effort: how much; None: no field, and the model's own default holds.
         can: what the model can do.
         most_tokens: the most tokens of the answer; a budget to think for takes half of them at most.
         notes: where it is noted what is not done.
-        forced: whether the model must call a tool, which excludes that it is told to think.
+        forced: whether the model must call a tool; then the API refuses an order to think.
 
     >>> from fxai.providers.anthropic.options import capability_of
     >>> _reasoning_fields("high", capability_of("claude-opus-4-8"), 4096, Notes())

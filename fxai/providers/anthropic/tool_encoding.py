@@ -1,4 +1,9 @@
-"""Tools on Anthropic's wire: how each is written in a Messages request, and what a request says of all of them.
+"""Tools in a request to Anthropic: how each is written, which are strict, and how many marks for the cache there are.
+
+Anthropic compiles the strict schemas of a request into one grammar, and limits what they may have in all: "Structured
+outputs: Schema complexity limits" of its documentation. Tools beyond the limits are sent as they are; those that are
+annotated as strict come first. It takes four marks for the cache in one request. A mark holds for everything before it,
+so the last ones of the tools, of the system prompt and of the messages do most; those beyond four are left out.
 
 >>> from fxai.tools.tool import Tool
 >>> prepared = prepare_tools([Tool.make("Calculator.add")], model="claude-sonnet-5", tool_choice="required")
@@ -51,6 +56,7 @@ __all__ = [
     "NAMES",
     "TOOLSETS",
     "Cost",
+    "Ephemeral",
     "Writer",
     "cost_of",
     "fewer_marks",
@@ -144,15 +150,14 @@ def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Sett
         elif one.tool.get(Strict):
             raise _too_much(one, over)
         else:
-            said = f"the tool {one.tool.name!r} is not sent as strict: with it the request would have {over}"
-            notes.warn("not-strict", one.tool.name, said)
+            notes.not_strict(one.tool, f"with it the request would have {over}")
             kept[at] = one.loosened()
     return kept
 
 
 def _too_much(one: Settled, over: str) -> PreparationError:
-    said = f"with the tool {one.tool.name!r} the tools that are annotated as strict have {over}"
-    return PreparationError(UnsupportedSchemaError(description=f"{said}; annotate fewer of them with Strict, True"))
+    problem = f"with the tool {one.tool.name!r} the tools that are annotated as strict have {over}"
+    return PreparationError(UnsupportedSchemaError(description=f"{problem}; annotate fewer of them with Strict, True"))
 
 
 @final
@@ -185,9 +190,9 @@ def fewer_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes) ->
     marks = list(_marks(body, names))
     for mark in _by_use(marks)[MARKS - own :]:
         del mark.holder[_MARK]
-        said = f"{mark.where}: its mark for the cache is not sent, because Anthropic takes {MARKS} in one request"
+        problem = f"{mark.where}: its mark for the cache is not sent, because Anthropic takes {MARKS} in one request"
         kept = "kept are the last ones of the tools, of the system prompt and of the messages; mark fewer"
-        notes.warn("unsupported-option", mark.tool or _MARK, f"{said}: {kept}")
+        notes.warn("unsupported-option", mark.tool or _MARK, f"{problem}: {kept}")
 
 
 def _by_use(marks: list[_Mark]) -> list[_Mark]:
@@ -242,14 +247,16 @@ _OF_TOOLSETS: Final = frozenset({"cache_control"})
 _WITH_EXAMPLES: Final = ("bash_", "text_editor_", "memory_")
 
 
-class _Ephemeral(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="ephemeral"):
+class Ephemeral(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="type", tag="ephemeral"):
+    """A mark for the cache, and how long it holds; None: as the provider does."""
+
     ttl: Literal["5m", "1h"] | None = None
 
 
 class _Options(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What `provider_options["anthropic"]` of a tool may say; each wins over the annotation of the same meaning."""
+    """What `provider_options["anthropic"]` of a tool may hold; each wins over the annotation of the same meaning."""
 
-    cache_control: _Ephemeral | None = None
+    cache_control: Ephemeral | None = None
     defer_loading: bool | None = None
     allowed_callers: tuple[_Caller, ...] | None = None
     eager_input_streaming: bool | None = None
@@ -267,7 +274,7 @@ def programs_of(tools: Iterable[AnyTool]) -> str:
 
 
 def runs_in_programs(extras: Mapping[str, Any]) -> bool:
-    """Whether programs may call a tool of which this is said."""
+    """Whether programs may call a tool with these further fields."""
     return any(caller in _PROGRAMS for caller in extras.get("allowed_callers", ()))
 
 
@@ -305,13 +312,13 @@ class Writer:
 
     def extras(self, tool: AnyTool) -> dict[str, Any]:
         """What the tool says beside name, description, schema and examples, as far as the wire has a place for it."""
-        given = options_of(tool, "anthropic", _Options)
-        self._notes.betas += given.betas
-        said = {**self._annotations(tool), **without_nulls(msgspec.to_builtins(given))}
-        said.pop("betas", None)
+        options = options_of(tool, "anthropic", _Options)
+        self._notes.betas += options.betas
+        extras = {**self._annotations(tool), **without_nulls(msgspec.to_builtins(options))}
+        extras.pop("betas", None)
         kind = kind_of(tool)
         carried = _OF_OURS if tool.provider is None else _OF_TOOLSETS if kind in TOOLSETS else _EVERY
-        taken = self._notes.carry(tool, said, carried, _missing(tool), _WHERE)
+        taken = self._notes.carry(tool, extras, carried, _missing(tool), _WHERE)
         kept = {name: value for name, value in taken.items() if value not in (False, ())}
         if "defer_loading" in kept and kept.pop("cache_control", None) is not None:
             why = f"the tool {tool.name!r} is deferred, and {_WHERE} caches no deferred tool: mark another one"
@@ -322,7 +329,7 @@ class Writer:
         eager = tool.get(EagerInputStreaming)
         if eager is None and self._stream and tool.provider is None:
             eager = True
-        said: dict[str, Any] = {
+        extras: dict[str, Any] = {
             "cache_control": _ephemeral(tool.get(CacheControl)),
             "defer_loading": tool.get(DeferLoading) or None,
             "allowed_callers": [
@@ -331,7 +338,7 @@ class Writer:
             or None,
             "eager_input_streaming": eager or None,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in extras.items() if value is not None}
 
     def _examples(self, settled: Settled) -> dict[str, Any]:
         tool, form = settled.tool, settled.form
@@ -347,8 +354,8 @@ class Writer:
                 examples.append(found.unwrap())
             else:
                 why = "it is no object" if isinstance(found, Success) else found.failure()
-                said = f"the tool {tool.name!r}: input example {number} is not sent: {why}"
-                self._notes.warn("other", tool.name, said)
+                problem = f"the tool {tool.name!r}: input example {number} is not sent: {why}"
+                self._notes.warn("other", tool.name, problem)
         return {"input_examples": examples} if examples else {}
 
 
@@ -399,15 +406,15 @@ def prepare_tools(
     parallel_tool_calls: bool | None = None,
     stream: bool = False,
 ) -> PreparedTools:
-    """What a request says of a toolkit: a pure function, nothing is sent.
+    """The fields of a request that are about a toolkit: a pure function, nothing is sent.
 
     Args:
         toolkit: the tools: a toolkit, or any tools.
         model: the model's name, by which it is known whether it has strict mode.
-        strict_json_schema: whether tools that say nothing of `Strict` are strict. None: they are, if the model can.
+        strict_json_schema: whether tools without the annotation `Strict` are strict. None: they are, if the model can.
         supports_strict: whether the model has strict mode at all; None: as its name says.
-        tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: nothing is said.
-        parallel_tool_calls: whether several tools may be called in one turn. None: nothing is said.
+        tool_choice: which tools may or must be called; `ToolChoice.one_of` sends those alone. None: no field.
+        parallel_tool_calls: whether several tools may be called in one turn. None: no field.
         stream: whether the answer is streamed; then tools stream their parameters as they are written.
 
     Raises:
@@ -440,39 +447,39 @@ def _choose(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes
         return left
     alone = tuple(tool for tool in left if tool.name == choice.names[0] and kind_of(tool) in TOOLSETS)
     if alone and len(left) > 1:
-        said = f"the toolset {choice.names[0]!r} must be called: it is sent alone, since no choice can name it"
-        notes.warn("other", choice.names[0], said)
+        why = f"the toolset {choice.names[0]!r} must be called: it is sent alone, since no choice can name it"
+        notes.warn("other", choice.names[0], why)
     return alone or left
 
 
 def _check_deferral(extras: _Extras, notes: Notes, *, searches: bool) -> _Extras:
-    """What is said of each tool; where every tool is deferred none is, since nothing would be left to search with.
+    """The further fields of each tool; where every tool is deferred none is: nothing would be left to search with.
 
     Where some are and there is no tool search, they stay deferred, and a warning says that the model cannot find them.
     """
-    deferred = [name for name, said in extras.items() if said.get("defer_loading")]
+    deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]
     if len(deferred) < len(extras):
         if deferred and not searches:
-            said = (
+            remedy = (
                 "deferred tools need a tool search, or the model does not find them: add anthropic.tool_search() for "
             )
-            notes.warn("other", None, said + ", ".join(map(repr, deferred)))
+            notes.warn("other", None, remedy + ", ".join(map(repr, deferred)))
         return extras
     if not deferred:
         return extras
     for name in extras:
-        said = f"the tool {name!r} is not deferred: no tool would be left to find it with; add anthropic.tool_search()"
-        notes.warn("unsupported-option", name, said)
+        why = f"the tool {name!r} is not deferred: no tool would be left to find it with; add anthropic.tool_search()"
+        notes.warn("unsupported-option", name, why)
     return {
-        name: {key: value for key, value in said.items() if key != "defer_loading"} for name, said in extras.items()
+        name: {key: value for key, value in fields.items() if key != "defer_loading"} for name, fields in extras.items()
     }
 
 
 def _parallel(parallel: bool | None, extras: _Extras, notes: Notes) -> bool | None:
-    programs = [name for name, said in extras.items() if runs_in_programs(said)]
+    programs = [name for name, fields in extras.items() if runs_in_programs(fields)]
     if parallel is False and programs:
-        said = f"parallel calls are not switched off: programs may call {', '.join(map(repr, programs))}"
-        notes.warn("unsupported-option", "parallel_tool_calls", said)
+        why = f"parallel calls are not switched off: programs may call {', '.join(map(repr, programs))}"
+        notes.warn("unsupported-option", "parallel_tool_calls", why)
         return None
     return parallel
 
@@ -495,18 +502,16 @@ def _settle_all(
 def _settle_provided(tool: AnyTool, default: bool | None, notes: Notes) -> Settled:
     asked = None if kind_of(tool) in TOOLSETS else tool.get(Strict)
     if asked and default is None:
-        said = f"the tool {tool.name!r} is not sent as strict: the model has no strict mode"
-        notes.warn("not-strict", tool.name, said)
+        notes.not_strict(tool, "the model has no strict mode")
     return Settled(tool, asked if default else None)
 
 
 def _in_programs(tool: AnyTool, notes: Notes) -> Settled:
     """A tool that would be strict and that programs may call: Anthropic has no strict mode for such calls."""
     if tool.get(Strict):
-        said = f"the tool {tool.name!r} is annotated as strict, and programs may call it: Anthropic takes only one"
-        raise PreparationError.of("tools", f"{said}; annotate it with Strict, None or let only the model call it")
-    said = f"the tool {tool.name!r} is not sent as strict: programs may call it, and Anthropic takes only one of both"
-    notes.warn("not-strict", tool.name, said)
+        problem = f"the tool {tool.name!r} is annotated as strict, and programs may call it: Anthropic takes only one"
+        raise PreparationError.of("tools", f"{problem}; annotate it with Strict, None or let only the model call it")
+    notes.not_strict(tool, "programs may call it, and Anthropic takes only one of both")
     return Settled(tool, False)
 
 

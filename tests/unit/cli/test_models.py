@@ -14,7 +14,7 @@ from fxai.cli import model_list, setting
 from fxai.cli.model_list import Entry, check_model, list_models
 from fxai.effects import LayerOf, fx
 from fxai.messages import AuthenticationError, ModelUnavailableError
-from fxai.providers.by_name import known
+from fxai.providers import provider_names
 from fxai.providers.http import Transport
 from tests.kit.command_line import Run
 from tests.kit.http_peer import answer, peer
@@ -57,7 +57,7 @@ def test_each_provider_is_shown_with_a_model(fxai: Run) -> None:
 
     assert (shown.code, shown.err) == (0, "")
     assert lines[0] == ["MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS", "STATE"]
-    assert [line[0].partition(":")[0] for line in lines[1:]] == list(known())
+    assert [line[0].partition(":")[0] for line in lines[1:]] == list(provider_names())
     assert "local (default)" in shown.out
     assert "no key: set OPENAI_API_KEY" in shown.out
     assert shown.out.count("ready") == 1

@@ -29,8 +29,7 @@ from fxai.messages import (
     ToolResult,
 )
 from fxai.models import LanguageModel
-from fxai.providers import from_name
-from fxai.providers.by_name import known
+from fxai.providers import from_name, provider_names
 from fxai.schema.display import one_line
 
 
@@ -173,7 +172,7 @@ def test_a_model_has_a_name() -> None:
     """The rooms that are there are the providers; an unknown one is a typed failure when the layer is built."""
     failed = fx.run_result(LanguageModel.generate_text("?").provide(from_name("gpt:5")))
 
-    assert known() == ("anthropic", "local", "openai")
+    assert provider_names() == ("anthropic", "local", "openai")
     assert isinstance(failed, Failure)
     error = failed.failure()
     assert isinstance(error, AiError)
