@@ -1,6 +1,6 @@
-"""Floor 2. Messages: what is said to a model, what it answers, and what can go wrong between.
+"""Floor 2. Messages: conversations with a language model, its responses, and the errors of a request.
 
-A `Prompt` is what is said, a `Response` what is answered, an `AiError` why there is no answer. All are values.
+A `Prompt` is a conversation, a `Response` the answer to it, an `AiError` the reason why there is none. All are values.
 
 >>> prompt = Prompt.make("Hello")
 >>> (prompt + Prompt.from_parts([Text("Good day."), Finish("stop")])).messages[-1].content
@@ -33,17 +33,14 @@ from fxai.messages.errors import (
     UnknownError,
     UnsupportedSchemaError,
 )
-from fxai.messages.message import Metadata, merge_metadata
-from fxai.messages.prompt import (
+from fxai.messages.message import (
     AssistantContent,
     AssistantMessage,
     Content,
     FilePart,
     FileUrl,
     Message,
-    MessageError,
-    Prompt,
-    PromptInput,
+    Metadata,
     ReasoningPart,
     SystemMessage,
     TextPart,
@@ -55,8 +52,9 @@ from fxai.messages.prompt import (
     ToolResultPart,
     UserContent,
     UserMessage,
+    merge_metadata,
 )
-from fxai.messages.response import (
+from fxai.messages.part import (
     AnyPart,
     ApprovalRequest,
     ErrorPart,
@@ -68,7 +66,6 @@ from fxai.messages.response import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
-    Response,
     ResponseMetadata,
     Source,
     StreamPart,
@@ -84,8 +81,9 @@ from fxai.messages.response import (
     Usage,
     WarningKind,
     WarningPart,
-    stream_of,
 )
+from fxai.messages.prompt import MessageError, Prompt, PromptInput
+from fxai.messages.response import Response, stream_of
 from fxai.messages.wire import part_from_data, part_to_data
 
 __all__ = [

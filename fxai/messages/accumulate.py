@@ -167,7 +167,7 @@ def fold(parts: Iterable[AnyPart]) -> tuple[Message, ...]:
     requests and the results of tools that the provider ran; the tool message after it holds the results of its other
     calls. Requests and results are in the order of their calls, in whatever order they came. Results of calls made in
     an earlier turn come first, in a tool message of their own, right after that turn. Results are kept as encoded,
-    preliminary ones dropped. Metadata stays with its part. Sources, warnings, errors and what the provider says of the
+    preliminary ones dropped. Metadata stays with its part. Sources, warnings, errors and the provider's data about the
     response are no part of the conversation; nor is an empty text that carries nothing.
     """
     messages: list[Message] = []
@@ -190,7 +190,7 @@ def fold(parts: Iterable[AnyPart]) -> tuple[Message, ...]:
 
 
 def _end_turn(messages: list[Message], content: list[AssistantContent], results: list[ToolResultPart]) -> None:
-    """Add the messages of one turn: results of earlier calls, what the model said, results of its own calls."""
+    """Add the messages of one turn: results of earlier calls, the model's message, results of its own calls."""
     calls: dict[str, int] = {}  # the place of each call by its id: the first one, where several have it
     requests: list[ToolApprovalRequestPart] = []
     for part in content:

@@ -20,22 +20,11 @@ from returns.result import Result
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import Pending, pending_in, place_results
 from fxai.messages.message import (
-    AssistantContent,
-    AssistantMessage,
     Content,
-    FilePart,
     FileUrl,
     Message,
-    ReasoningPart,
     SystemMessage,
     TextPart,
-    ToolApprovalRequestPart,
-    ToolApprovalResponsePart,
-    ToolCallPart,
-    ToolContent,
-    ToolMessage,
-    ToolResultPart,
-    UserContent,
     UserMessage,
 )
 from fxai.messages.part import AnyPart
@@ -51,28 +40,7 @@ from fxai.messages.wire import (
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.parsing import Limits
 
-__all__ = [
-    "AssistantContent",
-    "AssistantMessage",
-    "Content",
-    "FilePart",
-    "FileUrl",
-    "Message",
-    "MessageError",
-    "Prompt",
-    "PromptInput",
-    "ReasoningPart",
-    "SystemMessage",
-    "TextPart",
-    "ToolApprovalRequestPart",
-    "ToolApprovalResponsePart",
-    "ToolCallPart",
-    "ToolContent",
-    "ToolMessage",
-    "ToolResultPart",
-    "UserContent",
-    "UserMessage",
-]
+__all__ = ["MessageError", "Prompt", "PromptInput"]
 
 PromptInput: TypeAlias = "str | Prompt | Message | Iterable[Message | Mapping[str, Any]]"
 """What `Prompt.make` takes: the text of a user, a prompt, a message, or messages as records or as plain data."""
@@ -123,7 +91,8 @@ class Prompt:
         string. A prompt is itself.
 
         Raises:
-            MessageError: Something is not a message; it says where and what. Use `from_data` for data from outside.
+            MessageError: Something is not a message; the text names it and its place. For data from outside there is
+                `from_data`.
 
         >>> Prompt.make([{"role": "system", "content": "Add."}, UserMessage.make("2 + 3?")]).system()
         'Add.'
@@ -235,7 +204,7 @@ class Prompt:
         """The messages as plain JSON data, nothing lost: `[{"role": "user", "content": [{"type": "text", …}]}, …]`.
 
         Raises:
-            MessageError: A payload (parameters, a result, metadata) is no JSON data; it says where.
+            MessageError: A payload (parameters, a result, metadata) is no JSON data; the message names it.
         """
         return messages_to_data(self.messages)
 
@@ -243,7 +212,7 @@ class Prompt:
         """The messages as JSON text, in the form of `to_data`; bytes are base64.
 
         Raises:
-            MessageError: A payload (parameters, a result, metadata) is no JSON data; it says where.
+            MessageError: A payload (parameters, a result, metadata) is no JSON data; the message names it.
         """
         return messages_to_json(self.messages)
 

@@ -261,7 +261,7 @@ class RequestTimeoutError(ReasonBase, frozen=True):
 class InvalidOutputError(ReasonBase, frozen=True):
     """What the provider sent is not what it should be. Retryable: a model may do better when asked again.
 
-    `pointer` says where in what was sent, as a JSON pointer; empty for the whole.
+    `pointer` is the place in the provider's data, as a JSON pointer; empty for the whole.
     """
 
     _retryable: ClassVar[bool] = True

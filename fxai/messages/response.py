@@ -22,14 +22,12 @@ from fxai.messages.part import (
     ApprovalRequest,
     ErrorPart,
     File,
-    Finish,
     FinishReason,
     Part,
     Reasoning,
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
-    ResponseMetadata,
     Source,
     StreamPart,
     Text,
@@ -42,50 +40,20 @@ from fxai.messages.part import (
     ToolParamsStart,
     ToolResult,
     Usage,
-    WarningKind,
     WarningPart,
 )
 from fxai.messages.wire import HISTORY_LIMITS, parts_from_data, parts_from_json, parts_to_data, parts_to_json
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.parsing import Limits
 
-__all__ = [
-    "AnyPart",
-    "ApprovalRequest",
-    "ErrorPart",
-    "File",
-    "Finish",
-    "FinishReason",
-    "Part",
-    "Reasoning",
-    "ReasoningDelta",
-    "ReasoningEnd",
-    "ReasoningStart",
-    "Response",
-    "ResponseMetadata",
-    "Source",
-    "StreamPart",
-    "Text",
-    "TextDelta",
-    "TextEnd",
-    "TextStart",
-    "ToolCall",
-    "ToolParamsDelta",
-    "ToolParamsEnd",
-    "ToolParamsStart",
-    "ToolResult",
-    "Usage",
-    "WarningKind",
-    "WarningPart",
-    "stream_of",
-]
+__all__ = ["Response", "stream_of"]
 
 _A = TypeVar("_A")
 
 
 @final
 class Response(msgspec.Struct, frozen=True):
-    """A model's whole answer to one question, with the results of its calls once they are there.
+    """A model's whole answer to one request, with the results of its calls once they are there.
 
     Attributes:
         content: The parts, in the order in which they started.
@@ -128,12 +96,12 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def approval_requests(self) -> tuple[ApprovalRequest, ...]:
-        """The questions that wait for a person, in order."""
+        """The approval requests, in order."""
         return tuple(part for part in self.content if part.type == "tool-approval-request")
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """What is open: calls that wait to be approved, and calls whose results are somebody else's, in order."""
+        """The open calls, in order: those that wait for an approval, and those whose results come from outside."""
         return pending_in(self.content)
 
     @property
@@ -143,28 +111,28 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        """What the answer rests on, in order."""
+        """The sources of the answer, in order."""
         return tuple(part for part in self.content if part.type == "source")
 
     @property
     def warnings(self) -> tuple[WarningPart, ...]:
-        """What was asked for and not done, in order."""
+        """The warnings, in order: what was asked for and not done."""
         return tuple(part for part in self.content if part.type == "warning")
 
     @property
     def errors(self) -> tuple[ErrorPart, ...]:
-        """What the provider reported as errors in the middle of its answer, in order."""
+        """The errors that the provider reported in the middle of its answer, in order."""
         return tuple(part for part in self.content if part.type == "error")
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why the turn ended; "unknown" if nothing says."""
+        """Why the turn ended; "unknown" without a `Finish`."""
         reasons: list[FinishReason] = [part.reason for part in self.content if part.type == "finish"]
         return reasons[-1] if reasons else "unknown"
 
     @property
     def usage(self) -> Usage:
-        """The tokens that it took; all unknown if nothing says."""
+        """The tokens that were used; all unknown without a `Finish`."""
         return sum((part.usage for part in self.content if part.type == "finish"), Usage())
 
     @property
@@ -179,7 +147,7 @@ class Response(msgspec.Struct, frozen=True):
 
     @property
     def timestamp(self) -> datetime | None:
-        """When it answered, by the provider's clock; None if it did not say."""
+        """When it answered, by the provider's clock; None if it gave no time."""
         return _last(part.timestamp for part in self.content if part.type == "response-metadata")
 
     def to_stream(self) -> Iterator[StreamPart]:
@@ -190,7 +158,7 @@ class Response(msgspec.Struct, frozen=True):
         """The parts as plain JSON data; results in their encoded form.
 
         Raises:
-            MessageError: A payload (parameters, a result, metadata) is no JSON data; it says where.
+            MessageError: A payload (parameters, a result, metadata) is no JSON data; the message names it.
         """
         return parts_to_data(self.content)
 
@@ -242,8 +210,8 @@ def stream_of(parts: Iterable[Part]) -> Iterator[StreamPart]:
                 yield part
 
 
-def _last(said: Iterable[_A | None]) -> _A | None:
-    return next((value for value in reversed(list(said)) if value is not None), None)
+def _last(values: Iterable[_A | None]) -> _A | None:
+    return next((value for value in reversed(list(values)) if value is not None), None)
 
 
 def _params_text(call: ToolCall) -> str:

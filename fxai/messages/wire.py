@@ -57,7 +57,7 @@ def messages_of(content: object) -> list[Message]:
     """The messages that a program wrote as records or as plain data, in any mixture.
 
     Raises:
-        MessageError: Something is not a message; it says where and what.
+        MessageError: Something is not a message; the text names it and its place.
     """
     if isinstance(content, SystemMessage | UserMessage | AssistantMessage | ToolMessage):
         return [content]
@@ -124,7 +124,7 @@ def messages_to_data(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     """The messages as plain data.
 
     Raises:
-        MessageError: A payload is no JSON data; it says where.
+        MessageError: A payload is no JSON data; the message names it.
     """
     return cast("list[dict[str, Any]]", _require_json(_MESSAGES.encode(messages)))
 
@@ -133,7 +133,7 @@ def messages_to_json(messages: tuple[Message, ...]) -> str:
     """The messages as JSON text.
 
     Raises:
-        MessageError: A payload is no JSON data; it says where.
+        MessageError: A payload is no JSON data; the message names it.
     """
     return _require_json(_MESSAGES.encode_json(messages)).decode()
 
@@ -159,7 +159,7 @@ def part_to_data(part: AnyPart) -> dict[str, Any]:
     """The part as plain data; of a tool's result the encoded form.
 
     Raises:
-        MessageError: A payload is no JSON data; it says where.
+        MessageError: A payload is no JSON data; the message names it.
     """
     wired = msgspec.structs.replace(part, result=part.encoded_result) if isinstance(part, ToolResult) else part
     data = cast("list[dict[str, Any]]", _require_json(_ANY_PARTS.encode((wired,))))[0]

@@ -1,4 +1,4 @@
-"""The budget of a JSON Schema document: how much work it may ask of whoever reads it, counted in one place.
+"""Budgets: how much work a JSON Schema document, data and their faults may ask for, counted in one place.
 
 A few hundred bytes can ask for work without end: references that double at each level, unions that multiply, patterns
 that repeat repetitions. So every document is measured when it is made (`JsonSchema.of`), before anything follows it,
@@ -82,7 +82,7 @@ MAX_STEPS: Final = 150_000
 """How many steps one validation may take: each visit of a value by a schema and each of its keywords is one, about."""
 
 MAX_FAULTS: Final = 100
-"""How many faults of one value are told."""
+"""How many faults of one value are reported."""
 
 MAX_PLACES: Final = 3_000
 """How many places a strict form, a grammar or a generated value may be made of, for one document."""
@@ -230,7 +230,7 @@ def _inside(value: Any) -> Iterator[tuple[str | int | None, Any]]:
 
 
 def depth_fault(pointer: str, levels: int) -> Fault:
-    """The fault of what stands too deep, at a pointer; of a long one the beginning is said.
+    """The fault of data that is nested too deeply, at a pointer; a long one is cut.
 
     >>> str(depth_fault("/a" * 129, 128))
     '/a/a/a/a/a/a/a/a/…: expected at most 128 levels of nesting, found deeper nesting'

@@ -176,26 +176,26 @@ class Schema(Generic[_A]):
 
     @property
     def description(self) -> str | None:
-        """What the type says of itself: its `Meta(description=...)`, else its docstring, else `None`."""
-        said = self.document.get("description")
-        return said if isinstance(said, str) else None
+        """The description of the type: its `Meta(description=...)`, else its docstring, else `None`."""
+        description = self.document.get("description")
+        return description if isinstance(description, str) else None
 
     @property
     def name(self) -> str | None:
-        """What the type is called: its `Meta(title=...)`, else the name of its class or alias; None for others.
+        """The name of the type: its `Meta(title=...)`, else the name of its class or alias; None for others.
 
         >>> from typing import NamedTuple
         >>> Pair = NamedTuple("Pair", [("a", int)])
         >>> Schema.of(Pair).name, Schema.of(list[Pair]).name
         ('Pair', None)
         """
-        said = self.document.get("title")
-        return said if isinstance(said, str) else _name_of(self._type)
+        title = self.document.get("title")
+        return title if isinstance(title, str) else _name_of(self._type)
 
     # ---- decoding
 
     def decode(self, value: object, *, plain: bool = False) -> Result[_A, DecodeFailure]:
-        """The value that plain JSON data says, or every fault of the data.
+        """The value of plain JSON data, or every fault of the data.
 
         Args:
             value: plain JSON data. What JSON cannot carry (NaN, other Python objects) is a fault.
@@ -212,7 +212,7 @@ class Schema(Generic[_A]):
             return Failure(error.failure)
 
     def decode_json(self, text: bytes | str, limits: Limits = LIMITS) -> Result[_A, DecodeFailure]:
-        """The value that JSON text says, or every fault of the text; blank text is `{}`.
+        """The value of JSON text, or every fault of the text; blank text is `{}`.
 
         >>> Schema.of(dict[str, int]).decode_json('{"a": 1}')
         <Success: {'a': 1}>
@@ -225,7 +225,7 @@ class Schema(Generic[_A]):
             return Failure(error.failure)
 
     def decode_unsafe(self, value: object, *, plain: bool = False) -> _A:
-        """The value that plain JSON data says.
+        """The value of plain JSON data.
 
         Raises:
             DecodeError: where `decode` gives a failure.
@@ -233,7 +233,7 @@ class Schema(Generic[_A]):
         return self.decode_or(value, raise_faults, plain=plain)
 
     def decode_json_unsafe(self, text: bytes | str, limits: Limits = LIMITS) -> _A:
-        """The value that JSON text says.
+        """The value of JSON text.
 
         Raises:
             DecodeError: where `decode_json` gives a failure.
@@ -241,7 +241,7 @@ class Schema(Generic[_A]):
         return self.decode_json_or(text, raise_faults, limits)
 
     def decode_or(self, value: object, refused: Callable[[tuple[Fault, ...]], _B], *, plain: bool = False) -> _A | _B:
-        """The value that plain JSON data says, or what `refused` makes of every fault of the data.
+        """The value of plain JSON data, or what `refused` makes of every fault of the data.
 
         For code that goes on with faults: nothing is raised on the way to most of them.
         """
@@ -259,7 +259,7 @@ class Schema(Generic[_A]):
     def decode_json_or(
         self, text: bytes | str, refused: Callable[[tuple[Fault, ...]], _B], limits: Limits = LIMITS
     ) -> _A | _B:
-        """The value that JSON text says, or what `refused` makes of every fault of the text; as `decode_or`."""
+        """The value of JSON text, or what `refused` makes of every fault of the text; as `decode_or`."""
         ready = self._compiled or self._ready()
         usual = limits is LIMITS or limits is CALL_LIMITS
         if ready.direct and usual and len(text) <= 128 and (type(text) is str or text.isascii()):

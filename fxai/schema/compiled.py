@@ -178,7 +178,7 @@ class Compiled:
             found, step = (self._explainer or self._explain).faults_of_data(data), self.plan.step
             if found.complete and step is not None:
                 found.left = _CODEC_STEPS
-                _search(partial(step.data_faults, data, ""), found)
+                _search(partial(step.faults, "data", data, ""), found)
             if found:
                 return refuse(in_order(found, data) if len(found) > 1 else tuple(found))
             if not found.complete:  # msgspec names the first fault of any data
@@ -201,7 +201,7 @@ class Compiled:
                 try:
                     return step.inward(wire)
                 except Unfit as error:
-                    faults = _search(partial(step.inward_faults, wire, "")) or (_unplaced_fault(error, wire),)
+                    faults = _search(partial(step.faults, "inward", wire, "")) or (_unplaced_fault(error, wire),)
                     if refuse is raise_faults:
                         raise DecodeError(DecodeFailure(tuple(faults))) from error
                     return refuse(tuple(faults))
@@ -243,7 +243,7 @@ class Compiled:
                 try:
                     return step.outward(value)
                 except Unfit as error:
-                    faults = _search(partial(step.outward_faults, value, ""))
+                    faults = _search(partial(step.faults, "outward", value, ""))
                     raise DecodeError(DecodeFailure(tuple(faults or (_unplaced_fault(error, value),)))) from error
             except RecursionError:
                 raise DecodeError(_TOO_DEEP) from None

@@ -10,7 +10,7 @@ and where, is found afterwards by its fault walks, so that good values pay nothi
 Decimal('1.50')
 >>> found = Findings()
 >>> prices = Items(list, price)
->>> prices.inward(["1.50", "2"]), prices.inward_faults(["1.50", "x"], "", found)
+>>> prices.inward(["1.50", "2"]), prices.faults("inward", ["1.50", "x"], "", found)
 ([Decimal('1.50'), Decimal('2')], None)
 >>> [str(fault) for fault in found]
 ["/1: expected Decimal (a decimal number such as '1.50'), found string 'x'"]
@@ -21,7 +21,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from contextlib import suppress
-from typing import Any, Final, TypeGuard, final
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, final
 
 import msgspec
 from typing_extensions import override
@@ -43,12 +43,17 @@ __all__ = [
     "Later",
     "Slot",
     "Unfit",
+    "Way",
     "label",
 ]
 
 
 class Unfit(Exception):
     """A value that a conversion does not take; the fault walks find out why."""
+
+
+Way: TypeAlias = Literal["inward", "outward", "data"]
+"""Which walk finds faults."""
 
 
 class Conversion:
@@ -65,16 +70,16 @@ class Conversion:
         """The wire value of a Python value. Raises `Unfit`."""
 
     @abstractmethod
-    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
-        """Find each place where the way inward fails."""
+    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+        """Find each place where a way fails.
 
-    @abstractmethod
-    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
-        """Find each place where the way outward fails."""
-
-    @abstractmethod
-    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
-        """Find each place where a codec refuses plain data; what else is wrong with it is found by another walk."""
+        Args:
+            way: `inward`, of a wire value; `outward`, of a Python value; `data`, of plain data, where a codec refuses
+                it: what else is wrong with it is found by another walk.
+            value: what stands there.
+            pointer: where, as a JSON pointer.
+            found: takes the faults.
+        """
 
 
 def label(tp: Any) -> str:
@@ -125,11 +130,25 @@ class Coded(Conversion):
         return wire if self.inner is None else self.inner.outward(wire)
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
+    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
         found.visit()
+        if way == "outward":
+            self._find_outward(value, pointer, found)
+        elif way == "inward":
+            self._find_inward(value, pointer, found)
+        else:
+            try:
+                wire = msgspec.convert(value, self.wire, str_keys=True)
+            except (msgspec.ValidationError, TypeError, ValueError):
+                if self.inner is not None:
+                    self.inner.faults("data", value, pointer, found)
+            else:
+                self.faults("inward", wire, pointer, found)
+
+    def _find_inward(self, wire: Any, pointer: str, found: Findings) -> None:
         if self.inner is not None:
             before = len(found)
-            self.inner.inward_faults(wire, pointer, found)
+            self.inner.faults("inward", wire, pointer, found)
             if len(found) > before:
                 return
             wire = self.inner.inward(wire)
@@ -138,9 +157,7 @@ class Coded(Conversion):
         except (ValueError, DecodeError, msgspec.ValidationError) as error:
             self._add_faults(error, wire, pointer, found)
 
-    @override
-    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
-        found.visit()
+    def _find_outward(self, value: Any, pointer: str, found: Findings) -> None:
         if not isinstance(value, self.python):
             found.add(Fault(pointer, label(self.tp), found_in(value)))
             return
@@ -150,18 +167,7 @@ class Coded(Conversion):
             self._add_faults(error, value, pointer, found)
         else:
             if self.inner is not None:
-                self.inner.outward_faults(wire, pointer, found)
-
-    @override
-    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
-        found.visit()
-        try:
-            wire = msgspec.convert(data, self.wire, str_keys=True)
-        except (msgspec.ValidationError, TypeError, ValueError):
-            if self.inner is not None:
-                self.inner.data_faults(data, pointer, found)
-        else:
-            self.inward_faults(wire, pointer, found)
+                self.inner.faults("outward", wire, pointer, found)
 
     def _add_faults(self, error: Exception, value: Any, pointer: str, found: Findings) -> None:
         if isinstance(error, DecodeError):
@@ -212,30 +218,23 @@ class Choice(Conversion):
         raise Unfit
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
-        self._find_first([arm for arm in self.arms if arm.fits_wire(wire)], wire, pointer, "inward", found)
-
-    @override
-    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
-        self._find_first([arm for arm in self.arms if arm.fits_python(value)], value, pointer, "outward", found)
-
-    @override
-    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
-        steps = [arm.step for arm in self.arms if arm.step is not None]
-        if len(steps) == 1 and data is not None:
-            steps[0].data_faults(data, pointer, found)
-
-    def _find_first(self, arms: list[Arm], value: Any, pointer: str, way: str, found: Findings) -> None:
-        """Find the faults by the first of these alternatives, unless one of them takes the value."""
+    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+        """Find the faults by the first alternative that the value fits, unless one of them takes it."""
+        if way == "data":
+            steps = [arm.step for arm in self.arms if arm.step is not None]
+            if len(steps) == 1 and value is not None:
+                steps[0].faults("data", value, pointer, found)
+            return
         found.visit()
         first: Findings | None = None
-        for arm in arms:
+        for arm in self.arms:
+            if not (arm.fits_wire(value) if way == "inward" else arm.fits_python(value)):
+                continue
             if arm.step is None:
                 return
             faults = Findings.within(found.left)
-            walk: Callable[[Any, str, Findings], None] = getattr(arm.step, f"{way}_faults")
             with suppress(Exhausted):
-                walk(value, pointer, faults)
+                arm.step.faults(way, value, pointer, faults)
             found.walked += faults.walked
             found.left = faults.left
             found.take(0)
@@ -269,16 +268,8 @@ class Later(Conversion):
         return self._require_step().outward(value)
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
-        self._require_step().inward_faults(wire, pointer, found)
-
-    @override
-    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
-        self._require_step().outward_faults(value, pointer, found)
-
-    @override
-    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
-        self._require_step().data_faults(data, pointer, found)
+    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+        self._require_step().faults(way, value, pointer, found)
 
 
 _UNSET: Final = msgspec.UNSET
@@ -313,22 +304,12 @@ class Items(Conversion):
         return list(map(self.item.outward, value))
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
-        for index, item in enumerate(wire):
-            self.item.inward_faults(item, pointer_to(pointer, index), found)
-
-    @override
-    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
-        if not self._accepts(value):
+    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+        if way == "outward" and not self._accepts(value):
             found.add(Fault(pointer, "set" if self.accepted is Set else "array", found_in(value)))
-            return
-        for index, item in enumerate(value):
-            self.item.outward_faults(item, pointer_to(pointer, index), found)
-
-    @override
-    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
-        for index, item in enumerate(data if is_listed(data) else ()):
-            self.item.data_faults(item, pointer_to(pointer, index), found)
+        elif way == "outward" or is_listed(value):
+            for index, item in enumerate(value):
+                self.item.faults(way, item, f"{pointer}/{index}", found)
 
 
 @final
@@ -351,25 +332,13 @@ class Fixed(Conversion):
         return tuple(item if step is None else step.outward(item) for step, item in zip(self.items, value, strict=True))
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
-        for index, (step, item) in enumerate(zip(self.items, wire, strict=True)):
-            if step is not None:
-                step.inward_faults(item, pointer_to(pointer, index), found)
-
-    @override
-    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
-        if not is_listed(value) or len(value) != len(self.items):
+    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+        if way == "outward" and (not is_listed(value) or len(value) != len(self.items)):
             found.add(Fault(pointer, f"array of {len(self.items)} items", found_in(value)))
             return
-        for index, (step, item) in enumerate(zip(self.items, value, strict=True)):
+        for index, (step, item) in enumerate(zip(self.items, value if is_listed(value) else (), strict=False)):
             if step is not None:
-                step.outward_faults(item, pointer_to(pointer, index), found)
-
-    @override
-    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
-        for index, (step, item) in enumerate(zip(self.items, data if is_listed(data) else (), strict=False)):
-            if step is not None:
-                step.data_faults(item, pointer_to(pointer, index), found)
+                step.faults(way, item, f"{pointer}/{index}", found)
 
 
 @final
@@ -395,31 +364,17 @@ class Entries(Conversion):
         return {k if key is None else key.outward(k): v if item is None else item.outward(v) for k, v in value.items()}
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
-        for k, v in wire.items():
-            place = pointer_to(pointer, str(k))
-            if self.key is not None:
-                self.key.inward_faults(k, place, found)
-            if self.value is not None:
-                self.value.inward_faults(v, place, found)
-
-    @override
-    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
+    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
         if not _is_mapping(value):
-            found.add(Fault(pointer, "object", found_in(value)))
+            if way == "outward":
+                found.add(Fault(pointer, "object", found_in(value)))
             return
-        for k, v in value.items():
-            place = pointer_to(pointer, str(k))
-            if self.key is not None:
-                self.key.outward_faults(k, place, found)
+        for name, item in value.items():
+            place = pointer_to(pointer, str(name))
+            if self.key is not None and way != "data":
+                self.key.faults(way, name, place, found)
             if self.value is not None:
-                self.value.outward_faults(v, place, found)
-
-    @override
-    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
-        if self.value is not None and is_object(data):
-            for name, item in data.items():
-                self.value.data_faults(item, pointer_to(pointer, str(name)), found)
+                self.value.faults(way, item, place, found)
 
 
 @final
@@ -477,45 +432,35 @@ class Fields(Conversion):
         return self.mirror(**given)
 
     @override
-    def inward_faults(self, wire: Any, pointer: str, found: Findings) -> None:
-        found.visit()
-        walked, before = found.walked, len(found)
-        for slot in self.slots:
-            member = getattr(wire, slot.name)
-            if slot.step is not None and member is not _UNSET:
-                slot.step.inward_faults(member, pointer_to(pointer, slot.token), found)
-        if len(found) == before:
-            found.take(found.walked - walked)
-            try:
-                self.inward(wire)
-            except Unfit as error:
-                found.add(Fault(pointer, f"{label(self.cls)} ({error.__cause__})", "an object"))
-
-    @override
-    def outward_faults(self, value: Any, pointer: str, found: Findings) -> None:
-        if not isinstance(value, self.accepted):
+    def faults(self, way: Way, value: Any, pointer: str, found: Findings) -> None:
+        if way == "outward" and not isinstance(value, self.accepted):
             found.add(Fault(pointer, label(self.cls), found_in(value)))
             return
         found.visit()
+        walked, before = found.walked, len(found)
         for slot in self.slots:
             try:
-                member = _member(value, slot)
+                member = _member(value, slot) if way == "outward" else _wire_member(value, slot, way)
             except Unfit:
                 found.add(Fault(pointer_to(pointer, slot.token), "a value", NOTHING))
                 continue
             if slot.step is not None and member is not _UNSET:
-                slot.step.outward_faults(member, pointer_to(pointer, slot.token), found)
+                slot.step.faults(way, member, pointer_to(pointer, slot.token), found)
+        if way == "inward" and len(found) == before:
+            found.take(found.walked - walked)
+            try:
+                self.inward(value)
+            except Unfit as error:
+                found.add(Fault(pointer, f"{label(self.cls)} ({error.__cause__})", "an object"))
 
-    @override
-    def data_faults(self, data: object, pointer: str, found: Findings) -> None:
-        found.visit()
-        for slot in self.slots:
-            if slot.step is None:
-                continue
-            held: Any = data
-            there = is_object(data) and slot.token in data
-            if there or (is_listed(data) and isinstance(slot.token, int) and slot.token < len(data)):
-                slot.step.data_faults(held[slot.token], pointer_to(pointer, slot.token), found)
+
+def _wire_member(value: Any, slot: Slot, way: Way) -> Any:
+    """A member of a mirror, or of the data that it is decoded from; UNSET where there is none."""
+    if way == "inward":
+        return getattr(value, slot.name)
+    if isinstance(slot.token, int):
+        return value[slot.token] if is_listed(value) and slot.token < len(value) else _UNSET
+    return value.get(slot.token, _UNSET) if is_object(value) else _UNSET
 
 
 def _member(value: Any, slot: Slot) -> Any:

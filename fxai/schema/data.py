@@ -1,4 +1,4 @@
-"""The kinds of plain JSON data, as questions that a type checker understands, and data that nobody can change.
+"""Plain JSON data: its kinds, as type guards, its equality and size, copies of it, and data that cannot be changed.
 
 >>> is_object({"a": 1}), is_array((1, 2)), is_listed((1, 2)), is_same(1, True)
 (True, False, True, False)
@@ -108,7 +108,7 @@ class FrozenArray(list[Any]):
 
 
 def frozen(value: Any) -> Any:
-    """Plain data as a copy that nobody can change, all the way down; what is frozen already is itself."""
+    """Plain data as a copy that cannot be changed, all the way down; what is frozen already is itself."""
     if isinstance(value, (FrozenObject, FrozenArray)):
         return value
     if isinstance(value, MappingProxyType):

@@ -1,6 +1,6 @@
-"""JSON text in the place of an object or an array, read as what it says: models often send one nested in another.
+"""JSON text in the place of an object or an array, read as the data that it holds: models often nest one in another.
 
-A text is read where the document takes no string at all, and takes what the text says, with texts inside it read
+A text is read where the document takes no string at all, and takes the data of the text, with texts inside it read
 likewise; under `anyOf` and `oneOf` where exactly one branch does. All else stays as it is, to be refused as ever.
 
 >>> from fxai.schema.json_schema import JsonSchema
@@ -36,7 +36,7 @@ _MOST_INSIDE: Final = 4
 _WORK: Final = 20_000
 _CREDIT: Final = 60_000  # how much more for what texts say, all together
 _VISIT: Final = 4  # what a schema that is held against a value costs, beside a value that is looked at
-_TEXT: Final = 10  # what a text costs that is read, beside what it says
+_TEXT: Final = 10  # what a text costs that is read, beside its data
 _PIECE: Final = 256  # how many of its characters cost as much as a value
 _ANYTHING: Final[dict[str, Any]] = {}
 _NO_VALUE: Final[dict[str, Any]] = {"not": {}}
@@ -54,7 +54,7 @@ def read_texts(document: JsonSchema, data: Any, limits: Limits = LIMITS) -> tupl
     Args:
         document: what the data was to be an instance of.
         data: plain JSON data that is none.
-        limits: of each text; what it says counts for its depth where it stands.
+        limits: of each text; the depth of its data is counted from where it stands.
     """
     validator, decider = _ready(document)
 
@@ -169,12 +169,12 @@ class _Reader:
         self._spend(_TEXT + len(text) // _PIECE)
         if not _is_json(text):
             return text
-        said = parse_json(text, msgspec.structs.replace(self._limits, max_depth=levels))
-        if not isinstance(said, Success):
+        parsed = parse_json(text, msgspec.structs.replace(self._limits, max_depth=levels))
+        if not isinstance(parsed, Success):
             return text
         before = len(self.found)
         self.found.append(pointer)
-        value: Any = said.unwrap()
+        value: Any = parsed.unwrap()
         credit = min(2 * size_of(value), self._credit)
         self._credit -= credit
         self._left += credit

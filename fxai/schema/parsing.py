@@ -87,7 +87,7 @@ _SQUARE: Final = bytes.maketrans(b"{}", b"[]")
 
 
 def parse_json(text: bytes | str, limits: Limits = LIMITS) -> Result[object, DecodeFailure]:
-    """The value that JSON text says, or every fault of the text.
+    """The value of JSON text, or every fault of the text.
 
     Blank text is `{}`. A failure for: text that is not JSON or not UTF-8, NaN and the infinities (also as `1e999`),
     half surrogate pairs, more bytes or levels than the limits, and doubled keys where `unique_keys` is set.
@@ -104,7 +104,7 @@ def parse_json(text: bytes | str, limits: Limits = LIMITS) -> Result[object, Dec
 
 
 def parse_json_unsafe(text: bytes | str, limits: Limits = LIMITS) -> object:
-    """The value that JSON text says, as `parse_json`.
+    """The value of JSON text, as `parse_json`.
 
     Raises:
         DecodeError: where `parse_json` gives a failure.
@@ -239,7 +239,7 @@ def _within_keys(text: bytes | str) -> None:
     try:
         faults = _doubled_keys(json.loads(text, object_pairs_hook=_Pairs))
     except (ValueError, RecursionError):
-        return  # not JSON, or too deep: the decoder that follows says so
+        return  # not JSON, or too deep: the decoder that follows fails
     if faults:
         raise DecodeError(DecodeFailure(tuple(faults)))
 
@@ -335,7 +335,7 @@ def is_plain(value: object) -> bool:
 
 
 def plain_faults(value: object, pointer: str = "") -> tuple[Fault, ...]:
-    """Every place of a value that JSON cannot carry, in its order, as many as are told; none for one that it can."""
+    """Every place of a value that JSON cannot carry, in its order, as many as are reported."""
     faults: list[Fault] = []
     open_members = [iter([(pointer, value)])]
     open_ids = [0]

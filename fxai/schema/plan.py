@@ -201,7 +201,7 @@ class _Deriving:
                 setattr(made, known, cls)
 
 
-_SAID_BY: Final = {
+_BOUNDS_OF: Final = {
     "minimum": ("ge", "gt"),
     "maximum": ("le", "lt"),
     "pattern": ("pattern",),
@@ -213,12 +213,12 @@ _SAID_BY: Final = {
 def _beside(keywords: dict[str, Any], metas: tuple[msgspec.Meta, ...]) -> dict[str, Any]:
     """A codec's own keywords, those that a bound of the same kind would hide moved where both hold."""
     hidden: dict[str, Any] = {}
-    for keyword, names in _SAID_BY.items():
-        bounds = [bound for meta in metas for name in names if (bound := getattr(meta, name)) is not None]
+    for keyword, names in _BOUNDS_OF.items():
+        bounds = [limit for meta in metas for name in names if (limit := getattr(meta, name)) is not None]
         if keyword in keywords and bounds:
-            said = keywords.pop(keyword)
-            if keyword not in ("minimum", "maximum") or (said > bounds[0]) == (keyword == "minimum"):
-                hidden[keyword] = said
+            bound = keywords.pop(keyword)
+            if keyword not in ("minimum", "maximum") or (bound > bounds[0]) == (keyword == "minimum"):
+                hidden[keyword] = bound
     return {**keywords, "allOf": [hidden]} if hidden else keywords
 
 
@@ -291,7 +291,7 @@ def _defaults(slots: Sequence[Slot], members: Sequence[Member]) -> list[tuple[st
             wire = default if slot.step is None else slot.step.outward(default)
             found.append((member.encode_name, msgspec.to_builtins(wire, str_keys=True)))
         except (Unfit, TypeError, ValueError):
-            continue  # a default that has no wire form is not told to anybody
+            continue  # a default that has no wire form is left out
     return found
 
 
@@ -340,7 +340,7 @@ def _fits_class(cls: Any) -> Callable[[Any], bool]:
 
 # ---- the JSON Schema of a plan
 
-_ANYTHING: Final = "x-fxai-anything"  # stands for a moment where nothing is to be said: the hook may not say nothing
+_ANYTHING: Final = "x-fxai-anything"  # stands for a moment for an empty schema: the hook may not give one
 _DEFS: Final = "#/$defs/"
 
 
@@ -358,7 +358,7 @@ def derive(plan: Plan) -> dict[str, Any]:
     for component in components.values():
         _tidy(component)
     for mirror, defaults in plan.defaults.items():
-        _tell_defaults(components.get(mirror.__name__), defaults)
+        _add_defaults(components.get(mirror.__name__), defaults)
     if plan.survey.tags:
         _settle_tags(plan.survey.tags, root, components)
     if plan.step is not None:
@@ -396,7 +396,7 @@ def _tidy(component: dict[str, Any]) -> None:
         del component["required"]
 
 
-def _tell_defaults(component: dict[str, Any] | None, defaults: dict[str, Any]) -> None:
+def _add_defaults(component: dict[str, Any] | None, defaults: dict[str, Any]) -> None:
     properties = cast("dict[str, dict[str, Any]]", (component or {}).get("properties", {}))
     for name, default in defaults.items():
         if name in properties:
@@ -442,9 +442,9 @@ def _types_first(schema: object) -> None:
     """Put a codec's own keywords behind the type that they are about."""
     for place in _places(schema):
         if "type" in place and next(iter(place)) in ("minimum", "maximum", "maxLength", "pattern", "allOf", "format"):
-            said = {"type": place["type"], **place}
+            ordered = {"type": place["type"], **place}
             place.clear()
-            place.update(said)
+            place.update(ordered)
 
 
 def _places(schema: object) -> Iterator[dict[str, Any]]:

@@ -17,8 +17,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias, final
 
 from fxai.messages.calls import Pairing
-from fxai.messages.message import FilePart, TextPart, ToolCallPart, ToolResultPart
-from fxai.messages.prompt import AssistantMessage, Message, UserMessage
+from fxai.messages.message import (
+    AssistantMessage,
+    FilePart,
+    Message,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    UserMessage,
+)
 from fxai.models.tool_encoding import Notes, contents_of, file_note
 from fxai.providers.openai.media import chat_file, is_taken
 from fxai.providers.openai.options import marks

@@ -20,15 +20,19 @@ from typing import Any, Literal, TypeAlias, final
 from fxai.messages.calls import Pairing
 from fxai.messages.message import (
     AssistantContent,
+    AssistantMessage,
     FilePart,
+    Message,
     ReasoningPart,
+    SystemMessage,
     TextPart,
     ToolCallPart,
+    ToolMessage,
     ToolResultPart,
     WithMetadata,
 )
 from fxai.messages.part import AnyPart
-from fxai.messages.prompt import AssistantMessage, Message, Prompt, SystemMessage, ToolMessage
+from fxai.messages.prompt import Prompt
 from fxai.models.tool_encoding import Notes, file_note, json_of
 from fxai.providers.openai.media import input_file, is_taken
 from fxai.providers.openai.options import marks
