@@ -204,16 +204,13 @@ class Guard:
 
 
 @final
-class _Waiter:
+class _Waiter(msgspec.Struct, eq=False):
     """What a task waits for in place of a future, or of its next turn: the cancellations of the task come here."""
 
-    __slots__ = ("_asyncio_future_blocking", "_future", "_guard", "_loop")
-
-    def __init__(self, future: asyncio.Future[Any] | None, guard: Guard, loop: asyncio.AbstractEventLoop) -> None:
-        self._asyncio_future_blocking = True  # how asyncio knows a future, of any class
-        self._future = future
-        self._guard = guard
-        self._loop = loop
+    _future: asyncio.Future[Any] | None
+    _guard: Guard
+    _loop: asyncio.AbstractEventLoop
+    _asyncio_future_blocking: bool = True  # how asyncio knows a future, of any class
 
     def get_loop(self) -> asyncio.AbstractEventLoop:
         return self._loop if self._future is None else self._future.get_loop()
@@ -255,14 +252,11 @@ def _relay(awaitable: Awaitable[Any], around: Callable[[Any], Any]) -> Generator
 
 
 @final
-class interrupt:  # noqa: N801  # used as a function: `await interrupt(awaitable, request)`
+class interrupt(msgspec.Struct, eq=False):  # noqa: N801  # used as a function: `await interrupt(awaitable, request)`
     """The awaitable, cancelled where it first waits."""
 
-    __slots__ = ("_awaitable", "_request")
-
-    def __init__(self, awaitable: Awaitable[Any], request: Request) -> None:
-        self._awaitable = awaitable
-        self._request: Request | None = request
+    _awaitable: Awaitable[Any]
+    _request: Request | None
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return (yield from _relay(self._awaitable, self._cancel))

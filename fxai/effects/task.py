@@ -33,7 +33,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, final
 
 import anyio
-from typing_extensions import TypeVar, override
+import msgspec
+from typing_extensions import TypeVar
 
 from fxai.effects.cancellation import event_loop, shield
 from fxai.effects.cause import attach, attachment
@@ -51,24 +52,19 @@ _tasks: set[Any] = set()  # an event loop holds its tasks weakly
 
 
 @final
-class Held(AbstractContextManager[None]):
+class Held(msgspec.Struct, eq=False):
     """The cancel scope of a task, entered by what the task runs."""
 
-    __slots__ = ("_began", "_child", "_on_end", "_scope", "_variables")
+    _child: Child
+    _variables: Context
+    _on_end: Callable[[Held], object]
+    _scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
+    _has_begun: bool = False
 
-    def __init__(self, child: Child, variables: Context, on_end: Callable[[Held], object]) -> None:
-        self._scope = anyio.CancelScope()
-        self._began = False
-        self._child = child
-        self._variables = variables
-        self._on_end = on_end
-
-    @override
     def __enter__(self) -> None:
-        self._began = True
+        self._has_begun = True
         self._scope.__enter__()
 
-    @override
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool | None:
@@ -93,7 +89,7 @@ class Held(AbstractContextManager[None]):
         return True
 
     def _over(self, task: asyncio.Task[None]) -> None:
-        if not self._began:
+        if not self._has_begun:
             self.cancel()
             if self._start(task.get_loop()):
                 return

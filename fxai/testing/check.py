@@ -22,12 +22,15 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, final
 
+import msgspec
+from typing_extensions import Unpack
+
 from fxai.effects.cancellation import event_loop
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.effect import AnyEffect, EffectOf, Succeed
 from fxai.effects.layer import AnyLayer
 from fxai.effects.runtime import run_exit
-from fxai.testing.law import Break, Law, LawCase, NoExamples, Trial
+from fxai.testing.law import Break, Law, LawCase, NoExamples, Trial, TrialOptions
 from fxai.testing.tool_law import TOOL_LAWS, TOOLKIT_LAWS, Subject, engines
 from fxai.tools.call import Outcome
 from fxai.tools.handler import HandlerError
@@ -55,15 +58,12 @@ _A = TypeVar("_A")
 
 
 @final
-class Handled:
+class Handled(msgspec.Struct, frozen=True, eq=False):
     """A tool, the layer that holds its handler, and the data that it is called with."""
 
-    __slots__ = ("given", "layer", "tool")
-
-    def __init__(self, tool: AnyTool, layer: AnyLayer, given: SearchStrategy[Any] | None = None) -> None:
-        self.tool = tool
-        self.layer = layer
-        self.given = given
+    tool: AnyTool
+    layer: AnyLayer
+    given: SearchStrategy[Any] | None = None
 
     def outcome(self, given: Any) -> Exit[Outcome, Any]:
         """How a call with plain JSON data ends; the layer is built for it anew."""
@@ -92,9 +92,8 @@ def _ends(subject: Handled, given: Any) -> Break | None:
         return _wrong(exit_.cause, given)
     outcome = exit_.value
     if isinstance(outcome.result, InvalidParameters) and outcome.is_failure:
-        return Break(
-            given, outcome.result.faults[0].pointer, str(outcome.result), "draw parameters that the tool takes"
-        )
+        where = outcome.result.faults[0].pointer
+        return Break(given, where, str(outcome.result), "draw parameters that the tool takes")
     tool = subject.tool
     schema = tool.failure if outcome.is_failure else tool.success
     for engine in engines():
@@ -133,9 +132,8 @@ def _refuses(subject: Handled, given: Any) -> Break | None:
     exit_ = subject.outcome(given)
     if isinstance(exit_, Succeeded) and isinstance(exit_.value.result, InvalidParameters):
         return None
-    return Break(
-        given, "", f"the call ended in {exit_!r}", "report it: invalid parameters are refused before the handler"
-    )
+    remedy = "report it: invalid parameters are refused before the handler"
+    return Break(given, "", f"the call ended in {exit_!r}", remedy)
 
 
 def _complete(subject: tuple[Toolkit[Any], AnyLayer], _: Trial) -> Break | None:
@@ -161,16 +159,11 @@ LAYER_LAWS: Final = (Law("handlers are complete", "the layer has one handler for
 """What holds for every toolkit and its layer."""
 
 
-Layer = AnyLayer
-
-
 def check_tool(
     tool: AnyTool,
     *,
     parameters: SearchStrategy[Any] | None = None,
-    max_examples: int = 100,
-    seed: int | None = None,
-    derandomize: bool = False,
+    **trial: Unpack[TrialOptions],
 ) -> None:
     """Hold a tool to every law of tools.
 
@@ -181,35 +174,29 @@ def check_tool(
     Args:
         tool: any kind of tool.
         parameters: valid parameters as plain JSON data, where those drawn from the schema will not do.
-        max_examples: how much data is drawn for each law.
-        seed: where the drawing starts, to repeat it.
-        derandomize: draw the same data each time.
+        trial: how hard each law is tried: `max_examples` (100), `seed`, `derandomize`, as in `TrialOptions`.
 
     Raises:
         LawError: a law does not hold; says the smallest data that shows it, where, and what to do.
     """
-    _check(_tool_cases(tool, parameters, Trial(max_examples, seed, derandomize)))
+    _check(_tool_cases(tool, parameters, Trial(**trial)))
 
 
-def check_toolkit(
-    toolkit: Toolkit[Any], *, max_examples: int = 100, seed: int | None = None, derandomize: bool = False
-) -> None:
+def check_toolkit(toolkit: Toolkit[Any], **trial: Unpack[TrialOptions]) -> None:
     """Hold a toolkit to every law: each tool to its own, merging to those of a monoid, names to being reversible.
 
     Raises:
         LawError: as `check_tool`.
     """
-    _check(laws_of(toolkit, max_examples=max_examples, seed=seed, derandomize=derandomize))
+    _check(laws_of(toolkit, **trial))
 
 
 def check_handler(
     tool: AnyTool,
-    layer: Layer,
+    layer: AnyLayer,
     *,
     parameters: SearchStrategy[Any] | None = None,
-    max_examples: int = 100,
-    seed: int | None = None,
-    derandomize: bool = False,
+    **trial: Unpack[TrialOptions],
 ) -> None:
     """Hold a tool's handler to its word: each valid call ends in a success or a declared failure, never in a crash.
 
@@ -220,17 +207,15 @@ def check_handler(
     Raises:
         LawError: as `check_tool`.
     """
-    _check(_handler_cases(tool, layer, parameters, Trial(max_examples, seed, derandomize)))
+    _check(_handler_cases(tool, layer, parameters, Trial(**trial)))
 
 
 def check_layer(
     toolkit: Toolkit[Any],
-    layer: Layer,
+    layer: AnyLayer,
     *,
     parameters: Mapping[str, SearchStrategy[Any]] | None = None,
-    max_examples: int = 100,
-    seed: int | None = None,
-    derandomize: bool = False,
+    **trial: Unpack[TrialOptions],
 ) -> None:
     """Hold a toolkit's layer to its word: one handler for each tool that needs one, each as `check_handler` says.
 
@@ -238,24 +223,20 @@ def check_layer(
         toolkit: the tools.
         layer: their handlers, which need nothing more.
         parameters: by a tool's name, valid parameters as plain JSON data.
-        max_examples: how much data is drawn for each law.
-        seed: where the drawing starts, to repeat it.
-        derandomize: draw the same data each time.
+        trial: how hard each law is tried: `max_examples` (100), `seed`, `derandomize`, as in `TrialOptions`.
 
     Raises:
         LawError: as `check_tool`.
     """
-    _check(_layer_cases(toolkit, layer, parameters or {}, Trial(max_examples, seed, derandomize)))
+    _check(_layer_cases(toolkit, layer, parameters or {}, Trial(**trial)))
 
 
 def laws_of(
     toolkit: Toolkit[Any] | AnyTool,
-    layer: Layer | None = None,
+    layer: AnyLayer | None = None,
     *,
     parameters: Mapping[str, SearchStrategy[Any]] | None = None,
-    max_examples: int = 100,
-    seed: int | None = None,
-    derandomize: bool = False,
+    **trial: Unpack[TrialOptions],
 ) -> list[LawCase]:
     """Every law of a toolkit (or of one tool), of its tools and, with a layer, of its handlers: one case each.
 
@@ -263,11 +244,11 @@ def laws_of(
     'ping: decoding undoes encoding'
     """
     kit: Toolkit[Any] = Toolkit.of([toolkit]) if isinstance(toolkit, Tool) else toolkit
-    trial, given = Trial(max_examples, seed, derandomize), parameters or {}
-    cases = [case for tool in kit for case in _tool_cases(tool, given.get(tool.name), trial)]
+    how, given = Trial(**trial), parameters or {}
+    cases = [case for tool in kit for case in _tool_cases(tool, given.get(tool.name), how)]
     if not isinstance(toolkit, Tool):
-        cases += [LawCase(law, kit, "toolkit", f"the {kit!r}", trial) for law in TOOLKIT_LAWS]
-    return cases if layer is None else [*cases, *_layer_cases(kit, layer, given, trial)]
+        cases += [LawCase(law, kit, "toolkit", f"the {kit!r}", how) for law in TOOLKIT_LAWS]
+    return cases if layer is None else [*cases, *_layer_cases(kit, layer, given, how)]
 
 
 def _check(cases: Iterable[LawCase]) -> None:
@@ -280,13 +261,13 @@ def _tool_cases(tool: AnyTool, given: SearchStrategy[Any] | None, trial: Trial) 
     return [LawCase(law, subject, tool.name, f"the tool {tool.name!r}", trial) for law in TOOL_LAWS]
 
 
-def _handler_cases(tool: AnyTool, layer: Layer, given: SearchStrategy[Any] | None, trial: Trial) -> list[LawCase]:
+def _handler_cases(tool: AnyTool, layer: AnyLayer, given: SearchStrategy[Any] | None, trial: Trial) -> list[LawCase]:
     subject = Handled(tool, layer, given)
     return [LawCase(law, subject, tool.name, f"the tool {tool.name!r}", trial) for law in HANDLER_LAWS]
 
 
 def _layer_cases(
-    kit: Toolkit[Any], layer: Layer, given: Mapping[str, SearchStrategy[Any]], trial: Trial
+    kit: Toolkit[Any], layer: AnyLayer, given: Mapping[str, SearchStrategy[Any]], trial: Trial
 ) -> list[LawCase]:
     cases = [LawCase(law, (kit, layer), "layer", f"the layer of {kit!r}", trial) for law in LAYER_LAWS]
     for tool in kit:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar, cast, final
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast, final
 
 import msgspec
 from typing_extensions import override
@@ -22,7 +22,7 @@ from typing_extensions import override
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["Break", "Law", "LawCase", "LawError", "Trial"]
+__all__ = ["Break", "Law", "LawCase", "LawError", "Trial", "TrialOptions"]
 
 _A = TypeVar("_A")
 
@@ -85,6 +85,14 @@ class LawError(AssertionError):
         if self.broken.where:
             lines.append(f"  at:    {self.broken.where}")
         return "\n".join([*lines, f"  found: {self.broken.found}", f"  do:    {self.broken.remedy}"])
+
+
+class TrialOptions(TypedDict, total=False):
+    """How hard a law is tried, as keyword arguments: the fields of `Trial`."""
+
+    max_examples: int
+    seed: int | None
+    derandomize: bool
 
 
 @final
@@ -158,7 +166,7 @@ def _now_and_then(found: Break) -> Break:
 
 
 @final
-class Law:
+class Law(msgspec.Struct, frozen=True, eq=False):
     """Something that holds for all subjects of a kind.
 
     Args:
@@ -167,12 +175,9 @@ class Law:
         find: gives the break that was found for a subject, if one was.
     """
 
-    __slots__ = ("_find", "name", "statement")
-
-    def __init__(self, name: str, statement: str, find: Callable[[Any, Trial], Break | None]) -> None:
-        self.name = name
-        self.statement = statement
-        self._find = find
+    name: str
+    statement: str
+    _find: Callable[[Any, Trial], Break | None]
 
     def check(self, subject: Any, called: str, trial: Trial) -> None:
         """Try the law on a subject.
@@ -199,17 +204,14 @@ class Law:
 
 
 @final
-class LawCase:
+class LawCase(msgspec.Struct, frozen=True, eq=False):
     """One law and one subject: one test. `str(case)` is its name, `case.check()` tries it."""
 
-    __slots__ = ("called", "law", "name", "subject", "trial")
-
-    def __init__(self, law: Law, subject: Any, name: str, called: str, trial: Trial) -> None:
-        self.law = law
-        self.subject = subject
-        self.name = name
-        self.called = called
-        self.trial = trial
+    law: Law
+    subject: Any
+    name: str
+    called: str
+    trial: Trial
 
     def check(self) -> None:
         """Try the law.

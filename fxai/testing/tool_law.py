@@ -21,6 +21,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, Never, NoReturn, final
 
+import msgspec
 from returns.result import Failure
 
 from fxai.schema.codec import Schema
@@ -41,14 +42,11 @@ __all__ = ["TOOLKIT_LAWS", "TOOL_LAWS", "Subject", "engines", "first_fault"]
 
 
 @final
-class Subject:
+class Subject(msgspec.Struct, frozen=True, eq=False):
     """A tool that laws are tried on, and the data that they are tried with."""
 
-    __slots__ = ("given", "tool")
-
-    def __init__(self, tool: AnyTool, given: SearchStrategy[Any] | None = None) -> None:
-        self.tool = tool
-        self.given = given
+    tool: AnyTool
+    given: SearchStrategy[Any] | None = None
 
     @property
     def document(self) -> JsonSchema:
