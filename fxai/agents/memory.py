@@ -50,8 +50,8 @@ _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a disk, of what a
 # -- windows
 
 _BYTES_OF_TOKEN = 4
-_OF_MESSAGE = 4  # tokens that say who speaks
-_OF_PICTURE = 1500  # tokens; what the large providers take for one of a megapixel
+_OF_MESSAGE = 4  # tokens, for its role
+_OF_PICTURE = 1500  # tokens; what the large providers count for a megapixel
 
 
 def estimated_tokens(messages: Prompt) -> int:
@@ -96,10 +96,10 @@ def _of_bytes(count: int) -> int:
 
 @final
 class Window(msgspec.Struct, frozen=True):
-    """The newest turns of a memory, as many as fit; the very newest always, so that what is open can be answered.
+    """The newest turns of a memory, as many as fit; always the very newest, so that its open calls can be answered.
 
-    A turn is given whole or not at all: no call without its result, no approval without what it was asked for. Behind
-    a turn that does not fit, no older one is given, so nothing is missing in between.
+    A turn is in it whole or not at all: no call without its result, no approval without its request. Behind a turn that
+    does not fit, no older one is in it, so that nothing is missing in between.
     """
 
     most_turns: int | None = None
@@ -147,17 +147,17 @@ class Window(msgspec.Struct, frozen=True):
         return f"Window.tokens({self.most_tokens}{counted})"
 
     def newest(self, newest_first: Iterable[Prompt]) -> tuple[Prompt, ...]:
-        """The turns that fit, the oldest first, of turns given the newest first: no more are asked for than needed."""
-        kept: list[Prompt] = []
+        """The turns that fit, the oldest first; of `newest_first` no more are taken than are needed."""
+        turns: list[Prompt] = []
         tokens = 0
         for turn in newest_first:
             tokens += 0 if self.most_tokens is None else self.count(turn)
-            if kept and self.most_tokens is not None and tokens > self.most_tokens:
+            if turns and self.most_tokens is not None and tokens > self.most_tokens:
                 break
-            kept.append(turn)
-            if len(kept) == self.most_turns:
+            turns.append(turn)
+            if len(turns) == self.most_turns:
                 break
-        return tuple(reversed(kept))
+        return tuple(reversed(turns))
 
 
 # -- memories
@@ -371,7 +371,7 @@ class _JournalMemory(Memory):
         def commit() -> None:
             new = _without_system(messages)
             if len(new):
-                self._journal.append(new, lambda entries: _continued(new, entries))
+                self._journal.append(new, lambda entries: _find_entry(new, entries))
 
         return self._attempt("commit", commit)
 
@@ -410,7 +410,7 @@ def _turn(entry: Entry[Prompt]) -> Prompt:
     return merge_commits(Prompt(message for commit in entry.parts for message in commit))
 
 
-def _continued(messages: Prompt, entries: Iterator[Entry[Prompt]]) -> Entry[Prompt] | None:
+def _find_entry(messages: Prompt, entries: Iterator[Entry[Prompt]]) -> Entry[Prompt] | None:
     """The entry whose turn the messages go on with."""
     read: list[Entry[Prompt]] = []
 

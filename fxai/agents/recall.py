@@ -45,7 +45,7 @@ _WAITS: Final = "it waits for an answer, and has not been run"
 
 
 def recall(past: Prompt, new: Prompt) -> Prompt:
-    """The past, as a run is shown it whose new messages are `new`.
+    """The past, as a run begins with it whose new messages are `new`.
 
     The piece that waits for the tool message that `new` begins with comes last, so that this stands right behind it;
     without new messages, the last piece stays open. Each other call that waits gets a result that says so. The memory
@@ -55,7 +55,7 @@ def recall(past: Prompt, new: Prompt) -> Prompt:
     pieces = _pieces(past)
     if not any(map(_waiting, pieces)):
         return past
-    last = _continued(pieces, new)
+    last = _find_piece(pieces, new)
     shown = [
         place_results(one, map(_waits, _waiting(one))) if index != last else one for index, one in enumerate(pieces)
     ]
@@ -82,7 +82,7 @@ def _waiting(piece: list[Message]) -> list[ToolCallPart]:
     return list({call.id: call for call in calls}.values())
 
 
-def _continued(pieces: list[list[Message]], new: Prompt) -> int | None:
+def _find_piece(pieces: list[list[Message]], new: Prompt) -> int | None:
     """The index of the piece that `new` goes on with; None: it begins a turn, or no piece waits for it."""
     if not len(new):
         return len(pieces) - 1
@@ -120,7 +120,7 @@ class Commits:
         return Suspend(lambda: self._settle(history))
 
     def _settle(self, history: Prompt) -> EffectOf[None, Any]:
-        results = _gained(self._prompt, history)
+        results = _new_results(self._prompt, history)
         if self._committed:
             return self._commit(Prompt((ToolMessage(results),)), history)
         messages = self._messages(results)
@@ -165,7 +165,7 @@ class Commits:
         return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=history))
 
 
-def _gained(prompt: Prompt, history: Prompt) -> tuple[ToolResultPart, ...]:
+def _new_results(prompt: Prompt, history: Prompt) -> tuple[ToolResultPart, ...]:
     """The results in a history that the prompt did not hold, each once."""
     before = {id(part) for part in _results(prompt)}
     return tuple({part.id: part for part in _results(history) if id(part) not in before}.values())

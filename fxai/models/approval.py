@@ -404,7 +404,7 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
             text = _signed_text(request)
         except ValueError:  # an end that is no number
             return False
-        return self.key.signed(text, request.signature)
+        return self.key.verify(text, request.signature)
 
     def problem(
         self, request: ToolApprovalRequestPart, call: ToolCallPart, tool: Tool[Any, Any, Any]

@@ -4,13 +4,13 @@ A history that leaves the process, to a page or a file, may come back changed. R
 was asked can be approved. By default the process makes up a key: then a request can be answered in the process that
 made it and nowhere else.
 
-An approval is used up by the run that it lets a call in, a denial by being given: neither counts for another run. By
-default a process remembers for itself, which is enough where one process answers. Where several do, or one that may be
-started again, a ledger in a SQLite database serves them all: `ApprovalLedger.sqlite("approvals.db")`.
+An approval is used once: it lets one call run, and a denial is used up when it is given. The ledger remembers which
+were used. By default a process remembers for itself, which is enough where one process answers. Where several do, or
+one that may be started again, a ledger in a SQLite database serves them all: `ApprovalLedger.sqlite("approvals.db")`.
 
 >>> key = ApprovalKey("a secret of sixteen characters or more")
 >>> signature = key.sign(b"wipe the disk")
->>> key.signed(b"wipe the disk", signature), key.signed(b"wipe another disk", signature)
+>>> key.verify(b"wipe the disk", signature), key.verify(b"wipe another disk", signature)
 (True, False)
 >>> key
 ApprovalKey(…)
@@ -113,7 +113,7 @@ class ApprovalKey(Reference):
         """The signature of a text, in hexadecimal."""
         return _signature(self._secrets[0], text)
 
-    def signed(self, text: bytes, signature: str) -> bool:
+    def verify(self, text: bytes, signature: str) -> bool:
         """Whether the signature of a text is good; in constant time."""
         import hmac  # few programs ask for approvals
 

@@ -274,7 +274,7 @@ class HeldModels:
 
 
 def hold() -> EffectOf[HeldModels, Never, Scope | None]:
-    """Holds models until the scope around closes; their layers are given the services around."""
+    """Holds models until the scope around closes; their layers are built with the services around."""
 
     def make(services: ContextOf[Any]) -> HeldModels:
         # one memo map for all: two that ask at once for a layer that is not built share one building

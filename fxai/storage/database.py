@@ -1,4 +1,4 @@
-"""Private databases: SQLite files that are their owner's alone, with all that SQLite puts beside them.
+"""Private databases: SQLite files that only their owner can read, with the journals beside them.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -68,7 +68,7 @@ def connect(path: Path, *tables: str) -> Generator[Connection]:
             _prepare(database, tables)
             yield database
     except UnicodeEncodeError as error:
-        text = f"{error.object[:80]!r} cannot be kept: it holds half a surrogate pair"
+        text = f"{error.object[:80]!r} cannot be stored: it holds half a surrogate pair"
         raise OSError(f"{text}; give text of whole characters") from error
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the words of an error may be damaged too
         raise OSError(f"{error}; see that {path} is a SQLite database that nobody else holds") from error
@@ -113,7 +113,7 @@ def _prepare(database: Connection, tables: tuple[str, ...]) -> None:
 
 
 def _check_size(path: Path, database: Connection, size: int) -> None:
-    """Refuses a file that is no whole number of pages: SQLite reads what is missing as if nothing had been there."""
+    """Refuses a file that ends inside a page: SQLite reads the missing bytes as zeros."""
     database.execute("PRAGMA schema_version")  # reads the first page
     pages: tuple[int] = database.execute("PRAGMA page_size").fetchone()
     if size % pages[0]:

@@ -129,7 +129,7 @@ def _history(record: _Record, now: float) -> Prompt | None:
     if isinstance(read, Success):
         history: Prompt = read.unwrap()
         return history
-    raise OSError(f"what is kept is no history: {read.failure()}; {_REMEDY}")
+    raise OSError(f"what is stored is no history: {read.failure()}; {_REMEDY}")
 
 
 def _is_over(expires: float | None, now: float) -> bool:

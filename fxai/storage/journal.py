@@ -1,8 +1,8 @@
 """Journals: entries that are appended and never changed, in this process, in a file or in a SQLite database.
 
-An entry has a number and one or more parts. The first part begins it; each further part goes on with it. What is about
-to happen is written ahead as one part, and what came of it as the next, so that after a crash an entry that lacks its
-last part is in doubt. A part is on the disk, whole or not at all, when `append` returns.
+An entry has a number and one or more parts. The first part begins it; each further part goes on with it. A call is
+written ahead as one part and its outcome as the next, so that after a crash an entry without its last part is in doubt.
+A part is on the disk, whole or not at all, when `append` returns.
 
 Any number of processes may read and append at once. A program that must be the only one to go on with a journal, such
 as the one that resumes a run, owns it meanwhile.
@@ -106,7 +106,7 @@ class Journal(ABC, Generic[_T]):
 
     @abstractmethod
     def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
-        """What `f` makes of the entries as they are at one moment, the newest first; no more are read than it takes.
+        """The value of `f`, called with the entries of one moment, the newest first; no more are read than it takes.
 
         Raises:
             OSError: the system or the database refuses, or what stands there is damaged; it says where.
@@ -117,8 +117,8 @@ class Journal(ABC, Generic[_T]):
         """Appends a part, whole or not at all.
 
         Args:
-            part: it.
-            choose: the entry that it goes on with; no other process appends meanwhile. By default it begins one.
+            part: the part.
+            choose: gives the entry that it goes on with, while no other process appends; None: it begins an entry.
 
         Raises:
             OSError: as `read`; then nothing was appended.
@@ -270,8 +270,8 @@ class TableJournal(Journal[_T]):
             try:
                 yield Entry(number, self._parts(texts))
             except OSError as error:
-                said = f"{self._form.entry} {number} is damaged: {error}"
-                raise OSError(f"{said}; take its rows out of the table {self._form.table}") from error
+                damage = f"{self._form.entry} {number} is damaged: {error}"
+                raise OSError(f"{damage}; take its rows out of the table {self._form.table}") from error
         if count != self._keep:
             self._warn_missing(oldest, behind - 1)
 
@@ -289,15 +289,15 @@ class TableJournal(Journal[_T]):
         row: tuple[object, object, object] | None = database.execute(self._rows, (self._key,)).fetchone()
         newest = 0 if row is None else _whole(row[0])
         if found is None and row is not None and str(row[2]).startswith("{"):
-            raise self._lost("the row that says how many there are is", newest)
+            raise self._loss("the row that says how many there are is", newest)
         if found is None:
             return 1, newest + 1
         oldest, last = map(_whole, found)
         if newest < last:
-            raise self._lost(f"{self._form.entry}s {max(newest + 1, oldest)} to {last} are", newest)
+            raise self._loss(f"{self._form.entry}s {max(newest + 1, oldest)} to {last} are", newest)
         return oldest, newest + 1
 
-    def _lost(self, what: str, newest: int) -> OSError:
+    def _loss(self, what: str, newest: int) -> OSError:
         name = self._key.replace("'", "''")
         return OSError(
             f"the database was cut short or damaged: {what} missing; put it back from a copy, or, to go on with what "

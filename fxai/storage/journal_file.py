@@ -394,13 +394,13 @@ class _Log(Generic[_T]):
             warn("%s %s; if it held anything, put it back from a copy", self._path, cut)
             return 0, None
         if not head.startswith(_head_begin(self._form)):
-            said = f"the file is no {self._form.name} of this version of fxai"
-            raise OSError(f"{said}; give another path, or move it away")
+            text = f"the file is no {self._form.name} of this version of fxai"
+            raise OSError(f"{text}; give another path, or move it away")
         if len(head) < size or head[-1:] != b"\n":
             raise OSError(f"line 1 of {self._path} is damaged; put the file back from a copy, or, {self._accept}")
-        return size, self._acknowledged(head)
+        return size, self._read_commits(head)
 
-    def _acknowledged(self, head: bytes) -> int | None:
+    def _read_commits(self, head: bytes) -> int | None:
         for _ in range(3):  # another process may be writing it
             number = head[len(_head_begin(self._form)) :][:_WIDTH]
             if number.isdigit() and head == _head(self._form, int(number)):
@@ -414,7 +414,7 @@ class _Log(Generic[_T]):
     # -- the end
 
     def _end(self) -> _End:
-        """Where what is kept ends: behind it is at most the beginning of a line that was never acknowledged.
+        """Where the commits end: behind it is at most the beginning of a line that was never acknowledged.
 
         A last line that is whole but for its end counts: an editor may have taken that away. Where the last commit that
         was acknowledged is cut off, that is a warning; where more are, it is a failure.
@@ -456,7 +456,7 @@ class _Log(Generic[_T]):
         return _End(place, last, torn, is_lost)
 
     def _keep_torn(self, end: _End) -> None:
-        """Puts what is cut off, and was perhaps acknowledged, where a person can find it."""
+        """Saves the rest of a commit that was cut off, and may have been acknowledged, in the file `.torn`."""
         if end.is_lost and end.torn.strip(b"\0"):
             torn = self._path.with_name(f"{self._path.name}.torn")
             replace_file(torn, end.torn)
@@ -465,7 +465,7 @@ class _Log(Generic[_T]):
     # -- writing
 
     def _write(self, text: bytes, end: int) -> None:
-        """Puts the text behind what is kept, in the place of what was never acknowledged."""
+        """Writes the text behind the commits, in the place of what was never acknowledged."""
         self._file.seek(end - 1)
         before = b"" if self._file.read(1) == b"\n" else b"\n"
         file = self._file.fileno()

@@ -318,7 +318,7 @@ def _open(path: Path, flags: int, *, create: bool) -> int:
             if sys.platform != "win32":
                 os.fchmod(descriptor, _PRIVATE)  # a umask may have taken the owner's own rights
             return descriptor
-    raise OSError(f"{path} is made and removed again all the time; see who does that")
+    raise OSError(f"{path} is made and removed again all the time; see which program does that")
 
 
 def _explain(path: Path, error: OSError) -> OSError:
@@ -376,10 +376,10 @@ def _write_copy(path: Path, content: bytes, mode: int) -> Generator[Path]:
 
 
 def _fill(descriptor: int, content: bytes, mode: int) -> None:
-    """Writes a new file and locks it, so that nobody takes it for one that a killed process left."""
+    """Locks a new file, so that it is not taken for a copy that a killed process left, and writes it."""
     if sys.platform != "win32":
         os.fchmod(descriptor, mode)  # a umask may have taken the owner's own rights
-        for _ in _until("another process has held a new file"):  # who removes it, taking it for one that was left
+        for _ in _until("another process has held a new file"):  # to remove it, as a stale copy
             if take_lock(descriptor):
                 break
     write_all(descriptor, content)
@@ -409,7 +409,7 @@ def _make_unnamed(folder: Path, content: bytes, mode: int) -> int | None:
 
 
 def _link(descriptor: int, path: Path) -> bool:
-    """Gives a file without a name this name; whether nobody else had it."""
+    """Gives a file without a name this name; False where another file has it."""
     try:
         # A descriptor of a folder, which is not looked at, makes Python follow the link: that is the point of it.
         os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=descriptor)
@@ -433,7 +433,7 @@ def _make_file(path: Path, content: bytes, mode: int) -> int:
 
 
 def _make_named(path: Path, content: bytes, mode: int) -> int:
-    """A descriptor of a new file with this name and content; whoever saw it before it was locked may remove it."""
+    """A descriptor of a new file with this name and content; another process may remove it before it is locked."""
     for _ in _until(f"another process has written {path}"):
         if sys.platform != "win32":
             _remove_stale_copy(path)
@@ -452,7 +452,7 @@ def _remove_stale(path: Path) -> None:
 
 
 def _remove_stale_copy(copy: Path) -> None:
-    """Removes a copy that nobody writes any more: whoever writes one holds its lock."""
+    """Removes a copy that no process writes any more: its writer holds its lock."""
     try:
         descriptor = os.open(copy, os.O_RDONLY | _SAFE)
     except FileNotFoundError:

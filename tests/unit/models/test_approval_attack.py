@@ -476,9 +476,9 @@ def test_secrets_are_counted_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     rotated = ApprovalKey(SECRET, accept=[sixteen.encode()])
 
     assert (key.lifetime, key.sign(b"x")) == (5.0, ApprovalKey(sixteen).sign(b"x"))
-    assert rotated.signed(b"x", key.sign(b"x"))
-    assert not rotated.signed(b"y", key.sign(b"x"))
-    assert not ApprovalKey(SECRET).signed(b"x", key.sign(b"x"))
+    assert rotated.verify(b"x", key.sign(b"x"))
+    assert not rotated.verify(b"y", key.sign(b"x"))
+    assert not ApprovalKey(SECRET).verify(b"x", key.sign(b"x"))
     assert rotated.sign(b"x") == ApprovalKey(SECRET).sign(b"x")
     assert ApprovalKey(SECRET).lifetime == 86_400.0
     for short in ({"secret": "ü" * 7 + "x"}, {"secret": SECRET, "accept": [b"short"]}):
