@@ -207,7 +207,7 @@ class Matching(msgspec.Struct, frozen=True):
             expected = ""
             try:
                 with shared_matcher() as matcher:
-                    if not matcher.searched(compiled_python_pattern(self.pattern), self.pattern, value):
+                    if not matcher.search(compiled_python_pattern(self.pattern), self.pattern, value):
                         expected = f"string matching {self.pattern!r}"
             except PatternTimeout:
                 expected = in_time(self.pattern)
@@ -341,7 +341,7 @@ class _Places:
             case Series(parts):
                 return self.row(parts)
             case Repeat(inner, least, most, _):
-                return self._repeated(inner, least, most)
+                return self._repetition(inner, least, most)
             case Choice():
                 return self._choice(node)
             case Other(text):
@@ -374,7 +374,7 @@ class _Places:
             ways=min(sum(way.ways for way in ways), _LONG),
         )
 
-    def _repeated(self, inner: Node, least: int, most: int | None) -> _Ways:
+    def _repetition(self, inner: Node, least: int, most: int | None) -> _Ways:
         """Copies one behind the other; beyond a number of them, one that follows itself."""
         endless = most is None or most - least > _MOST_PLACES
         count = max(least, 1) if most is None or endless else most

@@ -270,7 +270,7 @@ def _multiple(_: Checks, parts: Parts, step: Any, __: Any) -> None:
 
 
 def _pattern(_: Checks, parts: Parts, pattern: str, __: Any) -> None:
-    parts.add("string", lambda value, work: work.matcher.found(pattern, value), _PATTERN)
+    parts.add("string", lambda value, work: work.matcher.matches(pattern, value), _PATTERN)
 
 
 # ---- members
@@ -326,7 +326,7 @@ def _additional(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
 def _any_found(patterns: Iterable[str], name: str, work: Work) -> bool:
     for pattern in patterns:
         work.take(_PATTERN)
-        if work.matcher.found(pattern, name):
+        if work.matcher.matches(pattern, name):
             return True
     return False
 
@@ -338,7 +338,7 @@ def _pattern_properties(to: Checks, parts: Parts, patterns: Any, _: Any) -> None
         for pattern, inner in checks.items():
             work.take(_PATTERN * len(value))
             for name, item in value.items():
-                if work.matcher.found(pattern, name) and not inner(item, work):
+                if work.matcher.matches(pattern, name) and not inner(item, work):
                     return False
         return True
 
@@ -456,7 +456,7 @@ def _all_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
 
 
 def _any_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
-    listed = [_listed(one) for one in said]
+    listed = [_constants(one) for one in said]
     if all(values is not None for values in listed):  # a union of constants, looked up
         _enum(to, parts, [value for values in listed for value in values or ()], _)
         return
@@ -465,7 +465,7 @@ def _any_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     parts.add("any", lambda value, work: any(one(value, work) for one in checks))
 
 
-def _listed(schema: Any) -> list[Any] | None:
+def _constants(schema: Any) -> list[Any] | None:
     """The values that a schema lists, where it says nothing else."""
     if not is_object(schema) or len(schema.keys() - _WORDS) != 1:
         return None

@@ -68,10 +68,10 @@ class Decider:
             return always if schema else never
         known = self._checks.get(id(schema))
         if known is None:
-            known = self._checks[id(schema)] = self._made(schema)
+            known = self._checks[id(schema)] = self._compile(schema)
         return known
 
-    def _made(self, schema: dict[str, Any]) -> Check:
+    def _compile(self, schema: dict[str, Any]) -> Check:
         if "$ref" in schema and self.dialect.ref_alone:
             return self._reference(schema["$ref"])
         parts = Parts()
@@ -102,7 +102,7 @@ class Decider:
         def check(value: Any, work: Work) -> bool:
             return made[0](value, work)
 
-        return _remembered(check, id(target)) if self._multiplies else check
+        return _with_memory(check, id(target)) if self._multiplies else check
 
     def number(self, value: Any) -> object:
         """The number of a constant."""
@@ -143,7 +143,7 @@ def _is_strange(document: Any) -> bool:
     return False
 
 
-def _remembered(check: Check, schema: int) -> Check:
+def _with_memory(check: Check, schema: int) -> Check:
     """The same decision, made once for each value that holds others."""
 
     def once(value: Any, work: Work) -> bool:

@@ -459,7 +459,7 @@ class _Relocation:
     def document(self) -> Any:
         """The document, moved."""
         dialect = dialect_of(self._root)
-        hoisted = self._hoisted()
+        hoisted = self._hoist()
         self._walk(self._root, self._to, "", dialect)
         for name, schema in hoisted.items():
             self._walk(schema, pointer_to("/$defs", name), "", dialect)
@@ -473,7 +473,7 @@ class _Relocation:
         self._definitions.update(hoisted)
         return self._root
 
-    def _hoisted(self) -> dict[str, Any]:
+    def _hoist(self) -> dict[str, Any]:
         """The definitions of the root, by their names in the new document."""
         hoisted: dict[str, Any] = {}
         for keyword in ("$defs", "definitions"):

@@ -76,7 +76,7 @@ class JsonSchema:
         if isinstance(document, JsonSchema):
             return document
         plain: object = dict(document) if isinstance(document, Mapping) else document
-        return with_stack(lambda: JsonSchema(_checked(plain)))
+        return with_stack(lambda: JsonSchema(_check(plain)))
 
     @staticmethod
     def trusted(document: Mapping[str, Any] | bool) -> JsonSchema:
@@ -147,7 +147,7 @@ class JsonSchema:
 
     def _content(self) -> bytes:
         if self._canonical is None:
-            object.__setattr__(self, "_canonical", with_stack(lambda: _SORTED(_numbered(self.to_dict()))))
+            object.__setattr__(self, "_canonical", with_stack(lambda: _SORTED(_with_integers(self.to_dict()))))
         return cast("bytes", self._canonical)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -171,7 +171,7 @@ class JsonSchema:
         return JsonSchema, (self._text,)
 
 
-def _checked(plain: object) -> bytes:
+def _check(plain: object) -> bytes:
     """The JSON text of a document that can be used."""
     try:
         text = _ENCODE(plain)
@@ -196,10 +196,10 @@ def _hold_sound(faults: tuple[Fault, ...]) -> None:
         raise SchemaError(f"no usable JSON Schema: {DecodeFailure(faults[:MAX_FAULTS])}{more}")
 
 
-def _numbered(data: Any) -> Any:
+def _with_integers(data: Any) -> Any:
     """The data with whole numbers written as integers, so that equal numbers are equal text."""
     if isinstance(data, float):
         return int(data) if data.is_integer() else data
     if is_object(data):
-        return {name: _numbered(item) for name, item in data.items()}
-    return [_numbered(item) for item in data] if is_array(data) else data
+        return {name: _with_integers(item) for name, item in data.items()}
+    return [_with_integers(item) for item in data] if is_array(data) else data

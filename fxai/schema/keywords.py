@@ -32,7 +32,7 @@ from fxai.schema.location import names_inside
 from fxai.schema.pattern import PatternTimeout
 from fxai.schema.search import MATCHER, SEARCH, VALUES_A_STEP, QuietArray, error_about, late_error, quiet_copy
 
-__all__ = ["inside", "referred", "validator_of"]
+__all__ = ["inside", "targets_of", "validator_of"]
 
 _validators: Final[Any] = jsonschema.validators
 _STOCK: Final[dict[str, Any]] = {
@@ -44,14 +44,14 @@ _STOCK: Final[dict[str, Any]] = {
 }
 
 
-def _found(pattern: str, text: str) -> bool:
-    return MATCHER.get().found(pattern, text)
+def _matches(pattern: str, text: str) -> bool:
+    return MATCHER.get().matches(pattern, text)
 
 
 def _pattern(_: Any, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
     if isinstance(instance, str):
         try:
-            if not _found(pattern, instance):
+            if not _matches(pattern, instance):
                 yield ValidationError("does not match")
         except PatternTimeout as timeout:
             yield late_error(timeout)
@@ -63,7 +63,7 @@ def _pattern_properties(validator: Any, patterns: Any, instance: Any, _: Any) ->
             _count(len(instance))
             for name, item in instance.items():
                 try:
-                    matching = _found(pattern, name)
+                    matching = _matches(pattern, name)
                 except PatternTimeout as timeout:
                     yield late_error(timeout)
                     return
@@ -76,7 +76,7 @@ def _additional_properties(validator: Any, inner: Any, instance: Any, schema: An
         return
     try:
         _count(len(instance))
-        extras = [name for name in instance if not _declared(name, schema)]
+        extras = [name for name in instance if not _is_declared(name, schema)]
     except PatternTimeout as timeout:
         yield late_error(timeout)
         return
@@ -87,9 +87,9 @@ def _additional_properties(validator: Any, inner: Any, instance: Any, schema: An
             yield from validator.descend(instance[name], inner, path=name)
 
 
-def _declared(name: str, schema: Any) -> bool:
+def _is_declared(name: str, schema: Any) -> bool:
     return name in schema.get("properties", ()) or any(
-        _found(pattern, name) for pattern in schema.get("patternProperties", ())
+        _matches(pattern, name) for pattern in schema.get("patternProperties", ())
     )
 
 
@@ -97,7 +97,7 @@ def _unevaluated_properties(validator: Any, inner: Any, instance: Any, schema: A
     if not is_object(instance):
         return
     try:
-        evaluated = _evaluated(validator, instance, schema)
+        evaluated = _evaluated_names(validator, instance, schema)
     except PatternTimeout as timeout:
         yield late_error(timeout)
         return
@@ -116,24 +116,24 @@ def _is_valid(validator: Any, instance: Any, schema: Any) -> bool:
     return True
 
 
-def _evaluated(validator: Any, instance: dict[str, Any], schema: Any) -> set[str]:
+def _evaluated_names(validator: Any, instance: dict[str, Any], schema: Any) -> set[str]:
     """The properties that a schema, and those in place inside it which take the object, say something of."""
     if isinstance(schema, bool):
         return set()
     _count(len(instance) + len(schema.get("properties", ())))
     names: set[str] = set()
-    for inner, scope in referred(validator, schema):
-        names |= _evaluated(scope, instance, inner)
+    for inner, scope in targets_of(validator, schema):
+        names |= _evaluated_names(scope, instance, inner)
     names |= set(schema.get("properties", ())) & instance.keys()
     for pattern in schema.get("patternProperties", ()):
-        names |= {name for name in instance if _found(pattern, name)}
+        names |= {name for name in instance if _matches(pattern, name)}
     if "additionalProperties" in schema:
-        names |= {name for name in instance if not _declared(name, schema)}
+        names |= {name for name in instance if not _is_declared(name, schema)}
     if "unevaluatedProperties" in schema:
         inner = schema["unevaluatedProperties"]
         names |= {name for name in instance if _is_valid(validator, instance[name], inner)}
     for inner in _in_place(validator, instance, schema):
-        names |= _evaluated(inside(validator, inner), instance, inner)
+        names |= _evaluated_names(inside(validator, inner), instance, inner)
     return names
 
 
@@ -145,7 +145,7 @@ def inside(validator: Any, schema: Any) -> Any:
     return validator.evolve(schema=schema, _resolver=validator._resolver.in_subresource(resource))
 
 
-def referred(validator: Any, schema: Any) -> Iterator[tuple[Any, Any]]:
+def targets_of(validator: Any, schema: Any) -> Iterator[tuple[Any, Any]]:
     """What the references of a schema in place lead to: each schema with its validator."""
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:
@@ -299,7 +299,7 @@ def _evaluated_items(validator: Any, instance: list[Any], schema: Any) -> Collec
     for keyword in ("contains", "unevaluatedItems"):
         if keyword in schema and len(found) < len(instance):
             found |= {index for index in everything if _is_valid(validator, instance[index], schema[keyword])}
-    for inner, scope in referred(validator, schema):
+    for inner, scope in targets_of(validator, schema):
         found.update(_evaluated_items(scope, instance, inner))
     for inner in _in_place(validator, instance, schema):
         found.update(_evaluated_items(inside(validator, inner), instance, inner))

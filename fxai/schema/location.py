@@ -447,22 +447,22 @@ class Reader:
         branch = "then" if self._takes_null(site.under("if")) else "else"
         return branch not in site or self._takes_null(site.under(branch))
 
-    def evaluated(self, site: Site) -> Container[str]:
+    def evaluated_names(self, site: Site) -> Container[str]:
         """The names of properties that an object may have, where a schema refuses those that it does not look at."""
         if site.get("unevaluatedProperties") is not False:
             return _ANY
         known = self._evaluated.get(site.pointer)
         if known is None:
-            names = self.declared(Site(site.pointer, site.schema))
+            names = self.declared_names(Site(site.pointer, site.schema))
             open_to = any(name.startswith(f"{site.pointer}/") for name in names)
             known = self._evaluated[site.pointer] = _ANY if open_to else names
         return known
 
-    def declared(self, site: Site) -> set[str]:
+    def declared_names(self, site: Site) -> set[str]:
         """The names of properties that a schema declares, wherever it applies to the same value."""
-        return set(self._declared(site, set()))
+        return set(self._declared_names(site, set()))
 
-    def _declared(self, site: Site, seen: set[str]) -> Iterator[str]:
+    def _declared_names(self, site: Site, seen: set[str]) -> Iterator[str]:
         self.steps.take(site.pointer)
         if site.pointer in seen or not is_object(site.schema):
             return
@@ -472,17 +472,17 @@ class Reader:
             if isinstance(site.get(keyword), dict):
                 yield f"{site.pointer}/{keyword}"  # no name, but something of its own
         if "$ref" in site:
-            yield from self._declared(self.follow(site), seen)
+            yield from self._declared_names(self.follow(site), seen)
         for keyword in ("allOf", "anyOf", "oneOf"):
             for inner in _branches(site, keyword):
-                yield from self._declared(inner, seen)
+                yield from self._declared_names(inner, seen)
         for keyword in ("if", "then", "else", "not"):
             if keyword in site:
-                yield from self._declared(site.under(keyword), seen)
+                yield from self._declared_names(site.under(keyword), seen)
         for keyword in ("dependentSchemas", "dependencies"):
             for name, inner in site.get(keyword, {}).items():
                 if is_object(inner):
-                    yield from self._declared(site.under(keyword, name), seen)
+                    yield from self._declared_names(site.under(keyword, name), seen)
 
 
 def _branches(site: Site, keyword: str) -> Iterator[Site]:

@@ -25,7 +25,7 @@ from fxai.schema.dialect import REF_ALONE, dialect_of
 from fxai.schema.document import growth_of
 from fxai.schema.fault import pointer_to
 from fxai.schema.json_schema import JsonSchema
-from fxai.schema.keywords import inside, referred, validator_of
+from fxai.schema.keywords import inside, targets_of, validator_of
 from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
 from fxai.schema.pattern import Matcher, PatternTimeout
 from fxai.schema.search import Search
@@ -225,7 +225,7 @@ class _Reader:
         """What stands under a name."""
         asked = schema.get("patternProperties", {})
         self._spend(len(asked))
-        patterns = [inner for key, inner in asked.items() if self._matcher.found(key, name)]
+        patterns = [inner for key, inner in asked.items() if self._matcher.matches(key, name)]
         known = name in schema.get("properties", {})
         if known:
             yield schema["properties"][name]
@@ -306,7 +306,7 @@ def _together(validator: Any) -> Iterator[Any]:
         if one.schema is True or one.schema is False:
             yield one.evolve(schema=_ANYTHING if one.schema else _NO_VALUE)
             continue
-        waiting += [scope for _, scope in referred(one, one.schema)]
+        waiting += [scope for _, scope in targets_of(one, one.schema)]
         if "$ref" in one.schema and one.dialect in REF_ALONE:
             continue
         yield one

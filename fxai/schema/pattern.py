@@ -192,7 +192,7 @@ def compiled_pattern(pattern: str) -> Any:
     Raises:
         ValueError: it is no pattern, or one that expands to more than `MAX_PATTERN`; says why.
     """
-    return _compiled(pattern, ecma=True)
+    return _compile(pattern, ecma=True)
 
 
 @lru_cache(maxsize=1024)
@@ -202,10 +202,10 @@ def compiled_python_pattern(pattern: str) -> Any:
     Raises:
         ValueError: it cannot be searched with so, or it expands to more than `MAX_PATTERN`; says why.
     """
-    return _compiled(pattern, ecma=False)
+    return _compile(pattern, ecma=False)
 
 
-def _compiled(pattern: str, *, ecma: bool) -> Any:
+def _compile(pattern: str, *, ecma: bool) -> Any:
     if expansion(pattern) > MAX_PATTERN:
         raise ValueError(f"with its repetitions written out it has more than {MAX_PATTERN} characters")
     import regex
@@ -224,10 +224,10 @@ def translate(pattern: str, *, python: bool = False) -> str:
     >>> print(translate(r"^(?<year>\d{4})$", python=True))
     ^(?P<year>[0-9]{4})\Z
     """
-    return "".join(_translated(text, python=python) for _, text in tokens(pattern))
+    return "".join(_translate_token(text, python=python) for _, text in tokens(pattern))
 
 
-def _translated(text: str, *, python: bool) -> str:
+def _translate_token(text: str, *, python: bool) -> str:
     if text[0] == "\\":
         return _escape(text, _OUTSIDE, python=python)
     if text[0] == "[":
@@ -461,15 +461,15 @@ class Matcher:
         self._left = seconds
         self.late: str | None = None
 
-    def found(self, pattern: str, text: str) -> bool:
+    def matches(self, pattern: str, text: str) -> bool:
         """Whether the pattern is found anywhere in the text.
 
         Raises:
             PatternTimeout: the time is used up.
         """
-        return self.searched(compiled_pattern(pattern), pattern, text)
+        return self.search(compiled_pattern(pattern), pattern, text)
 
-    def searched(self, compiled: Any, pattern: str, text: str) -> bool:
+    def search(self, compiled: Any, pattern: str, text: str) -> bool:
         """The same by a pattern that is compiled already.
 
         Raises:

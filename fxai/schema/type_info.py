@@ -127,7 +127,7 @@ def plain_type(tp: Any) -> Any:
         if isinstance(tp, TypeAliasType):
             tp = tp.__value__
         elif isinstance(origin := get_origin(tp), TypeAliasType):
-            tp = _filled(origin.__value__, dict(zip(origin.__type_params__, get_args(tp), strict=False)))
+            tp = _fill(origin.__value__, dict(zip(origin.__type_params__, get_args(tp), strict=False)))
         elif hasattr(tp, "__supertype__"):
             tp = tp.__supertype__
         elif isinstance(tp, TypeVar):
@@ -149,12 +149,12 @@ def codec_of(tp: Any) -> tuple[Any, Codec, tuple[Any, ...]] | None:
                 raise SchemaError(
                     f"{tp!r} has a Meta before its codec; bounds and descriptions are about the JSON form: put it after"
                 )
-            return tp.__origin__, *_bounded(note, tp.__metadata__[index + 1 :])
-    codec, after = _bounded(None, tp.__metadata__, tp.__origin__)
+            return tp.__origin__, *_search_in_time(note, tp.__metadata__[index + 1 :])
+    codec, after = _search_in_time(None, tp.__metadata__, tp.__origin__)
     return None if codec is None else (tp.__origin__, codec, after)
 
 
-def _bounded(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple[Any, tuple[Any, ...]]:
+def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple[Any, tuple[Any, ...]]:
     """A codec and what stands after it, with a pattern that `re` could try without end moved into a codec of its own.
 
     Without a codec, that of the pattern is the one.
@@ -287,7 +287,7 @@ _READERS: Final[dict[Kind, Callable[[Any, Any], Iterator[Member]]]] = {
 def _hints(tp: Any, cls: Any) -> dict[str, Any]:
     """The annotations of a class by name, with the type variables of generic bases filled in."""
     filled = _variables(tp)
-    return {name: _filled(hint, filled) for name, hint in get_type_hints(cls, include_extras=True).items()}
+    return {name: _fill(hint, filled) for name, hint in get_type_hints(cls, include_extras=True).items()}
 
 
 def _variables(tp: Any) -> dict[Any, Any]:
@@ -295,11 +295,11 @@ def _variables(tp: Any) -> dict[Any, Any]:
     own = dict(zip(getattr(cls, "__parameters__", ()), get_args(tp), strict=False)) if cls is not None else {}
     for parent in getattr(cls or tp, "__orig_bases__", ()):
         for variable, given in _variables(parent).items():
-            own.setdefault(variable, _filled(given, own))
+            own.setdefault(variable, _fill(given, own))
     return own
 
 
-def _filled(tp: Any, variables: Mapping[Any, Any]) -> Any:
+def _fill(tp: Any, variables: Mapping[Any, Any]) -> Any:
     if isinstance(tp, TypeVar):
         return variables.get(tp, tp)
     parameters = getattr(tp, "__parameters__", ())

@@ -486,12 +486,12 @@ class _Slow:
         with_stack(self._ready)
         decider = self._decider
         if decider is None:
-            return self._searched(value, careful=not self._growth.within(value, self._most))
+            return self._search(value, careful=not self._growth.within(value, self._most))
         try:
             if with_stack(lambda: decider.takes(value)):
                 return ()
         except Exhausted:
-            return (_undecided(value),)
+            return (_undecided_fault(value),)
         except RecursionError:
             return too_deep(MAX_LEVELS).faults
         except PatternTimeout:
@@ -501,34 +501,34 @@ class _Slow:
     def find_faults(self, value: object) -> tuple[Fault, ...]:
         """The faults of data that is known to be refused, as far as the budget goes."""
         with_stack(self._ready)
-        return self._searched(value, refused=True)
+        return self._search(value, refused=True)
 
-    def _searched(self, value: object, *, careful: bool = False, refused: bool = False) -> tuple[Fault, ...]:
+    def _search(self, value: object, *, careful: bool = False, refused: bool = False) -> tuple[Fault, ...]:
         from referencing.exceptions import Unresolvable
 
         from fxai.schema.search import Search
 
         validator = self._validator
 
-        def searched() -> tuple[Search, tuple[Fault, ...]]:
+        def run() -> tuple[Search, tuple[Fault, ...]]:
             search = Search(validator, careful=careful, refused=refused, decider=self._decider)
             return search, faults_of_breaches([_breach(error, validator) for error in search.errors(value)], value)
 
         try:
-            search, faults = with_stack(searched)
+            search, faults = with_stack(run)
         except RecursionError:
             return too_deep(MAX_LEVELS).faults
         except Unresolvable as error:  # references into what is no schema lead elsewhere in each package
             return (Fault("", f"references that can be followed ({error})", found_in(value)),)
         if search.undecided:
-            return (_undecided(value),)
+            return (_undecided_fault(value),)
         if search.unsaid:
             return (Fault("", describe(self._document), found_in(value)),)
         late = () if search.late is None else (Fault("", in_time(search.late), found_in(value)),)
         return (*faults, *late)
 
 
-def _undecided(value: object) -> Fault:
+def _undecided_fault(value: object) -> Fault:
     return Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(value))
 
 
@@ -553,15 +553,15 @@ def _breach(error: Any, root: Any) -> Breach:
         branches = [tuple(found) for found in by_branch.values()]
     said = in_time(error.cause.args[0]) if error.validator == "late" else str(error.message)
     names, scope = tuple(getattr(error, "names", ())), getattr(error, "scope", root)
-    follow = partial(_followed, scope, schema)
+    follow = partial(_follow, scope, schema)
     return Breach(error.validator or "false", schema, path, names, tuple(branches), said, follow)
 
 
-def _followed(scope: Any, around: Any, schema: Any) -> Any:
+def _follow(scope: Any, around: Any, schema: Any) -> Any:
     """What a schema inside of another one says where it is a reference: what that names, and what stands beside it."""
     from referencing.exceptions import Unresolvable
 
-    from fxai.schema.keywords import inside, referred
+    from fxai.schema.keywords import inside, targets_of
 
     if not is_object(schema) or "$ref" not in schema:
         return schema
@@ -572,7 +572,7 @@ def _followed(scope: Any, around: Any, schema: Any) -> Any:
         beside = {key: said for key, said in schema.items() if key != "$ref"}
         alone = scope.dialect in REF_ALONE
         try:
-            schema, scope = next(referred(inside(scope, schema), schema))
+            schema, scope = next(targets_of(inside(scope, schema), schema))
         except Unresolvable:  # it stands in another resource than the schema around
             break
         if is_object(schema) and beside and not alone:

@@ -126,7 +126,7 @@ class Variants:
     def _matches(self, at: str, keyword: str, pattern: str, text: str) -> bool:
         self.steps.take(at)
         try:
-            return self._matcher.found(pattern, text)
+            return self._matcher.matches(pattern, text)
         except PatternTimeout:
             raise PlaceError(at, keyword, f"{pattern!r} takes too long") from None
         except ValueError as broken:

@@ -25,7 +25,17 @@ from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_tokens
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import ANNOTATIONS, Place, PlaceError, Reader, Site
 from fxai.schema.pattern import Matcher
-from fxai.schema.strict.node import DEFS, NULL, Node, NoForm, any_node, described, reference_node, said_of, told_keyword
+from fxai.schema.strict.node import (
+    DEFS,
+    NULL,
+    Node,
+    NoForm,
+    annotations_of,
+    any_node,
+    describe,
+    keyword_words,
+    reference_node,
+)
 from fxai.schema.strict.rules import Obstacle, StrictRules, Weakening, rule_faults
 from fxai.schema.strict.shapes import (
     array_form,
@@ -79,7 +89,7 @@ class Transformer:
         node = self.place((self.reader.root,), "")
         if node is None or "$ref" not in node.schema:
             return node
-        return node.saying(self.nodes[node.schema["$ref"].removeprefix(DEFS)].schema)
+        return node.with_schema(self.nodes[node.schema["$ref"].removeprefix(DEFS)].schema)
 
     def weaken(self, site: Site, keyword: str, reason: str) -> None:
         """Note that a keyword is not carried."""
@@ -94,16 +104,16 @@ class Transformer:
     def place(self, place: Place, at: str) -> Node | None:
         """What a place takes; None when nothing can be there. `at` is where it stands, for messages."""
         try:
-            return descend(lambda: self._named(place, at))
+            return descend(lambda: self._definition(place, at))
         except PlaceError as error:
             self.obstacles[Obstacle(error.pointer, error.keyword, error.reason)] = None
             return _STANDING_IN
 
-    def _named(self, place: Place, at: str) -> Node | None:
+    def _definition(self, place: Place, at: str) -> Node | None:
         """What a place takes: a reference where it is one, or where the place comes back to itself."""
         name: str | None = None
         if len(place) == 1 and self.reader.has_words_only(place[0]) and not self.reader.alone(place[0]):
-            return self._retold(place[0], at)
+            return self._annotated_reference(place[0], at)
         while len(place) == 1 and self.reader.alone(place[0]):
             place = (self.reader.follow(place[0]),)
             name = place[0].pointer.rpartition("/")[2] or "root"
@@ -113,10 +123,10 @@ class Transformer:
             self.reader.steps.take(at, 1 if known is None else self.size(known.schema))
             return known
         if key in self._open and place:
-            return self._again(place, key, at)
+            return self._recursion(place, key, at)
         self._open[key] = None if name is None else self._free(name)
         try:
-            node = self._flat(self.reader.together(place), at if name is None or at == "" else place[0].pointer)
+            node = self._conjunction(self.reader.together(place), at if name is None or at == "" else place[0].pointer)
         finally:
             name = self._open.pop(key)
         if node is not None and name is not None:
@@ -125,20 +135,20 @@ class Transformer:
         self._done[key] = node
         return node
 
-    def _retold(self, site: Site, at: str) -> Node | None:
+    def _annotated_reference(self, site: Site, at: str) -> Node | None:
         """A reference with words beside it, which no provider's rule allows: what it names, with these words."""
-        node = self._named((site.without(*(k for k in site.schema if k != "$ref")),), at)
+        node = self._definition((site.without(*(k for k in site.schema if k != "$ref")),), at)
         if node is None:
             return None
         name = str(node.schema.get("$ref", "")).removeprefix(DEFS)
-        title, words = said_of([site])
+        title, words = annotations_of([site])
         if name in self.nodes and not self._refers(name):
             self.reader.steps.take(at, self.size(self.nodes[name].schema))
             target = dict(self.nodes[name].schema)
-            told = target.pop("description", "")
+            own = target.pop("description", "")
             target = {**target, "title": title} if title else target
-            return node.saying(described(target, [], [*words, told], []))
-        return node.saying(described({"anyOf": [node.schema]} if name else node.schema, [], words, []))
+            return node.with_schema(describe(target, [], [*words, own], []))
+        return node.with_schema(describe({"anyOf": [node.schema]} if name else node.schema, [], words, []))
 
     def size(self, schema: Any) -> int:
         """How large a schema that was made is, those inside it counted as often as they stand there."""
@@ -165,7 +175,7 @@ class Transformer:
             free, number = f"{plain}_{number}", number + 1
         return free
 
-    def _again(self, place: Place, key: _Key, at: str) -> Node:
+    def _recursion(self, place: Place, key: _Key, at: str) -> Node:
         """A place that comes back to itself."""
         if not self.rules.recursive:
             site = place[0]
@@ -176,7 +186,7 @@ class Transformer:
 
     # -- conjunctions
 
-    def _flat(self, sites: Sequence[Site], at: str) -> Node | None:
+    def _conjunction(self, sites: Sequence[Site], at: str) -> Node | None:
         self.reader.steps.take(at, len(sites))
         if any(site.schema is False for site in sites):
             return None
@@ -184,16 +194,16 @@ class Transformer:
         if any(site.get("not") in (True, {}) for site in sites if "not" in site):
             return None
         union = next(((site, k) for site in sites for k in ("anyOf", "oneOf") if k in site), None)
-        node = self._typed(sites, at) if union is None else self._union(sites, *union, at)
+        node = self._by_type(sites, at) if union is None else self._union(sites, *union, at)
         if node is None:
             return None
-        title, words = said_of(sites)
+        title, words = annotations_of(sites)
         schema = {"title": title, **node.schema} if title is not None else node.schema
-        return node.saying(described(schema, [node.told], words, node.checks))
+        return node.with_schema(describe(schema, [node.note], words, node.checks))
 
     def with_words(self, node: Node) -> Node:
         """The node with its own words in its description."""
-        return node.saying(described(node.schema, [node.told], [], node.checks))
+        return node.with_schema(describe(node.schema, [node.note], [], node.checks))
 
     def _union(self, sites: Sequence[Site], site: Site, keyword: str, at: str) -> Node | None:
         branches = [site.under(keyword, index) for index in range(len(site.get(keyword)))]
@@ -203,24 +213,27 @@ class Transformer:
         beside = tuple(filter(self.reader.holds, rest))
         if beside and self._only_narrows(beside, branches, at):
             self.weaken(site, keyword, f"{self.rules.name} takes no union here")
-            told = told_keyword(keyword, site.get(keyword))
-            node = self._flat(rest, at)
-            return None if node is None else node.saying(described(node.schema, [], [], [told]))
-        kept = [node for b in branches if (node := self.place((*map(_unsaid, beside), b), b.pointer)) is not None]
-        if self.is_root(at) and len(kept) > 1:
+            words = keyword_words(keyword, site.get(keyword))
+            node = self._conjunction(rest, at)
+            return None if node is None else node.with_schema(describe(node.schema, [], [], [words]))
+        # Their annotations stand once, outside of the union.
+        bare = tuple(site.without(*ANNOTATIONS) for site in beside)
+        found = [self.place((*bare, branch), branch.pointer) for branch in branches]
+        nodes = [node for node in found if node is not None]
+        if self.is_root(at) and len(nodes) > 1:
             raise PlaceError(at, keyword, "a union at the root: providers take one object there")
-        if len(kept) <= 1:
-            return kept[0] if kept else None
-        return any_node(_distinct(kept), self.nodes)
+        if len(nodes) <= 1:
+            return nodes[0] if nodes else None
+        return any_node(_distinct(nodes), self.nodes)
 
     def _only_narrows(self, beside: Place, branches: Sequence[Site], at: str) -> bool:
         """Whether the branches only narrow what stands beside them, where they cannot be opened."""
         if not self.is_root(at) and len(branches) <= _MOST_BRANCHES:
             return False
-        known = {name for site in beside for name in self.reader.declared(site)}
-        return all(self.reader.declared(branch) <= known for branch in branches)
+        known = {name for site in beside for name in self.reader.declared_names(site)}
+        return all(self.reader.declared_names(branch) <= known for branch in branches)
 
-    def _typed(self, sites: Sequence[Site], at: str) -> Node | None:
+    def _by_type(self, sites: Sequence[Site], at: str) -> Node | None:
         values, types = values_of(sites), listed_types(sites)
         if self.is_root(at) and (types != ["object"] or values is not None):
             raise PlaceError(at, "type", "providers take an object at the root")
@@ -229,23 +242,23 @@ class Transformer:
         elif types is None:
             raise PlaceError(at, "type", "says no type, so that anything may be there")
         else:
-            nodes = [node for t in types if (node := self._of(t, sites, at)) is not None]
+            nodes = [node for t in types if (node := self._of_type(t, sites, at)) is not None]
         asides = list(self._asides(sites))
         if len(nodes) <= 1:
-            return nodes[0].checking(asides) if nodes else None
-        return any_node([self.with_words(node) for node in nodes], self.nodes).checking(asides)
+            return nodes[0].with_checks(asides) if nodes else None
+        return any_node([self.with_words(node) for node in nodes], self.nodes).with_checks(asides)
 
     def _asides(self, sites: Sequence[Site]) -> Iterator[str]:
         """What no provider carries for any type: it is noted, and said in words."""
         for site in sites:
             if "not" in site:
                 self.weaken(site, "not", f"{self.rules.name} cannot say what a value must not be")
-                yield told_keyword("not", site.get("not"))
+                yield keyword_words("not", site.get("not"))
             if "if" in site and ("then" in site or "else" in site):
                 self.weaken(site, "if", f"{self.rules.name} has no such keyword")
-                yield told_keyword("if", {k: site.get(k) for k in ("if", "then", "else") if k in site})
+                yield keyword_words("if", {k: site.get(k) for k in ("if", "then", "else") if k in site})
 
-    def _of(self, kind: str, sites: Sequence[Site], at: str) -> Node | None:
+    def _of_type(self, kind: str, sites: Sequence[Site], at: str) -> Node | None:
         match kind:
             case "object":
                 return object_form(sites, at, self)
@@ -276,11 +289,6 @@ def _whole(value: Any) -> Any:
 
 def _itself(value: Any) -> Any:
     return value
-
-
-def _unsaid(site: Site) -> Site:
-    """The same schema without its words, which are said once, outside of the union."""
-    return site.without(*ANNOTATIONS)
 
 
 def _distinct(nodes: Sequence[Node]) -> list[Node]:
@@ -376,10 +384,12 @@ def strict_form(
         explicit_null: tell a null from what is left out, in each optional property that admits null: null is sent for
             what is left out, and `{"__null__": true}` for a null. Otherwise both are null, and lead back to left out.
     """
-    return with_stack(lambda: _made(document, rules, explicit_null=explicit_null))
+    return with_stack(lambda: _transform(document, rules, explicit_null=explicit_null))
 
 
-def _made(document: JsonSchema, rules: StrictRules, *, explicit_null: bool) -> Result[StrictForm, tuple[Obstacle, ...]]:
+def _transform(
+    document: JsonSchema, rules: StrictRules, *, explicit_null: bool
+) -> Result[StrictForm, tuple[Obstacle, ...]]:
     plain = document.to_dict()
     if not is_object(plain):
         return Failure((Obstacle("", "schema", "providers take an object at the root"),))

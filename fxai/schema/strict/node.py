@@ -29,17 +29,17 @@ __all__ = [
     "NoForm",
     "Node",
     "Way",
+    "annotations_of",
     "any_node",
     "array_node",
-    "described",
+    "describe",
+    "keyword_words",
     "length_words",
     "map_node",
     "null_words",
     "number_words",
     "object_node",
     "reference_node",
-    "said_of",
-    "told_keyword",
     "tuple_node",
 ]
 
@@ -47,7 +47,7 @@ __all__ = [
 _LONGEST: Final = 400
 
 
-def described(
+def describe(
     schema: dict[str, Any], first: Sequence[str], words: Sequence[str], checks: Sequence[str]
 ) -> dict[str, Any]:
     """The schema with a description: of the rewritten form, of the original, and of what is checked afterwards."""
@@ -62,7 +62,7 @@ def described(
     return {**kind, "description": text, **{keyword: said for keyword, said in schema.items() if keyword != "type"}}
 
 
-def said_of(sites: Sequence[Site]) -> tuple[str | None, list[str]]:
+def annotations_of(sites: Sequence[Site]) -> tuple[str | None, list[str]]:
     """The title, and the sentences that schemas say of their value beside what they hold it to."""
     titles = [site.get("title") for site in sites if isinstance(site.get("title"), str)]
     words = [text for site in sites if isinstance(text := site.get("description"), str) and text]
@@ -115,7 +115,7 @@ def null_words(mark: str) -> str:
     return f'null is taken as left out, {{"{mark}": true}} as a null'
 
 
-def told_keyword(keyword: str, said: Any) -> str:
+def keyword_words(keyword: str, said: Any) -> str:
     """The words for any other keyword: itself, where it is short enough to be read."""
     if keyword == "uniqueItems":
         return "no two items alike"
@@ -150,28 +150,28 @@ class NoForm(Exception):
 class Node:
     """A strict schema; `back` leads from its instances to those of the original, `forth` the other way.
 
-    Both are there or neither is. `forth` raises `NoForm` for a value that is not of the node's shape. `told` describes
+    Both are there or neither is. `forth` raises `NoForm` for a value that is not of the node's shape. `note` describes
     the rewrite and `checks` what the schema holds a value to, in words; both become part of the description.
     """
 
-    __slots__ = ("back", "checks", "forth", "schema", "told")
+    __slots__ = ("back", "checks", "forth", "note", "schema")
 
     def __init__(
-        self, schema: dict[str, Any], back: Way = None, forth: Way = None, told: str = "", checks: Sequence[str] = ()
+        self, schema: dict[str, Any], back: Way = None, forth: Way = None, note: str = "", checks: Sequence[str] = ()
     ) -> None:
         self.schema = schema
         self.back = back
         self.forth = forth
-        self.told = told
+        self.note = note
         self.checks = tuple(checks)
 
-    def saying(self, schema: dict[str, Any]) -> Node:
+    def with_schema(self, schema: dict[str, Any]) -> Node:
         """The same ways with another schema, which says itself what is to be said."""
         return Node(schema, self.back, self.forth)
 
-    def checking(self, checks: Sequence[str]) -> Node:
+    def with_checks(self, checks: Sequence[str]) -> Node:
         """The same node, which holds a value to something more."""
-        return Node(self.schema, self.back, self.forth, self.told, (*self.checks, *checks))
+        return Node(self.schema, self.back, self.forth, self.note, (*self.checks, *checks))
 
 
 def _through(way: Way, value: Any) -> Any:
@@ -194,15 +194,15 @@ class Member(NamedTuple):
         """What is sent of it."""
         if not self.optional:
             return self.node.schema
-        marker = _closed({self.null: {"type": "boolean", "enum": [True]}}) if self.null else None
+        marker = _closed_object({self.null: {"type": "boolean", "enum": [True]}}) if self.null else None
         return _nullable(self.node.schema, marker)
 
     @property
     def back(self) -> Way:
         """The way from a strict value that is there."""
-        return self._marked if self.null else self.node.back
+        return self._from_marker if self.null else self.node.back
 
-    def _marked(self, item: Any) -> Any:
+    def _from_marker(self, item: Any) -> Any:
         return None if is_object(item) and item == {self.null: True} else _through(self.node.back, item)
 
     def forth(self, there: bool, item: Any) -> Any:
@@ -212,7 +212,7 @@ class Member(NamedTuple):
         return {self.null: True} if there and self.null else None
 
 
-def _nested(value: Any, way: Callable[[Any], Any]) -> Any:
+def _map_text(value: Any, way: Callable[[Any], Any]) -> Any:
     """JSON text where none belongs: the text of what it says, led back, so that it can still be read as that."""
     if not isinstance(value, str) or not may_be_nested(value):
         return value
@@ -228,14 +228,14 @@ def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) ->
     """An object with these properties, and the property that holds all others."""
     said = {name: member.schema for name, member in members.items()}
     if rest is None and not any(member.optional or member.node.back for member in members.values()):
-        return Node(_closed(said))
-    schema = _closed(said if rest is None else {**said, rest[0]: rest[1].schema})
+        return Node(_closed_object(said))
+    schema = _closed_object(said if rest is None else {**said, rest[0]: rest[1].schema})
     ways = {name: (member.back, member.optional) for name, member in members.items()}
     unknown: tuple[Way, bool] = (None, False)
 
     def back(value: Any) -> Any:
         if not is_object(value):
-            return _nested(value, back)
+            return _map_text(value, back)
         found: dict[str, Any] = {}
         for name, item in value.items():
             way, optional = ways.get(name, unknown)
@@ -274,7 +274,7 @@ def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
         if is_object(pairs):
             return {name: _through(value.back, item) for name, item in pairs.items()}
         if not is_array(pairs) or not all(is_object(pair) and pair.keys() == {"0", "1"} for pair in pairs):
-            return _nested(pairs, back)
+            return _map_text(pairs, back)
         return {str(pair["0"]): _through(value.back, pair["1"]) for pair in pairs}
 
     def forth(mapping: Any) -> Any:
@@ -282,7 +282,7 @@ def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
             raise NoForm("is no object")
         return [{"0": name, "1": _through(value.forth, item)} for name, item in mapping.items()]
 
-    pair = _closed({"0": key.schema, "1": value.schema}, told=_TUPLE)
+    pair = _closed_object({"0": key.schema, "1": value.schema}, note=_TUPLE)
     return Node({"type": "array", "items": pair, **bounds}, back, forth, _PAIRS)
 
 
@@ -294,7 +294,7 @@ def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
         return Node(schema)
 
     def back(value: Any) -> Any:
-        return [way_back(one) for one in value] if is_array(value) else _nested(value, back)
+        return [way_back(one) for one in value] if is_array(value) else _map_text(value, back)
 
     def forth(value: Any) -> Any:
         if not is_array(value):
@@ -310,7 +310,7 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
 
     def back(value: Any) -> Any:
         if not is_object(value) or any(str(index) not in value for index in range(size)):
-            return _nested(value, back)
+            return _map_text(value, back)
         first = [_through(item.back, value[str(index)]) for index, item in enumerate(items)]
         others: Any = [] if rest is None else _through(rest.back, value.get(REST, []))
         return [*first, *others] if is_array(others) else value
@@ -324,11 +324,11 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
     members: dict[str, Any] = {str(index): item.schema for index, item in enumerate(items)}
     if rest is not None:
         members[REST] = rest.schema
-    return Node(_closed(members), back, forth, _TUPLE)
+    return Node(_closed_object(members), back, forth, _TUPLE)
 
 
-def _closed(members: Mapping[str, Any], told: str = "") -> dict[str, Any]:
-    words = {"description": told} if told else {}
+def _closed_object(members: Mapping[str, Any], note: str = "") -> dict[str, Any]:
+    words = {"description": note} if note else {}
     required = {"required": list(members)} if members else {}
     return {"type": "object", **words, "properties": dict(members), **required, "additionalProperties": False}
 
@@ -414,7 +414,7 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
         for branch, fit in possible:
             if len(possible) == 1 or fit(value):
                 return _through(branch.back, value)
-        return _meant(possible, value) if possible else _nested(value, back)
+        return _by_text(possible, value) if possible else _map_text(value, back)
 
     def forth(value: Any) -> Any:
         for branch, fit in choices:
@@ -429,7 +429,7 @@ def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
     return Node(schema, back, forth)
 
 
-def _meant(possible: Sequence[tuple[Node, Fit]], value: Any) -> Any:
+def _by_text(possible: Sequence[tuple[Node, Fit]], value: Any) -> Any:
     """The value by the one branch that it fits once JSON text in it is read, where there is one."""
     fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
     return _through(fitting[0].back, value) if len(fitting) == 1 else value

@@ -218,9 +218,9 @@ class _Check:
         most = self.rules.least_items
         if most is not None and schema.get("minItems", 0) > most:
             yield Fault(f"{pointer}/minItems", f"at most {most}", found_in(schema["minItems"]))
-        yield from self._listed(schema, pointer)
+        yield from self._values(schema, pointer)
 
-    def _listed(self, schema: dict[str, Any], pointer: str) -> Iterator[Fault]:
+    def _values(self, schema: dict[str, Any], pointer: str) -> Iterator[Fault]:
         values = schema.get("enum", [])
         self.values += len(values)
         texts = [value for value in (*values, schema.get("const")) if isinstance(value, str)]

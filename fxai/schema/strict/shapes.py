@@ -23,13 +23,13 @@ from fxai.schema.strict.node import (
     Node,
     any_node,
     array_node,
-    described,
+    describe,
+    keyword_words,
     length_words,
     map_node,
     null_words,
     number_words,
     object_node,
-    told_keyword,
     tuple_node,
 )
 from fxai.schema.strict.rules import NULL_LOST, StrictRules
@@ -104,7 +104,7 @@ def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> No
         for keyword in _CONTENT:
             if keyword in site:
                 weaken(site, keyword, f"{rules.name} has no such keyword")
-                checks.append(told_keyword(keyword, site.get(keyword)))
+                checks.append(keyword_words(keyword, site.get(keyword)))
         _keep(schema, site, "format", site.get("format") in rules.formats, weaken, checks)
         _keep(schema, site, "pattern", is_plain(str(site.get("pattern"))), weaken, checks)
     return Node(schema, checks=checks)
@@ -229,15 +229,15 @@ def array_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
         for keyword in _ASIDE:
             if keyword in site and (keyword, site.get(keyword)) != ("uniqueItems", False):
                 to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
-                checks.append(told_keyword(keyword, site.get(keyword)))
+                checks.append(keyword_words(keyword, site.get(keyword)))
     sites = [_plain(site, to) for site in sites]
     leading = max((_leading(site) for site in sites), default=0)
     if leading:
         node = _tuple(sites, at, to, leading, least, most)
-        return None if node is None else node.checking(checks)
+        return None if node is None else node.with_checks(checks)
     checks = [*length_words(least, most), *checks]
     node = _list(sites, at, to, least, most)
-    return None if node is None else node.checking(checks)
+    return None if node is None else node.with_checks(checks)
 
 
 def _list(sites: Sequence[Site], at: str, to: Places, least: int, most: int | None) -> Node | None:
@@ -336,8 +336,10 @@ _CONDITIONS: Final = ("dependentSchemas", "dependencies", "dependentRequired")
 
 def object_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
     """The object that all schemas describe; None when there can be none."""
-    names = list(dict.fromkeys(name for site in sites for name in (*site.get("properties", {}), *_needed(site))))
-    required = {name for site in sites for name in _needed(site)}
+    names = list(
+        dict.fromkeys(name for site in sites for name in (*site.get("properties", {}), *_required_names(site)))
+    )
+    required = {name for site in sites for name in _required_names(site)}
     checks = list(_conditions(sites, names, to))
     members: dict[str, Member] = {}
     for name in names:
@@ -351,16 +353,16 @@ def object_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
     carried = bare and entries is not None
     checks += _counts(sites, len(required & members.keys()), None if entries else len(members), to, carried=carried)
     if entries is None:
-        return object_node(members, None).checking(checks)
+        return object_node(members, None).with_checks(checks)
     if not members and not to.is_root(at):
-        return entries.checking(checks)
+        return entries.with_checks(checks)
     name = REST
     while name in names:
         name = f"_{name}_"
-    return object_node(members, (name, to.with_words(entries))).checking(checks)
+    return object_node(members, (name, to.with_words(entries))).with_checks(checks)
 
 
-def _needed(site: Site) -> Sequence[str]:
+def _required_names(site: Site) -> Sequence[str]:
     return site.get("required", ()) if not isinstance(site.get("required"), bool) else ()
 
 
@@ -368,7 +370,9 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Places, *, required: 
     """What stands under a name; None when nothing may."""
     to.reader.steps.take(at, len(sites))
     place = tuple(site for rule in sites for site in _property(rule, name, to))
-    if any(site.schema is False for site in place) or any(name not in to.reader.evaluated(site) for site in sites):
+    if any(site.schema is False for site in place) or any(
+        name not in to.reader.evaluated_names(site) for site in sites
+    ):
         return None
     if not place and required and not any(name in site.get("properties", {}) for site in sites):
         raise PlaceError(at, "required", f"{name!r} is required and nowhere described: add it to properties")
@@ -391,7 +395,7 @@ def _optional(node: Node, place: Place, to: Places) -> Member:
         to.weaken(place[0], "default", NULL_LOST)
     schema = {keyword: said for keyword, said in node.schema.items() if keyword != "description"}
     words = [node.schema.get("description", ""), null_words(null)]
-    return Member(node.saying(described(schema, [], words, [])), optional=True, null=null)
+    return Member(node.with_schema(describe(schema, [], words, [])), optional=True, null=null)
 
 
 def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
@@ -401,7 +405,7 @@ def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
     for pattern in rule.get("patternProperties", {}):
         to.reader.steps.take(rule.pointer)
         try:
-            matching = to.matcher.found(pattern, name)
+            matching = to.matcher.matches(pattern, name)
         except PatternTimeout:
             raise PlaceError(rule.pointer, "patternProperties", f"{pattern!r} takes too long") from None
         if matching:
@@ -422,10 +426,10 @@ def _map(sites: Sequence[Site], at: str, to: Places, *, bare: bool) -> Node | No
     closed = any(other.schema is False for other in others)
     free = [other for other in others if other.schema is not False and not closed]
     if patterns:
-        return _patterned(patterns, free, sites, to, closed=closed, bare=bare)
+        return _pattern_map(patterns, free, sites, to, closed=closed, bare=bare)
     if closed:
         return None
-    _hold_told(sites, free, at)
+    _hold_described(sites, free, at)
     if not free:
         return None
     value = to.place(tuple(free), free[0].pointer)
@@ -436,7 +440,7 @@ def _map(sites: Sequence[Site], at: str, to: Places, *, bare: bool) -> Node | No
     return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
 
 
-def _hold_told(sites: Sequence[Site], free: Sequence[Site], at: str) -> None:
+def _hold_described(sites: Sequence[Site], free: Sequence[Site], at: str) -> None:
     """Hold that the object says what it may have."""
     for other in free:
         if other.schema is True or other.schema == {}:
@@ -451,7 +455,7 @@ def _hold_told(sites: Sequence[Site], free: Sequence[Site], at: str) -> None:
         raise PlaceError(at, "properties", "an object of anything: say what properties it has, none with {}")
 
 
-def _patterned(
+def _pattern_map(
     patterns: Sequence[tuple[Site, str]],
     free: Sequence[Site],
     sites: Sequence[Site],
@@ -512,9 +516,9 @@ def _conditions(sites: Sequence[Site], names: Sequence[str], to: Places) -> Iter
             said: Any = site.get(keyword)
             inner = [site.under(keyword, name) for name in said if keyword != "if" and is_object(said[name])]
             inner += [site.under(branch) for branch in ("then", "else") if keyword == "if" and branch in site]
-            unknown = {name for one in inner for name in to.reader.declared(one)} - set(names)
+            unknown = {name for one in inner for name in to.reader.declared_names(one)} - set(names)
             if unknown:
                 raise PlaceError(site.pointer, keyword, "describes properties that are there only under a condition")
             if keyword != "if":
                 to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
-                yield told_keyword(keyword, said)
+                yield keyword_words(keyword, said)

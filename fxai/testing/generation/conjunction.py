@@ -3,7 +3,7 @@
 >>> from fxai.schema.dialect import LATEST
 >>> from fxai.schema.keywords import validator_of
 >>> schema = {"type": "integer", "allOf": [{"minimum": 3}, {"type": ["number", "null"]}]}
->>> found = gathered([validator_of(LATEST.uri, schema)], lambda options: options[0])
+>>> found = gather([validator_of(LATEST.uri, schema)], lambda options: options[0])
 >>> len(found.parts), found.kinds()
 (3, ['integer'])
 """
@@ -16,9 +16,9 @@ from typing import Any, Final, final
 from fxai.schema.budget import Steps
 from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import DIALECTS, Dialect
-from fxai.schema.keywords import inside, referred
+from fxai.schema.keywords import inside, targets_of
 
-__all__ = ["Conjunction", "Dead", "gathered", "height", "keyword_of"]
+__all__ = ["Conjunction", "Dead", "gather", "height", "keyword_of"]
 
 KINDS: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 _BY_NAME: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in DIALECTS.values()}
@@ -95,7 +95,7 @@ class Conjunction:
                 kinds = [kind for kind in kinds if kind not in listed and (kind != "integer" or "number" not in listed)]
         return kinds
 
-    def hinted(self, kinds: list[str]) -> list[str]:
+    def likely(self, kinds: list[str]) -> list[str]:
         """Those of the kinds that the keywords speak of."""
         spoken = {_SAYS_OF[keyword] for part in self.parts for keyword in part.schema if keyword in _SAYS_OF}
         return [kind for kind in kinds if kind in spoken]
@@ -104,7 +104,7 @@ class Conjunction:
 Choose = Callable[[list[Any]], Any]
 
 
-def gathered(
+def gather(
     roots: list[Any], choose: Choose, into: Conjunction | None = None, *, steps: Steps | None = None
 ) -> Conjunction:
     """The schemas of one place, with one alternative of each choice.
@@ -129,7 +129,7 @@ def gathered(
             raise Dead
         if part.schema is True:
             continue
-        targets = [scope for _, scope in referred(part, part.schema)]
+        targets = [scope for _, scope in targets_of(part, part.schema)]
         pending += targets
         if not (targets and _BY_NAME[part.dialect].ref_alone):
             found.parts.append(part)
@@ -186,7 +186,7 @@ def height(part: Any, known: dict[tuple[int, int], int], level: int = 0) -> int:
 
 def _heights(part: Any, known: dict[tuple[int, int], int], level: int) -> Iterator[int]:
     below = level + 1
-    for _, scope in referred(part, part.schema):
+    for _, scope in targets_of(part, part.schema):
         yield height(scope, known, below)
     for inner in keyword_of(part, "allOf", ()):
         yield height(inside(part, inner), known, below)

@@ -95,7 +95,7 @@ class Writing:
 
     def schema(self, level: int, *, loose: bool = False) -> dict[str, Any]:
         """A schema; where data may end without it (`loose`) it may refer to what is around it."""
-        forms: list[Callable[[int], dict[str, Any]]] = [self._atom, self._listed]
+        forms: list[Callable[[int], dict[str, Any]]] = [self._atom, self._values]
         if level < _LEVELS:
             forms += [
                 self._object,
@@ -112,7 +112,7 @@ class Writing:
         if loose:
             forms.append(lambda _: {"$ref": "#"})
         made = self.draw(st.sampled_from(forms))(level)
-        return self._noted(made) if not (self.dialect.ref_alone and "$ref" in made) else made
+        return self._annotate(made) if not (self.dialect.ref_alone and "$ref" in made) else made
 
     # ---- one form each
 
@@ -156,7 +156,7 @@ class Writing:
             return {"format": self.draw(st.sampled_from(_FORMATS))}
         return {"contentEncoding": "base64"} if form == "content" and self._knows("contentEncoding") else {}
 
-    def _listed(self, _: int) -> dict[str, Any]:
+    def _values(self, _: int) -> dict[str, Any]:
         values = self.draw(st.lists(SCALARS, min_size=1, max_size=3, unique_by=repr))
         values = [value for index, value in enumerate(values) if value not in values[:index]]
         if self._knows("const") and self._now_and_then():
@@ -273,7 +273,7 @@ class Writing:
 
     # ---- choices
 
-    def _noted(self, schema: dict[str, Any]) -> dict[str, Any]:
+    def _annotate(self, schema: dict[str, Any]) -> dict[str, Any]:
         """The schema with what it says of itself."""
         if not self._now_and_then():
             return schema
@@ -364,7 +364,7 @@ _INEXACT: Final[tuple[Any, ...]] = (
 def type_of(*, exact: bool = True) -> SearchStrategy[Any]:
     """Python types; with `exact`, those whose JSON Schema says all that their decoder asks."""
     leaves = st.sampled_from(_EXACT if exact else (*_EXACT, *_INEXACT))
-    return st.recursive(leaves, _grown, max_leaves=5)
+    return st.recursive(leaves, _extend, max_leaves=5)
 
 
 @cache
@@ -373,7 +373,7 @@ def struct_of(*, exact: bool = True) -> SearchStrategy[Any]:
     return _structs(st.lists(type_of(exact=exact), max_size=3))
 
 
-def _grown(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
+def _extend(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
     some = st.lists(inner, min_size=1, max_size=3)
     atoms = st.sampled_from(_HASHABLE)
     return st.one_of(
@@ -386,11 +386,11 @@ def _grown(inner: SearchStrategy[Any]) -> SearchStrategy[Any]:
         atoms.map(lambda tp: _SET[tp]) | atoms.map(lambda tp: _FROZEN[tp]),
         _structs(some),
         some.map(_dataclass) | some.map(_typed_dict) | some.map(_named_tuple),
-        st.tuples(some, some).map(_tagged),
+        st.tuples(some, some).map(_tagged_union),
     )
 
 
-def _named(prefix: str) -> str:
+def _fresh_name(prefix: str) -> str:
     return f"{prefix}{next(_NUMBERS)}"
 
 
@@ -419,10 +419,10 @@ def _structs(draw: DrawFn, some: SearchStrategy[list[Any]]) -> Any:
 
 
 def _struct(members: list[Any], config: dict[str, Any]) -> Any:
-    return msgspec.defstruct(_named("Made"), members, frozen=True, module=__name__, **config)
+    return msgspec.defstruct(_fresh_name("Made"), members, frozen=True, module=__name__, **config)
 
 
-def _tagged(groups: tuple[list[Any], list[Any]]) -> Any:
+def _tagged_union(groups: tuple[list[Any], list[Any]]) -> Any:
     """A union of two structs that a tag tells apart."""
     arms = [
         _struct([(f"m{index}", tp) for index, tp in enumerate(types)], {"tag": tag, "tag_field": "kind"})
@@ -433,7 +433,7 @@ def _tagged(groups: tuple[list[Any], list[Any]]) -> Any:
 
 def _dataclass(types: list[Any]) -> Any:
     members: list[Any] = [(f"m{index}", tp) for index, tp in enumerate(types)]
-    made = make_dataclass(_named("Made"), [*members, ("more", int, field(default=3))])
+    made = make_dataclass(_fresh_name("Made"), [*members, ("more", int, field(default=3))])
     made.__module__ = __name__
     return made
 
@@ -441,13 +441,13 @@ def _dataclass(types: list[Any]) -> Any:
 def _typed_dict(types: list[Any]) -> Any:
     make: Any = TypedDict
     members = {f"m{index}": tp if index else NotRequired[tp] for index, tp in enumerate(types)}
-    made = make(_named("Made"), members)
+    made = make(_fresh_name("Made"), members)
     made.__module__ = __name__
     return made
 
 
 def _named_tuple(types: list[Any]) -> Any:
     make: Any = NamedTuple
-    made = make(_named("Made"), [(f"m{index}", tp) for index, tp in enumerate(types)])
+    made = make(_fresh_name("Made"), [(f"m{index}", tp) for index, tp in enumerate(types)])
     made.__module__ = __name__
     return made

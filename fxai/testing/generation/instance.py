@@ -27,8 +27,8 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.keywords import inside, validator_of
 from fxai.schema.pattern import SECONDS, Matcher, compiled_pattern
 from fxai.schema.search import Search, deciding_with
-from fxai.testing.generation.conjunction import Conjunction, Dead, gathered, height, keyword_of
-from fxai.testing.generation.scalar import characters, integers, numbers, patterned, reach_of, texts
+from fxai.testing.generation.conjunction import Conjunction, Dead, gather, height, keyword_of
+from fxai.testing.generation.scalar import by_pattern, characters, integers, numbers, reach_of, texts
 
 __all__ = ["ANYTHING", "SCALARS", "instance_of", "miss_of"]
 
@@ -106,8 +106,8 @@ class Drawing:
             if self._left < 0:
                 raise Dead
             try:
-                here = gathered(roots, self.choosing(depth), steps=self.steps)
-                value = self._drawn(here, depth)
+                here = gather(roots, self.choosing(depth), steps=self.steps)
+                value = self._draw(here, depth)
             except Dead:
                 continue
             if not here.must_be_checked() or self._fits(here, value):
@@ -134,7 +134,7 @@ class Drawing:
 
         return choose
 
-    def _drawn(self, here: Conjunction, depth: int) -> Any:
+    def _draw(self, here: Conjunction, depth: int) -> Any:
         if _is_listed(here):
             return self._one_of(here)
         kinds = here.kinds()
@@ -154,7 +154,7 @@ class Drawing:
             kinds = [kind for kind in kinds if kind not in ("array", "object")] or kinds
         if len(kinds) == 1:
             return kinds[0]
-        weighted = [*kinds, *here.hinted(kinds) * 6] if len(kinds) > 3 else kinds
+        weighted = [*kinds, *here.likely(kinds) * 6] if len(kinds) > 3 else kinds
         return weighted[self.draw(st.integers(0, len(weighted) - 1))]
 
     def _one_of(self, here: Conjunction) -> Any:
@@ -191,7 +191,7 @@ class Drawing:
     def _array(self, here: Conjunction, depth: int) -> list[Any]:
         least = math.ceil(max(here.all("minItems"), default=0))
         most = min([math.floor(end) for end in here.all("maxItems")], default=None)
-        wanted = _contained(here)
+        wanted = _contains(here)
         least = max(least, sum(low for _, low in wanted))
         size = self._size(least, most, depth)
         unique = any(value is True for value in here.all("uniqueItems"))
@@ -234,7 +234,7 @@ def _is_listed(here: Conjunction) -> bool:
     return any(_has(part, keyword) for part in here.parts for keyword in ("const", "enum"))
 
 
-def _contained(here: Conjunction) -> list[tuple[Any, int]]:
+def _contains(here: Conjunction) -> list[tuple[Any, int]]:
     """The schemas of which an array must contain items, and how many."""
     found: list[tuple[Any, int]] = []
     for part in here.parts:
@@ -287,11 +287,11 @@ def _declaring(part: Any, name: str) -> Iterator[Any]:
     if name in properties:
         yield inside(part, properties[name])
     for pattern, schema in keyword_of(part, "patternProperties", {}).items():
-        if _found(pattern, name):
+        if _matches(pattern, name):
             yield inside(part, schema)
 
 
-def _found(pattern: str, text: str) -> bool:
+def _matches(pattern: str, text: str) -> bool:
     try:
         return compiled_pattern(pattern).search(text, timeout=SECONDS) is not None
     except TimeoutError:
@@ -328,7 +328,7 @@ class Members:
         self._fill()
         if len(self.chosen) > self.most:
             raise Dead
-        needed = set(self._required())
+        needed = set(self._required_names())
         value: dict[str, Any] = {}
         for name in self.chosen:
             try:
@@ -338,33 +338,33 @@ class Members:
                     raise
         return value
 
-    def _required(self) -> Iterator[str]:
+    def _required_names(self) -> Iterator[str]:
         for names in self.here.all("required"):
             if is_array(names):
                 yield from names
 
-    def _known(self) -> dict[str, None]:
+    def _known_names(self) -> dict[str, None]:
         return {name: None for properties in self.here.all("properties") for name in properties}
 
     def _choose_known(self) -> None:
         """Take the required properties, and some of the others that have a schema."""
-        required = list(self._required())
+        required = list(self._required_names())
         for name in required:
             self.away.discard(name)
             self.chosen[name] = None
-        for name in self._known():
+        for name in self._known_names():
             if name in self.chosen or name in self.away:
                 continue
             full = len(self.chosen) >= self.most or self.depth >= _DEEP
-            if not full and self._allowed(name) and self.drawing.draw(st.booleans()):
+            if not full and self._allows(name) and self.drawing.draw(st.booleans()):
                 self.chosen[name] = None
             else:
                 self.away.add(name)
-        known = self._known()
+        known = self._known_names()
         if len(known) > 1 and len(self.chosen) > 1:
             self.chosen = dict.fromkeys((*(n for n in known if n in self.chosen), *self.chosen))
 
-    def _allowed(self, name: str) -> bool:
+    def _allows(self, name: str) -> bool:
         if any(inner.schema is False for inner in schemas_of(self.here, name)):
             return False
         return all(inner.is_valid(name) for inner in self._naming())
@@ -388,15 +388,15 @@ class Members:
                     elif id(asked) not in self.followed:
                         self.followed.add(id(asked))
                         choose, steps = self.drawing.choosing(self.depth), self.drawing.steps
-                        gathered([inside(part, asked)], choose, self.here, steps=steps)
+                        gather([inside(part, asked)], choose, self.here, steps=steps)
                         joined = True
         return joined or len(self.chosen) > before
 
     def _fill(self) -> None:
         """Add properties until there are enough, and now and then one that nothing is known of."""
-        places = {name: place for place, name in enumerate(self._known())}
+        places = {name: place for place, name in enumerate(self._known_names())}
         for name in sorted(self.away, key=places.__getitem__) if len(self.chosen) < self.least else ():
-            if len(self.chosen) < self.least and self._allowed(name):
+            if len(self.chosen) < self.least and self._allows(name):
                 self.chosen[name] = None
         free = 0 if self.depth >= _DEEP or not self._is_open() else self.drawing.draw(st.integers(0, 2))
         wanted = max(self.least, len(self.chosen) + free) - len(self.chosen)
@@ -423,7 +423,7 @@ class Members:
         )
 
     def _welcome(self, name: str) -> bool:
-        if not self._allowed(name):
+        if not self._allows(name):
             return False
         return self.drawing.undeclared or any(
             is_object(inner.schema) and inner.schema for inner in schemas_of(self.here, name)
@@ -436,7 +436,7 @@ class Members:
             text = naming[0].evolve(schema={"type": "string"})
             return str(self.drawing.value([text, *naming], _DEEP))
         patterns = [pattern for patterned_ in self.here.all("patternProperties") for pattern in patterned_]
-        made = [strategy for pattern in patterns for strategy in patterned(pattern, 0, None)]
+        made = [strategy for pattern in patterns for strategy in by_pattern(pattern, 0, None)]
         return self.drawing.draw(st.one_of([*made, _FREE_NAMES]) if made else _FREE_NAMES)
 
 
@@ -467,7 +467,7 @@ def miss_of(document: JsonSchema, formats: dict[str, SearchStrategy[str]] | None
         except (Dead, Exhausted):
             value = draw(ANYTHING)
         for _ in range(_TRIES):
-            changed = _changed(draw, value, edges, names)
+            changed = _change(draw, value, edges, names)
             if document.validate(changed, plain=True):
                 return changed
             value = changed if draw(st.booleans()) or value == {} else value
@@ -511,7 +511,7 @@ def _flat(value: Any) -> Iterator[Any]:
         yield from inner if is_array(inner) else ()
 
 
-def _changed(draw: DrawFn, value: Any, edges: list[float], names: list[str]) -> Any:
+def _change(draw: DrawFn, value: Any, edges: list[float], names: list[str]) -> Any:
     """A copy of a value, changed at one place."""
     paths = list(_paths(value, ()))
     path = paths[draw(st.integers(0, len(paths) - 1))]

@@ -2,9 +2,9 @@
 
 >>> from fxai.schema.dialect import LATEST
 >>> from fxai.schema.keywords import validator_of
->>> from fxai.testing.generation.conjunction import gathered
+>>> from fxai.testing.generation.conjunction import gather
 >>> schema = {"multipleOf": 0.5, "minimum": 1, "exclusiveMaximum": 3}
->>> reach = reach_of(gathered([validator_of(LATEST.uri, schema)], lambda options: options[0]))
+>>> reach = reach_of(gather([validator_of(LATEST.uri, schema)], lambda options: options[0]))
 >>> reach.low, reach.high, reach.step
 (Fraction(1, 1), Fraction(3, 1), Fraction(1, 2))
 """
@@ -29,7 +29,6 @@ from fxai.testing.generation.conjunction import Conjunction, Dead, keyword_of
 __all__ = [
     "FORMATS",
     "Reach",
-    "bounded",
     "by_format",
     "characters",
     "integers",
@@ -38,6 +37,7 @@ __all__ = [
     "register_format",
     "strings",
     "texts",
+    "with_lengths",
 ]
 
 
@@ -127,7 +127,7 @@ def integers(here: Conjunction) -> st.SearchStrategy[Any]:
 def _steps(low: int | None, high: int | None, step: int, *, pointed: bool) -> st.SearchStrategy[Any]:
     counts = st.integers(low, high)
     whole = counts if step == 1 else counts.map(lambda count: count * step)
-    return st.one_of(whole, whole, whole, whole.map(_pointed)) if pointed else whole
+    return st.one_of(whole, whole, whole, whole.map(_as_float)) if pointed else whole
 
 
 def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
@@ -157,7 +157,7 @@ def _either(strategies: tuple[st.SearchStrategy[Any], ...]) -> st.SearchStrategy
     return st.one_of(strategies)
 
 
-def _pointed(number: int) -> float:
+def _as_float(number: int) -> float:
     """A whole number as a float, where none is lost."""
     return float(number) if abs(number) < 2**53 else number
 
@@ -193,7 +193,7 @@ def texts(here: Conjunction, formats: dict[str, st.SearchStrategy[str]]) -> list
     spoken = (by_format(part.schema, formats) for part in here.parts)
     found += [strategy for strategy in spoken if strategy is not None]
     for pattern in here.all("pattern"):
-        found += patterned(pattern, least, most)
+        found += by_pattern(pattern, least, most)
     return [*found, strings(least, most)]
 
 
@@ -207,10 +207,10 @@ def strings(least: int, most: int | None) -> st.SearchStrategy[str]:
     return st.text(characters, min_size=least, max_size=least + 12 if most is None else most)
 
 
-def bounded(pattern: str, least: int, most: int | None) -> list[str]:
+def with_lengths(pattern: str, least: int, most: int | None) -> list[str]:
     """The pattern with its open repetitions held to a length, first all of them, then the last: to be tried.
 
-    >>> bounded("^[a-z]+$", 3, 5)
+    >>> with_lengths("^[a-z]+$", 3, 5)
     ['^[a-z]{3,5}$']
     """
     parts = list(tokens(pattern))
@@ -241,9 +241,9 @@ def matching(pattern: str) -> st.SearchStrategy[str] | None:
 
 
 @lru_cache(maxsize=512)
-def patterned(pattern: str, least: int, most: int | None) -> tuple[st.SearchStrategy[str], ...]:
+def by_pattern(pattern: str, least: int, most: int | None) -> tuple[st.SearchStrategy[str], ...]:
     """What to try for a pattern and a length, the best first; nothing where the pattern cannot be followed."""
-    tried = (matching(translate(variant, python=True)) for variant in (*bounded(pattern, least, most), pattern))
+    tried = (matching(translate(variant, python=True)) for variant in (*with_lengths(pattern, least, most), pattern))
     return tuple(strategy for strategy in tried if strategy is not None)
 
 
@@ -296,11 +296,11 @@ def register_format(name: str, strategy: st.SearchStrategy[str]) -> None:
     True
     """
     FORMATS[name] = lambda: strategy
-    _known.cache_clear()
+    _of_format.cache_clear()
 
 
 @lru_cache(maxsize=64)
-def _known(name: str) -> st.SearchStrategy[str] | None:
+def _of_format(name: str) -> st.SearchStrategy[str] | None:
     make = FORMATS.get(name)
     return None if make is None else make()
 
@@ -316,4 +316,4 @@ def by_format(schema: dict[str, Any], given: dict[str, st.SearchStrategy[str]]) 
         return given[name]
     if schema.get("contentEncoding") == "base64":
         return st.binary(max_size=8).map(_base64)
-    return _known(name) if isinstance(name, str) else None
+    return _of_format(name) if isinstance(name, str) else None

@@ -152,7 +152,7 @@ def test_all_patterns_of_one_decoding_have_one_time() -> None:
         outer.late = EVIL
         failure = Schema.of(list[Evil]).decode(["aa", "aa"]).failure()
         with pytest.raises(PatternTimeout):
-            outer.found("a", "a")
+            outer.matches("a", "a")
     assert [fault.expected.split(" (")[0] for fault in failure.faults] == [
         "patterns that are decided within 0.04 seconds"
     ] * 2

@@ -593,8 +593,10 @@ def test_a_schema_declares_what_any_schema_for_the_same_value_speaks_of() -> Non
     }
     reader = Reader(inner)
 
-    assert reader.declared(reader.root) == set("abcdefghi")
-    assert reader.declared(Site("", {"patternProperties": {"^a": {}}, "additionalProperties": {"type": "null"}})) == {
+    assert reader.declared_names(reader.root) == set("abcdefghi")
+    assert reader.declared_names(
+        Site("", {"patternProperties": {"^a": {}}, "additionalProperties": {"type": "null"}})
+    ) == {
         "/patternProperties",
         "/additionalProperties",
     }
@@ -606,6 +608,6 @@ def test_only_names_that_are_declared_are_evaluated() -> None:
     free = Reader({"patternProperties": {"^a": {}}, "unevaluatedProperties": False})
 
     for _ in range(2):
-        assert [name in reader.evaluated(reader.root) for name in ("a", "b")] == [True, False]
-        assert "b" in free.evaluated(free.root)
-    assert "b" in reader.evaluated(Site("/x", {"properties": {"a": {}}}))
+        assert [name in reader.evaluated_names(reader.root) for name in ("a", "b")] == [True, False]
+        assert "b" in free.evaluated_names(free.root)
+    assert "b" in reader.evaluated_names(Site("/x", {"properties": {"a": {}}}))
