@@ -51,7 +51,8 @@ Metadata: TypeAlias = Mapping[str, Any]
 _OUTSIDE_HASH = frozenset({"metadata", "params", "result", "encoded_result"})
 
 
-class WithMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+# What holds plain data alone is in no circle of references, and a long history costs the garbage collector nothing.
+class WithMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """An immutable record with metadata of providers: every part and every message is one.
 
     Equality compares everything. The hash leaves out metadata and JSON payloads, so that parts can be members of sets

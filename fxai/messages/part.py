@@ -231,7 +231,7 @@ class ToolCall(WithMetadata, frozen=True, tag_field="type", tag="tool-call"):
 
 
 @final
-class ToolResult(WithMetadata, frozen=True, tag_field="type", tag="tool-result"):
+class ToolResult(WithMetadata, frozen=True, tag_field="type", tag="tool-result", gc=True):  # it holds any object
     """The result of a tool call.
 
     Attributes:
