@@ -122,30 +122,27 @@ class Writer:
         carried = _CARRIED.get(kind_of(tool), frozenset()) if self._api == "responses" else frozenset[str]()
         return self._notes.carry(tool, _extras(tool), carried, _missing(tool), _PLACES[self._api])
 
-    def function(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
-        """A tool of ours."""
-        tool = settled.tool
+    def write(self, settled: Settled, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
+        """A tool, of ours or of OpenAI's, by its name on the wire."""
+        tool, kind, is_chat = settled.tool, kind_of(settled.tool), self._api == "chat"
         about = {} if tool.description is None else {"description": tool.description}
-        schema = {"name": wire, **about, "parameters": settled.document}
-        if self._api == "chat":
-            flag = {} if settled.strict is None else {"strict": settled.strict}
-            return {"type": "function", "function": {**schema, **flag}}
-        # On Responses a flag that is left out means strict where it can be.
-        return {"type": "function", **schema, "strict": bool(settled.strict), **extras}
-
-    def provider_tool(self, tool: AnyTool, wire: str, extras: Mapping[str, Any]) -> dict[str, Any]:
-        """A tool of OpenAI's."""
-        kind = kind_of(tool)
-        args = without_nulls(msgspec.to_builtins(tool.provider.args if tool.provider else {}))
-        about = {"description": tool.description} if kind in _DESCRIBED and tool.description is not None else {}
+        if tool.provider is None:
+            schema = {"name": wire, **about, "parameters": settled.document}
+            if is_chat:
+                flag = {} if settled.strict is None else {"strict": settled.strict}
+                return {"type": kind, "function": {**schema, **flag}}
+            # On Responses a flag that is left out means strict where it can be.
+            return {"type": kind, **schema, "strict": bool(settled.strict), **extras}
+        args = without_nulls(msgspec.to_builtins(tool.provider.args))
+        args = {**about, **args} if kind in _DESCRIBED else args
         if kind != "custom":
-            return {"type": kind, **about, **args, **extras}
-        if self._api == "responses":
-            return {"type": kind, "name": wire, **about, **args, **extras}
+            return {"type": kind, **args, **extras}
+        if not is_chat:
+            return {"type": kind, "name": wire, **args, **extras}
         if "format" in args:
             form = dict(args["format"])
-            args = {"format": {"type": form.pop("type"), "grammar": form}}
-        return {"type": kind, "custom": {"name": wire, **about, **args}}
+            args["format"] = {"type": form.pop("type"), "grammar": form}
+        return {"type": kind, "custom": {"name": wire, **args}}
 
 
 def _extras(tool: AnyTool) -> dict[str, Any]:
@@ -294,70 +291,54 @@ def prepare_tools(
         raise PreparationError.of("api", f"there is no API {api!r}: it is 'responses' or 'chat'")
     notes, tools = Notes(), tuple(toolkit)
     chosen(tools, allowed_tools, "allowed_tools")
+    writer = Writer(api, notes)
+    sent = tuple(tool for tool in chosen(tools, tool_choice) if writer.takes(tool))
+    naming = NameMap.of(sent, NAMES)
+    extras = {tool.name: writer.extras(tool) for tool in sent}
+    deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]
+    if deferred and not any(kind_of(tool) == "tool_search" for tool in sent):
+        remedy = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
+        notes.warn("other", None, remedy + ", ".join(map(repr, deferred)))
     able = supports_strict_tools(model) if supports_strict is None else supports_strict
-    written = _Tools(Writer(api, notes), notes, strict_json_schema, True if able else None)
-    written.add(chosen(tools, tool_choice))
+    settled = _settle_all(sent, strict_json_schema, True if able else None, notes)
+    spaces = [extras[tool.name].pop("namespace", None) for tool in sent]
+    wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
     if allowed_tools is None:
-        choice = choice_on_wire(tool_choice, written.sent, written.naming, api, notes)
+        choice = choice_on_wire(tool_choice, sent, naming, api, notes)
     else:
-        deferred = frozenset(written.deferred)
-        choice = allow_list(allowed_tools, written.sent, deferred, written.naming, api, notes)
-    parallel = parallel_tool_calls if written.sent else None
-    fields = {"tools": written.wires, "tool_choice": choice, "parallel_tool_calls": parallel}
-    return PreparedTools.make(fields, written.naming, notes=notes, rules=OPENAI, settled=written.settled)
+        choice = allow_list(allowed_tools, sent, frozenset(deferred), naming, api, notes)
+    grouped = _in_namespaces(zip(spaces, wires, strict=True))
+    fields = {"tools": grouped, "tool_choice": choice, "parallel_tool_calls": parallel_tool_calls if sent else None}
+    return PreparedTools.make(fields, naming, notes=notes, rules=OPENAI, settled=settled)
 
 
-class _Tools:
-    """The tools of one request, as they are written."""
-
-    def __init__(self, writer: Writer, notes: Notes, config: bool | None, default: bool | None) -> None:
-        self._writer = writer
-        self._notes = notes
-        self._config = config
-        self._default = default
-        self._groups: dict[str, tuple[str, list[dict[str, Any]]]] = {}
-        self.wires: list[dict[str, Any]] = []
-        self.sent: tuple[AnyTool, ...] = ()
-        self.naming: NameMap
-        self.deferred: list[str] = []
-        self.settled: list[Settled] = []
-
-    def add(self, tools: Iterable[AnyTool]) -> None:
-        """Write the tools that the wire takes."""
-        self.sent = tuple(tool for tool in tools if self._writer.takes(tool))
-        self.naming = NameMap.of(self.sent, NAMES)
-        for tool in self.sent:
-            extras = self._writer.extras(tool)
-            group: ToolNamespace | None = extras.pop("namespace", None)
-            if extras.get("defer_loading"):
-                self.deferred.append(tool.name)
-            self._place(group, self._write(tool, extras))
-        if self.deferred and not any(kind_of(tool) == "tool_search" for tool in self.sent):
-            remedy = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
-            self._notes.warn("other", None, remedy + ", ".join(map(repr, self.deferred)))
-
-    def _write(self, tool: AnyTool, extras: dict[str, Any]) -> dict[str, Any]:
-        wire = self.naming.sent(tool.name)
+def _settle_all(sent: Sequence[AnyTool], config: bool | None, default: bool | None, notes: Notes) -> list[Settled]:
+    def settle_one(tool: AnyTool) -> Settled:
         if tool.provider is not None:
-            return self._writer.provider_tool(tool, wire, extras)
-        settled = settle(tool, OPENAI, config=self._config, default=self._default, notes=self._notes)
-        self.settled.append(settled)
-        return self._writer.function(settled, wire, extras)
+            return Settled(tool, None)
+        return settle(tool, OPENAI, config=config, default=default, notes=notes)
 
-    def _place(self, group: ToolNamespace | None, wire: dict[str, Any]) -> None:
-        if group is None:
-            self.wires.append(wire)
-            return
-        if group.name not in self._groups:
-            self._groups[group.name] = (group.description, [])
-            _, inside = self._groups[group.name]
-            about = {"name": group.name, "description": group.description, "tools": inside}
-            self.wires.append({"type": "namespace", **about})
-        description, inside = self._groups[group.name]
-        if description != group.description:
-            problem = f"the namespace {group.name!r} has two descriptions: {description!r} and {group.description!r}"
+    return [settle_one(tool) for tool in sent]
+
+
+def _in_namespaces(wires: Iterable[tuple[ToolNamespace | None, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The tools as they are sent, those of a namespace together, where its first one stands."""
+    sent: list[dict[str, Any]] = []
+    spaces: dict[str, dict[str, Any]] = {}
+    for space, wire in wires:
+        if space is None:
+            sent.append(wire)
+            continue
+        if space.name not in spaces:
+            about = {"type": "namespace", "name": space.name, "description": space.description}
+            spaces[space.name] = {**about, "tools": []}
+            sent.append(spaces[space.name])
+        description = spaces[space.name]["description"]
+        if description != space.description:
+            problem = f"the namespace {space.name!r} has two descriptions: {description!r} and {space.description!r}"
             raise PreparationError.of("tools", f"{problem}; give its tools the same one")
-        inside.append(wire)
+        spaces[space.name]["tools"].append(wire)
+    return sent
 
 
 # What a call of each of the provider's own tools is, as an item of Responses; all others are of its own.
