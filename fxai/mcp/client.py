@@ -146,7 +146,7 @@ class McpServer(msgspec.Struct, frozen=True):
 
     def prefix(self, prefix: str) -> McpServer:
         """The same, with `prefix` before its tools' names."""
-        return self._with(prefix=prefix + self.settings.prefix)
+        return _replace(self, prefix=prefix + self.settings.prefix)
 
     def only(self, *names: str) -> McpServer:
         """The same, offering only these tools, by their names at the server; of those chosen before.
@@ -155,14 +155,11 @@ class McpServer(msgspec.Struct, frozen=True):
         """
         wanted = tuple(dict.fromkeys(names))
         before = self.settings.only
-        return self._with(only=wanted if before is None else tuple(name for name in before if name in wanted))
+        return _replace(self, only=wanted if before is None else tuple(name for name in before if name in wanted))
 
     def without(self, *names: str) -> McpServer:
         """The same, but for these tools, by their names at the server."""
-        return self._with(without=tuple(dict.fromkeys((*self.settings.without, *names))))
-
-    def _with(self, **changed: Any) -> McpServer:
-        return McpServer(msgspec.structs.replace(self.settings, **changed))
+        return _replace(self, without=tuple(dict.fromkeys((*self.settings.without, *names))))
 
     # -- opening
 
@@ -172,44 +169,12 @@ class McpServer(msgspec.Struct, frozen=True):
         Fails with an `McpError`: it does not start, cannot be reached, refuses us, does not answer in time, or answers
         what the protocol does not allow. Then nothing of it is left running.
         """
-        return self._open()
-
-    @gen
-    def _open(self) -> Gen[Connection, McpError, Scope]:
-        from fxai.mcp.link import Link  # with it comes the SDK
-
-        link = Link(self.settings)
-        connection = Connection(self.settings, link, self._origin)
-        handle = yield from fork(wait(link.run))
-        ready = over_link(link.ready).and_then(connection.refresh()).and_then(self._check_names(connection))
-        yield from ready.on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else handle.interrupt())
-        yield from add_finalizer(lambda _: wait(link.leave))
-        return connection
-
-    def _check_names(self, connection: Connection) -> EffectOf[None, McpError]:
-        def check() -> EffectOf[None, McpError]:
-            missing = [name for name in self.settings.only or () if name not in connection.known_names]
-            if not missing:
-                return NOTHING
-            known = ", ".join(connection.known_names) or "none"
-            said = f"it has no tool {missing[0]!r}; its tools are: {known}"
-            return fail(McpError(self.name, "no-such-tool", said, "give `only` the names that it has"))
-
-        return Suspend(check)
+        return _open(self)
 
     @property
     def source(self) -> ToolSource[McpHandler, McpError]:
         """The source of its tools: opened for as long as they are needed, and live."""
         return ToolSource(self.open().map(lambda connection: connection.bound))
-
-    @property
-    def _origin(self) -> str:
-        """What tells the server apart: its tools are others than those of the same name at another endpoint."""
-        endpoint = self.settings.endpoint
-        where = endpoint.cwd if isinstance(endpoint, Program) else endpoint.url
-        given = endpoint.env if isinstance(endpoint, Program) else endpoint.headers
-        where = repr((endpoint.place, where, given))
-        return f"{self.name}#{sha256(where.encode()).hexdigest()[:8]}"
 
     def __fx_gives__(self) -> Gives[McpHandler, McpError, None]:
         """For type checkers: the handlers that it gives."""
@@ -223,3 +188,40 @@ class McpServer(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         prefix = f", prefix={self.settings.prefix!r}" if self.settings.prefix else ""
         return f"McpServer({self.name!r}, {self.settings.endpoint.place!r}{prefix})"
+
+
+def _replace(server: McpServer, **changes: Any) -> McpServer:
+    return McpServer(msgspec.structs.replace(server.settings, **changes))
+
+
+@gen
+def _open(server: McpServer) -> Gen[Connection, McpError, Scope]:
+    from fxai.mcp.link import Link  # with it comes the SDK
+
+    link = Link(server.settings)
+    connection = Connection(server.settings, link, _origin(server))
+    handle = yield from fork(wait(link.run))
+    ready = over_link(link.ready).and_then(connection.refresh()).and_then(_check_names(server, connection))
+    yield from ready.on_exit(lambda end: NOTHING if isinstance(end, Succeeded) else handle.interrupt())
+    yield from add_finalizer(lambda _: wait(link.leave))
+    return connection
+
+
+def _check_names(server: McpServer, connection: Connection) -> EffectOf[None, McpError]:
+    def check() -> EffectOf[None, McpError]:
+        missing = [name for name in server.settings.only or () if name not in connection.known_names]
+        if not missing:
+            return NOTHING
+        known = ", ".join(connection.known_names) or "none"
+        said = f"it has no tool {missing[0]!r}; its tools are: {known}"
+        return fail(McpError(server.name, "no-such-tool", said, "give `only` the names that it has"))
+
+    return Suspend(check)
+
+
+def _origin(server: McpServer) -> str:
+    """What tells the server apart: its tools are others than those of the same name at another endpoint."""
+    endpoint = server.settings.endpoint
+    where = endpoint.cwd if isinstance(endpoint, Program) else endpoint.url
+    given = endpoint.env if isinstance(endpoint, Program) else endpoint.headers
+    return f"{server.name}#{sha256(repr((endpoint.place, where, given)).encode()).hexdigest()[:8]}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast, final
 
 import anyio
@@ -39,14 +40,7 @@ from fxai.tools.toolkit import BoundToolkit, Toolkit
 if TYPE_CHECKING:
     from fxai.mcp.link import Answer, Link
 
-__all__ = [
-    "Change",
-    "Connection",
-    "McpHandler",
-    "Progress",
-    "ServerInfo",
-]
-
+__all__ = ["Change", "Connection", "McpHandler", "Progress", "ServerInfo"]
 
 _UNREAD: Final = 64
 
@@ -90,6 +84,8 @@ class Progress:
 
 _A = TypeVar("_A")
 _Made: TypeAlias = tuple[dict[str, McpTool], list[Refused], dict[str, dict[str, str]]]
+
+_HELD: Final = "the tool %r of the MCP server %r is held back until it is approved again: %s"
 
 _log = logging.getLogger("fxai.mcp")
 
@@ -285,7 +281,7 @@ class Connection:
         return self._bound
 
     def _layer(self) -> LayerOf[McpHandler, Never, None]:
-        answering = {tool.tool.identity: self._answering(tool) for tool in self._tools.values()}
+        answering = {tool.tool.identity: partial(self._call_with_progress, tool) for tool in self._tools.values()}
 
         def build(context: ContextOf[Any]) -> ContextOf[Any]:
             handlers: dict[Any, Any] = {}
@@ -295,9 +291,6 @@ class Connection:
             return ContextOf(handlers)
 
         return LayerOf.of(build)
-
-    def _answering(self, tool: McpTool) -> Callable[[Any, CallContext], EffectOf[object, McpCallError]]:
-        return lambda arguments, context: self._call_with_progress(tool, arguments, context)
 
     # -- calls
 
@@ -361,6 +354,3 @@ def _parts(parts: tuple[str, ...]) -> str:
     if parts == ("new",):
         return "it was never approved"
     return f"not as it was approved: {', '.join(parts)}"
-
-
-_HELD = "the tool %r of the MCP server %r is held back until it is approved again: %s"

@@ -83,45 +83,40 @@ class _Bounded(httpx2.AsyncBaseTransport):
         try:
             response = await self._client.send(request, stream=True, follow_redirects=False)
         except httpx2.TransportError as error:
-            return _error_response(
-                request, NETWORK, f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-            )
+            return _error_response(request, NETWORK, f"{type(error).__name__}: {error}".removesuffix(": "))
         if response.status_code == 404 and request.method == "POST" and "mcp-session-id" in request.headers:
-            return await self._without_session(request, response)
+            return await self._without_session(response)
         if response.status_code in _REFUSED_STATUSES or response.status_code >= 500:
-            return await self._refusal(request, response)
+            return await self._refusal(response)
         if response.headers.get("content-type", "").lower().startswith("text/event-stream"):
-            stream: httpx2.AsyncByteStream = _Raw(response)
-            return _pass_on(response, stream)
-        return await self._whole(request, response)
+            headers = _headers_of(response)
+            return httpx2.Response(response.status_code, headers=headers, stream=_Raw(response), request=request)
+        return await self._whole(response)
 
-    async def _without_session(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    async def _without_session(self, response: httpx2.Response) -> httpx2.Response:
         """The response to a 404 in a session: the session has ended, unless the body answers the request."""
         body = await self._read(response) or b""
         found = _message(body)
         if found is None or found.id is None:
-            return _error_response(request, HTTP_STATUS, f"HTTP 404 {response.reason_phrase}".strip(), 404)
-        return httpx2.Response(404, headers=_headers_of(response), content=body, request=request)
+            return _status_error(response)
+        return _with_body(response, body)
 
-    async def _refusal(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    async def _refusal(self, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)
         if body is not None and b'"jsonrpc"' in body:
-            return httpx2.Response(response.status_code, headers=_headers_of(response), content=body, request=request)
-        return _error_response(
-            request, HTTP_STATUS, f"HTTP {response.status_code} {response.reason_phrase}".strip(), response.status_code
-        )
+            return _with_body(response, body)
+        return _status_error(response)
 
-    async def _whole(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+    async def _whole(self, response: httpx2.Response) -> httpx2.Response:
         body = await self._read(response)
         if body is None:
-            return _error_response(request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
-        status = response.status_code
-        stray = _stray(request, body) if status == 200 else None
-        if stray is not None:
-            if stray.id is not None or stray.error is None:
-                return _error_response(request, NO_ANSWER, "it sent a message that is no answer to its request")
-            status = _REFUSAL  # an error that names no request is this one's
-        return httpx2.Response(status, headers=_headers_of(response), content=body, request=request)
+            return _error_response(response.request, TOO_LARGE, f"it sent an answer of more than {self._limit} bytes")
+        stray = _stray(response.request, body) if response.status_code == 200 else None
+        if stray is None:
+            return _with_body(response, body)
+        if stray.id is not None or stray.error is None:
+            return _error_response(response.request, NO_ANSWER, "it sent a message that is no answer to its request")
+        return _with_body(response, body, _REFUSAL)  # an error that names no request is this one's
 
     async def _read(self, response: httpx2.Response) -> bytes | None:
         """The body, as far as it came; None where it is larger than the limit."""
@@ -179,8 +174,14 @@ def _message(body: bytes) -> _Message | None:
         return None
 
 
-def _pass_on(response: httpx2.Response, stream: httpx2.AsyncByteStream) -> httpx2.Response:
-    return httpx2.Response(response.status_code, headers=_headers_of(response), stream=stream, request=response.request)
+def _with_body(response: httpx2.Response, body: bytes, status: int | None = None) -> httpx2.Response:
+    code = response.status_code if status is None else status
+    return httpx2.Response(code, headers=_headers_of(response), content=body, request=response.request)
+
+
+def _status_error(response: httpx2.Response) -> httpx2.Response:
+    said = f"HTTP {response.status_code} {response.reason_phrase}".strip()
+    return _error_response(response.request, HTTP_STATUS, said, response.status_code)
 
 
 def _headers_of(response: httpx2.Response) -> list[tuple[str, str]]:

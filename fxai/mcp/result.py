@@ -35,7 +35,6 @@ __all__ = [
     "without_data",
 ]
 
-
 _LEFT_OUT: Final = re.compile(r"\(\d+ characters of base64, left out\)")
 
 

@@ -33,14 +33,15 @@ from fxai.tools.options import (
 )
 from fxai.tools.tool import Tool
 
-__all__ = ["McpTool", "Refused", "ToolDefinition"]
+__all__ = ["HINTS", "McpTool", "Refused", "ToolDefinition"]
 
-_HINTS: Final[dict[str, Annotation[bool]]] = {
+HINTS: Final[dict[str, Annotation[bool]]] = {
     "readOnlyHint": Readonly,
     "destructiveHint": Destructive,
     "idempotentHint": Idempotent,
     "openWorldHint": OpenWorld,
 }
+"""The annotations that MCP knows, by their names there."""
 _SORTED: Final = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -163,7 +164,7 @@ def _check_schema(part: str, schema: Mapping[str, Any], limits: McpLimits) -> Js
 def _annotations(definition: ToolDefinition, output: JsonSchema | None) -> Annotations:
     known: dict[Annotation[Any], Any] = {
         key: definition.annotations[hint]
-        for hint, key in _HINTS.items()
+        for hint, key in HINTS.items()
         if isinstance(definition.annotations.get(hint), bool)
     }
     if definition.title is not None:

@@ -343,40 +343,29 @@ class Exchange:
     # -- how a call ended
 
     def _answer(self, tool: ServedTool, ended: Exit[Outcome, Any]) -> dict[str, Any]:
-        outcome = self._value(tool, ended)
-        if not isinstance(outcome, Outcome):
-            told: dict[str, Any] = outcome
-            return told
+        if isinstance(ended, Failed):
+            return failure_result(self._failure(tool, ended.cause), structured=not tool.gives_objects)
+        outcome = ended.value
         if outcome.is_failure:
             return failure_result(outcome.encoded_result, structured=not tool.gives_objects)
         show = tool.tool.to_model_output
         return success_result(outcome.encoded_result, outcome.encoded_result if show is None else show(outcome.result))
 
-    def _value(self, tool: ServedTool, ended: Exit[Any, Any]) -> Any:
-        """The value of the program, or the result of its typed failure.
+    def _failure(self, tool: ServedTool, cause: Cause[Any]) -> Any:
+        """The typed failure of a call as plain JSON data.
 
         Raises:
-            MCPError: there is a bug.
+            MCPError: it is a bug.
         """
-        if not isinstance(ended, Failed):
-            return ended.value
-        cause = ended.cause
-        if len(cause.reasons) != 1 or not isinstance(cause.reasons[0], Fail):
-            raise self._internal_error(tool, cause)
-        return self._failure(tool, cause.reasons[0].error, cause)
-
-    def _failure(self, tool: ServedTool, failure: Any, cause: Cause[Any]) -> dict[str, Any]:
+        only = cause.reasons[0] if len(cause.reasons) == 1 else None
+        failure: Any = only.error if isinstance(only, Fail) else None
         if isinstance(failure, HandlerFailed):
-            error: Any = cast(Any, failure).error
-            encoded = tool.tool.failure.encode_unsafe(error)
-        elif isinstance(failure, Timeout):
-            late = Interrupted(tool.tool.name, f"it took longer than {failure.seconds:g} seconds")
-            encoded = encode_failure(late)
-        elif isinstance(failure, InvalidParameters | Denied | Interrupted):
-            encoded = encode_failure(failure)
-        else:
-            raise self._internal_error(tool, cause)
-        return failure_result(encoded, structured=not tool.gives_objects)
+            return tool.tool.failure.encode_unsafe(cast(Any, failure).error)
+        if isinstance(failure, Timeout):
+            return encode_failure(Interrupted(tool.tool.name, f"it took longer than {failure.seconds:g} seconds"))
+        if isinstance(failure, InvalidParameters | Denied | Interrupted):
+            return encode_failure(failure)
+        raise self._internal_error(tool, cause)
 
     def _internal_error(self, tool: ServedTool, cause: Cause[Any]) -> MCPError:
         """Reports a bug, and gives the error without details."""

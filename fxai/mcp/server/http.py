@@ -24,15 +24,7 @@ from fxai.effects.scope import Scope, add_finalizer
 from fxai.mcp.server.exchange import Exchange, SdkServer
 from fxai.mcp.server.options import HttpSettings
 
-__all__ = [
-    "AsgiApp",
-    "Guard",
-    "HttpApp",
-    "Receive",
-    "Send",
-    "open_app",
-]
-
+__all__ = ["AsgiApp", "Guard", "HttpApp", "Receive", "Send", "open_app"]
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]

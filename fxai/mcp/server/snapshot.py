@@ -25,6 +25,7 @@ from fxai.effects.effect import EffectOf, Suspend, Within
 from fxai.effects.fiber import run_fiber
 from fxai.effects.layer import MemoMap
 from fxai.effects.scope import NOTHING, Scope
+from fxai.mcp.tool_definition import HINTS
 from fxai.schema.data import copy_data, is_array, is_object
 from fxai.schema.document import relocate
 from fxai.schema.json_schema import JsonSchema
@@ -32,28 +33,15 @@ from fxai.schema.location import lookup
 from fxai.tools.call import Call
 from fxai.tools.handler import HandlerError
 from fxai.tools.identity import NameConflictError, NameRule
-from fxai.tools.options import Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
+from fxai.tools.options import Meta, Title
 from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import AnyBound
 
-__all__ = [
-    "ServedTool",
-    "Snapshot",
-    "open_snapshot",
-    "served_tools",
-    "title_as_hint",
-]
-
+__all__ = ["ServedTool", "Snapshot", "open_snapshot", "served_tools", "title_as_hint"]
 
 _VALUE: Final = "value"
 _NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # the rule of protocol 2025-11-25, "Tool Names"
 _RULE: Final = NameRule(128)
-_HINTS: Final = (
-    ("readOnlyHint", Readonly),
-    ("destructiveHint", Destructive),
-    ("idempotentHint", Idempotent),
-    ("openWorldHint", OpenWorld),
-)
 
 
 @final
@@ -74,7 +62,7 @@ class ServedTool(msgspec.Struct, frozen=True):
         is_wrapped = not _allows_object(given, given)
         result = tool.success.document.to_dict()
         meta: Mapping[str, Any] = tool.annotations.get(Meta)
-        annotations = {hint: tool.get(key) for hint, key in _HINTS if key in tool.annotations}
+        annotations = {hint: tool.get(key) for hint, key in HINTS.items() if key in tool.annotations}
         members = {
             "name": name,
             "title": tool.get(Title),

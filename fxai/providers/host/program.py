@@ -44,7 +44,6 @@ __all__ = [
     "reason_of",
 ]
 
-
 Format: TypeAlias = Literal["text", "json"]
 """The format of requests and answers: lines of plain text, or one JSON object a line."""
 

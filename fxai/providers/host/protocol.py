@@ -60,7 +60,6 @@ __all__ = [
     "read_text",
 ]
 
-
 VERSION: Final = 1
 """The version of the protocol, said in `init`."""
 

@@ -40,16 +40,7 @@ from fxai.messages.reason import (
 from fxai.providers.local.failure import LocalFailure, embedding_reason, reason_of
 from fxai.providers.local.weights import Description, OnProgress, Progress, read_description
 
-__all__ = [
-    "Completed",
-    "Completion",
-    "Engine",
-    "OnText",
-    "Pooling",
-    "Setting",
-    "Unrepeated",
-]
-
+__all__ = ["Completed", "Completion", "Engine", "OnText", "Pooling", "Setting", "Unrepeated"]
 
 _BATCH: Final = 128
 _PROMPT_CACHE_MIB: Final = 256

@@ -44,7 +44,6 @@ __all__ = [
     "string_grammar",
 ]
 
-
 DIGITS: Final = 15
 """The digits that an unbounded integer may have: what a double carries exactly."""
 
@@ -464,7 +463,7 @@ def _set_ranges(text: str) -> Ranges:
 
 
 def _is_broad(ranges: Ranges) -> bool:
-    return len(ranges) > 1 or ranges[0][0] != ranges[0][1]
+    return len(ranges) > 1 or any(low != high for low, high in ranges)
 
 
 def _member_ranges(text: str) -> Ranges:

@@ -33,7 +33,6 @@ __all__ = [
     "talking",
 ]
 
-
 _NONE: Final = "none"
 
 _SMALL_TALK: Final = (

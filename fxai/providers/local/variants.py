@@ -25,7 +25,6 @@ from fxai.schema.pattern import Matcher, PatternTimeout
 
 __all__ = ["Form", "Variants", "prefix_length"]
 
-
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _REFUSED: Final = {
     "not": "a grammar cannot say what a value must not be",
@@ -184,7 +183,7 @@ class Variants:
             case int() | float():
                 return _keeps_number(form, value)
             case list():
-                return self._fulfils_array(form, value)
+                return self._fulfils_array(form, [*value])
             case _:
                 return self._fulfils_object(form, value)
 
