@@ -55,14 +55,13 @@ _tasks: set[Any] = set()  # an event loop holds its tasks weakly
 class Held(msgspec.Struct, eq=False):
     """The cancel scope of a task, entered by what the task runs."""
 
-    _child: Child
+    _child: Child | None  # None once it has begun: it is not held then
     _variables: Context
     _on_end: Callable[[Held], object]
     _scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
-    _has_begun: bool = False
 
     def __enter__(self) -> None:
-        self._has_begun = True
+        self._child = None
         self._scope.__enter__()
 
     def __exit__(
@@ -82,6 +81,8 @@ class Held(msgspec.Struct, eq=False):
         return self._variables.run(self._start, loop)
 
     def _start(self, loop: asyncio.AbstractEventLoop) -> bool:
+        if self._child is None:
+            return False
         task = loop.create_task(self._child(self))
         if task.done():
             return False
@@ -89,7 +90,7 @@ class Held(msgspec.Struct, eq=False):
         return True
 
     def _over(self, task: asyncio.Task[None]) -> None:
-        if not self._has_begun:
+        if self._child is not None:
             self.cancel()
             if self._start(task.get_loop()):
                 return
