@@ -1,6 +1,6 @@
 """Sub-agents: an agent as a tool of another one, which is given its answer and nothing else of its run.
 
->>> from fxai.effects import fx
+>>> from fxai import Agent, fx
 >>> from fxai.testing import ScriptedModel, call, text
 >>> poet = Agent.make("poet", model=ScriptedModel.make([text("Roses are red.")]).layer)
 >>> model = ScriptedModel.make([call("poet", {"prompt": "On roses."}), text("Here it is.")])
