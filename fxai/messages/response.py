@@ -1,5 +1,6 @@
-"""Responses: what a model answered, as a whole value.
+"""Responses: the whole answer of a model, as a value.
 
+>>> from fxai.messages.part import Finish, TextDelta, TextStart
 >>> response = Response.from_stream([TextStart("1"), TextDelta("1", "Hel"), TextDelta("1", "lo"), Finish("stop")])
 >>> response.text, response.finish_reason
 ('Hello', 'stop')
@@ -190,6 +191,7 @@ def stream_of(parts: Iterable[Part]) -> Iterator[StreamPart]:
 
     Metadata of a text or of reasoning goes with its end, as providers send signatures. Ids are counted up from "0".
 
+    >>> from fxai.messages.part import Finish
     >>> [part.type for part in stream_of([Text("Hello"), Finish("stop")])]
     ['text-start', 'text-delta', 'text-end', 'finish']
     """
