@@ -153,7 +153,7 @@ class _DataJudges(_Judges):
         closed = getattr(node, "forbid_unknown_fields", False)
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
-            if not isinstance(data, dict):
+            if data.__class__ is not dict and not is_object(data):
                 found.add(Fault(pointer, "object", found_in(data)))
                 return
             found.take(cost + len(data) // _NAMES_A_STEP if closed else cost)
@@ -317,8 +317,9 @@ def _find_unknown(known: Collection[object], data: dict[str, Any], pointer: str,
 
 def _judge_tagged(arms: dict[Any, _Judge], field: str, data: Any, pointer: str, found: Findings) -> None:
     """Judge by the struct that the tag in the data names."""
+    first: object = _ABSENT if is_object(data) or not data else data[0]
+    tag = data.get(field, _ABSENT) if is_object(data) else first
     place = pointer_to(pointer, field if is_object(data) else 0)
-    tag = data.get(field, _ABSENT) if is_object(data) else data[0] if data else _ABSENT
     chosen = next((arm for value, arm in arms.items() if type(value) is type(tag) and value == tag), None)
     if chosen is not None:
         chosen(data, pointer, found)
