@@ -31,8 +31,7 @@ from fxai.schema.budget import (
 )
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.dialect import LATEST, Dialect, dialect_of
-from fxai.schema.expectation import list_values
-from fxai.schema.fault import Fault, SchemaError, found_in, pointer_to, pointer_tokens
+from fxai.schema.fault import Fault, SchemaError, found_in, list_values, pointer_to, pointer_tokens
 from fxai.schema.location import MISSING, References, Site, absolute, is_reference, subschemas
 from fxai.schema.pattern import compiled_pattern, expansion
 

@@ -12,13 +12,14 @@ them all, and take what JSON Schema calls an integer (`3.0`) for one. They are m
 
 from __future__ import annotations
 
+import importlib
 import math
 import re
 import sys
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence, Set
 from itertools import repeat
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, final
 
 import msgspec
 from msgspec import inspect as nodes
@@ -26,8 +27,19 @@ from typing_extensions import override
 
 from fxai.schema.budget import Exhausted, Findings
 from fxai.schema.data import is_array, is_listed, is_object
-from fxai.schema.expectation import either, expectation, kind_in, kinds_of, leaf_type, list_values, unwrap
-from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to, pointer_tokens
+from fxai.schema.fault import (
+    NOTHING,
+    Fault,
+    either,
+    expectation,
+    found_in,
+    kind_in,
+    kinds_of,
+    list_values,
+    pointer_to,
+    pointer_tokens,
+    unwrap,
+)
 from fxai.schema.parsing import builtin, plain_faults
 from fxai.schema.plan import mirrored_class
 
@@ -203,7 +215,7 @@ class _DataJudges(_Judges):
     @override
     def mapping(self, node: Any) -> _Judge:
         expected, least, most = expectation(node), node.min_length or 0, node.max_length
-        inner, key, exact = self.of(node.value_type), leaf_type(node.key_type), _exact(node.value_type)
+        inner, key, exact = self.of(node.value_type), _leaf_type(node.key_type), _exact(node.value_type)
         named = f"a key that is {expectation(node.key_type)}"
 
         def judge(data: Any, pointer: str, found: Findings) -> None:
@@ -278,7 +290,7 @@ class _DataJudges(_Judges):
     def leaf(self, node: nodes.Type) -> _Judge:
         if isinstance(node, _ANYTHING):
             return _accept
-        tp, expected = leaf_type(node), expectation(node)
+        tp, expected = _leaf_type(node), expectation(node)
         exact = tp if tp in (str, bool, type(None)) else None
         whole = "integer" in kinds_of(node) and "number" not in kinds_of(node)
 
@@ -329,7 +341,7 @@ def _judge_tagged(arms: dict[Any, _Judge], field: str, data: Any, pointer: str, 
 
 def _exact(node: nodes.Type) -> type | None:
     """The Python type of which every value fits, so that no judge need be asked."""
-    tp = leaf_type(node)
+    tp = _leaf_type(node)
     return tp if tp in _ATOMS else None
 
 
@@ -347,6 +359,41 @@ def _takes_key(key: Any, name: object) -> bool:
     except (msgspec.ValidationError, ValueError, TypeError):
         return False
     return True
+
+
+_LEAVES: Final[dict[type[nodes.Type], str]] = {
+    nodes.IntType: "builtins.int",
+    nodes.FloatType: "builtins.float",
+    nodes.StrType: "builtins.str",
+    nodes.BoolType: "builtins.bool",
+    nodes.BytesType: "builtins.bytes",
+    nodes.ByteArrayType: "builtins.bytearray",
+    nodes.MemoryViewType: "builtins.memoryview",
+    nodes.DateTimeType: "datetime.datetime",
+    nodes.TimeType: "datetime.time",
+    nodes.DateType: "datetime.date",
+    nodes.TimeDeltaType: "datetime.timedelta",
+    nodes.UUIDType: "uuid.UUID",
+    nodes.DecimalType: "decimal.Decimal",
+}
+
+
+def _leaf_type(node: nodes.Type) -> Any:
+    """The Python type of a place without members, with its bounds; `None` for a place that has members."""
+    node = unwrap(node)
+    if isinstance(node, nodes.LiteralType):
+        return Literal[node.values]
+    if isinstance(node, nodes.EnumType):
+        return node.cls
+    if isinstance(node, nodes.NoneType):
+        return type(None)
+    module, _, name = _LEAVES.get(type(node), "").rpartition(".")
+    if not module:
+        return None
+    python = getattr(importlib.import_module(module), name)
+    names = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
+    bounds = {name: value for name in names if (value := getattr(node, name, None)) is not None}
+    return Annotated[python, msgspec.Meta(**bounds)] if bounds else python
 
 
 def with_integers(data: Any, pointers: Iterable[str]) -> Any:
@@ -478,7 +525,7 @@ def _is_leaf(node: nodes.Type, value: object) -> bool:
         return any(isinstance(value, type(choice)) and value == choice for choice in node.values)
     if isinstance(node, nodes.EnumType):
         return isinstance(value, node.cls)
-    tp = leaf_type(node)
+    tp = _leaf_type(node)
     python = getattr(tp, "__origin__", tp)
     if isinstance(value, bool) and python is not bool:
         return False

@@ -24,8 +24,7 @@ from fxai.schema.data import is_array, is_object, is_same
 from fxai.schema.decision import Decider, decider_of
 from fxai.schema.dialect import METASCHEMAS, REF_ALONE, dialect_of
 from fxai.schema.document import growth_of
-from fxai.schema.expectation import describe, either
-from fxai.schema.fault import NOTHING, Fault, found_in, in_order, pointer_of, pointer_to, quantity
+from fxai.schema.fault import NOTHING, Fault, describe, either, found_in, in_order, pointer_of, pointer_to, quantity
 from fxai.schema.parsing import too_deep, written
 from fxai.schema.pattern import PatternTimeout, in_time
 
