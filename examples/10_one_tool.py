@@ -8,7 +8,8 @@ from __future__ import annotations
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai import Agent, Readonly, Tool, Toolkit, fx
+from fxai import Agent, Tool, Toolkit, fx
+from fxai.annotations import Readonly
 from fxai.testing import ScriptedModel, call, text
 
 # A tool is a value. Its types are ordinary types, and what can go wrong is one of them.

@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai import Agent, BoundToolkit, Readonly, Toolkit, fx, tool
+from fxai import Agent, BoundToolkit, Toolkit, fx, tool
+from fxai.annotations import Readonly
 from fxai.testing import ScriptedModel, call, text
 
 # A function is a tool. It stays a function: `price(3, "tea")` works as ever.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai import Gen, LanguageModel, Readonly, Schedule, Tool, Toolkit, fx
+from fxai import Gen, LanguageModel, Schedule, Tool, Toolkit, fx
+from fxai.annotations import Readonly
 from fxai.testing import ScriptedModel, call
 from fxai.tools.aspects import Aspect, Invocation, Return, cache, retry, timeout
 

@@ -11,7 +11,8 @@ import sys
 
 import msgspec
 
-from fxai import Agent, BoundToolkit, Gen, Layer, Readonly, Tag, Title, Tool, Toolkit, fx, mcp, tool
+from fxai import Agent, BoundToolkit, Gen, Layer, Tag, Tool, Toolkit, fx, mcp, tool
+from fxai.annotations import Readonly, Title
 from fxai.testing import ScriptedModel, call, text
 
 

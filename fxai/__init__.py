@@ -15,24 +15,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fxai.effects import (
-    Cause,
-    ClassKey,
-    Clock,
-    Context,
-    ContextOf,
-    Die,
     Effect,
-    EffectOf,
     Exit,
-    Fail,
-    Failed,
     FailureError,
-    FiberHandle,
     Gen,
-    Interrupt,
-    Key,
     Layer,
-    LayerOf,
     MissingServiceError,
     Ref,
     Reference,
@@ -41,153 +28,137 @@ from fxai.effects import (
     Scope,
     Service,
     Stream,
-    StreamOf,
-    Succeeded,
     Tag,
     Timeout,
     fx,
     runtime,
 )
 from fxai.messages import AiError, Prompt, Response, Usage
-from fxai.models import LanguageModel, ModelRequest, ObjectResponse, ToolChoice, repair_by_model
-from fxai.schema import DecodeFailure, Empty, Fault, JsonSchema, Limits, Schema, SchemaError
+from fxai.models import LanguageModel, ObjectResponse, ToolChoice
+from fxai.schema import DecodeFailure, JsonSchema, Schema, SchemaError
 from fxai.tools import (
-    AllowedCallers,
-    Annotation,
-    Annotations,
     ApprovalExpired,
     ApprovalUnavailable,
-    CacheControl,
+    BoundToolkit,
     CallContext,
-    DeferLoading,
     Denied,
-    Destructive,
-    EagerInputStreaming,
     Example,
-    ExplicitNull,
     ExternalTool,
+    FunctionTool,
     HandlerError,
     HandlerFailed,
     HandlerOf,
     HandlerReturn,
-    Idempotent,
     InDoubt,
     Interrupted,
     InvalidParameters,
     InvalidResult,
-    JsonText,
-    Meta,
-    NameMap,
-    NameRule,
-    Namespace,
-    OpenWorld,
     Outcome,
-    OutputSchema,
-    Readonly,
-    Strict,
-    Title,
     Tool,
     ToolConflictError,
     ToolError,
     Toolkit,
     UnknownTool,
 )
+from fxai.tools.tool import tool
 
 if TYPE_CHECKING:
-    from fxai.agents.agent import Agent, AgentBuilder
-    from fxai.agents.answer import Answer, BudgetExceeded, RunError, Step
-    from fxai.agents.memory import Memory, MemoryFailure, Window
-    from fxai.agents.options import Budget
-    from fxai.agents.sub_agent import SubAgent, SubAgentFailed
-    from fxai.models.approval_services import ApprovalKey
-    from fxai.models.chat import Chat, ChatStore
+    from fxai.agents import Agent, Answer, Budget, BudgetExceeded, Memory, RunError, Step
+
+    # Names of rooms that stood here before: they work, and are not offered. New programs take them from their rooms.
+    from fxai.agents import AgentBuilder as AgentBuilder
+    from fxai.agents import MemoryFailure as MemoryFailure
+    from fxai.agents import SubAgent as SubAgent
+    from fxai.agents import SubAgentFailed as SubAgentFailed
+    from fxai.agents import Window as Window
+    from fxai.effects import Cause as Cause
+    from fxai.effects import ClassKey as ClassKey
+    from fxai.effects import Clock as Clock
+    from fxai.effects import Context as Context
+    from fxai.effects import ContextOf as ContextOf
+    from fxai.effects import Die as Die
+    from fxai.effects import EffectOf as EffectOf
+    from fxai.effects import Fail as Fail
+    from fxai.effects import Failed as Failed
+    from fxai.effects import FiberHandle as FiberHandle
+    from fxai.effects import Interrupt as Interrupt
+    from fxai.effects import Key as Key
+    from fxai.effects import LayerOf as LayerOf
+    from fxai.effects import StreamOf as StreamOf
+    from fxai.effects import Succeeded as Succeeded
+    from fxai.models import ApprovalKey as ApprovalKey
+    from fxai.models import ChatStore as ChatStore
+    from fxai.models import ModelRequest as ModelRequest
+    from fxai.models import repair_by_model as repair_by_model
+    from fxai.models.chat import Chat
     from fxai.models.embedding import EmbeddingModel
-    from fxai.models.tool_encoding import PreparedTools
+    from fxai.models.tool_encoding import PreparedTools as PreparedTools
+    from fxai.schema import Empty as Empty
+    from fxai.schema import Fault as Fault
+    from fxai.schema import Limits as Limits
+    from fxai.tools import AllowedCallers as AllowedCallers
+    from fxai.tools import Annotation as Annotation
+    from fxai.tools import Annotations as Annotations
+    from fxai.tools import CacheControl as CacheControl
+    from fxai.tools import DeferLoading as DeferLoading
+    from fxai.tools import Destructive as Destructive
+    from fxai.tools import EagerInputStreaming as EagerInputStreaming
+    from fxai.tools import ExplicitNull as ExplicitNull
+    from fxai.tools import Idempotent as Idempotent
+    from fxai.tools import JsonText as JsonText
+    from fxai.tools import Meta as Meta
+    from fxai.tools import NameMap as NameMap
+    from fxai.tools import NameRule as NameRule
+    from fxai.tools import Namespace as Namespace
+    from fxai.tools import OpenWorld as OpenWorld
+    from fxai.tools import OutputSchema as OutputSchema
+    from fxai.tools import Readonly as Readonly
+    from fxai.tools import Strict as Strict
+    from fxai.tools import Title as Title
     from fxai.tools.aspects import Aspect, Invocation, Return
     from fxai.tools.composite import Composite
     from fxai.tools.source import ToolSource
-    from fxai.tools.tool import FunctionTool, tool
-    from fxai.tools.toolkit import BoundToolkit
 
 __all__ = [
     "Agent",
-    "AgentBuilder",
     "AiError",
-    "AllowedCallers",
-    "Annotation",
-    "Annotations",
     "Answer",
     "ApprovalExpired",
-    "ApprovalKey",
     "ApprovalUnavailable",
     "Aspect",
     "BoundToolkit",
     "Budget",
     "BudgetExceeded",
-    "CacheControl",
     "CallContext",
-    "Cause",
     "Chat",
-    "ChatStore",
-    "ClassKey",
-    "Clock",
     "Composite",
-    "Context",
-    "ContextOf",
     "DecodeFailure",
-    "DeferLoading",
     "Denied",
-    "Destructive",
-    "Die",
-    "EagerInputStreaming",
     "Effect",
-    "EffectOf",
     "EmbeddingModel",
-    "Empty",
     "Example",
     "Exit",
-    "ExplicitNull",
     "ExternalTool",
-    "Fail",
-    "Failed",
     "FailureError",
-    "Fault",
-    "FiberHandle",
     "FunctionTool",
     "Gen",
     "HandlerError",
     "HandlerFailed",
     "HandlerOf",
     "HandlerReturn",
-    "Idempotent",
     "InDoubt",
-    "Interrupt",
     "Interrupted",
     "InvalidParameters",
     "InvalidResult",
     "Invocation",
     "JsonSchema",
-    "JsonText",
-    "Key",
     "LanguageModel",
     "Layer",
-    "LayerOf",
-    "Limits",
     "Memory",
-    "MemoryFailure",
-    "Meta",
     "MissingServiceError",
-    "ModelRequest",
-    "NameMap",
-    "NameRule",
-    "Namespace",
     "ObjectResponse",
-    "OpenWorld",
     "Outcome",
-    "OutputSchema",
-    "PreparedTools",
     "Prompt",
-    "Readonly",
     "Ref",
     "Reference",
     "Response",
@@ -201,14 +172,8 @@ __all__ = [
     "Service",
     "Step",
     "Stream",
-    "StreamOf",
-    "Strict",
-    "SubAgent",
-    "SubAgentFailed",
-    "Succeeded",
     "Tag",
     "Timeout",
-    "Title",
     "Tool",
     "ToolChoice",
     "ToolConflictError",
@@ -217,41 +182,46 @@ __all__ = [
     "Toolkit",
     "UnknownTool",
     "Usage",
-    "Window",
     "fx",
-    "repair_by_model",
     "runtime",
     "tool",
 ]
 
 # What not every program needs is imported when it is first named.
 _LATER = {
-    "Agent": "fxai.agents.agent",
-    "AgentBuilder": "fxai.agents.agent",
-    "Answer": "fxai.agents.answer",
-    "ApprovalKey": "fxai.models.approval_services",
-    "Aspect": "fxai.tools.aspects",
-    "BoundToolkit": "fxai.tools.toolkit",
-    "Budget": "fxai.agents.options",
-    "BudgetExceeded": "fxai.agents.answer",
+    "Agent": "fxai.agents",
+    "Answer": "fxai.agents",
+    "Budget": "fxai.agents",
+    "BudgetExceeded": "fxai.agents",
+    "Memory": "fxai.agents",
+    "RunError": "fxai.agents",
+    "Step": "fxai.agents",
     "Chat": "fxai.models.chat",
-    "ChatStore": "fxai.models.chat",
-    "Composite": "fxai.tools.composite",
     "EmbeddingModel": "fxai.models.embedding",
-    "FunctionTool": "fxai.tools.tool",
+    "Aspect": "fxai.tools.aspects",
     "Invocation": "fxai.tools.aspects",
-    "Memory": "fxai.agents.memory",
-    "MemoryFailure": "fxai.agents.memory",
-    "PreparedTools": "fxai.models.tool_encoding",
     "Return": "fxai.tools.aspects",
-    "RunError": "fxai.agents.answer",
-    "Step": "fxai.agents.answer",
-    "SubAgent": "fxai.agents.sub_agent",
-    "SubAgentFailed": "fxai.agents.sub_agent",
+    "Composite": "fxai.tools.composite",
     "ToolSource": "fxai.tools.source",
-    "Window": "fxai.agents.memory",
-    "tool": "fxai.tools.tool",
 }
+
+# Names that stood here before, by the room that they come from now.
+_ROOMS = {
+    "fxai.agents": "AgentBuilder MemoryFailure SubAgent SubAgentFailed Window",
+    "fxai.effects": (
+        "Cause ClassKey Clock Context ContextOf Die EffectOf Fail Failed FiberHandle Interrupt Key "
+        "LayerOf StreamOf Succeeded"
+    ),
+    "fxai.models": "ApprovalKey ChatStore ModelRequest repair_by_model",
+    "fxai.models.tool_encoding": "PreparedTools",
+    "fxai.schema": "Empty Fault Limits",
+    "fxai.tools": (
+        "AllowedCallers Annotation Annotations CacheControl DeferLoading Destructive "
+        "EagerInputStreaming ExplicitNull Idempotent JsonText Meta NameMap NameRule Namespace "
+        "OpenWorld OutputSchema Readonly Strict Title"
+    ),
+}
+_LATER.update({name: room for room, names in _ROOMS.items() for name in names.split()})
 
 
 def __getattr__(name: str) -> Any:
@@ -260,3 +230,7 @@ def __getattr__(name: str) -> Any:
     found = getattr(import_module(_LATER[name]), name)
     globals()[name] = found
     return found
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

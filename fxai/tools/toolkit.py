@@ -4,22 +4,13 @@ A `Toolkit` is a value; `merge` joins two, `pick`, `omit` and `filter` choose fr
 `to_layer`, which both checkers refuse when one is missing. A `BoundToolkit` is a toolkit with its layer.
 
 >>> from fxai.effects import fx
->>> from fxai.tools.tool import Tool, tool
+>>> from fxai.tools.tool import Tool
 >>> from returns.result import Success
 >>> six = Tool.make("six", success=int)
 >>> kit = Toolkit.make(six)
 >>> fx.run_sync(kit.call("six", {}).provide(kit.to_layer(six.handler(lambda _: Success(6))))).result
 6
->>> @tool
-... def double(n: int) -> int:
-...     return n * 2
->>> tools = BoundToolkit.make(double)
->>> fx.run_sync(tools.toolkit.call("double", {"n": 4}).provide(tools.layer)).result
-8
 """
-
-# An argument of `make` that is left out adds nothing to the union: the type variables are `Never` by default.
-# pyright: reportInvalidTypeVarUse=false
 
 from __future__ import annotations
 
@@ -54,24 +45,23 @@ _T = TypeVar("_T")
 _E = TypeVar("_E")
 _E2 = TypeVar("_E2")
 _R = TypeVar("_R")
-_R2 = TypeVar("_R2", default=Never)
-_O = TypeVar("_O")
+_R2 = TypeVar("_R2")
 _T_co = TypeVar("_T_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _R_co = TypeVar("_R_co", covariant=True, default=None)
-_1 = TypeVar("_1", default=Never)
-_2 = TypeVar("_2", default=Never)
-_3 = TypeVar("_3", default=Never)
-_4 = TypeVar("_4", default=Never)
-_5 = TypeVar("_5", default=Never)
-_6 = TypeVar("_6", default=Never)
-_7 = TypeVar("_7", default=Never)
-_8 = TypeVar("_8", default=Never)
-_R1 = TypeVar("_R1", default=Never)
-_R3 = TypeVar("_R3", default=Never)
-_R4 = TypeVar("_R4", default=Never)
-_R5 = TypeVar("_R5", default=Never)
-_R6 = TypeVar("_R6", default=Never)
+_1 = TypeVar("_1")
+_2 = TypeVar("_2")
+_3 = TypeVar("_3")
+_4 = TypeVar("_4")
+_5 = TypeVar("_5")
+_6 = TypeVar("_6")
+_7 = TypeVar("_7")
+_8 = TypeVar("_8")
+_R1 = TypeVar("_R1")
+_R3 = TypeVar("_R3")
+_R4 = TypeVar("_R4")
+_R5 = TypeVar("_R5")
+_R6 = TypeVar("_R6")
 
 AnyBound: TypeAlias = "BoundToolkit[Any, Any, Any]"
 """A bound toolkit whose types are looked at nowhere."""
@@ -103,7 +93,6 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     """The tools by name, in order."""
 
     def __post_init__(self) -> None:
-        """Keep the tools as they are now."""
         if not isinstance(self.tools, MappingProxyType):
             force_setattr(self, "tools", MappingProxyType(dict(self.tools)))
 
@@ -118,16 +107,30 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     def make(a: _N[_1], /) -> Toolkit[_1]: ...
     @overload
     @staticmethod
+    def make(a: _N[_1], b: _N[_2], /) -> Toolkit[_1 | _2]: ...
+    @overload
+    @staticmethod
+    def make(a: _N[_1], b: _N[_2], c: _N[_3], /) -> Toolkit[_1 | _2 | _3]: ...
+    @overload
+    @staticmethod
+    def make(a: _N[_1], b: _N[_2], c: _N[_3], d: _N[_4], /) -> Toolkit[_1 | _2 | _3 | _4]: ...
+    @overload
+    @staticmethod
+    def make(a: _N[_1], b: _N[_2], c: _N[_3], d: _N[_4], e: _N[_5], /) -> Toolkit[_1 | _2 | _3 | _4 | _5]: ...
+    @overload
+    @staticmethod
     def make(
-        a: _N[_1],
-        b: _N[_2],
-        c: _N[_3] = ...,
-        d: _N[_4] = ...,
-        e: _N[_5] = ...,
-        f: _N[_6] = ...,
-        g: _N[_7] = ...,
-        h: _N[_8] = ...,
-        /,
+        a: _N[_1], b: _N[_2], c: _N[_3], d: _N[_4], e: _N[_5], f: _N[_6], /
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _N[_1], b: _N[_2], c: _N[_3], d: _N[_4], e: _N[_5], f: _N[_6], g: _N[_7], /
+    ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _N[_1], b: _N[_2], c: _N[_3], d: _N[_4], e: _N[_5], f: _N[_6], g: _N[_7], h: _N[_8], /
     ) -> Toolkit[_1 | _2 | _3 | _4 | _5 | _6 | _7 | _8]: ...
     @overload  # of nine at least: where this one and one above both fit, `Any` in a type makes mypy give up
     @staticmethod
@@ -171,8 +174,8 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
 
     @staticmethod
     def from_object(
-        obj: _O, *, name: str | None = None, only: Iterable[str] | None = None, **options: Unpack[ToolOptions]
-    ) -> BoundToolkit[MethodsOf[_O], Never, None]:
+        obj: _T, *, name: str | None = None, only: Iterable[str] | None = None, **options: Unpack[ToolOptions]
+    ) -> BoundToolkit[MethodsOf[_T], Never, None]:
         """The tools of an object's public methods that have a docstring, with their handlers: `.toolkit`, `.layer`.
 
         Args:
@@ -187,8 +190,6 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         tools = tools_of(obj, name, only, cast("dict[str, Any]", options), FunctionTool)
         made: BoundToolkit[Any, Never, Any] = BoundToolkit.make(*tools)
         return made
-
-    # -- what it holds
 
     @property
     def as_tuple(self) -> tuple[AnyTool, ...]:
@@ -380,14 +381,13 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         origin: object = None,
         now: EffectOf[BoundToolkit[_T, _E, _R]] | None = None,
     ) -> BoundToolkit[_T, _E, _R]:
-        """A toolkit with its layer, such as `toolkit.to_layer(…)` gives.
+        """A toolkit with the layer of its handlers, such as `toolkit.to_layer(…)` gives.
 
         Args:
             toolkit: the tools.
             layer: the layer of their handlers.
-            origin: where the handlers are from: bound toolkits of one origin are not merged twice. By default it is
-                the layer itself.
-            now: gives the bound toolkit as it is when it is asked, where its tools may change; by default they do not.
+            origin: where those are from, by default the layer: bound toolkits of one origin are not merged twice.
+            now: gives it as it is when it is asked, where its tools may change; by default they do not.
         """
         return BoundToolkit(toolkit, ((layer if origin is None else origin, layer),), now)
 
@@ -399,14 +399,26 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     def make(a: _B[_1, _R1], /) -> BoundToolkit[_1, Never, _R1]: ...
     @overload
     @staticmethod
+    def make(a: _B[_1, _R1], b: _B[_2, _R2], /) -> BoundToolkit[_1 | _2, Never, _R1 | _R2]: ...
+    @overload
+    @staticmethod
     def make(
-        a: _B[_1, _R1],
-        b: _B[_2, _R2],
-        c: _B[_3, _R3] = ...,
-        d: _B[_4, _R4] = ...,
-        e: _B[_5, _R5] = ...,
-        f: _B[_6, _R6] = ...,
-        /,
+        a: _B[_1, _R1], b: _B[_2, _R2], c: _B[_3, _R3], /
+    ) -> BoundToolkit[_1 | _2 | _3, Never, _R1 | _R2 | _R3]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _B[_1, _R1], b: _B[_2, _R2], c: _B[_3, _R3], d: _B[_4, _R4], /
+    ) -> BoundToolkit[_1 | _2 | _3 | _4, Never, _R1 | _R2 | _R3 | _R4]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _B[_1, _R1], b: _B[_2, _R2], c: _B[_3, _R3], d: _B[_4, _R4], e: _B[_5, _R5], /
+    ) -> BoundToolkit[_1 | _2 | _3 | _4 | _5, Never, _R1 | _R2 | _R3 | _R4 | _R5]: ...
+    @overload
+    @staticmethod
+    def make(
+        a: _B[_1, _R1], b: _B[_2, _R2], c: _B[_3, _R3], d: _B[_4, _R4], e: _B[_5, _R5], f: _B[_6, _R6], /
     ) -> BoundToolkit[_1 | _2 | _3 | _4 | _5 | _6, Never, _R1 | _R2 | _R3 | _R4 | _R5 | _R6]: ...
     @overload  # of seven at least: where both this one and one above fit, `Any` in a type makes mypy give up
     @staticmethod
@@ -432,8 +444,6 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         for each in tools:
             made = made.merge(cast("AnyBound", bound_of(each)))
         return made
-
-    # -- what it holds
 
     @property
     def layer(self) -> LayerOf[_T_co, _E_co, _R_co]:

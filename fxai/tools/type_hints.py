@@ -201,6 +201,7 @@ _IN_A_THREAD: tuple[Any, ...] = (Result, IOResult)
 _ALIAS: tuple[Any, ...] = (TypeAliasType, getattr(typing, "TypeAliasType", TypeAliasType))
 _ANNOTATED: Any = Annotated
 _STRUCT: type[Any] = type(msgspec.Struct)
+_PROGRAMS: tuple[Any, ...] = (EffectOf, StreamOf)
 _SURELY_DATA = frozenset((str, int, bool, float, object, NoneType))
 _UNION: Any = Union
 
@@ -321,8 +322,9 @@ def data_meant(given: Any, what: Literal["parameters", "success", "failure"]) ->
     >>> print(data_meant(Result[int, str], "success"))
     success=returns.result.Result[int, str] is how a handler answers, and no data: say success=int and failure=str
     """
-    is_struct = type(given) is _STRUCT and not issubclass(given, (EffectOf, StreamOf))
-    if given is Never or is_struct or (type(given) is type and given in _SURELY_DATA):
+    if type(given) is _STRUCT and not issubclass(given, _PROGRAMS):
+        return None
+    if given is Never or (type(given) is type and given in _SURELY_DATA):
         return None
     told = _answering(given, what, ())
     if told is None:

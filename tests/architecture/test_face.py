@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
+
+import pytest
 
 from tests.kit.source import PACKAGE, Module, modules
 
@@ -64,3 +68,29 @@ def test_every_name_of_the_face_is_there() -> None:
     done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr
+
+
+def test_the_face_is_what_every_program_needs() -> None:
+    """At most 75 names are offered; those that stood there before come from their rooms, and work."""
+    code = (
+        "import fxai; from importlib import import_module as m; assert dir(fxai) == fxai.__all__;"
+        "old = [(room, name) for room, names in fxai._ROOMS.items() for name in names.split()];"
+        "assert not {name for _, name in old} & set(fxai.__all__);"
+        "assert all(getattr(fxai, name) is getattr(m(room), name) for room, name in old);"
+        "assert len(fxai.__all__) <= 75, len(fxai.__all__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+# Classes whose values people complete on; what is for the package alone is a function of a module, or a `__dunder__`.
+OFFERED = ("Tool", "Toolkit", "BoundToolkit", "FunctionTool", "ToolSource", "Composite", "Aspect")
+
+
+@pytest.mark.parametrize("name", OFFERED)
+def test_no_private_name_is_offered_by_completion(name: str) -> None:
+    """`dir()` of a public class has no name with a single underscore, but for the one of `typing.Generic`."""
+    cls = getattr(import_module("fxai"), name)
+
+    assert [member for member in dir(cls) if re.match(r"_(?!_)", member)] in ([], ["_is_protocol"])
