@@ -45,8 +45,10 @@ __all__ = [
     "Notes",
     "PreparationError",
     "PreparedTools",
+    "Setting",
     "Settled",
     "Toolset",
+    "UserLocation",
     "WireCall",
     "checked_options",
     "choice_mode",
@@ -471,6 +473,27 @@ def checked_options(options: Any, form: type[_O], where: str, remedy: str = "") 
         return msgspec.convert(options, form)
     except msgspec.ValidationError as error:
         raise PreparationError.of(where, str(error)) from None
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What a provider's own tool is set up with: what is None is not sent, and the provider's own default holds."""
+
+
+@final
+class UserLocation(Setting, frozen=True, tag_field="type", tag="approximate"):
+    """About where the user is.
+
+    Attributes:
+        city: Its name.
+        country: Two letters, as ISO 3166-1 has them.
+        region: Its name.
+        timezone: As IANA names it, such as `"Europe/Oslo"`.
+    """
+
+    city: str | None = None
+    country: str | None = None
+    region: str | None = None
+    timezone: str | None = None
 
 
 def hosted_tool(

@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict, final
 import msgspec
 from typing_extensions import Unpack
 
-from fxai.models.tool_encoding import HostedTool, hosted_tool
+from fxai.models.tool_encoding import HostedTool, Setting, UserLocation, hosted_tool
 from fxai.schema.fault import SchemaError
 from fxai.tools.options import ToolOptions
 
@@ -63,28 +63,7 @@ __all__ = [
 ]
 
 
-class Setting(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """What all settings are: what is None is not sent, and the provider's own default holds."""
-
-
 # -- web search
-
-
-@final
-class UserLocation(Setting, frozen=True, tag_field="type", tag="approximate"):
-    """About where the user is.
-
-    Attributes:
-        city: Its name.
-        country: Two letters, as ISO 3166-1 has them.
-        region: Its name.
-        timezone: As IANA names it, such as `"Europe/Oslo"`.
-    """
-
-    city: str | None = None
-    country: str | None = None
-    region: str | None = None
-    timezone: str | None = None
 
 
 @final

@@ -133,7 +133,7 @@ class Writer:
                 return {"type": kind, "function": {**schema, **flag}}
             # On Responses a flag that is left out means strict where it can be.
             return {"type": kind, **schema, "strict": bool(settled.strict), **extras}
-        args = without_nulls(msgspec.to_builtins(tool.provider.args))
+        args: dict[str, Any] = without_nulls(msgspec.to_builtins(tool.provider.args))
         args = {**about, **args} if kind in _DESCRIBED else args
         if kind != "custom":
             return {"type": kind, **args, **extras}
