@@ -1,4 +1,4 @@
-"""Floor 6. MCP: servers of others as sources of tools, and tools of ours as a server for others.
+"""Floor 6. MCP: servers as sources of tools, and our tools as a server.
 
 A server is opened for as long as its tools are needed. The official SDK, which the extra `mcp` brings, is imported when
 one is opened.

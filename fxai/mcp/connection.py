@@ -249,7 +249,7 @@ class Connection:
                 refused.append(Refused(name, "it is listed twice; the first one is offered"))
                 continue
             try:
-                made[name] = self._unchanged(definition) or McpTool.make(definition, self._origin, settings)
+                made[name] = self._same_tool(definition) or McpTool.make(definition, self._origin, settings)
                 seen[name] = definition.digests()
             except SchemaError as error:
                 refused.append(Refused(name, str(error)))
@@ -259,7 +259,7 @@ class Connection:
         only = self._settings.only
         return (only is None or name in only) and name not in self._settings.without
 
-    def _unchanged(self, definition: ToolDefinition) -> McpTool | None:
+    def _same_tool(self, definition: ToolDefinition) -> McpTool | None:
         known = self._tools.get(definition.name)
         return known if known is not None and known.definition == definition else None
 

@@ -242,7 +242,7 @@ class Link:
             LinkError: it did not answer in time, or with more than the limits allow.
         """
         async with self._lock:
-            return await self._bounded(self._settings.timeout, self._pages, "list its tools", None)
+            return await self._in_time(self._settings.timeout, self._pages, "list its tools", None)
 
     async def call(
         self, name: str, arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None
@@ -256,13 +256,13 @@ class Link:
         if progress is not None:
             self.watch.progress[token] = progress
         try:
-            return await self._bounded(
+            return await self._in_time(
                 self._settings.call_timeout, lambda: self._rounds(name, dict(arguments), token), "answer", name
             )
         finally:
             self.watch.progress.pop(token, None)
 
-    async def _bounded(
+    async def _in_time(
         self, seconds: float | None, ask: Callable[[], Awaitable[_A]], doing: str, tool: str | None
     ) -> _A:
         try:
