@@ -1,4 +1,4 @@
-"""What the keywords of a schema ask of a value, as functions whose steps are counted.
+"""The keywords of a schema as functions that decide about a value and count their steps.
 
 A step costs about the same wherever it is taken, so that the budget bounds the time: a visit of a value by a schema
 costs one and one for each keyword, names and items that are looked at cost by their number, and constants are compared
@@ -23,7 +23,7 @@ from fxai.schema.pattern import SECONDS, Matcher
 
 __all__ = ["MAKERS", "Check", "Parts", "Work", "always", "is_multiple", "never", "number_of"]
 
-_FEW: Final = 2  # how many items that are told apart cost as much as a visit
+_FEW: Final = 2  # how many distinct items cost as much as a visit
 _LIST: Final = 8  # how many names that are looked up, or values that are compared, cost as much as a visit
 _FRACTION: Final = 32  # what reckoning with a step that is no integer costs
 _DIGITS: Final = 512  # how many bits of an integer that is divided cost as much as a visit
@@ -209,12 +209,12 @@ def _enum(to: Checks, parts: Parts, values: Any, _: Any) -> None:
     parts.add("any", check)
 
 
-def _const(to: Checks, parts: Parts, said: Any, _: Any) -> None:
-    _enum(to, parts, [said], _)
+def _const(to: Checks, parts: Parts, value: Any, _: Any) -> None:
+    _enum(to, parts, [value], _)
 
 
-def _type(_: Checks, parts: Parts, said: Any, __: Any) -> None:
-    parts.kinds = frozenset(said if is_array(said) else [said])
+def _type(_: Checks, parts: Parts, rule: Any, __: Any) -> None:
+    parts.kinds = frozenset(rule if is_array(rule) else [rule])
 
 
 def _bound(kind: str, holds: Callable[[Any, Any], bool]) -> _Maker:
@@ -305,8 +305,8 @@ def _required(_: Checks, parts: Parts, names: Any, __: Any) -> None:
         parts.add("object", lambda value, _: wanted <= value.keys(), 1 + len(wanted) // _LIST)
 
 
-def _additional(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
-    inner, names = to.of(said), schema.get("properties", {})
+def _additional(to: Checks, parts: Parts, rule: Any, schema: Any) -> None:
+    inner, names = to.of(rule), schema.get("properties", {})
     patterns = tuple(schema.get("patternProperties", ()))
 
     def check(value: Any, work: Work) -> bool:
@@ -346,8 +346,8 @@ def _pattern_properties(to: Checks, parts: Parts, patterns: Any, _: Any) -> None
     parts.add("object", check, 1 + _PATTERN * len(checks))
 
 
-def _names(to: Checks, parts: Parts, said: Any, _: Any) -> None:
-    inner = to.of(said)
+def _names(to: Checks, parts: Parts, rule: Any, _: Any) -> None:
+    inner = to.of(rule)
     parts.deep = True
     parts.add("object", lambda value, work: all(inner(name, work) for name in value))
 
@@ -379,28 +379,28 @@ def _dependencies(to: Checks, parts: Parts, dependencies: Any, schema: Any) -> N
 # ---- items
 
 
-def _items(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
-    if is_array(said):  # before 2020-12
-        _places(to, parts, said, schema)
+def _items(to: Checks, parts: Parts, rule: Any, schema: Any) -> None:
+    if is_array(rule):  # before 2020-12
+        _places(to, parts, rule, schema)
     else:
         old = "prefixItems" not in to.dialect.keywords
-        _rest(to, parts, said, 0 if old else len(schema.get("prefixItems", ())))
+        _rest(to, parts, rule, 0 if old else len(schema.get("prefixItems", ())))
 
 
-def _additional_items(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
+def _additional_items(to: Checks, parts: Parts, rule: Any, schema: Any) -> None:
     places = schema.get("items")
     if is_array(places):
-        _rest(to, parts, said, len(places))
+        _rest(to, parts, rule, len(places))
 
 
-def _places(to: Checks, parts: Parts, said: Any, _: Any) -> None:
-    checks = tuple(map(to.of, said))
+def _places(to: Checks, parts: Parts, rule: Any, _: Any) -> None:
+    checks = tuple(map(to.of, rule))
     parts.deep = True
     parts.add("array", lambda value, work: all(one(item, work) for one, item in zip(checks, value, strict=False)))
 
 
-def _rest(to: Checks, parts: Parts, said: Any, first: int) -> None:
-    inner = to.of(said)
+def _rest(to: Checks, parts: Parts, rule: Any, first: int) -> None:
+    inner = to.of(rule)
 
     def check(value: Any, work: Work) -> bool:
         for item in value[first:] if first else value:
@@ -417,11 +417,11 @@ def _rest(to: Checks, parts: Parts, said: Any, first: int) -> None:
         parts.add("array", check)
 
 
-def _contains(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
+def _contains(to: Checks, parts: Parts, rule: Any, schema: Any) -> None:
     counted = "minContains" in to.dialect.keywords
     least = schema.get("minContains", 1) if counted else 1
     most = schema.get("maxContains") if counted else None
-    inner = to.of(said)
+    inner = to.of(rule)
 
     def check(value: Any, work: Work) -> bool:
         found = 0
@@ -437,36 +437,36 @@ def _contains(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
     parts.add("array", check)
 
 
-def _unique(to: Checks, parts: Parts, said: Any, _: Any) -> None:
+def _unique(to: Checks, parts: Parts, rule: Any, _: Any) -> None:
     def check(value: Any, work: Work) -> bool:
         work.take(len(value) // _FEW)
         return len({to.number_in(item, work) for item in value}) == len(value)
 
-    if said is True:
+    if rule is True:
         parts.add("array", check)
 
 
 # ---- schemas in place
 
 
-def _all_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
-    checks = tuple(map(to.of, said))
+def _all_of(to: Checks, parts: Parts, rule: Any, _: Any) -> None:
+    checks = tuple(map(to.of, rule))
     parts.deep = True
     parts.add("any", lambda value, work: all(one(value, work) for one in checks))
 
 
-def _any_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
-    listed = [_constants(one) for one in said]
+def _any_of(to: Checks, parts: Parts, rule: Any, _: Any) -> None:
+    listed = [_constants(one) for one in rule]
     if all(values is not None for values in listed):  # a union of constants, looked up
         _enum(to, parts, [value for values in listed for value in values or ()], _)
         return
-    checks = tuple(map(to.of, said))
+    checks = tuple(map(to.of, rule))
     parts.deep = True
     parts.add("any", lambda value, work: any(one(value, work) for one in checks))
 
 
 def _constants(schema: Any) -> list[Any] | None:
-    """The values that a schema lists, where it says nothing else."""
+    """The values of a schema that is a `const` or an `enum` and nothing else."""
     if not is_object(schema) or len(schema.keys() - _WORDS) != 1:
         return None
     values: Any = [schema["const"]] if "const" in schema else schema.get("enum")
@@ -476,8 +476,8 @@ def _constants(schema: Any) -> list[Any] | None:
 _WORDS: Final = frozenset(("title", "description"))
 
 
-def _one_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
-    checks = tuple(map(to.of, said))
+def _one_of(to: Checks, parts: Parts, rule: Any, _: Any) -> None:
+    checks = tuple(map(to.of, rule))
 
     def check(value: Any, work: Work) -> bool:
         found = False
@@ -492,14 +492,14 @@ def _one_of(to: Checks, parts: Parts, said: Any, _: Any) -> None:
     parts.add("any", check)
 
 
-def _not(to: Checks, parts: Parts, said: Any, _: Any) -> None:
-    inner = to.of(said)
+def _not(to: Checks, parts: Parts, rule: Any, _: Any) -> None:
+    inner = to.of(rule)
     parts.deep = True
     parts.add("any", lambda value, work: not inner(value, work))
 
 
-def _if(to: Checks, parts: Parts, said: Any, schema: Any) -> None:
-    inner, then, otherwise = to.of(said), to.of(schema.get("then", True)), to.of(schema.get("else", True))
+def _if(to: Checks, parts: Parts, rule: Any, schema: Any) -> None:
+    inner, then, otherwise = to.of(rule), to.of(schema.get("then", True)), to.of(schema.get("else", True))
     parts.deep = True
     parts.add("any", lambda value, work: (then if inner(value, work) else otherwise)(value, work))
 

@@ -1,6 +1,7 @@
-"""The decision whether plain data is an instance of a document: functions made of its schemas, whose steps are counted.
+"""The decision whether plain data is an instance of a document, by functions compiled from its schemas.
 
-Where schemas multiply, what is decided of a value is remembered. Nothing is said of why: `jsonschema` tells faults.
+Their steps are counted, and where schemas multiply, a decision about a value is remembered. Only yes or no is decided:
+`jsonschema` finds the faults.
 
 >>> from fxai.schema.dialect import LATEST
 >>> decider = decider_of({"properties": {"a": {"type": "integer"}}, "required": ["a"]}, LATEST)
@@ -25,10 +26,10 @@ _NOT_COMPILED: Final = ("$dynamicRef", "$recursiveRef", "unevaluatedItems", "une
 
 @final
 class Decider:
-    """A document made ready to decide.
+    """A document, compiled to decide.
 
     Attributes:
-        dialect: what the document is written in.
+        dialect: the dialect of the document.
         heaviest: what a visit of a value by one of its schemas costs at most, per value inside.
     """
 
@@ -78,10 +79,10 @@ class Decider:
         if "$ref" in schema:
             parts.deep = True
             parts.add("any", self._reference(schema["$ref"]))
-        for keyword, said in schema.items():
+        for keyword, rule in schema.items():
             make = MAKERS.get(keyword)
             if make is not None and (keyword in self.dialect.keywords or self._is_known(keyword)):
-                make(self, parts, said, schema)
+                make(self, parts, rule, schema)
         self.heaviest = max(self.heaviest, parts.weight)
         return parts.check(self.dialect)
 
@@ -118,7 +119,7 @@ def decider_of(document: Any, dialect: Dialect, *, multiplies: bool = False) -> 
 
     Args:
         document: plain data, which must not change.
-        dialect: what it is written in.
+        dialect: its dialect.
         multiplies: its schemas multiply over the data, so that what is decided is remembered.
     """
     if not is_object(document) or names_inside(document) or _is_strange(document):

@@ -27,7 +27,7 @@ class Dialect(msgspec.Struct, frozen=True):
 
     Attributes:
         name: `draft-04` to `2020-12`.
-        uri: what `$schema` says, without a trailing `#`.
+        uri: the value of `$schema`, without a trailing `#`.
         keywords: the shape of each keyword's value: `schema`, `schemas`, `named schemas`, `number`, …
         id_keyword: `id` or `$id`.
         ref_alone: `$ref` hides the keywords beside it.
@@ -97,7 +97,7 @@ _DRAFT_2020: Final = {
 }
 
 LATEST: Final = Dialect("2020-12", "https://json-schema.org/draft/2020-12/schema", _DRAFT_2020)
-"""What a document without `$schema` is read as."""
+"""The dialect of a document without `$schema`."""
 
 DIALECTS: Final = {
     dialect.uri: dialect
@@ -143,13 +143,13 @@ METASCHEMAS: Final = frozenset(
 
 
 def dialect_of(schema: Mapping[str, Any] | bool, inherited: Dialect = LATEST) -> Dialect:
-    """The dialect that a schema says it is written in, or the one around it.
+    """The dialect that a schema names by `$schema`, or the one around it.
 
     Raises:
-        SchemaError: `$schema` names none that is known; the message says what it may be.
+        SchemaError: `$schema` names no known dialect; the message lists those that are.
     """
-    said = inherited.uri if isinstance(schema, bool) else schema.get("$schema", inherited.uri)
-    known = DIALECTS.get(said.removesuffix("#")) if isinstance(said, str) else None
+    uri = inherited.uri if isinstance(schema, bool) else schema.get("$schema", inherited.uri)
+    known = DIALECTS.get(uri.removesuffix("#")) if isinstance(uri, str) else None
     if known is None:
         named = ", ".join(dialect.uri for dialect in DIALECTS.values())
         raise SchemaError(f"a known dialect: left out for 2020-12, or one of {named}")

@@ -1,6 +1,6 @@
 """JSON Schema documents as plain data: the check before one is ever used, and the move of one into another.
 
-What is checked: every keyword's value is what the dialect's metaschema says; every `$ref` leads to a place in the
+What is checked: every keyword has a value that the dialect's metaschema allows; every `$ref` leads to a place in the
 document itself or in a bundled metaschema, and not in a circle; every pattern compiles; all of it lies within the
 budget of a document. Nothing is fetched.
 
@@ -47,15 +47,15 @@ _EVERYWHERE: Final = {
     "propertyNames": "name of a property",
 }
 _LOOKS_AGAIN: Final = frozenset(("unevaluatedProperties", "unevaluatedItems"))
-_AGAIN: Final = 3  # what holds beside such a keyword is held against the value for it once more, and once more inside
+_AGAIN: Final = 3  # the keywords beside such a one are applied again for it, and again inside
 _NAMES: Final = ("$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor")
 _NAMED: Final = ("named schemas", "patterned schemas", "dependencies")
 _OF_ITSELF: Final = 64  # what any pattern costs to compile, as characters
-_META_VISITS: Final = 48  # how many schemas of a metaschema hold for one value, about
+_META_VISITS: Final = 48  # about how many schemas of a metaschema apply to one value
 
 
 def document_faults(document: Any) -> tuple[Fault, ...]:
-    """Everything that makes a plain JSON document no usable JSON Schema; nothing for one that is."""
+    """Every fault that makes plain JSON data no usable JSON Schema; none for a usable one."""
     if not isinstance(document, (dict, bool)):
         return (Fault("", "a JSON Schema: an object or a boolean", found_in(document)),)
     if (excess := too_deep(document, MAX_LEVELS)) is not None:
@@ -70,7 +70,7 @@ def document_faults(document: Any) -> tuple[Fault, ...]:
 
 
 def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
-    """What of a document that is known to be a JSON Schema lies beyond the budget; nothing for one within."""
+    """What of a document, known to be a JSON Schema, is beyond the budget; nothing for one within it."""
     if (excess := too_deep(document, MAX_LEVELS)) is not None:
         return (excess,)
     check = _Check(document)
@@ -79,7 +79,7 @@ def excess_of(document: dict[str, Any]) -> tuple[Fault, ...]:
 
 
 def growth_of(document: Any) -> Growth:
-    """How many of a document's schemas may be held against the values of data; the document is one that can be used."""
+    """How many schemas of a usable document may be applied to the values of data."""
     if not is_object(document):
         return NO_GROWTH
     check = _Check(document)
@@ -89,7 +89,7 @@ def growth_of(document: Any) -> Growth:
 
 @final
 class _Check:
-    """One check: what was found on the way, and what is to be resolved at its end."""
+    """One check: the faults so far, and the references that are resolved at its end."""
 
     def __init__(self, document: Any) -> None:
         self.document = document
@@ -185,7 +185,7 @@ class _Check:
             self.faults += _shape_faults(schema, pointer, dialect)
 
     def _relate(self, schema: Any, keyword: str, at: str, inner: Any, pointer: str) -> None:
-        """Note which values a schema inside another one is held against."""
+        """Note to which values a schema inside another one applies."""
         outer, number = self.numbers[id(schema)], self._number(inner, pointer + at)
         if keyword in _IN_PLACE:
             self.steps.setdefault(id(schema), []).append((id(inner), pointer + at))
@@ -248,17 +248,17 @@ class _Check:
                 self._lead(source, target, pointer)
                 if not pointer.endswith("/$ref"):
                     dynamic.append((source, urldefrag(uri).fragment, pointer))
-        for source, name, pointer in dynamic:  # which one it is tells only the data
+        for source, name, pointer in dynamic:  # which of them it is depends on the data
             for target in self.dynamic.get(name, ()):
                 self._lead(source, target, pointer)
 
     def _lead(self, source: dict[str, Any], target: Any, pointer: str) -> None:
-        """Note that what a schema refers to is held against the same value."""
+        """Note that the target of a reference applies to the same value."""
         if is_object(target) and not self.full:
             self.reach.holds(self.numbers[id(source)], self._number(target, pointer), _times(source))
 
     def _lead_out(self, source: dict[str, Any], pointer: str) -> None:
-        """Note that a metaschema is held against the same value, and against all inside it."""
+        """Note that a metaschema applies to the same value and to all inside it."""
         meta = self.reach.add(pointer)
         for position in (ANY_PROPERTY, ANY_ITEM):
             self.reach.leads(meta, position, meta)
@@ -287,7 +287,7 @@ _POINTERS: Final = f"JSON pointers to schemas of at most {MAX_POINTER} character
 
 
 def _times(schema: dict[str, Any]) -> int:
-    """How often what holds beside a schema's keywords is held against its value."""
+    """How often the schemas beside a keyword of this schema are applied to its value."""
     return _AGAIN if _LOOKS_AGAIN & schema.keys() else 1
 
 
@@ -408,7 +408,7 @@ _SHAPES: Final[dict[str, Callable[[Any], bool]]] = {
 
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _IDENTIFIERS: Final = ("$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary")
-_BESIDE_REF: Final = ("title", "description", "default", "examples")  # what an old `$ref` hides, but says no rule
+_BESIDE_REF: Final = ("title", "description", "default", "examples")  # hidden by an old `$ref`, but harmless
 _SAFE: Final = "/~!$&'()*+,;=:@?-._"
 
 
@@ -571,7 +571,7 @@ def _modern(schema: dict[str, Any], keyword: str, dialect: Dialect) -> str:
 
 
 def _modernise(members: dict[str, Any]) -> None:
-    """Says in 2020-12 what an older dialect said."""
+    """Rewrite the keywords of an older dialect as those of 2020-12."""
     for bound in ("Maximum", "Minimum"):
         exclusive = members.get(f"exclusive{bound}")
         if isinstance(exclusive, bool):

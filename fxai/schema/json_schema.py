@@ -1,8 +1,7 @@
 """JSON Schema documents as immutable values, and validation by them.
 
 A document is checked when it is made: it is JSON, its dialect is known, its keywords are what they must be, its
-references stay inside it, its patterns compile. From then on nobody can change it, and nothing that it says causes
-network or file access.
+references stay inside it, its patterns compile. It is immutable, and never causes network or file access.
 
 >>> limits = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "number", "maximum": 100}}})
 >>> [str(fault) for fault in limits.validate({"limit": 1000})]
@@ -31,7 +30,7 @@ from fxai.schema.data import containers_in, is_array, is_object
 __all__ = ["Engine", "JsonSchema"]
 
 Engine = Literal["jsonschema", "jsonschema-rs"]
-"""The packages that validate: the second is the fast one, of the extra `fast`."""
+"""The packages that validate: the second is faster, and comes with the extra `fast`."""
 
 _SMALL: Final = 16 * 1024  # what holds more work than the budget, and no pattern, is larger
 _ENCODE: Final = msgspec.json.Encoder().encode
@@ -43,7 +42,7 @@ _DECODE: Final = msgspec.json.Decoder().decode
 class JsonSchema:
     """An immutable JSON Schema document: hashable and comparable by content, picklable.
 
-    Two documents are equal when they say the same JSON: the order of members does not count, nor `1` against `1.0`.
+    Two documents are equal when they are equal as JSON: the order of members does not count, nor `1` against `1.0`.
     """
 
     __slots__ = ("_canonical", "_text", "_validates")
@@ -62,7 +61,7 @@ class JsonSchema:
     def of(document: Mapping[str, Any] | bool | JsonSchema) -> JsonSchema:
         """The document of plain JSON data, checked; it keeps a copy, so later changes to the data do not show.
 
-        The dialect is what `$schema` says (draft 4 to 2020-12), 2020-12 without.
+        The dialect is the one that `$schema` names (draft 4 to 2020-12); 2020-12 by default.
 
         Raises:
             SchemaError: it is not JSON, of an unknown dialect, against its metaschema, refers outside of itself (to
@@ -85,7 +84,7 @@ class JsonSchema:
 
     @staticmethod
     def derived(document: dict[str, Any]) -> JsonSchema:
-        """The document that was derived from a type, and is known to be a JSON Schema; held to the budget.
+        """The document derived from a type, known to be a JSON Schema; only the budget is checked.
 
         Raises:
             SchemaError: it is beyond the budget of a document.
@@ -106,7 +105,7 @@ class JsonSchema:
         return self._text
 
     def get(self, keyword: str, default: Any = None) -> Any:
-        """A fresh plain copy of what stands at a keyword of the root; `default` where nothing stands.
+        """A fresh plain copy of the value of a keyword of the root; `default` without one.
 
         >>> JsonSchema.of({"type": "object"}).get("type"), JsonSchema.of(True).get("type")
         ('object', None)
@@ -119,13 +118,13 @@ class JsonSchema:
 
         The document is compiled once, at the first validation. `format` and `content…` are annotations and are not
         asserted. A pattern that takes too long is a fault that says so, and so is data that a document with schemas
-        that multiply cannot be held against within its budget. Of many faults the first hundred or so are told.
+        that multiply cannot check within its budget. Of many faults the first hundred or so are given.
 
         Args:
             value: plain JSON data; what JSON cannot carry is a fault.
             engine: which package validates; by default `jsonschema-rs` where it is installed (and can compile the
                 document), else `jsonschema`. Both find the same.
-            plain: the value is known to be plain JSON data (of `parse_json`, say), so that it need not be looked at.
+            plain: the value is known to be plain JSON data (from `parse_json`, for example) and is not checked.
 
         Raises:
             ImportError: the engine that was asked for is not installed.
@@ -176,7 +175,7 @@ def _check(plain: object) -> bytes:
     try:
         text = _ENCODE(plain)
     except (TypeError, ValueError, RecursionError):
-        text = b""  # what is wrong with it is said below
+        text = b""  # the faults are found below
     if len(text) > MAX_BYTES:
         _hold_sound((Fault("", f"at most {MAX_BYTES} bytes of JSON", f"{len(text)} bytes"),))
     if text.count(b"[") + text.count(b"{") > MAX_CONTAINERS and containers_in(plain, MAX_CONTAINERS) > MAX_CONTAINERS:

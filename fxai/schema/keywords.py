@@ -1,11 +1,10 @@
-"""The keywords of `jsonschema`, so written that no document and no data can hang the process.
+"""The keywords of `jsonschema`, written so that no document and no data can hang the process.
 
 `pattern`, `patternProperties`, `additionalProperties` and `unevaluatedProperties` search with `regex` and a timeout
 instead of `re`; a search that runs out of time is an error of its own kind (`late`), never a silent answer. Keywords
-whose stock forms compare each item with each other one, or quote whole values, take as long as their data is. The
-validator
-classes here also stay themselves inside a subschema that names its own `$schema`, where `jsonschema` would go back to
-its own keywords, and never fetch.
+whose stock forms compare each item with each other one, or quote whole values, take a time linear in their data. The
+validator classes stay the same inside a subschema with its own `$schema`, where `jsonschema` would go back to its own
+keywords, and never fetch.
 
 >>> from fxai.schema.dialect import LATEST
 >>> from fxai.schema.search import Search
@@ -117,7 +116,7 @@ def _is_valid(validator: Any, instance: Any, schema: Any) -> bool:
 
 
 def _evaluated_names(validator: Any, instance: dict[str, Any], schema: Any) -> set[str]:
-    """The properties that a schema, and those in place inside it which take the object, say something of."""
+    """The properties that a schema evaluates, with those in place inside it which accept the object."""
     if isinstance(schema, bool):
         return set()
     _count(len(instance) + len(schema.get("properties", ())))
@@ -138,7 +137,7 @@ def _evaluated_names(validator: Any, instance: dict[str, Any], schema: Any) -> s
 
 
 def inside(validator: Any, schema: Any) -> Any:
-    """The validator of a schema in place, whose references start where its own `$id` says."""
+    """The validator of a schema in place, whose references are relative to its own `$id`."""
     if isinstance(schema, bool):
         return validator.evolve(schema=schema)
     resource = _SPECIFICATIONS[validator.dialect].create_resource(schema)
@@ -146,7 +145,7 @@ def inside(validator: Any, schema: Any) -> Any:
 
 
 def targets_of(validator: Any, schema: Any) -> Iterator[tuple[Any, Any]]:
-    """What the references of a schema in place lead to: each schema with its validator."""
+    """The targets of the references of a schema in place: each schema with its validator."""
     for keyword in ("$ref", "$dynamicRef"):
         if keyword in schema:
             resolved = validator._resolver.lookup(schema[keyword])
@@ -287,7 +286,7 @@ def _unevaluated_items(validator: Any, _: Any, instance: Any, schema: Any) -> It
 
 
 def _evaluated_items(validator: Any, instance: list[Any], schema: Any) -> Collection[int]:
-    """The items that a schema, and those in place inside it which take the array, say something of."""
+    """The items that a schema evaluates, with those in place inside it which accept the array."""
     if isinstance(schema, bool):
         return ()
     everything = range(_count(len(instance)))
@@ -336,7 +335,7 @@ def _class(uri: str) -> Any:
     name = DIALECTS[uri].name
     stock = _STOCK[name]
     replaced: dict[str, Any] = {key: function for key, function in _KEYWORDS.items() if key in stock.VALIDATORS}
-    # The later drafts split it in two, and keep the old one for documents that still say it; so does jsonschema-rs.
+    # The later drafts split it in two, and keep the old one for documents that still use it; so does jsonschema-rs.
     replaced["dependencies"] = _dependencies
     replaced |= {keyword: _union(stock.VALIDATORS[keyword], one=keyword == "oneOf") for keyword in ("anyOf", "oneOf")}
     made = _extend(stock, replaced)
@@ -359,8 +358,8 @@ def validator_of(uri: str, document: Any) -> Any:
 
 def _evolve(self: Any, **changes: Any) -> Any:
     schema = changes.get("schema", self.schema)
-    said = schema.get("$schema") if is_object(schema) else None
-    uri = said.removesuffix("#") if isinstance(said, str) else None
+    uri_in_schema = schema.get("$schema") if is_object(schema) else None
+    uri = uri_in_schema.removesuffix("#") if isinstance(uri_in_schema, str) else None
     make: Any = self.__class__
     if uri in DIALECTS and DIALECTS[uri].name != self.dialect:
         make = _class(uri)
@@ -387,7 +386,7 @@ def _descending(stock: Any) -> Any:
             return cast("Iterator[ValidationError]", stock(self, instance, schema, path, schema_path, resolver))
 
         for error in errors() if search is None else search.within(self, instance, schema, errors):
-            if getattr(error, "scope", None) is None:  # for those who tell it: what its references are relative to
+            if getattr(error, "scope", None) is None:  # what references in its schema are relative to
                 cast("Any", error).scope = self if resolver is None else self.evolve(_resolver=resolver)
             if schema is False:
                 if path is not None:

@@ -203,7 +203,7 @@ class Site:
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:
-        """What tells it from other sites of the document."""
+        """Its identity among the sites of the document."""
         return (self.pointer, self.hidden)
 
     def get(self, keyword: str, default: Any = None) -> Any:

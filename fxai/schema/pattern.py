@@ -62,7 +62,7 @@ class PatternTimeout(Exception):
 
 
 class PatternError(ValueError):
-    """A pattern that is broken, or holds what a tree cannot say; the text names it."""
+    """A pattern that is broken, or has a part that its reader cannot express; the text names it."""
 
 
 # ---- tokens
@@ -190,7 +190,7 @@ def compiled_pattern(pattern: str) -> Any:
     """The pattern of a JSON Schema, ready to search with a timeout.
 
     Raises:
-        ValueError: it is no pattern, or one that expands to more than `MAX_PATTERN`; says why.
+        ValueError: it is no pattern, or one that expands to more than `MAX_PATTERN`; with the reason.
     """
     return _compile(pattern, ecma=True)
 
@@ -200,7 +200,7 @@ def compiled_python_pattern(pattern: str) -> Any:
     """A pattern of Python's own language, ready to search with a timeout.
 
     Raises:
-        ValueError: it cannot be searched with so, or it expands to more than `MAX_PATTERN`; says why.
+        ValueError: the package `regex` cannot compile it, or it expands to more than `MAX_PATTERN`; with the reason.
     """
     return _compile(pattern, ecma=False)
 
@@ -284,7 +284,7 @@ def _set(text: str, *, python: bool) -> str:
 
 @final
 class Characters(msgspec.Struct, frozen=True):
-    """One character: itself, or one of a set, as the pattern says."""
+    """One character, itself or one of a set: its text in the pattern."""
 
     text: str
 
@@ -373,7 +373,7 @@ class _Group:
             self.parts.append(Other(text) if kind == "other" else Characters(text))
 
     def repeat(self, text: str, *, again: bool) -> None:
-        """Repeat the last part; `again`: it is repeated already, so that this says how, or is broken."""
+        """Repeat the last part; `again`: it is repeated already, so that this is a modifier, or broken."""
         if not self.parts:
             raise PatternError(f"nothing to repeat before {text!r}")
         counts = _COUNTS.fullmatch(text)

@@ -1,4 +1,4 @@
-"""One validation under way: what was found, what is known, and how much may still be done.
+"""One running validation: its errors, its decisions, and its budget.
 
 The keywords of `jsonschema` count their steps here, and ask here what is decided already.
 
@@ -48,18 +48,18 @@ _KEYWORDS_A_STEP: Final = 4
 VALUES_A_STEP: Final = 16
 """How many values that are looked at cost as much as a step."""
 _WITHOUT_END: Final = 10**12
-_TOLD_UNIONS: Final = 3
+_MOST_UNIONS: Final = 3
 _DEEPEST: Final = 4_000  # schemas inside each other, the references of a document in a circle of data
 
 
 @final
 class Search:
-    """One validation: what was found, what is known, and how much may still be done.
+    """One running validation: its errors, its decisions, and its budget.
 
     Attributes:
         undecided: the steps were used up before it was known whether the document takes the value.
         unsaid: the document does not take the value, and the steps were used up before it was known why.
-        late: the pattern that took too long, if one did and no error says so.
+        late: the pattern that took too long, if one did and no error is about it.
     """
 
     __slots__ = (
@@ -110,7 +110,7 @@ class Search:
         """The errors of plain data, the first hundred or so; none for data that the document takes."""
         found: list[ValidationError] = []
         if self._refused and not NO_GROWTH.within(value, MAX_STEPS):
-            self.unsaid = True  # so much data is not gone through to say why
+            self.unsaid = True  # so much data is not walked again to find the reasons
             return found
         try:
             with self.under_way():
@@ -145,7 +145,7 @@ class Search:
             SEARCH.reset(token)
 
     def decides(self, validator: Any, value: object) -> bool:
-        """Whether a validator's schema takes plain data, which has to be kept as long as the search goes on.
+        """Whether a validator's schema takes plain data, which must live as long as the search.
 
         Raises:
             Exhausted: the steps are used up.
@@ -172,7 +172,7 @@ class Search:
         """Whether a schema takes a value; where schemas multiply it is decided once for each value."""
         check = None if self._decider is None else self._decider.check_of(schema)
         if check is not None and self._matcher.late is None:
-            with suppress(PatternTimeout):  # then an error says so
+            with suppress(PatternTimeout):  # an error is found then
                 return check(instance, self._work)
         if self._memo is None:
             self.spend(1)
@@ -233,17 +233,17 @@ class Search:
             self._level = level
 
     def alternatives(self, errors: Errors, fitting: Callable[[], bool]) -> Iterator[ValidationError]:
-        """The errors of a union; where schemas multiply, a union far inside of others is told without its branches.
+        """The errors of a union; where schemas multiply, one far inside of others comes without its branches.
 
         Args:
-            errors: what its branches say.
+            errors: those of its branches.
             fitting: whether as many branches take the value as the union wants.
         """
-        if self._refused and self._decider is not None and self._unions >= _TOLD_UNIONS - 1:
+        if self._refused and self._decider is not None and self._unions >= _MOST_UNIONS - 1:
             if not fitting():
                 yield KeywordError("one of the alternatives", validator="alternatives")
             return
-        whole = self._memo is None or self._deciding or self._unions < _TOLD_UNIONS
+        whole = self._memo is None or self._deciding or self._unions < _MOST_UNIONS
         self._unions += 1
         self._deciding = self._deciding or not whole
         try:
@@ -278,7 +278,7 @@ def deciding_with(matcher: Matcher) -> Generator[None]:
 
 
 class KeywordError(ValidationError):
-    """An error that also says which properties it is about."""
+    """An error with the names of the properties that it is about."""
 
     names: tuple[str, ...] = ()
 
@@ -295,7 +295,7 @@ def error_about(names: list[str], message: str) -> KeywordError:
     return error
 
 
-# ---- data that no message quotes
+# ---- data that no message quotes in full
 
 
 @final
@@ -324,9 +324,9 @@ def quiet_copy(data: Any) -> Any:
 
 
 def _quiet_under(name: str, data: Any) -> Any:
-    if name in _TOLD_VALUES:  # as a keyword: what it lists is told as it is
+    if name in _QUOTED:  # as a keyword: the values it lists are quoted as they are
         return QuietArray(data) if is_array(data) else data
     return quiet_copy(data)
 
 
-_TOLD_VALUES: Final = frozenset(("enum", "const"))
+_QUOTED: Final = frozenset(("enum", "const"))

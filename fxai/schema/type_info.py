@@ -1,4 +1,4 @@
-"""What a type is made of, as annotations say it: members, arms, items, and whether a codec lies inside.
+"""What a type consists of, by its annotations: members, arms of unions, items, and whether it contains a codec.
 
 Types are read as written, with what `Annotated` carries; type variables of generic classes are filled in.
 
@@ -67,7 +67,7 @@ _WRAPPERS: Final = (Required, NotRequired, ReadOnly)
 @final
 @dataclasses.dataclass(frozen=True, slots=True)
 class Member:
-    """One field of a struct, dataclass, TypedDict, named tuple or attrs class, as its class says."""
+    """One field of a struct, dataclass, TypedDict, named tuple or attrs class."""
 
     name: str
     encode_name: str
@@ -171,8 +171,8 @@ def _search_in_time(codec: Any, after: tuple[Any, ...], tp: Any = None) -> tuple
 
 
 def _without_pattern(meta: msgspec.Meta) -> msgspec.Meta:
-    said = {name: getattr(meta, name) for name in _META if name != "pattern"}
-    return msgspec.Meta(**{name: value for name, value in said.items() if value is not None})
+    kept_fields = {name: getattr(meta, name) for name in _META if name != "pattern"}
+    return msgspec.Meta(**{name: value for name, value in kept_fields.items() if value is not None})
 
 
 _META: Final = tuple(name for name in dir(msgspec.Meta) if not name.startswith("_"))
@@ -420,7 +420,7 @@ def _visit_other(tp: Any, place: str, found: Survey) -> None:
     try:
         node = msgspec.inspect.type_info(tp)
     except (TypeError, RecursionError):
-        return  # msgspec says what is wrong with it when the decoder is made
+        return  # msgspec raises when the decoder is made
     if isinstance(node, msgspec.inspect.CustomType):
         raise SchemaError(
             f"{_name(tp)} at {place} has no JSON form that msgspec knows; carry it by a codec:"

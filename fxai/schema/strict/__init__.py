@@ -1,4 +1,4 @@
-"""Strict mode: what a provider holds a model to, made of any JSON Schema, and the way back to what the schema says."""
+"""Strict mode: any JSON Schema rewritten as a provider enforces it, and the way back to values of the original."""
 
 from fxai.schema.strict.form import StrictForm, resolve_strict, strict_form
 from fxai.schema.strict.rules import ANTHROPIC, NULL_LOST, OPENAI, Obstacle, StrictRules, Weakening, rule_faults

@@ -1,4 +1,4 @@
-"""The strict form of a document: what is sent, what of the original it cannot say, and the ways between their values.
+"""The strict form of a document: the schema that is sent, what it cannot express, and the ways between their values.
 
 >>> from fxai.schema.strict.rules import OPENAI
 >>> page = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "integer", "default": 9}}})
@@ -64,13 +64,13 @@ _STANDING_IN: Final = Node({"type": "null"})
 
 @final
 class Transformer:
-    """One transformation: what was found so far, and what is being looked at."""
+    """One transformation: definitions, obstacles and weakenings so far, and the places being read."""
 
     def __init__(self, document: Any, rules: StrictRules, *, explicit_null: bool = False) -> None:
         self.reader = Reader(document)
         self.rules = rules
         self.null = _free_name(document) if explicit_null else ""
-        """The property that marks a null beside the one for what is left out; empty where they are not told apart."""
+        """The property that marks a null beside the one for absence; empty where they are not distinguished."""
         self.nodes: dict[str, Node] = {}
         self.obstacles: dict[Obstacle, None] = {}
         self.weakened: dict[Weakening, None] = {}
@@ -81,7 +81,7 @@ class Transformer:
         self._done: dict[_Key, Node | None] = {}
 
     def convert(self) -> Node | None:
-        """The whole document; None when nothing can be an instance of it. See `obstacles` for what stands against.
+        """The node of the whole document; None when nothing can be an instance of it. `obstacles` are noted on the way.
 
         Raises:
             Exhausted: there is too much of it to go on.
@@ -92,7 +92,7 @@ class Transformer:
         return node.with_schema(self.nodes[node.schema["$ref"].removeprefix(DEFS)].schema)
 
     def weaken(self, site: Site, keyword: str, reason: str) -> None:
-        """Note that a keyword is not carried."""
+        """Note that a keyword is not enforced by the provider."""
         self.weakened[Weakening(site.pointer, keyword, reason)] = None
 
     def is_root(self, at: str) -> bool:
@@ -102,7 +102,7 @@ class Transformer:
     # -- places
 
     def place(self, place: Place, at: str) -> Node | None:
-        """What a place takes; None when nothing can be there. `at` is where it stands, for messages."""
+        """The node of a place; None when no value fits. `at` is its pointer, for messages."""
         try:
             return descend(lambda: self._definition(place, at))
         except PlaceError as error:
@@ -110,7 +110,7 @@ class Transformer:
             return _STANDING_IN
 
     def _definition(self, place: Place, at: str) -> Node | None:
-        """What a place takes: a reference where it is one, or where the place comes back to itself."""
+        """The node of a place: a reference where the place is one, or contains itself."""
         name: str | None = None
         if len(place) == 1 and self.reader.has_words_only(place[0]) and not self.reader.alone(place[0]):
             return self._annotated_reference(place[0], at)
@@ -136,7 +136,7 @@ class Transformer:
         return node
 
     def _annotated_reference(self, site: Site, at: str) -> Node | None:
-        """A reference with words beside it, which no provider's rule allows: what it names, with these words."""
+        """A reference with annotations beside it, which no provider takes: its target, with these annotations."""
         node = self._definition((site.without(*(k for k in site.schema if k != "$ref")),), at)
         if node is None:
             return None
@@ -151,7 +151,7 @@ class Transformer:
         return node.with_schema(describe({"anyOf": [node.schema]} if name else node.schema, [], words, []))
 
     def size(self, schema: Any) -> int:
-        """How large a schema that was made is, those inside it counted as often as they stand there."""
+        """The number of values in a schema that was made; shared parts count each time."""
         if not (is_object(schema) or is_array(schema)):
             return 0
         known = self._sizes.get(id(schema))
@@ -161,7 +161,7 @@ class Transformer:
         return known[1]
 
     def _refers(self, name: str) -> bool:
-        """Whether what is defined under a name refers to itself."""
+        """Whether a definition refers to itself."""
         if name not in self._recursive:
             self._recursive[name] = f'"{DEFS}{name}"' in str(self.nodes[name].schema).replace("'", '"')
         return self._recursive[name]
@@ -176,7 +176,7 @@ class Transformer:
         return free
 
     def _recursion(self, place: Place, key: _Key, at: str) -> Node:
-        """A place that comes back to itself."""
+        """A place that contains itself."""
         if not self.rules.recursive:
             site = place[0]
             raise PlaceError(at or site.pointer, "$ref", f"refers to itself, which {self.rules.name} does not take")
@@ -202,7 +202,7 @@ class Transformer:
         return node.with_schema(describe(schema, [node.note], words, node.checks))
 
     def with_words(self, node: Node) -> Node:
-        """The node with its own words in its description."""
+        """The node with its note and checks in its description."""
         return node.with_schema(describe(node.schema, [node.note], [], node.checks))
 
     def _union(self, sites: Sequence[Site], site: Site, keyword: str, at: str) -> Node | None:
@@ -249,7 +249,7 @@ class Transformer:
         return any_node([self.with_words(node) for node in nodes], self.nodes).with_checks(asides)
 
     def _asides(self, sites: Sequence[Site]) -> Iterator[str]:
-        """What no provider carries for any type: it is noted, and said in words."""
+        """Keywords that no provider supports for any type: noted, and put into the description."""
         for site in sites:
             if "not" in site:
                 self.weaken(site, "not", f"{self.rules.name} cannot say what a value must not be")
@@ -275,7 +275,7 @@ class Transformer:
 
 
 def _free_name(document: Any) -> str:
-    """A name that no object of a document can have, since it is nowhere in the document."""
+    """A property name that appears nowhere in the document."""
     text, name = msgspec.json.encode(document).decode(), NULL
     while name in text:
         name = f"_{name}_"
@@ -283,7 +283,7 @@ def _free_name(document: Any) -> str:
 
 
 def _whole(value: Any) -> Any:
-    """An integer as draft 4 has it, where `3.0` is none."""
+    """An integer of draft 4, where `3.0` is none."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -300,9 +300,9 @@ def resolve_strict(annotation: bool | None, config: bool | None, default: bool |
     """The strict flag of one tool; None where it is left out of the request.
 
     Args:
-        annotation: what the tool's annotation `Strict` says; None: nothing.
-        config: what the provider's configuration `strict_json_schema` says; None: nothing.
-        default: what the provider does by itself; None where the model has no strict mode, so that nothing is sent.
+        annotation: the tool's annotation `Strict`; None without it.
+        config: the provider's setting `strict_json_schema`; None where it is not set.
+        default: the provider's default; None where the model has no strict mode, so that the flag is not sent.
     """
     if default is None:
         return None
@@ -336,13 +336,13 @@ class StrictForm:
         explicit_null: bool = False,
     ) -> None:
         self.original = original
-        """What the tool says."""
+        """The document as it was given."""
         self.explicit_null = explicit_null
-        """Whether a null and what is left out are told apart."""
+        """Whether a null and a property that is left out are distinguished."""
         self.document = document
-        """What is sent."""
+        """The document that is sent."""
         self.weakened = weakened
-        """What of the original the provider cannot carry; the original is validated after all."""
+        """What of the original the provider does not enforce; values are validated by the original anyway."""
         self._node = node
         self._relaxed: JsonSchema | None = None
 
@@ -354,12 +354,12 @@ class StrictForm:
         return self._relaxed
 
     def back(self, value: Any) -> Any:
-        """The value of the original that a strict one stands for; what it does not recognise it leaves as it is."""
+        """The value of the original for a strict one; what it does not recognise stays as it is."""
         way = self._node.back
         return value if way is None else with_stack(lambda: way(value))
 
     def forth(self, value: Any) -> Result[Any, DecodeFailure]:
-        """The strict value that stands for one of the original; fails for what has none."""
+        """The strict value for one of the original; fails where there is none."""
         way = self._node.forth
         try:
             candidate = value if way is None else with_stack(lambda: way(value))
@@ -379,9 +379,9 @@ def strict_form(
     """The strict form of a document by a provider's rules, made once; else every obstacle, with pointer and keyword.
 
     Args:
-        document: what the tool says.
-        rules: what the provider takes.
-        explicit_null: tell a null from what is left out, in each optional property that admits null: null is sent for
+        document: the JSON Schema, of a tool's parameters for example.
+        rules: the provider's rules.
+        explicit_null: distinguish a null from absence, in each optional property that admits null: null is sent for
             what is left out, and `{"__null__": true}` for a null. Otherwise both are null, and lead back to left out.
     """
     return with_stack(lambda: _transform(document, rules, explicit_null=explicit_null))

@@ -59,11 +59,11 @@ def describe(
     if not text:
         return schema
     kind = {"type": schema["type"]} if "type" in schema else {}
-    return {**kind, "description": text, **{keyword: said for keyword, said in schema.items() if keyword != "type"}}
+    return {**kind, "description": text, **{keyword: value for keyword, value in schema.items() if keyword != "type"}}
 
 
 def annotations_of(sites: Sequence[Site]) -> tuple[str | None, list[str]]:
-    """The title, and the sentences that schemas say of their value beside what they hold it to."""
+    """The title, and the sentences that the annotations of schemas become."""
     titles = [site.get("title") for site in sites if isinstance(site.get("title"), str)]
     words = [text for site in sites if isinstance(text := site.get("description"), str) and text]
     for site in sites:
@@ -115,11 +115,11 @@ def null_words(mark: str) -> str:
     return f'null is taken as left out, {{"{mark}": true}} as a null'
 
 
-def keyword_words(keyword: str, said: Any) -> str:
-    """The words for any other keyword: itself, where it is short enough to be read."""
+def keyword_words(keyword: str, value: Any) -> str:
+    """The words for any other keyword: the keyword itself, where it is short."""
     if keyword == "uniqueItems":
         return "no two items alike"
-    text = f"JSON Schema {keyword}: {_json(said)}"
+    text = f"JSON Schema {keyword}: {_json(value)}"
     return text if len(text) <= _LONGEST else ""
 
 
@@ -151,7 +151,7 @@ class Node:
     """A strict schema; `back` leads from its instances to those of the original, `forth` the other way.
 
     Both are there or neither is. `forth` raises `NoForm` for a value that is not of the node's shape. `note` describes
-    the rewrite and `checks` what the schema holds a value to, in words; both become part of the description.
+    the rewrite, and `checks` the keywords that are not enforced; both become part of the description.
     """
 
     __slots__ = ("back", "checks", "forth", "note", "schema")
@@ -166,11 +166,11 @@ class Node:
         self.checks = tuple(checks)
 
     def with_schema(self, schema: dict[str, Any]) -> Node:
-        """The same ways with another schema, which says itself what is to be said."""
+        """The same ways with another schema, which has its description already."""
         return Node(schema, self.back, self.forth)
 
     def with_checks(self, checks: Sequence[str]) -> Node:
-        """The same node, which holds a value to something more."""
+        """The same node with more checks in words."""
         return Node(self.schema, self.back, self.forth, self.note, (*self.checks, *checks))
 
 
@@ -213,23 +213,23 @@ class Member(NamedTuple):
 
 
 def _map_text(value: Any, way: Callable[[Any], Any]) -> Any:
-    """JSON text where none belongs: the text of what it says, led back, so that it can still be read as that."""
+    """Text that holds JSON where a container belongs: the value in it is mapped back, and stays text."""
     if not isinstance(value, str) or not may_be_nested(value):
         return value
-    said = parse_json(value)
-    if not isinstance(said, Success):
+    parsed = parse_json(value)
+    if not isinstance(parsed, Success):
         return value
-    read = said.unwrap()
+    read = parsed.unwrap()
     led = way(read)
     return value if led == read else msgspec.json.encode(led).decode()
 
 
 def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) -> Node:
     """An object with these properties, and the property that holds all others."""
-    said = {name: member.schema for name, member in members.items()}
+    schemas = {name: member.schema for name, member in members.items()}
     if rest is None and not any(member.optional or member.node.back for member in members.values()):
-        return Node(_closed_object(said))
-    schema = _closed_object(said if rest is None else {**said, rest[0]: rest[1].schema})
+        return Node(_closed_object(schemas))
+    schema = _closed_object(schemas if rest is None else {**schemas, rest[0]: rest[1].schema})
     ways = {name: (member.back, member.optional) for name, member in members.items()}
     unknown: tuple[Way, bool] = (None, False)
 
@@ -338,7 +338,7 @@ def _nullable(schema: dict[str, Any], marker: dict[str, Any] | None) -> dict[str
     if schema.get("type") == "null" and marker is None:
         return schema
     words: dict[str, Any] = {word: schema[word] for word in ("title", "description") if word in schema}
-    bare = {keyword: said for keyword, said in schema.items() if keyword not in words}
+    bare = {keyword: value for keyword, value in schema.items() if keyword not in words}
     alternatives: list[Any] = bare["anyOf"] if bare.keys() == {"anyOf"} else [bare]
     with_null = any(alternative.get("type") == "null" for alternative in alternatives)
     if with_null and marker is None:
@@ -349,7 +349,7 @@ def _nullable(schema: dict[str, Any], marker: dict[str, Any] | None) -> dict[str
 
 @final
 class Fit:
-    """Whether a strict value is an instance of a branch: by its kind first, then by the branch's schema."""
+    """Whether a strict value is an instance of a branch: by its type first, then by the schema."""
 
     __slots__ = ("_defs", "_document", "_kinds", "_schema")
 
@@ -380,7 +380,7 @@ class Fit:
         return self.may(value) and not self._whole().validate(value)
 
     def once_read(self, value: Any) -> bool:
-        """Whether a value would be an instance of the branch, were JSON text in it read as what it says."""
+        """Whether a value would be an instance of the branch, were JSON text in it parsed."""
         from fxai.schema.nested_text import read_texts  # no model that keeps to the schema comes here
 
         return not self._whole().validate(read_texts(self._whole(), value)[0])

@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema that each provider takes in strict mode.
+"""The rules of strict mode: the keywords of JSON Schema that each provider takes, and the check of a document by them.
 
 The rules are written down here once, from each provider's documentation of structured outputs; the transformation
 (`strict_form`) follows them, and `rule_faults` checks any document against them, ours and those of others.
@@ -35,12 +35,12 @@ NULL_LOST: Final = (
     "null is sent for what is left out, so that null itself cannot be said: the tool's annotation ExplicitNull keeps"
     " the two apart"
 )
-"""Why the null of an optional property is weakened, where leaving it out means something else."""
+"""The reason of a weakening: null and absence of an optional property are not distinguished."""
 
 
 @final
 class Obstacle(msgspec.Struct, frozen=True):
-    """Why a schema cannot be strict: the place in it, the keyword there, and the reason."""
+    """Why a schema has no strict form: the place in it, the keyword there, and the reason."""
 
     pointer: str
     keyword: str
@@ -53,7 +53,7 @@ class Obstacle(msgspec.Struct, frozen=True):
 
 @final
 class Weakening(msgspec.Struct, frozen=True):
-    """What a provider cannot carry: the keyword at a place, and what became of it."""
+    """A keyword that a provider does not enforce: its place, and the reason."""
 
     pointer: str
     keyword: str
@@ -144,7 +144,7 @@ _NAMED: Final = ("$defs", "definitions")
 
 
 def rule_faults(document: JsonSchema | Mapping[str, Any], rules: StrictRules) -> tuple[Fault, ...]:
-    """Everything that the provider would refuse in a document sent as strict; `()` when it takes it as it is."""
+    """Everything that the provider would refuse in a document sent as strict; `()` when it takes the document."""
     plain: Any = document.to_dict() if isinstance(document, JsonSchema) else dict(document)
     if not is_object(plain):
         return (Fault("", "an object at the root", found_in(plain)),)
@@ -154,7 +154,7 @@ def rule_faults(document: JsonSchema | Mapping[str, Any], rules: StrictRules) ->
 
 @final
 class _Check:
-    """One check, with what is counted on the way."""
+    """One check, with its counts."""
 
     def __init__(self, document: dict[str, Any], rules: StrictRules) -> None:
         self.document = document
@@ -163,7 +163,7 @@ class _Check:
         self.references: dict[str, list[str]] = {}
 
     def root(self) -> Iterator[Fault]:
-        """The root is an object, said in so many words."""
+        """The root has the type object and is no union."""
         if self.document.get("type") != "object":
             yield Fault("/type", "an object at the root", found_in(self.document.get("type")))
         for union in ("anyOf", "oneOf", "allOf"):
@@ -259,7 +259,7 @@ class _Check:
             yield Fault(pointer, f"at most {deepest} levels of objects", f"level {level}")
 
     def totals(self) -> Iterator[Fault]:
-        """What counts over the whole document."""
+        """The limits of the whole document."""
         rules = self.rules
         for count, most, what in (
             (self.properties, rules.most_properties, "properties"),

@@ -50,7 +50,7 @@ __all__ = [
 
 
 Weaken: TypeAlias = Callable[[Site, str, str], None]
-"""Notes that the keyword of a site is not carried, and why."""
+"""Notes that the keyword of a site is not enforced, and why."""
 
 SCALAR: Final = (
     *("minLength", "maxLength", "pattern"),
@@ -60,22 +60,22 @@ _CONTENT: Final = ("contentEncoding", "contentMediaType", "contentSchema")
 
 
 class Places(Protocol):
-    """A transformation, as the rules of one type see it: what it reads, and how it goes on with a part of the value."""
+    """A transformation, as the rules of one type see it: its reader, and how a part of the value is transformed."""
 
     reader: Reader
     rules: StrictRules
     null: str
-    """The property that marks a null beside the one for what is left out; empty where they are not told apart."""
+    """The property that marks a null beside the one for absence; empty where they are not distinguished."""
     nodes: dict[str, Node]
     """The definitions so far, by name."""
     matcher: Matcher
 
     def place(self, place: Place, at: str, /) -> Node | None:
-        """What a place takes; None when nothing can be there. `at` is where it stands, for messages."""
+        """The node of a place; None when no value fits. `at` is its pointer, for messages."""
         ...
 
     def weaken(self, site: Site, keyword: str, reason: str, /) -> None:
-        """Note that a keyword is not carried."""
+        """Note that a keyword is not enforced by the provider."""
         ...
 
     def is_root(self, at: str, /) -> bool:
@@ -83,14 +83,14 @@ class Places(Protocol):
         ...
 
     def with_words(self, node: Node, /) -> Node:
-        """The node with its own words in its description."""
+        """The node with its note and checks in its description."""
         ...
 
 
 def tightest(sites: Sequence[Site], keyword: str, choose: Callable[..., Any]) -> Any:
-    """The strictest of what several schemas say by one keyword of numbers; None where none says any."""
-    said = [site.get(keyword) for site in sites if keyword in site and not isinstance(site.get(keyword), bool)]
-    return choose(said) if said else None
+    """The strictest value of one numeric keyword in several schemas; None without any."""
+    values = [site.get(keyword) for site in sites if keyword in site and not isinstance(site.get(keyword), bool)]
+    return choose(values) if values else None
 
 
 def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> Node:
@@ -113,12 +113,14 @@ def string_node(sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> No
 def _keep(schema: dict[str, Any], site: Site, keyword: str, known: bool, weaken: Weaken, checks: list[str]) -> None:
     if keyword not in site or schema.get(keyword) == site.get(keyword):
         return
-    said = site.get(keyword)
+    value = site.get(keyword)
     if known and keyword not in schema:
-        schema[keyword] = said
+        schema[keyword] = value
         return
-    weaken(site, keyword, f"{said!r} is not one that the provider takes" if not known else "only one can be sent")
-    checks.append(f"a value with a format of {said}" if keyword == "format" else f"a value matching the pattern {said}")
+    weaken(site, keyword, f"{value!r} is not one that the provider takes" if not known else "only one can be sent")
+    checks.append(
+        f"a value with a format of {value}" if keyword == "format" else f"a value matching the pattern {value}"
+    )
 
 
 def number_node(kind: str, sites: Sequence[Site], rules: StrictRules, weaken: Weaken) -> Node:
@@ -126,7 +128,7 @@ def number_node(kind: str, sites: Sequence[Site], rules: StrictRules, weaken: We
     low, high = tightest(sites, "minimum", max), tightest(sites, "maximum", min)
     above, below = tightest(sites, "exclusiveMinimum", max), tightest(sites, "exclusiveMaximum", min)
     steps = list(dict.fromkeys(site.get("multipleOf") for site in sites if "multipleOf" in site))
-    for site in sites:  # draft 4 says by a boolean that a bound is left out
+    for site in sites:  # in draft 4 a boolean makes a bound exclusive
         if site.get("exclusiveMinimum") is True:
             above, low = site.get("minimum"), (low if low != site.get("minimum") else None)
         if site.get("exclusiveMaximum") is True:
@@ -199,13 +201,13 @@ def _is_one(value: Any, types: Sequence[str]) -> bool:
 
 
 def listed_types(sites: Sequence[Site]) -> list[str] | None:
-    """The types that all schemas allow, in the order of the first that says any; None where none does."""
+    """The types that all schemas allow, in the order of the first that has any; None without any."""
     types: list[str] | None = None
     for site in sites:
         if "type" in site:
-            said = site.get("type")
-            told: list[str] = said if is_array(said) else [said]
-            types = list(told) if types is None else _common(types, told)
+            value = site.get("type")
+            own: list[str] = value if is_array(value) else [value]
+            types = list(own) if types is None else _common(types, own)
     if types is None:
         return None
     return [t for t in types if not (t == "integer" and "number" in types)]
@@ -384,7 +386,7 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Places, *, required: 
 
 
 def _optional(node: Node, place: Place, to: Places) -> Member:
-    """A property that may be left out, which is said by null: also where a null of its own means something else."""
+    """An optional property: null stands for what is left out, even where null itself means something else."""
     if not place or not to.reader.takes_null(place):
         return Member(node, optional=True)
     defaults = [site.get("default") for site in to.reader.together(place) if "default" in site]
@@ -393,7 +395,7 @@ def _optional(node: Node, place: Place, to: Places) -> Member:
         if defaults and all(default is None for default in defaults):
             return Member(node, optional=True)
         to.weaken(place[0], "default", NULL_LOST)
-    schema = {keyword: said for keyword, said in node.schema.items() if keyword != "description"}
+    schema = {keyword: value for keyword, value in node.schema.items() if keyword != "description"}
     words = [node.schema.get("description", ""), null_words(null)]
     return Member(node.with_schema(describe(schema, [], words, [])), optional=True, null=null)
 
@@ -441,7 +443,7 @@ def _map(sites: Sequence[Site], at: str, to: Places, *, bare: bool) -> Node | No
 
 
 def _hold_described(sites: Sequence[Site], free: Sequence[Site], at: str) -> None:
-    """Hold that the object says what it may have."""
+    """Raise where the object does not describe its properties."""
     for other in free:
         if other.schema is True or other.schema == {}:
             pointer = other.pointer.rpartition("/")[0]
@@ -450,8 +452,8 @@ def _hold_described(sites: Sequence[Site], free: Sequence[Site], at: str) -> Non
         if "unevaluatedProperties" in site and site.get("unevaluatedProperties") is not False:
             reason = "takes properties that nothing else describes: say false"
             raise PlaceError(site.pointer, "unevaluatedProperties", reason)
-    told = any(k in site for site in sites for k in ("properties", "unevaluatedProperties"))
-    if not told and not free:
+    described = any(k in site for site in sites for k in ("properties", "unevaluatedProperties"))
+    if not described and not free:
         raise PlaceError(at, "properties", "an object of anything: say what properties it has, none with {}")
 
 
@@ -477,10 +479,10 @@ def _pattern_map(
     if value is None:
         return None
     keys = tuple(site.under("propertyNames") for site in sites if "propertyNames" in site)
-    said = Site(f"{place.pointer}/name", {"type": "string", "pattern": pattern} if plain else {"type": "string"})
+    name = Site(f"{place.pointer}/name", {"type": "string", "pattern": pattern} if plain else {"type": "string"})
     if not plain:
         to.weaken(site, "patternProperties", f"the provider does not take the pattern {pattern!r}")
-    key = to.place((said, *keys), said.pointer)
+    key = to.place((name, *keys), name.pointer)
     return None if key is None else map_node(key, value, _pair_bounds(sites) if bare else {})
 
 
@@ -491,7 +493,7 @@ def _pair_bounds(sites: Sequence[Site]) -> dict[str, int]:
 
 
 def _counts(sites: Sequence[Site], needed: int, named: int | None, to: Places, *, carried: bool) -> Iterator[str]:
-    """Bounds of the number of properties: what is always kept is not said, the rest is in words.
+    """Bounds of the number of properties, in words where the strict form does not imply them.
 
     `named` is how many there can be; None for any number. `carried`: the pairs have bounds themselves.
     """
@@ -508,17 +510,17 @@ def _counts(sites: Sequence[Site], needed: int, named: int | None, to: Places, *
 
 
 def _conditions(sites: Sequence[Site], names: Sequence[str], to: Places) -> Iterator[str]:
-    """What holds under a condition is said in words; what declares properties there cannot be."""
+    """Conditions in words; properties that are declared only under a condition are an obstacle."""
     for site in sites:
         for keyword in ("if", *_CONDITIONS):
             if keyword not in site:
                 continue
-            said: Any = site.get(keyword)
-            inner = [site.under(keyword, name) for name in said if keyword != "if" and is_object(said[name])]
+            value: Any = site.get(keyword)
+            inner = [site.under(keyword, name) for name in value if keyword != "if" and is_object(value[name])]
             inner += [site.under(branch) for branch in ("then", "else") if keyword == "if" and branch in site]
             unknown = {name for one in inner for name in to.reader.declared_names(one)} - set(names)
             if unknown:
                 raise PlaceError(site.pointer, keyword, "describes properties that are there only under a condition")
             if keyword != "if":
                 to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
-                yield keyword_words(keyword, said)
+                yield keyword_words(keyword, value)

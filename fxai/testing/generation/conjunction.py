@@ -1,4 +1,4 @@
-"""What must hold at one place of the data: the schemas that apply there, alternatives chosen, references followed.
+"""The schemas that apply at one place of generated data: alternatives chosen, references followed.
 
 >>> from fxai.schema.dialect import LATEST
 >>> from fxai.schema.keywords import validator_of
@@ -42,11 +42,11 @@ _DEEPEST: Final = 12
 
 
 class Dead(Exception):
-    """Nothing fits here, or nothing that was found in time."""
+    """No value fits here, or none was found in time."""
 
 
 def keyword_of(part: Any, keyword: str, default: Any = None) -> Any:
-    """What a schema says at a keyword of its dialect."""
+    """The value of a keyword that the dialect of a schema knows."""
     known = keyword in _BY_NAME[part.dialect].keywords or (keyword == "const" and part.dialect != "draft-04")
     return part.schema.get(keyword, default) if known else default
 
@@ -69,7 +69,7 @@ class Conjunction:
         self.negated: list[Any] = []
 
     def all(self, keyword: str) -> Iterator[Any]:
-        """What each schema says at a keyword."""
+        """The value of a keyword in each schema that has it."""
         for part in self.parts:
             value = keyword_of(part, keyword)
             if value is not None:
@@ -96,7 +96,7 @@ class Conjunction:
         return kinds
 
     def likely(self, kinds: list[str]) -> list[str]:
-        """Those of the kinds that the keywords speak of."""
+        """Those of the kinds that keywords here are about."""
         spoken = {_SAYS_OF[keyword] for part in self.parts for keyword in part.schema if keyword in _SAYS_OF}
         return [kind for kind in kinds if kind in spoken]
 
@@ -166,7 +166,7 @@ def _branch(part: Any, condition: Any, choose: Choose, found: Conjunction) -> It
 
 
 def height(part: Any, known: dict[tuple[int, int], int], level: int = 0) -> int:
-    """How deep the smallest value of a schema nests, about: tells which alternative comes to an end.
+    """How deep the smallest value of a schema nests, about: the alternative with the least comes to an end.
 
     Args:
         part: the validator of the schema.

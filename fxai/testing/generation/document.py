@@ -274,16 +274,16 @@ class Writing:
     # ---- choices
 
     def _annotate(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """The schema with what it says of itself."""
+        """The schema, now and then with an annotation."""
         if not self._now_and_then():
             return schema
         note = self.draw(st.sampled_from(["title", "description", "default", "examples", "readOnly", "deprecated"]))
         if not self._knows(note):
             return schema
-        said: Any = "Said of it." if note in ("title", "description") else note in ("readOnly", "deprecated")
+        value: Any = "Said of it." if note in ("title", "description") else note in ("readOnly", "deprecated")
         if note in ("default", "examples"):
-            said = self.draw(SCALARS) if note == "default" else [self.draw(SCALARS)]
-        return {note: said, **schema}
+            value = self.draw(SCALARS) if note == "default" else [self.draw(SCALARS)]
+        return {note: value, **schema}
 
     def _knows(self, keyword: str) -> bool:
         if keyword == "dependencies":
@@ -349,9 +349,7 @@ _EXACT: Final[tuple[Any, ...]] = (
 )
 _INEXACT: Final[tuple[Any, ...]] = (
     date,
-    Annotated[
-        time, msgspec.Meta(tz=True)
-    ],  # without a zone their schema has no format: the schema does not say what they are
+    Annotated[time, msgspec.Meta(tz=True)],  # without a zone their schema has no format
     Annotated[datetime, msgspec.Meta(tz=True)],
     timedelta,
     UUID,
@@ -362,7 +360,7 @@ _INEXACT: Final[tuple[Any, ...]] = (
 
 @cache
 def type_of(*, exact: bool = True) -> SearchStrategy[Any]:
-    """Python types; with `exact`, those whose JSON Schema says all that their decoder asks."""
+    """Python types; with `exact`, those whose JSON Schema is as strict as their decoder."""
     leaves = st.sampled_from(_EXACT if exact else (*_EXACT, *_INEXACT))
     return st.recursive(leaves, _extend, max_leaves=5)
 
@@ -423,7 +421,7 @@ def _struct(members: list[Any], config: dict[str, Any]) -> Any:
 
 
 def _tagged_union(groups: tuple[list[Any], list[Any]]) -> Any:
-    """A union of two structs that a tag tells apart."""
+    """A union of two structs, distinguished by a tag."""
     arms = [
         _struct([(f"m{index}", tp) for index, tp in enumerate(types)], {"tag": tag, "tag_field": "kind"})
         for tag, types in zip(("one", "two"), groups, strict=True)

@@ -1,4 +1,4 @@
-"""Data that a schema takes, drawn place by place.
+"""Data that a schema takes, and near misses, drawn place by place.
 
 Alternatives are chosen, references followed and keywords that stand together met together, as far as they can be met
 by making; what remains (`not`, `oneOf`, `contains`, …) is looked at where it stands, and tried again there.
@@ -493,7 +493,7 @@ def _edges(schema: Any) -> Iterator[float]:
 
 
 def _names(schema: Any) -> Iterator[str]:
-    """The names of properties that a document speaks of."""
+    """The names of properties in a document."""
     if is_object(schema):
         for keyword, value in schema.items():
             if keyword in _NAMING and is_object(value):

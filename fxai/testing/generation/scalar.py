@@ -310,7 +310,7 @@ def _base64(value: bytes) -> str:
 
 
 def by_format(schema: dict[str, Any], given: dict[str, st.SearchStrategy[str]]) -> st.SearchStrategy[str] | None:
-    """Strings of the format or encoding that a schema says; those of `given` first; nothing where it says none."""
+    """Strings of the format or encoding of a schema, from `given` first; nothing where it has neither."""
     name = schema.get("format")
     if isinstance(name, str) and name in given:
         return given[name]
