@@ -254,12 +254,11 @@ class Memory(Service):
 
         Args:
             path: the file, which its owner alone can read; beside it a file `.lock` is made.
-            window: how much of it a run begins with; None: everything.
-            keep: how many turns are kept at most, the newest; None: all. Older ones are dropped from the file in bulk.
+            window: as for `in_process`.
+            keep: as for `in_process`; older turns are dropped from the file in bulk.
 
         Raises:
-            TypeError: `window` is no `Window`.
-            ValueError: `keep` is less than 1, or no file can have that path.
+            TypeError, ValueError: as `in_process`; or no file can have that path.
         """
         from fxai.storage.journal_file import FileJournal
         from fxai.storage.private_file import file_path
@@ -282,13 +281,12 @@ class Memory(Service):
 
         Args:
             path: the database, in WAL mode; it may hold other things as well.
-            window: how much of it a run begins with; None: everything.
+            window: as for `in_process`.
             conversation: which of the conversations in the database.
-            keep: how many turns are kept at most, the newest; None: all.
+            keep: as for `in_process`.
 
         Raises:
-            TypeError: `window` is no `Window`.
-            ValueError: `keep` is less than 1, or no database can have that path.
+            TypeError, ValueError: as `in_process`; or no database can have that path.
         """
         from fxai.storage.database import database_path
         from fxai.storage.journal import TableJournal

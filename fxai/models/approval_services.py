@@ -216,7 +216,7 @@ class ApprovalLedger(Reference):
     @override
     def default(cls) -> ApprovalLedger:
         """The ledger of this process."""
-        return _LEDGERS.get(cls) or _LEDGERS.setdefault(cls, ApprovalLedger.in_process())
+        return _LEDGERS.get("process") or _LEDGERS.setdefault("process", ApprovalLedger.in_process())
 
     @staticmethod
     def in_process() -> ApprovalLedger:
@@ -250,7 +250,7 @@ class ApprovalLedger(Reference):
         return _UsesLedger(TableUses(database_path(path)))
 
 
-_LEDGERS: dict[type[ApprovalLedger], ApprovalLedger] = {}
+_LEDGERS: dict[str, ApprovalLedger] = {}  # threads that ask for the first time at once get the same one
 _CLOCK: EffectOf[Clock] = Fetch(Clock)
 
 

@@ -319,7 +319,7 @@ class Chat(Service):
             return self._save(both[1]).as_(both[0])
 
         def run(history: Prompt) -> EffectOf[Any, Any, Any]:
-            return self._inside(f(history)).flat_map(save)
+            return Local(f(history), lambda context: context.put(self, True)).flat_map(save)
 
         turn: EffectOf[Any, Any, Any] = scoped(self._begin().flat_map(run))
         return turn
@@ -392,9 +392,6 @@ class Chat(Service):
             return FailCause(Cause((Die(RuntimeError(f"{text}: ask `LanguageModel` itself there")),)))
 
         return Within(begin)
-
-    def _inside(self, turn: EffectOf[_A, _E, _R]) -> EffectOf[_A, _E, _R]:
-        return Local(turn, lambda context: context.put(self, True))
 
     def _save(self, history: Prompt) -> EffectOf[None, ChatStoreError]:
         seconds = self._time_to_live

@@ -114,23 +114,16 @@ class Journal(ABC, Generic[_T]):
 
     @abstractmethod
     def append(self, part: _T, choose: Choose[_T] | None = None) -> None:
-        """Appends a part, whole or not at all.
+        """Appends a part, whole or, where it fails as `read`, not at all.
 
         Args:
             part: the part.
             choose: gives the entry that it goes on with, while no other process appends; None: it begins an entry.
-
-        Raises:
-            OSError: as `read`; then nothing was appended.
         """
 
     @abstractmethod
     def clear(self) -> None:
-        """Removes all entries.
-
-        Raises:
-            OSError: as `read`.
-        """
+        """Removes all entries; it fails as `read`."""
 
     @abstractmethod
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:

@@ -432,7 +432,8 @@ class _Log(Generic[_T]):
             line = _decode(whole, self._line)
             if line is not None:
                 return min(place + len(whole) + (not is_last), end), line, torn
-            if not _is_beginning(whole, self._line) if is_last and whole else text.strip() and not is_last:
+            is_rest = _is_beginning(whole, self._line) if is_last and whole else is_last or not text.strip()
+            if not is_rest:
                 raise self._damage(place, f"it is no commit of a {self._form.name}, or was changed")
             if is_last:
                 end, torn = place, text
