@@ -78,8 +78,8 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
     @property
     def reasons(self) -> tuple[Fail[_E_co] | Die | Interrupt, ...]:
         """The reasons, first one first."""
-        kept: Any = self._reasons
-        if kept.__class__ is _Joined:
+        held: Any = self._reasons
+        if held.__class__ is _Joined:
             msgspec.structs.force_setattr(self, "_reasons", self._flat())
         return self._reasons
 
@@ -87,11 +87,11 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
         reasons: list[Reason[Any]] = []
         todo: list[Cause[Any]] = [self]
         while todo:
-            kept: Any = todo.pop()._reasons
-            if kept.__class__ is _Joined:
-                todo += (kept.second, kept.first)
+            held: Any = todo.pop()._reasons
+            if held.__class__ is _Joined:
+                todo += (held.second, held.first)
             else:
-                reasons += kept
+                reasons += held
         return tuple(reasons)
 
     @override
@@ -149,7 +149,7 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
         """The gravest reason as an exception: a failure, else a defect, else the interruption.
 
         A failure that is an exception is given as itself, any other one inside a `FailureError`. Reasons that
-        are not the one given are told in the exception's notes, so that none is lost.
+        are not the one given stand in the exception's notes, so that none is lost.
         """
         gravest = min(self.reasons, key=_gravity, default=None)
         others = [reason for reason in self.reasons if reason is not gravest]
@@ -179,9 +179,9 @@ def attach(error: BaseException, cause: Cause[Any]) -> None:
 
 
 def attachment(error: BaseException) -> Cause[Any]:
-    """What `attach` kept with the exception."""
-    kept: Cause[Any] = vars(error).get(_ATTACHED, _NOTHING)
-    return kept
+    """What `attach` stored with the exception."""
+    cause: Cause[Any] = vars(error).get(_ATTACHED, _NOTHING)
+    return cause
 
 
 _ATTACHED = "__fxai_attached__"

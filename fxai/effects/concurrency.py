@@ -96,7 +96,7 @@ def for_each(
         f: gives the effect of an item.
         concurrency: how many run at once: 1, the default, is one after another; None is all of them.
 
-    Fails with the first failure; the others are interrupted, and what fails in them meanwhile is kept beside it.
+    Fails with the first failure; the others are interrupted, and what fails in them meanwhile stands beside it.
 
     Raises:
         ValueError: `concurrency` is less than 1.
@@ -434,7 +434,7 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
             self._scope.remove(self._token)
 
     def _release(self, end: Exit[Any, Any]) -> EffectOf[None, Never, None]:
-        """Stops the program as `interrupt` does, where its scope closes, told how that ended.
+        """Stops the program as `interrupt` does, where its scope closes; `end` is how that ended.
 
         A defect of the program that was stopped stands beside the failure of the scope's own program; where that
         succeeded, its value stands, and the defect is in the log only.

@@ -352,7 +352,7 @@ class Fiber(msgspec.Struct, eq=False):
         while earlier is not None:
             if isinstance(earlier, _Unwind) and earlier.fiber is self:
                 cause = earlier.cause.combine(cause)
-                after = earlier.__context__  # the rest was raised before that one: told by the cause now, once
+                after = earlier.__context__  # the rest was raised before that one, and is in the cause now
                 last.__context__ = after
                 last = earlier
             else:
@@ -546,10 +546,10 @@ async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
 def report(raised: BaseException) -> None:
     """Writes to the log `fxai.effects` what is attached to a cancellation, once: its scope drops all of it."""
     reasons = attachment(raised).reasons
-    told: int = vars(raised).get(_REPORTED, 0)
-    if not isinstance(raised, Exception) and len(reasons) > told:
+    reported: int = vars(raised).get(_REPORTED, 0)
+    if not isinstance(raised, Exception) and len(reasons) > reported:
         vars(raised)[_REPORTED] = len(reasons)
-        report_cause(Cause(reasons[told:]))
+        report_cause(Cause(reasons[reported:]))
 
 
 def report_cause(cause: Cause[Any]) -> None:

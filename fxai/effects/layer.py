@@ -131,7 +131,7 @@ class _Entry(msgspec.Struct, eq=False):
         return self._scope.close(exit_)
 
     def build(self, build: Build) -> EffectOf[ContextOf[Any], Any, Any]:
-        """Builds it, and wakes those who wait for it."""
+        """Builds it, and wakes the programs that wait for it."""
 
         def settle(exit_: Exit[ContextOf[Any], Any]) -> EffectOf[None]:
             self._exit = exit_

@@ -2,7 +2,7 @@ r"""Child processes: a program that is started, and ended together with all that
 
 A program runs in a session of its own, so that one signal reaches all of it. What leaves that session (a child that
 called `setsid`, a daemon) is found where the system has `/proc`: by its parents, and by a mark in the environment that
-it inherits. What cannot be ended, or may not be its child, is told in a warning that names the process.
+it inherits. What cannot be ended, or may not be its child, is named in a warning.
 
 >>> import anyio
 >>> async def first_words() -> bytes:
@@ -101,7 +101,7 @@ class ChildProcess:
         """
         given = dict(os.environ if env is None else env)
         mark = uuid.uuid4().hex
-        # The marks of those who started us stay: what a program of a program of theirs starts is theirs as well.
+        # The marks of the programs that started this one stay: what its programs start is theirs as well.
         above = given.get(_MARK) or os.environ.get(_MARK)
         given[_MARK] = f"{above}:{mark}" if above else mark
         started: list[ChildProcess] = []
@@ -149,7 +149,7 @@ class ChildProcess:
         """Ends it and all that it started, and closes its pipes; nothing cancels this.
 
         Its input is closed, then it is asked to terminate, then killed; what it started is ended with it, wherever it
-        went. What still runs then is told in a warning of the log `fxai.effects`, with its process id.
+        went. A warning in the log `fxai.effects` names what still runs then, with its process id.
 
         Args:
             patient: whether it gets its time to end when its input is closed.
@@ -194,7 +194,7 @@ class ChildProcess:
                 os.kill(one.pid, number)
 
     def _group_is_there(self) -> bool:
-        """Whether anybody is left in its group; it is asked where the system tells nothing of processes."""
+        """Whether a process is left in its group; only asked where the system has no `/proc`."""
         if sys.platform == "win32" or self._own is not None:
             return False
         try:
@@ -271,9 +271,9 @@ async def _open(
 
 
 def _tell(left: Iterable[_Entry]) -> None:
-    told = {one.pid: f"{one.pid} ({one.name!r})" for one in left}
-    if told:
-        _log.warning(_LEFT, ", ".join(told.values()))
+    names = {one.pid: f"{one.pid} ({one.name!r})" for one in left}
+    if names:
+        _log.warning(_LEFT, ", ".join(names.values()))
 
 
 _LEFT: Final = "a program was ended, and what it started may still run: look at these processes, by their ids: %s"
@@ -345,6 +345,6 @@ def _pipes(pid: int, names: Iterable[str] | None) -> frozenset[str]:
     with suppress(OSError):  # it has ended, or belongs to another user
         for path in folder.iterdir() if names is None else map(folder.joinpath, names):
             with suppress(OSError):
-                if path.lstat().st_mode & stat.S_IWUSR:  # who only reads, such as we, is no child of it
+                if path.lstat().st_mode & stat.S_IWUSR:  # a process that only reads, such as ours, is no child of it
                     found.add(str(path.readlink()))
     return frozenset(link for link in found if link.startswith("pipe:"))

@@ -178,7 +178,7 @@ def close_async(items: AsyncIterator[Any]) -> EffectOf[Any, Any, None]:
 
 
 def keep_if(pull: Pull, keep: Callable[[Any], bool]) -> Steps:
-    """The next value that is kept."""
+    """The next value for which `keep` is true."""
     while True:
         item = yield pull
         if item is END or keep(item):

@@ -37,7 +37,7 @@ class Ref(Generic[_A]):
 
     @staticmethod
     def of(value: _B) -> Ref[_B]:
-        """A cell that is there now, shared by all who hold it."""
+        """A cell that exists now, shared by every program that has it."""
         return Ref(value)
 
     @staticmethod

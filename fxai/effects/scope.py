@@ -76,7 +76,7 @@ class Scope(Service):
             raise RuntimeError("the scope is closed: what is acquired now would never be released")
 
     def add(self, finalizer: Finalizer) -> object:
-        """Adds what is to be run when the scope closes; it is told how the program ended. Gives what `remove` takes.
+        """Adds what is run, with the exit of the program, when the scope closes. Gives the token that `remove` takes.
 
         While the scope is closing, it is run next.
 
@@ -134,7 +134,7 @@ NOTHING: EffectOf[None, Never, None] = Succeed(None)
 
 
 def add_finalizer(finalizer: Finalizer) -> EffectOf[None, Never, Scope | None]:
-    """Adds `finalizer` to the scope around: it is run when that closes, and told how the program ended."""
+    """Adds `finalizer` to the scope around: it is run when that closes, with the exit of the program."""
 
     def add(context: ContextOf[Any]) -> None:
         context.fetch(Scope).add(finalizer)
@@ -166,7 +166,7 @@ def acquire_release(
 def acquire_cm(manager: Callable[[], AbstractAsyncContextManager[_A]]) -> EffectOf[_A, Never, Scope | None]:
     """What an asynchronous context manager gives; it is left when the scope around closes.
 
-    It is told of the exception that ended the program, if one did. What it raises is a defect. Managers that hold
+    It is given the exception that ended the program, if one did. What it raises is a defect. Managers that hold
     a cancel scope or task group of their own must be entered and left by one task: use `fx.wait` around those.
     """
 

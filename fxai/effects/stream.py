@@ -1,7 +1,7 @@
 """Streams: many values, one after another, each only when it is asked for.
 
-A `Stream[A, E, R]` gives any number of `A`, may fail with `E`, and needs the services `R`. It is pulled by whoever
-reads it, so a slow reader slows the producer; it holds a scope, so that stopping early runs every finalizer.
+A `Stream[A, E, R]` gives any number of `A`, may fail with `E`, and needs the services `R`. Its reader pulls it,
+so a slow reader slows the producer; it holds a scope, so that stopping early runs every finalizer.
 
 >>> from fxai.effects import fx
 >>> fx.run_sync(Stream.from_iterable(range(10)).filter(lambda n: n % 2).map(str).take(3).collect())

@@ -39,14 +39,14 @@ async def in_thread(work: Callable[[], _A], *, limiter: anyio.CapacityLimiter | 
     job = _Job(work)
     cancelled: list[BaseException] = []
     async with limiter or anyio.to_thread.current_default_thread_limiter():  # until the thread has ended
-        with anyio.CancelScope() as told:  # what the thread sees when it asks whether it is cancelled
+        with anyio.CancelScope() as scope:  # what the thread sees when it asks whether it is cancelled
             try:
                 return await anyio.to_thread.run_sync(job, limiter=anyio.CapacityLimiter(1))
             except anyio.get_cancelled_exc_class() as raised:  # by asyncio itself, which no shield holds off
                 if job.takes_its_turn():
                     raise
                 cancelled.append(raised)
-                told.cancel()
+                scope.cancel()
                 with suppress(anyio.get_cancelled_exc_class()):  # again
                     await shield(job.ended.wait())
     attach(cancelled[0], Cause(tuple(Die(error) for error in job.failed)))
@@ -71,7 +71,7 @@ class _Job(Generic[_A]):
 
     def __call__(self) -> _A:
         if not self.takes_its_turn():
-            raise RuntimeError("it was cancelled before it began")  # is not shown: no task waits
+            raise RuntimeError("it was cancelled before it began")  # nothing sees it: no task waits
         try:
             return self._work()
         except Exception as error:

@@ -98,8 +98,8 @@ def _ends(subject: Handled, given: Any) -> Break | None:
     schema = tool.failure if outcome.is_failure else tool.success
     for engine in engines():
         if faults := schema.document.validate(outcome.encoded_result, engine=engine):
-            said = f"it gave {Break(outcome.encoded_result, '', '', '').json}, which its schema refuses: {faults[0]}"
-            return Break(given, "", said, "declare the type that the handler gives")
+            found = f"it gave {Break(outcome.encoded_result, '', '', '').json}, which its schema refuses: {faults[0]}"
+            return Break(given, "", found, "declare the type that the handler gives")
     return None
 
 
@@ -108,8 +108,8 @@ def _wrong(cause: Cause[Any], given: Any) -> Break | None:
     for reason in cause.reasons:
         if isinstance(reason, Die):
             error = reason.defect
-            said = f"the handler crashed: {type(error).__name__}: {error}"
-            return Break(given, "", said, "return Failure(...) of the tool's failure type, or refuse it in the schema")
+            found = f"the handler crashed: {type(error).__name__}: {error}"
+            return Break(given, "", found, "return Failure(...) of the tool's failure type, or refuse it in the schema")
         if not isinstance(reason, Fail):
             return Break(given, "", "the handler interrupted itself", "return Failure(...) instead")
         if isinstance(reason.error, InvalidResult):

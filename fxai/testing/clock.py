@@ -96,7 +96,7 @@ class TestClock(Clock):
             tasks.cancel_scope.cancel()
 
     def advance(self, seconds: float) -> EffectOf[None, Never, None]:
-        """The effect that lets `seconds` pass: who waits for a time in them goes on, in the order of the times.
+        """The effect that lets `seconds` pass: programs that wait for a time within them go on, in order of time.
 
         Raises:
             ValueError: `seconds` is negative: time does not go back.

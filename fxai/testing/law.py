@@ -189,8 +189,8 @@ class Law(msgspec.Struct, frozen=True, eq=False):
         try:
             import_module("hypothesis")
         except ImportError:
-            said = "laws are tried with Hypothesis, which is not installed: pip install 'fxai[testing]'"
-            raise ImportError(said) from None
+            message = "laws are tried with Hypothesis, which is not installed: pip install 'fxai[testing]'"
+            raise ImportError(message) from None
         try:
             found = self._find(subject, trial)
         except NoExamples:

@@ -98,12 +98,12 @@ class _Note:
             fault = Fault(type(self.fault).__name__, self._redaction.text(why(self.fault)))
         if self.response is None:
             return fault and Exchange(self._asked, None, fault)
-        kept = self._redaction.headers(self.response.headers.multi_items())
+        headers = self._redaction.headers(self.response.headers.multi_items())
         body, packed = _unpack(b"".join(self.pieces), self.response.headers)
-        kept |= {"content-encoding": packed} if packed else {}
-        content = _content(body, kept.get("content-type", ""), self._redaction)
+        headers |= {"content-encoding": packed} if packed else {}
+        content = _content(body, headers.get("content-type", ""), self._redaction)
         left = not self.ended and fault is None
-        return Exchange(self._asked, Answered(self.response.status_code, kept, content, left), fault)
+        return Exchange(self._asked, Answered(self.response.status_code, headers, content, left), fault)
 
 
 @final

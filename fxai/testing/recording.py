@@ -66,20 +66,20 @@ def cassette(
     Args:
         path: The file, in JSON; folders that are not there are made.
         mode: "replay", "record" (the file is written anew) or "auto".
-        secrets: Texts besides that must not be kept; those of less than 8 characters are not looked for.
+        secrets: Further texts that must not be stored; those of fewer than 8 characters are not looked for.
         live: What sends requests that are recorded; by default the network, as the client would use it.
 
     Raises:
-        CassetteError: (a defect of the program) no exchange answers a request, told with the nearest one; or the file
-            is missing or none of a cassette.
+        CassetteError: (a defect of the program) no exchange answers a request, and the message shows the nearest one;
+            or the file is missing, or none of a cassette.
     """
-    file, told = Path(path), tuple(secrets)
+    file, known = Path(path), tuple(secrets)
 
     def open_() -> Gen[Transport, Never, Scope]:
         tape = yield from fx.sync(lambda: _tape(file, mode))
         if mode != "replay":
             yield from fx.add_finalizer(lambda end: _write(tape, end))
-        return _Cassette(tape, Redaction(told), mode, live)
+        return _Cassette(tape, Redaction(known), mode, live)
 
     return LayerOf.scoped(Transport, fx.suspend(fx.gen(open_)))
 

@@ -136,7 +136,7 @@ class ScriptedModel:
         return LayerOf.succeed(LanguageModel, _Scripted(self))
 
     def next_turn(self, request: ModelRequest) -> _Turn:
-        """Keeps the request; gives what is said to it.
+        """Records the request; gives the turn that answers it.
 
         Raises:
             AssertionError: the script has ended.
@@ -197,11 +197,11 @@ def _pause(item: Delay | Failure) -> EffectOf[None, AiError]:
 
 def _items(turn: Turn) -> list[AnyPart | Delay | Failure]:
     """A turn as it would come: texts in pieces of one text, calls with their parameters first, an end."""
-    said: list[Any] = list(turn) if isinstance(turn, Sequence) and not isinstance(turn, str) else [turn]
+    given: list[Any] = list(turn) if isinstance(turn, Sequence) and not isinstance(turn, str) else [turn]
     items: list[AnyPart | Delay | Failure] = []
     ids = (f"text_{n}" for n in count())
     open_text: str | None = None
-    for item in said:
+    for item in given:
         if isinstance(item, str):
             if open_text is None:
                 open_text = next(ids)

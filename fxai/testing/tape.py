@@ -161,9 +161,9 @@ _KEPT_BEGINNINGS = ("x-ratelimit-", "anthropic-ratelimit-")
 
 @final
 class Redaction:
-    """Takes out secrets: those it was told, those that requests carried in their headers, and what looks like one.
+    """Removes secrets: those given, those that requests carry in their headers, and texts that look like one.
 
-    Of headers only those are kept that are known to be harmless.
+    Only headers that are known to be harmless are stored.
     """
 
     def __init__(self, secrets: Iterable[str | Secret] = ()) -> None:
@@ -172,16 +172,16 @@ class Redaction:
             self._learn(secret.reveal() if isinstance(secret, Secret) else secret)
 
     def headers(self, headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-        """The headers that are kept, by lower-case name; the values of those that hold keys are secrets from now on."""
-        kept: dict[str, str] = {}
+        """The headers that are stored, by lower-case name; values of headers that hold keys are secrets from now on."""
+        harmless: dict[str, str] = {}
         for name, value in headers:
             name = name.lower()
             if _SECRET_HEADER.fullmatch(name):
                 for text in {value, *value.split()[-1:]}:
                     self._learn(text)
             elif name in _KEPT or name.startswith(_KEPT_BEGINNINGS):
-                kept[name] = value
-        return {name: self.text(value) for name, value in kept.items()}
+                harmless[name] = value
+        return {name: self.text(value) for name, value in harmless.items()}
 
     def path(self, path: str) -> str:
         """The path, and its query without the values of arguments that are named like keys."""
@@ -288,16 +288,17 @@ class Tape:
 
     def missing(self, asked: Asked) -> CassetteError:
         """The error of a request that nothing answers, with the nearest one that is recorded."""
-        said = f"no exchange of the cassette {self._path} answers {asked.method} {asked.path}"
+        problem = f"no exchange of the cassette {self._path} answers {asked.method} {asked.path}"
         same = sum(exchange.request.key == asked.key for exchange in self._recorded)
         remedy = "Record it anew with mode 'record', or add what is missing with mode 'auto'."
         if same:
-            return CassetteError(f"{said} once more: it was recorded {same} times and asked {same + 1} times. {remedy}")
+            times = f"it was recorded {same} times and asked {same + 1} times"
+            return CassetteError(f"{problem} once more: {times}. {remedy}")
         if not self._recorded:
-            return CassetteError(f"{said}: it is empty. {remedy}")
+            return CassetteError(f"{problem}: it is empty. {remedy}")
         number = max(range(len(self._recorded)), key=lambda n: _likeness(self._recorded[n].request, asked))
         nearest = self._recorded[number].request
-        return CassetteError(f"{said}. The nearest is number {number + 1}:\n{_difference(nearest, asked)}\n{remedy}")
+        return CassetteError(f"{problem}. The nearest is number {number + 1}:\n{_difference(nearest, asked)}\n{remedy}")
 
 
 def _likeness(recorded: Asked, asked: Asked) -> tuple[bool, bool, float]:

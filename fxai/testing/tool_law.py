@@ -105,12 +105,12 @@ def _undone(name: str, schema: Schema[Any], given: Any) -> Break | None:
     value = result.unwrap()
     encoded = schema.encode(value)
     if isinstance(encoded, Failure):
-        where, said = first_fault(encoded.failure())
-        return Break(given, where, f"the {name} cannot be written again as it was read: {said}", _CODEC)
+        where, fault = first_fault(encoded.failure())
+        return Break(given, where, f"the {name} cannot be written again as it was read: {fault}", _CODEC)
     for again in (schema.decode(encoded.unwrap()), schema.decode_json(schema.encode_json(value).unwrap())):
         if isinstance(again, Failure):
-            where, said = first_fault(again.failure())
-            return Break(given, where, f"the {name} cannot be read again: {said}", _CODEC)
+            where, fault = first_fault(again.failure())
+            return Break(given, where, f"the {name} cannot be read again: {fault}", _CODEC)
         comparable = getattr(value.__class__, "__eq__", None) is not getattr(object, "__eq__", None)
         if again.unwrap() != value and (comparable or schema.encode(again.unwrap()) != encoded):
             return Break(given, "", f"the {name} is {value!r}, and {again.unwrap()!r} once written and read", _CODEC)
@@ -143,12 +143,12 @@ def _takes(tool: AnyTool, document: JsonSchema, given: Any) -> Break | None:
 
     for engine in engines():
         if faults := document.validate(given, engine=engine):
-            said = f"{engine} refuses it: {faults[0]}"
-            return Break(given, faults[0].pointer, said, "draw what the schema takes, or widen the schema")
+            fault = f"{engine} refuses it: {faults[0]}"
+            return Break(given, faults[0].pointer, fault, "draw what the schema takes, or widen the schema")
     result = decode_parameters(tool, given)
     if isinstance(result, Failure):
-        where, said = first_fault(result.failure())
-        return Break(given, where, f"the schema takes it, the decoder does not: {said}", _NARROW)
+        where, fault = first_fault(result.failure())
+        return Break(given, where, f"the schema takes it, the decoder does not: {fault}", _NARROW)
     return None
 
 
@@ -177,12 +177,12 @@ def _outcome(subject: Subject, trial: Trial) -> Break | None:
 def _fits(name: str, schema: Schema[Any], given: Any) -> Break | None:
     result = schema.decode(given)
     if isinstance(result, Failure):
-        where, said = first_fault(result.failure())
-        return Break(given, where, f"the schema of the {name} takes it, the decoder does not: {said}", _NARROW)
+        where, fault = first_fault(result.failure())
+        return Break(given, where, f"the schema of the {name} takes it, the decoder does not: {fault}", _NARROW)
     encoded = schema.encode(result.unwrap())
     if isinstance(encoded, Failure):
-        where, said = first_fault(encoded.failure())
-        return Break(given, where, f"the {name} cannot be written: {said}", _CODEC)
+        where, fault = first_fault(encoded.failure())
+        return Break(given, where, f"the {name} cannot be written: {fault}", _CODEC)
     for engine in engines():
         if faults := schema.document.validate(encoded.unwrap(), engine=engine):
             return Break(given, faults[0].pointer, f"what is written is not what its schema says: {faults[0]}", _NARROW)
@@ -227,8 +227,8 @@ def _goes_back(form: StrictForm, given: Any) -> Break | None:
 def _goes_there(form: StrictForm, given: Any) -> Break | None:
     there = form.forth(given)
     if isinstance(there, Failure):
-        where, said = first_fault(there.failure())
-        return Break(given, where, f"it has no strict form: {said}", _REPORT)
+        where, fault = first_fault(there.failure())
+        return Break(given, where, f"it has no strict form: {fault}", _REPORT)
     if faults := form.document.validate(there.unwrap()):
         return Break(
             given, faults[0].pointer, f"its strict form is not what the strict schema takes: {faults[0]}", _REPORT
@@ -241,7 +241,7 @@ def _goes_there(form: StrictForm, given: Any) -> Break | None:
 
 
 def _without_nulls(value: Any) -> Any:
-    """The data without null members, its numbers and booleans told apart: what strict mode must keep."""
+    """The data without null members, its numbers and booleans distinguished: what strict mode must keep."""
     if is_object(value):
         return {name: _without_nulls(item) for name, item in value.items() if item is not None}
     if is_array(value):
@@ -250,7 +250,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _exact(value: Any) -> Any:
-    """The data, its numbers and booleans told apart."""
+    """The data, its numbers and booleans distinguished."""
     if is_object(value):
         return {name: _exact(item) for name, item in value.items()}
     return [_exact(item) for item in value] if is_array(value) else (isinstance(value, bool), value)
@@ -267,7 +267,7 @@ def _kind(subject: Subject, trial: Trial) -> Break | None:
 
 def _kind_of_changed(tool: AnyTool, given: Annotations) -> Break | None:
     changed = tool.annotate_all(given).prefix("x.").with_description("Changed.").annotate(Strict, False)
-    told = {key.name: repr(given.get(key)) for key in given}
+    drawn = {key.name: repr(given.get(key)) for key in given}
     for what, before, after in (
         ("kind", tool.kind, changed.kind),
         ("schema", tool.json_schema(), changed.json_schema()),
@@ -275,9 +275,9 @@ def _kind_of_changed(tool: AnyTool, given: Annotations) -> Break | None:
         ("class", type(tool), type(changed)),
     ):
         if before != after:
-            return Break(told, "", f"its {what} was {before!r} and is {after!r}", "report it: annotating must keep it")
+            return Break(drawn, "", f"its {what} was {before!r} and is {after!r}", "report it: annotating must keep it")
     lost = next((key.name for key in given if key != Strict and changed.get(key) != given.get(key)), None)
-    return None if lost is None else Break(told, f"/{lost}", "its value was lost", "report it: annotations are kept")
+    return None if lost is None else Break(drawn, f"/{lost}", "its value was lost", "report it: annotations are kept")
 
 
 def _examples(subject: Subject, _: Trial) -> Break | None:
@@ -286,8 +286,8 @@ def _examples(subject: Subject, _: Trial) -> Break | None:
     for example in subject.tool.input_examples:
         result = decode_parameters(subject.tool, example.parameters)
         if isinstance(result, Failure):
-            where, said = first_fault(result.failure())
-            return Break(example.parameters, where, f"an input example is refused: {said}", "correct the example")
+            where, fault = first_fault(result.failure())
+            return Break(example.parameters, where, f"an input example is refused: {fault}", "correct the example")
     return None
 
 
