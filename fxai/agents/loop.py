@@ -43,16 +43,7 @@ from fxai.agents.run_tools import Binding
 from fxai.effects.cause import Cause, Die
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, Key
-from fxai.effects.effect import (
-    AnyEffect,
-    EffectOf,
-    Fetch,
-    Fold,
-    Generate,
-    Succeed,
-    Suspend,
-    Within,
-)
+from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Fold, Generate, Succeed, Suspend, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock

@@ -29,13 +29,7 @@ from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response, stream_of
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
-from fxai.models.request import (
-    ModelRequest,
-    Repair,
-    RoundOptions,
-    ToolChoice,
-    prepare,
-)
+from fxai.models.request import ModelRequest, Repair, RoundOptions, ToolChoice, prepare
 from fxai.models.round import Emit, Round, Steps, take_turn
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
@@ -152,11 +146,7 @@ class LanguageModel(Service):
 
 
 def text_round(
-    prompt: Prompt,
-    toolkit: Toolkit[Any],
-    options: RoundOptions,
-    *,
-    on_settled: OnSettled | None = None,
+    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, on_settled: OnSettled | None = None
 ) -> EffectOf[Response, Any, Any]:
     """`LanguageModel.generate_text`."""
     return Generate(_round, (prompt, toolkit, options), {"on_settled": on_settled})
@@ -176,11 +166,7 @@ def object_round(
 
 
 def stream_round(
-    prompt: Prompt,
-    toolkit: Toolkit[Any],
-    options: RoundOptions,
-    *,
-    on_settled: OnSettled | None = None,
+    prompt: Prompt, toolkit: Toolkit[Any], options: RoundOptions, *, on_settled: OnSettled | None = None
 ) -> StreamOf[StreamPart, Any, Any]:
     """`LanguageModel.stream_text`."""
 

@@ -31,18 +31,7 @@ import msgspec
 
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.concurrency import for_each
-from fxai.effects.effect import (
-    AnyEffect,
-    Ask,
-    EffectOf,
-    FailCause,
-    Fold,
-    Generate,
-    Succeed,
-    Suspend,
-    Timeout,
-    Within,
-)
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fold, Generate, Succeed, Suspend, Timeout, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped

@@ -40,15 +40,7 @@ from fxai.messages.part import Part, StreamPart, WarningPart
 from fxai.models.language_model import LanguageModel
 from fxai.models.request import ModelRequest
 
-__all__ = [
-    "HeldModel",
-    "HeldModels",
-    "fallback",
-    "hold",
-    "per_step",
-    "retryable",
-    "unavailable",
-]
+__all__ = ["HeldModel", "HeldModels", "fallback", "hold", "per_step", "retryable", "unavailable"]
 
 
 _SAYS_NOTHING: Final = frozenset({"response-metadata", "warning"})

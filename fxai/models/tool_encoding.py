@@ -497,12 +497,7 @@ class UserLocation(Setting, frozen=True, tag_field="type", tag="approximate"):
 
 
 def hosted_tool(
-    id: str,
-    name: str,
-    wire: str,
-    args: type[msgspec.Struct],
-    values: Mapping[str, Any],
-    options: Mapping[str, Any],
+    id: str, name: str, wire: str, args: type[msgspec.Struct], values: Mapping[str, Any], options: Mapping[str, Any]
 ) -> HostedTool:
     """A tool that a provider runs.
 
