@@ -287,7 +287,7 @@ class Connection:
             handlers: dict[Any, Any] = {}
             for identity, f in answering.items():
                 handlers[identity] = Handler(f, context, wants_context=True, blocking=None)
-                handlers[Given(identity, f)] = True
+                handlers[Given(identity, id(f))] = True
             return ContextOf(handlers)
 
         return LayerOf.of(build)

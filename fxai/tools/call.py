@@ -143,11 +143,11 @@ class Call(msgspec.Struct, eq=False):
         Args:
             context: what the tool's predicate may know of the call; by default what the handler may.
         """
-        return Suspend(lambda: self._asked(context))
+        return Suspend(lambda: self._ask(context))
 
     def parameters(self, tool: ToolInfo) -> Some[Any] | None:
         """The parameters as the handler takes them; None where they do not fit."""
-        params = self._decoded(tool)
+        params = self._decode(tool)
         if params.__class__ is _Refused:
             params = self._reread(tool, params)
         if params.__class__ is _Refused:
@@ -165,14 +165,14 @@ class Call(msgspec.Struct, eq=False):
             encoded = tool.success.encode_unsafe(value)
         except DecodeError as error:
             failure = InvalidResult(tool.name, error.failure.faults, preliminary=True)
-            return Suspend(lambda: self._stopped(failure))
+            return Suspend(lambda: self._stop(failure))
         return _NOTHING if self.emit is None else self.emit(Outcome(value, encoded, preliminary=True))
 
-    def _stopped(self, failure: InvalidResult) -> EffectOf[Never]:
+    def _stop(self, failure: InvalidResult) -> EffectOf[Never]:
         self.misfit = failure
         return FailCause(Cause((Die(_Misfit(failure)),)))
 
-    def _asked(self, context: CallContext | None) -> EffectOf[bool, Never, Any]:
+    def _ask(self, context: CallContext | None) -> EffectOf[bool, Never, Any]:
         tool = self.tools.get(self.name)
         if tool is None or tool.needs_approval is False:
             return Succeed(False)
@@ -187,9 +187,9 @@ class Call(msgspec.Struct, eq=False):
             return self._mistake(UnknownTool(self.name, tuple(self.tools)))
         if self.refused is not None:
             return self._mistake(InvalidParameters(self.name, self.refused.faults))
-        params = self._decoded(tool)
+        params = self._decode(tool)
         if params.__class__ is _Refused:
-            return self._mended(tool, params)
+            return self._mend(tool, params)
         handler: Answering | None = services.services.get(tool.identity)
         if handler is None:
             raise missing_handler(tool)
@@ -199,12 +199,12 @@ class Call(msgspec.Struct, eq=False):
         answer = handler.answer(params, tool, self, services)
         kind = answer.__class__
         if kind is Success:
-            return _succeeded(tool, answer.unwrap())
+            return _success_outcome(tool, answer.unwrap())
         if kind is Failure:
-            return _failed(tool, answer.failure())
+            return _failure_outcome(tool, answer.failure())
         return _Settling(answer, tool, self)
 
-    def _decoded(self, tool: ToolInfo) -> Any:
+    def _decode(self, tool: ToolInfo) -> Any:
         """The parameters as the handler takes them, or `_Refused`."""
         parameters = tool.parameters
         if parameters.__class__ is Schema:
@@ -221,7 +221,7 @@ class Call(msgspec.Struct, eq=False):
         except DecodeError as error:
             return _Refused(error.failure.faults)
 
-    def _mended(self, tool: ToolInfo, refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
+    def _mend(self, tool: ToolInfo, refused: _Refused) -> EffectOf[Outcome, ToolError, Any]:
         """The outcome once JSON text in the parameters is read; the model's mistake where that is not what is wrong."""
         again = self._reread(tool, refused)
         if again.__class__ is _Refused:
@@ -250,7 +250,7 @@ class Call(msgspec.Struct, eq=False):
             return refused
         as_it_was = self.given, self.is_text
         self.given, self.is_text = read, False
-        again = self._decoded(tool)
+        again = self._decode(tool)
         if again.__class__ is _Refused:
             self.given, self.is_text = as_it_was
         else:
@@ -274,16 +274,16 @@ class _Settling(Instruction, eq=False):
 
     def on_value(self, value: Any) -> EffectOf[Outcome, ToolError]:
         misfit = self.call.misfit
-        return _succeeded(self.tool, value) if misfit is None else FailCause(Cause((Fail(misfit),)))
+        return _success_outcome(self.tool, value) if misfit is None else FailCause(Cause((Fail(misfit),)))
 
     def on_cause(self, cause: Cause[Any]) -> EffectOf[Outcome, ToolError] | None:
-        return _caught(self.tool, cause, self.call.misfit)
+        return _cause_outcome(self.tool, cause, self.call.misfit)
 
 
 def _nests(given: Any) -> bool:
     """Whether a field of any type could take something over as it is, which a decoder builds anew elsewhere."""
     inside = given.values() if given.__class__ is dict else given if given.__class__ is list else ()
-    return any(one.__class__ in _CONTAINERS for one in inside)
+    return not _CONTAINERS.isdisjoint(map(type, inside))
 
 
 def _own(given: Any) -> Any:
@@ -332,14 +332,14 @@ def _raw(tool: ToolInfo, value: Any, own: Callable[[Any], Any]) -> Any:
     raise DecodeError(as_decode_failure(checked.failure()))
 
 
-def _succeeded(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
+def _success_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
         return Succeed(Outcome(value, tool.success.encode_unsafe(value)))
     except DecodeError as error:
         return FailCause(Cause((Fail(InvalidResult(tool.name, error.failure.faults)),)))
 
 
-def _failed(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
+def _failure_outcome(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     try:
         encoded = tool.failure.encode_unsafe(value)
     except DecodeError as error:
@@ -349,7 +349,9 @@ def _failed(tool: ToolInfo, value: Any) -> EffectOf[Outcome, ToolError]:
     return FailCause(Cause((Fail(HandlerFailed(tool.name, value)),)))
 
 
-def _caught(tool: ToolInfo, cause: Cause[Any], misfit: InvalidResult | None) -> EffectOf[Outcome, ToolError] | None:
+def _cause_outcome(
+    tool: ToolInfo, cause: Cause[Any], misfit: InvalidResult | None
+) -> EffectOf[Outcome, ToolError] | None:
     """The first typed failure settled; defects and interruption beside it stay, so that none is swallowed.
 
     A preliminary value that did not fit is a typed failure too, in place of the handler's own; it may be of a run that
@@ -364,7 +366,7 @@ def _caught(tool: ToolInfo, cause: Cause[Any], misfit: InvalidResult | None) -> 
     first = next((r for r in cause.reasons if isinstance(r, Fail)), None)
     if first is None:
         return None
-    settled = _failed(tool, first.error)
+    settled = _failure_outcome(tool, first.error)
     others = Cause[Any](tuple(r for r in cause.reasons if not isinstance(r, Fail)))
     if not others.reasons:
         return settled
@@ -433,12 +435,12 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
     if isinstance(needs, bool):
         return Succeed(needs)
 
-    def asked() -> AnyEffect:
-        said: Any = needs(params, context)
-        is_effect = isinstance(cast(object, said), EffectOf)
-        return _in_time(said) if is_effect else Succeed(said)
+    def ask() -> AnyEffect:
+        answer: Any = needs(params, context)
+        is_effect = isinstance(cast(object, answer), EffectOf)
+        return _in_time(answer) if is_effect else Succeed(answer)
 
-    def crashed(cause: Cause[Any]) -> EffectOf[bool] | None:
+    def on_cause(cause: Cause[Any]) -> EffectOf[bool] | None:
         if not cause.defects and not cause.failures:
             return None
         import logging  # few predicates break
@@ -446,7 +448,7 @@ def needs_asking(tool: ToolInfo, params: Any, context: CallContext) -> EffectOf[
         logging.getLogger("fxai.tools").warning(_CRASHED, tool.name, cause.squash())
         return Succeed(True)
 
-    return Fold(Suspend(asked), crashed, lambda said: Succeed(said is not False))
+    return Fold(Suspend(ask), on_cause, lambda answer: Succeed(answer is not False))
 
 
 def _in_time(effect: AnyEffect) -> AnyEffect:
@@ -459,12 +461,12 @@ def _in_time(effect: AnyEffect) -> AnyEffect:
         if not fiber.fair:
             return Inside(alone(fiber.env))
         child, pending, _ = begin(effect, fiber)
-        return child.finish() if pending is None else _waited(fiber, child, pending)
+        return child.finish() if pending is None else _drive_in_time(fiber, child, pending)
 
     return AwaitExit(start)
 
 
-async def _waited(fiber: Fiber, child: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
+async def _drive_in_time(fiber: Fiber, child: Fiber, pending: Awaitable[Any]) -> Exit[Any, Any]:
     end: Exit[Any, Any] | None = None
     with anyio.CancelScope() as scope:
         async with fiber.clock().deadline(scope, PREDICATE_SECONDS):

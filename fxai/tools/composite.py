@@ -163,7 +163,7 @@ def _serve(composite: Composite[Any], context: ContextOf[Any]) -> ContextOf[Any]
         raise HandlerError(f"the tool {name!r} has no handler for: {', '.join(missing)}")
     handlers = ContextOf[Any]({tool.identity: context.services[tool.identity] for tool in tools})
     identity = composite.tool.identity
-    return ContextOf({identity: _Serving(composite, handlers), Given(identity, cast(Any, composite)): True})
+    return ContextOf({identity: _Serving(composite, handlers), Given(identity, id(composite)): True})
 
 
 def composite_of(
@@ -344,7 +344,7 @@ class _Run:
             emit=None if around is None or around.emit is None else lambda outcome: self._emit(at, outcome),
         )
         return Fold(
-            made.effect, lambda cause: self._failed(at, cause), lambda outcome: self._record(at, _result(outcome))
+            made.effect, lambda cause: self._on_cause(at, cause), lambda outcome: self._record(at, _result(outcome))
         )
 
     def _record(self, at: int, result: Any) -> EffectOf[SubResult]:
@@ -356,7 +356,7 @@ class _Run:
         shown[at] = SubResult(self._calls[at].name, outcome.encoded_result)
         return self._context.preliminary(SubResults(tuple(one for one in shown if one is not None)))
 
-    def _failed(self, at: int, cause: Cause[Any]) -> EffectOf[SubResult, Never, Any] | None:
+    def _on_cause(self, at: int, cause: Cause[Any]) -> EffectOf[SubResult, Never, Any] | None:
         if cause.defects or not cause.failures:
             return None
         failure: Any = cause.failures[0]

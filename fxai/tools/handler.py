@@ -20,7 +20,7 @@ import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Protocol, TypeAlias, cast, final
 
 import anyio
 import anyio.lowlevel
@@ -30,7 +30,7 @@ from returns.io import IOResult
 from returns.maybe import Maybe
 from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
-from typing_extensions import TypeAliasType, TypeVar, override
+from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
@@ -189,27 +189,12 @@ class CallContext:
 _NOTHING: EffectOf[None] = Succeed(None)
 
 
-@final
-class Given:
-    """The key that says who gave a handler, so that `Toolkit.to_layer` notices one tool with two of them."""
+class Given(NamedTuple):
+    """The key that says which function gave a handler, so that `Toolkit.to_layer` notices one tool with two of them."""
 
-    __slots__ = ("_f", "identity")
-
-    def __init__(self, identity: Identity, f: Callable[..., Any]) -> None:
-        self.identity = identity
-        self._f = f
-
-    @override
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Given) and self.identity == other.identity and self._f is other._f
-
-    @override
-    def __hash__(self) -> int:
-        return hash((self.identity, id(self._f)))
-
-    @override
-    def __repr__(self) -> str:
-        return f"who gave {self.identity!r}"
+    identity: Identity
+    function: int
+    """The function's `id`; the handler in the same context holds the function."""
 
 
 class CallInfo(Protocol):
@@ -436,7 +421,7 @@ def handler_layer(
     if blocking is not None and inspect.iscoroutinefunction(f):
         raise TypeError(f"the handler of {identity.name!r} is a coroutine function: leave blocking=True out")
 
-    given = Given(identity, f)
+    given = Given(identity, id(f))
 
     def bind(context: ContextOf[Any]) -> ContextOf[Any]:
         handler = Handler(f, context, wants_context=wants_context, blocking=blocking)
@@ -504,19 +489,19 @@ def _require_match(
 ) -> None:
     missing = [name for identity, name in needed.items() if services.get(identity) is None]
     extra = [key.name for key in services if isinstance(key, Identity) and key not in needed]
-    problems = (("no handler for", missing), ("two handlers for", _doubled(givers)), ("no such tool here", extra))
+    problems = (("no handler for", missing), ("two handlers for", _duplicates(givers)), ("no such tool here", extra))
     found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
     if found:
         raise HandlerError(f"the handlers do not match Toolkit({', '.join(tools)}): {found}")
 
 
-def _doubled(givers: Iterable[Identity]) -> list[str]:
+def _duplicates(givers: Iterable[Identity]) -> list[str]:
     return [identity.name for identity, number in Counter(givers).items() if number > 1]
 
 
 def check_doubled(context: ContextOf[Any]) -> ContextOf[Any]:
     """The services of `context`, once no tool has two handlers there; else a `HandlerError` is raised."""
-    doubled = _doubled(key.identity for key in context if isinstance(key, Given))
+    doubled = _duplicates(key.identity for key in context if isinstance(key, Given))
     if doubled:
         raise HandlerError(
             f"two handlers for: {', '.join(doubled)}; tools made alike from two objects need different names when "

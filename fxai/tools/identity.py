@@ -54,23 +54,17 @@ class Identity:
     a context, so its hash is computed once.
     """
 
-    __slots__ = ("_hash", "_parts")
+    __slots__ = ("_hash", "_parts", "kind", "name")
+
+    kind: Kind
+    """How the tool was made."""
+    name: str
+    """The name that the tool was made with."""
 
     def __init__(self, *parts: Any) -> None:
         self._parts = parts
         self._hash = hash(parts)
-
-    @property
-    def kind(self) -> Kind:
-        """How the tool was made."""
-        kind: Kind = self._parts[0]
-        return kind
-
-    @property
-    def name(self) -> str:
-        """The name that the tool was made with."""
-        name: str = self._parts[1]
-        return name
+        self.kind, self.name = parts[:2]
 
     def with_mode(self, mode: FailureMode) -> Identity:
         """The identity of the tool with another failure mode."""

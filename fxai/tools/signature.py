@@ -34,7 +34,7 @@ from fxai.schema.data import Empty
 from fxai.schema.fault import SchemaError
 from fxai.schema.type_info import arms_of
 from fxai.tools.handler import CallContext
-from fxai.tools.type_hints import WRITTEN, Returned, hints_of, returned
+from fxai.tools.type_hints import WRITTEN, Returned, hints_of, read_return
 
 __all__ = ["Arguments", "Docstring", "Signature"]
 
@@ -117,7 +117,7 @@ class Signature(msgspec.Struct, frozen=True):
             tuple(p for p in by_place if p not in {c.name for c in contexts}),
             tuple(p for p in by_name if p not in {c.name for c in contexts}),
             next((c.name if c.name in by_name else by_place.index(c.name) for c in contexts), None),
-            _returned(f, name, hints, success, failure),
+            _read_return(f, name, hints, success, failure),
             said.description,
         )
 
@@ -156,7 +156,7 @@ class Signature(msgspec.Struct, frozen=True):
         vars(call)[WRITTEN] = f
         if not self.returned.bare:
             return call
-        settled = _awaited if self.returned.awaited else _succeeded
+        settled = _await_success if self.returned.awaited else _as_success
 
         def answer(params: Any) -> Any:
             return settled(call(params))
@@ -177,14 +177,16 @@ class Signature(msgspec.Struct, frozen=True):
         return self.parameters(**{name: value for name, value in bound.items() if name in names})
 
 
-def _succeeded(value: Any) -> Any:
+def _as_success(value: Any) -> Any:
     kind = value.__class__
     if kind in _BARE or not isinstance(value, _FORMS):
         return Success(value)
-    return _awaited(value) if kind is CoroutineType else value  # a wrapper, such as `safe`, made it of the bare value
+    return (
+        _await_success(value) if kind is CoroutineType else value
+    )  # a wrapper, such as `safe`, made it of the bare value
 
 
-async def _awaited(value: Any) -> Any:
+async def _await_success(value: Any) -> Any:
     return Success(await value)
 
 
@@ -213,13 +215,13 @@ def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], sa
     if parameter.name.startswith("__"):
         raise SchemaError(f"the parameter {parameter.name!r} of the function {name!r} begins with __: rename it")
     hint = hints[parameter.name]
-    tp = _described(hint, said.parameters.get(parameter.name))
+    tp = _with_description(hint, said.parameters.get(parameter.name))
     if parameter.default is not parameter.empty:
         return (parameter.name, *_with_default(tp, parameter.default))
     return (parameter.name, tp, None) if _takes_none(hint) else (parameter.name, tp)
 
 
-def _described(hint: Any, said: str | None) -> Any:
+def _with_description(hint: Any, said: str | None) -> Any:
     """The type, with its description: of a `Meta`, else of a text in `Annotated`, else of the docstring."""
     notes: tuple[Any, ...] = hint.__metadata__ if get_origin(hint) is _ANNOTATED else ()
     if any(isinstance(note, msgspec.Meta) and note.description is not None for note in notes):
@@ -277,7 +279,7 @@ def _struct(f: Callable[..., Any], name: str, fields: list[tuple[Any, ...]]) -> 
     return made
 
 
-def _returned(f: Callable[..., Any], name: str, hints: Mapping[str, Any], success: Any, failure: Any) -> Returned:
+def _read_return(f: Callable[..., Any], name: str, hints: Mapping[str, Any], success: Any, failure: Any) -> Returned:
     if "return" not in hints and success is msgspec.UNSET:
         raise SchemaError(
             f"the function {name!r} does not say what it returns: write it, such as `-> str`, or `-> object` for "
@@ -285,7 +287,7 @@ def _returned(f: Callable[..., Any], name: str, hints: Mapping[str, Any], succes
         )
     call = f if inspect.isroutine(f) else type(f).__call__
     awaited = inspect.iscoroutinefunction(f) or inspect.iscoroutinefunction(call)
-    return returned(hints.get("return", object), name, awaited=awaited, success=success, failure=failure)
+    return read_return(hints.get("return", object), name, awaited=awaited, success=success, failure=failure)
 
 
 @final
@@ -317,7 +319,7 @@ class Docstring(msgspec.Struct, frozen=True):
             return Docstring()
         if "\n" not in text and not text.startswith((":", "@")):
             return Docstring(text)
-        return _parsed(text)
+        return _parse(text)
 
     @override
     def __hash__(self) -> int:
@@ -332,7 +334,7 @@ def _text(f: Any) -> str:
     return (inspect.getdoc(said) or "").strip()
 
 
-def _parsed(text: str) -> Docstring:
+def _parse(text: str) -> Docstring:
     from docstring_parser import ParseError, parse  # 20 ms, and only for docstrings of several lines
 
     try:

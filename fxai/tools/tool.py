@@ -143,7 +143,7 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
             SchemaError: a type that is how a handler answers (`Success[int]`, an effect, an awaitable) and no data; an
                 example that the parameters do not allow; an option that there is none of, or an empty name.
         """
-        return _made(
+        return _make(
             "user-defined", name, data_schema(parameters, name, "parameters"), success, failure, "schema", options
         )
 
@@ -197,7 +197,7 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
         if not raw and validation != "schema":
             raise SchemaError(f"the tool {name!r} has a typed schema, which is always checked: leave validation out")
         schema = JsonSchema.of(cast(Any, parameters)) if raw else data_schema(parameters, name, "parameters")
-        return _made("dynamic", name, schema, success, failure, validation, options)
+        return _make("dynamic", name, schema, success, failure, validation, options)
 
     @overload
     @staticmethod
@@ -258,7 +258,7 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
             if "failure_mode" in options and not requires_handler:
                 raise SchemaError(f"the provider runs the tool {name!r}: failure_mode needs requires_handler=True")
             schema = data_schema(parameters, name, "parameters")
-            made = _made("provider-defined", name, schema, success, failure, "schema", options, provider)
+            made = _make("provider-defined", name, schema, success, failure, "schema", options, provider)
             return made if requires_handler else made.external()
 
         return construct
@@ -352,7 +352,7 @@ def _kind_of(x: object) -> Kind | None:
     return cast("AnyTool", x).identity.kind if issubclass(type(x), Tool) else None
 
 
-def _made(
+def _make(
     kind: Kind,
     name: str,
     parameters: Schema[Any] | JsonSchema,

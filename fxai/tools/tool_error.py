@@ -74,7 +74,7 @@ class UnknownTool(CallFailure, frozen=True, tag="unknown-tool"):
     @override
     def __str__(self) -> str:
         known = f"the tools are: {', '.join(self.known)}" if self.known else "there are no tools"
-        return f"there is no tool {self.name!r}; {known}{_unrepaired(self.repair)}"
+        return f"there is no tool {self.name!r}; {known}{_repair_note(self.repair)}"
 
 
 @final
@@ -89,7 +89,7 @@ class InvalidParameters(CallFailure, frozen=True, tag="invalid-parameters"):
     @override
     def __str__(self) -> str:
         faults = "; ".join([fault.__str__() for fault in self.faults])
-        repair = "" if self.repair is None else _unrepaired(self.repair)
+        repair = "" if self.repair is None else _repair_note(self.repair)
         return f"the parameters of {self.name!r} do not fit its schema: {faults}; correct them and call again{repair}"
 
 
@@ -173,7 +173,7 @@ ToolError: TypeAlias = Unanswered | HandlerFailed[Any] | InvalidResult
 """A failure of a call, in the error channel."""
 
 
-def _unrepaired(why: str | None) -> str:
+def _repair_note(why: str | None) -> str:
     return "" if why is None else f" (a repair was tried and failed: {why})"
 
 

@@ -52,13 +52,13 @@ from fxai.schema.fault import SchemaError
 __all__ = [
     "WRITTEN",
     "Returned",
+    "class_of",
     "data_meant",
     "hints_of",
-    "meant",
+    "innermost",
     "names_around",
     "needed_services",
-    "returned",
-    "written",
+    "read_return",
 ]
 
 
@@ -89,12 +89,12 @@ class _Gen(_Kept):
 _KEPT: tuple[tuple[Any, Any], ...] = ((EffectOf, _Effect), (StreamOf, _Stream), (Gen, _Gen))
 
 
-def meant(origin: Any) -> Any:
+def class_of(origin: Any) -> Any:
     """The class that is meant by the origin of a hint that `hints_of` gave."""
     return next((cls for cls, stand in _KEPT if origin is stand), origin)
 
 
-def written(f: Callable[..., Any]) -> Any:
+def innermost(f: Callable[..., Any]) -> Any:
     """The function that was written: inside partials, wrappers, methods and objects that can be called."""
     found: Any = f
     while True:
@@ -118,7 +118,7 @@ def hints_of(f: Callable[..., Any], around: Mapping[str, Any]) -> dict[str, Any]
     Raises:
         NameError: a name is not defined, or not yet.
     """
-    function = written(f)
+    function = innermost(f)
     globals_: dict[str, Any] = getattr(function, "__globals__", {})
     local = {**_closed_over(function), **around}
     scope = {**globals_, **local}
@@ -142,11 +142,13 @@ def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
         hint: Any = hints_of(function, {}).get("return")
     except Exception:  # what it names may be there for checkers alone
         hint = None
-    found = tuple(_services(hint)) or tuple(_yielded(written(function)))  # without its future import it is erased
+    found = tuple(_services(hint)) or tuple(
+        _services_asked_for(innermost(function))
+    )  # without its future import it is erased
     return tuple(dict.fromkeys(found))
 
 
-def _yielded(function: Any) -> Iterator[Any]:
+def _services_asked_for(function: Any) -> Iterator[Any]:
     code = getattr(function, "__code__", None)
     names = {**getattr(function, "__globals__", {}), **_closed_over(function)} if code is not None else {}
     for before, after in pairwise(dis.get_instructions(code) if code is not None else ()):
@@ -161,7 +163,7 @@ def _services(hint: Any, *, needed: bool = False) -> Iterator[Any]:
         if key is not None and hint is not Scope:
             yield key()
         return
-    origin, arguments = meant(get_origin(hint)), get_args(hint)
+    origin, arguments = class_of(get_origin(hint)), get_args(hint)
     if origin in (EffectOf, StreamOf, Gen):
         yield from _services(arguments[2] if len(arguments) > 2 else None, needed=True)
         return
@@ -222,7 +224,7 @@ class Returned(msgspec.Struct, frozen=True):
     """Whether a worker thread may run the function."""
 
 
-def returned(
+def read_return(
     hint: Any, name: str, *, awaited: bool = False, success: Any = msgspec.UNSET, failure: Any = msgspec.UNSET
 ) -> Returned:
     """What a function called `name` gives, by its return annotation; `awaited` for an `async def`.
@@ -236,7 +238,7 @@ def returned(
     """
     origin, arguments = _taken_apart(hint)
     if origin in _AWAITED and arguments:
-        return returned(arguments[-1], name, awaited=True, success=success, failure=failure)
+        return read_return(arguments[-1], name, awaited=True, success=success, failure=failure)
     arms = arguments if origin in (Union, UnionType) else (hint,)
     pairs = [_pair(arm, name, success) for arm in arms]
     said = [pair for pair in pairs if pair is not None]
@@ -267,7 +269,7 @@ def _taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     if origin is _ANNOTATED:
         inner, arguments = _taken_apart(get_args(hint)[0])
         return (inner, arguments) if inner in _PAIRS else (hint, ())
-    return (meant(hint), ()) if origin is None else (meant(origin), get_args(hint))
+    return (class_of(hint), ()) if origin is None else (class_of(origin), get_args(hint))
 
 
 def _pair(hint: Any, name: str, success: Any = msgspec.UNSET) -> tuple[Any, Any] | None:
@@ -347,7 +349,7 @@ def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:
     if isinstance(bare, (*_SAY_BOTH, *_SAY_ONE, Maybe)):
         return f"it is a value: say the type of what is in it, as in {what}=int"
     if isinstance(origin, type):
-        told = _said_of(origin, [_named(one) for one in arguments], what)
+        told = _said_of(origin, [_type_name(one) for one in arguments], what)
         if told is not None:
             return told
     inside = () if origin is Literal else arguments
@@ -372,5 +374,5 @@ def _said_of(origin: type, inside: list[str], what: str) -> str | None:
     return None
 
 
-def _named(given: Any) -> str:
+def _type_name(given: Any) -> str:
     return given.__name__ if isinstance(given, type) and not get_args(given) else repr(given)

@@ -17,7 +17,7 @@ from typing_extensions import TypeAliasType, TypeVar
 
 from fxai import EffectOf, Schema, SchemaError, StreamOf, Tool, fx
 from fxai.effects import Gen
-from fxai.tools.type_hints import Returned, data_meant, hints_of, returned
+from fxai.tools.type_hints import Returned, data_meant, hints_of, read_return
 
 _T = TypeVar("_T")
 Named = TypeAliasType("Named", Result[int, str])
@@ -67,7 +67,7 @@ def _of(origin: Any, *arguments: Any) -> Any:
 )
 def test_a_form_says_success_and_failure(hint: Any, expected: Returned) -> None:
     """Each form that a handler may return."""
-    assert returned(hint, "f") == expected
+    assert read_return(hint, "f") == expected
 
 
 @pytest.mark.parametrize(
@@ -76,27 +76,27 @@ def test_a_form_says_success_and_failure(hint: Any, expected: Returned) -> None:
 )
 def test_anything_else_is_the_success(hint: Any) -> None:
     """As it is annotated; no failure is declared."""
-    assert returned(hint, "f") == Returned(hint, bare=True, threaded=True)
+    assert read_return(hint, "f") == Returned(hint, bare=True, threaded=True)
 
 
 def test_none_is_nothing() -> None:
     """A function that returns nothing has the success that `Tool.make` has by default."""
-    assert returned(type(None), "f") == Returned(None, bare=True, threaded=True)
+    assert read_return(type(None), "f") == Returned(None, bare=True, threaded=True)
 
 
 @pytest.mark.parametrize("hint", [Awaitable[int], Coroutine[Any, Any, int]])
 def test_what_is_awaited_is_the_success(hint: Any) -> None:
     """Also where an `async def` says it by itself."""
-    assert returned(hint, "f") == returned(int, "f", awaited=True) == Returned(int, bare=True, awaited=True)
+    assert read_return(hint, "f") == read_return(int, "f", awaited=True) == Returned(int, bare=True, awaited=True)
 
 
 def test_given_types_take_the_place_of_the_annotation() -> None:
     """One of them, or both; the form stays."""
-    assert returned(Result[Any, str], "f", success=int) == Returned(int, str, threaded=True)
-    assert returned(Result[int, Any], "f", failure=str) == Returned(int, str, threaded=True)
-    assert returned(object, "f", success=int, failure=str) == Returned(int, str, bare=True, threaded=True)
-    assert returned(EFFECT, "f", success=int, failure=str) == Returned(int, str)
-    assert returned(Generator, "f", success=int) == Returned(int)
+    assert read_return(Result[Any, str], "f", success=int) == Returned(int, str, threaded=True)
+    assert read_return(Result[int, Any], "f", failure=str) == Returned(int, str, threaded=True)
+    assert read_return(object, "f", success=int, failure=str) == Returned(int, str, bare=True, threaded=True)
+    assert read_return(EFFECT, "f", success=int, failure=str) == Returned(int, str)
+    assert read_return(Generator, "f", success=int) == Returned(int)
 
 
 @pytest.mark.parametrize(
@@ -116,12 +116,12 @@ def test_given_types_take_the_place_of_the_annotation() -> None:
 def test_what_says_neither_or_both_is_refused(hint: Any, said: str) -> None:
     """With the function, what it says, and the remedy."""
     with pytest.raises(SchemaError, match=f"'f' .*{said}|{said}"):
-        returned(hint, "f")
+        read_return(hint, "f")
 
 
 def test_an_iterator_is_a_bare_value() -> None:
     """Of which the schema knows nothing: it is refused where the tool is used."""
-    assert returned(Iterator[int], "f").bare
+    assert read_return(Iterator[int], "f").bare
 
 
 def test_written_annotations_keep_what_subscripts_drop() -> None:
@@ -136,7 +136,7 @@ def test_written_annotations_keep_what_subscripts_drop() -> None:
     def h() -> StreamOf[int, str, None]:
         return StreamOf.from_effect(f())
 
-    assert [returned(hints_of(each, {})["return"], "f") for each in (f, g, h)] == [_pair(int, str)] * 3
+    assert [read_return(hints_of(each, {})["return"], "f") for each in (f, g, h)] == [_pair(int, str)] * 3
 
 
 # -- what is no data
