@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterator
 from functools import cache
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import jsonschema
 import jsonschema.validators
@@ -47,43 +47,48 @@ def _matches(pattern: str, text: str) -> bool:
     return MATCHER.get().matches(pattern, text)
 
 
-def _pattern(_: Any, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
-    if isinstance(instance, str):
+_Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterator[ValidationError]]
+"""What a keyword finds: of a validator, the keyword's own value, the data, and the schema around the keyword."""
+
+
+def _in_time(keyword: _Keyword) -> _Keyword:
+    """The keyword with an error of its own kind where a pattern takes too long."""
+
+    def keyword_in_time(validator: Any, rule: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         try:
-            if not _matches(pattern, instance):
-                yield ValidationError("does not match")
+            yield from keyword(validator, rule, instance, schema)
         except PatternTimeout as timeout:
             yield late_error(timeout)
 
+    return keyword_in_time
 
+
+@_in_time
+def _pattern(_: Any, pattern: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield ValidationError("does not match")
+
+
+@_in_time
 def _pattern_properties(validator: Any, patterns: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
     if is_object(instance):
         for pattern, inner in patterns.items():
             _count(len(instance))
             for name, item in instance.items():
-                try:
-                    matching = _matches(pattern, name)
-                except PatternTimeout as timeout:
-                    yield late_error(timeout)
-                    return
-                if matching:
+                if _matches(pattern, name):
                     yield from validator.descend(item, inner, path=name, schema_path=pattern)
 
 
+@_in_time
 def _additional_properties(validator: Any, inner: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if not is_object(instance):
-        return
-    try:
+    if is_object(instance):
         _count(len(instance))
         extras = [name for name in instance if not _is_declared(name, schema)]
-    except PatternTimeout as timeout:
-        yield late_error(timeout)
-        return
-    if inner is False and extras:
-        yield error_about(extras, "additional properties")
-    elif is_object(inner):
-        for name in extras:
-            yield from validator.descend(instance[name], inner, path=name)
+        if inner is False and extras:
+            yield error_about(extras, "additional properties")
+        elif is_object(inner):
+            for name in extras:
+                yield from validator.descend(instance[name], inner, path=name)
 
 
 def _is_declared(name: str, schema: Any) -> bool:
@@ -92,18 +97,14 @@ def _is_declared(name: str, schema: Any) -> bool:
     )
 
 
+@_in_time
 def _unevaluated_properties(validator: Any, inner: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-    if not is_object(instance):
-        return
-    try:
+    if is_object(instance):
         evaluated = _evaluated_names(validator, instance, schema)
-    except PatternTimeout as timeout:
-        yield late_error(timeout)
-        return
-    left = [name for name in instance if name not in evaluated]
-    wrong = [name for name in left if not _is_valid(validator, instance[name], inner)]
-    if wrong:
-        yield error_about(wrong, "unevaluated properties")
+        left = [name for name in instance if name not in evaluated]
+        wrong = [name for name in left if not _is_valid(validator, instance[name], inner)]
+        if wrong:
+            yield error_about(wrong, "unevaluated properties")
 
 
 def _is_valid(validator: Any, instance: Any, schema: Any) -> bool:
@@ -172,13 +173,10 @@ def _in_place(validator: Any, instance: Any, schema: Any) -> Iterator[Any]:
             yield schema[branch]
 
 
+@_in_time
 def _property_names(validator: Any, inner: Any, instance: Any, _: Any) -> Iterator[ValidationError]:
     if is_object(instance):
-        try:
-            wrong = [name for name in instance if not _is_valid(validator, name, inner)]
-        except PatternTimeout as timeout:
-            yield late_error(timeout)
-            return
+        wrong = [name for name in instance if not _is_valid(validator, name, inner)]
         if wrong:
             yield error_about(wrong, "property names")
 
@@ -278,6 +276,7 @@ def _union(stock: Any, *, one: bool) -> Any:
     return keyword
 
 
+@_in_time
 def _unevaluated_items(validator: Any, _: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
     if is_array(instance):
         looked_at = _evaluated_items(validator, instance, schema)

@@ -214,6 +214,7 @@ USES: dict[str, tuple[Callable[[str], dict[str, Any]], Any]] = {
     "names": (lambda p: {"patternProperties": {p: False}}, {ONE: 1}),
     "additional": (lambda p: {"patternProperties": {p: {}}, "additionalProperties": False}, {ONE: 1}),
     "unevaluated": (lambda p: {"patternProperties": {p: {}}, "unevaluatedProperties": False}, {ONE: 1}),
+    "left": (lambda p: {"unevaluatedItems": {"pattern": p}}, [ONE]),
     "named": (lambda p: {"propertyNames": {"pattern": p}}, {ONE: 1}),
     "not": (lambda p: {"not": {"pattern": p}}, ONE),
     "any": (lambda p: {"anyOf": [{"pattern": p}, {"type": "null"}]}, ONE),
