@@ -182,23 +182,15 @@ class Prompt:
 
     def prepend_system(self, content: str) -> Prompt:
         """The prompt with this text before that of its first system message, or as a new one at the front."""
-        return self._with_system(content, "")
+        return _with_system(self, content, "")
 
     def append_system(self, content: str) -> Prompt:
         """The prompt with this text behind that of its first system message, or as a new one at the front."""
-        return self._with_system("", content)
+        return _with_system(self, "", content)
 
     def without_system(self) -> Prompt:
         """The prompt without its system messages."""
         return Prompt(message for message in self if message.role != "system")
-
-    def _with_system(self, before: str, behind: str) -> Prompt:
-        messages = list(self)
-        for place, message in enumerate(messages):
-            if message.role == "system":
-                messages[place] = SystemMessage(before + message.content + behind, metadata=message.metadata)
-                return Prompt(messages)
-        return Prompt((SystemMessage(before + behind), *messages))
 
     def to_data(self) -> list[dict[str, Any]]:
         """The messages as plain JSON data, nothing lost: `[{"role": "user", "content": [{"type": "text", …}]}, …]`.
@@ -268,6 +260,16 @@ class Prompt:
 
     def __str__(self) -> str:
         return _transcript(self)
+
+
+def _with_system(prompt: Prompt, before: str, behind: str) -> Prompt:
+    """The prompt with text around that of its first system message, or as a new one at the front."""
+    messages = list(prompt)
+    for place, message in enumerate(messages):
+        if message.role == "system":
+            messages[place] = SystemMessage(before + message.content + behind, metadata=message.metadata)
+            return Prompt(messages)
+    return Prompt((SystemMessage(before + behind), *messages))
 
 
 Prompt.empty = Prompt()

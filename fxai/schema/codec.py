@@ -161,7 +161,7 @@ class Schema(Generic[_A]):
                 or with a pattern that expands without end.
         """
         if self._document is None:
-            made = with_stack(lambda: JsonSchema.derived(derive(self._ready().plan)))
+            made = with_stack(lambda: JsonSchema.derived(derive((self._compiled or _compile(self)).plan)))
             object.__setattr__(self, "_document", made)
         return cast("JsonSchema", self._document)
 
@@ -245,7 +245,7 @@ class Schema(Generic[_A]):
 
         For code that goes on with faults: nothing is raised on the way to most of them.
         """
-        ready = self._compiled or self._ready()
+        ready = self._compiled or _compile(self)
         if not plain and (ready.checked or type(value) not in ROOTS) and (faults := ready.unsound(value)):
             return refused(faults)
         try:
@@ -260,7 +260,7 @@ class Schema(Generic[_A]):
         self, text: bytes | str, refused: Callable[[tuple[Fault, ...]], _B], limits: Limits = LIMITS
     ) -> _A | _B:
         """The value of JSON text, or what `refused` makes of every fault of the text; as `decode_or`."""
-        ready = self._compiled or self._ready()
+        ready = self._compiled or _compile(self)
         usual = limits is LIMITS or limits is CALL_LIMITS
         if ready.direct and usual and len(text) <= 128 and (type(text) is str or text.isascii()):
             try:
@@ -307,7 +307,7 @@ class Schema(Generic[_A]):
         Raises:
             DecodeError: where `encode` gives a failure.
         """
-        ready = self._compiled or self._ready()
+        ready = self._compiled or _compile(self)
         if type(value) is ready.atom or (ready.own_form is not None and ready.own_form(value)):
             return value
         return ready.encode_data(value)
@@ -318,7 +318,7 @@ class Schema(Generic[_A]):
         Raises:
             DecodeError: where `encode_json` gives a failure.
         """
-        return (self._compiled or self._ready()).encode_text(value)
+        return (self._compiled or _compile(self)).encode_text(value)
 
     # ---- as a value
 
@@ -343,10 +343,12 @@ class Schema(Generic[_A]):
     def __reduce__(self) -> tuple[Callable[[object], Schema[Any]], tuple[Any]]:
         return _schema_of, (self._type,)
 
-    def _ready(self) -> Compiled:
-        if self._compiled is None:
-            object.__setattr__(self, "_compiled", Compiled(self._type))
-        return cast("Compiled", self._compiled)
+
+def _compile(schema: Schema[Any]) -> Compiled:
+    """Compile the type of a schema, which keeps what it is compiled to."""
+    compiled = Compiled(schema.type)
+    object.__setattr__(schema, "_compiled", compiled)
+    return compiled
 
 
 def _name_of(type_: Any) -> str | None:
