@@ -27,7 +27,17 @@ from fxai.effects.scope import NOTHING, Scope, add_finalizer
 from fxai.mcp.connection import Connection, McpHandler, over_link
 from fxai.mcp.pin import Pins
 from fxai.mcp.result import McpError
-from fxai.mcp.settings import Address, Concealed, Elicit, McpLimits, Mode, OnLog, Program, Revealing, ServerSettings
+from fxai.mcp.settings import (
+    Address,
+    Concealed,
+    Elicit,
+    McpLimits,
+    Mode,
+    OnLog,
+    Revealing,
+    ServerProgram,
+    ServerSettings,
+)
 from fxai.tools.handler import Gives
 from fxai.tools.identity import FailureMode
 from fxai.tools.options import Validation
@@ -85,7 +95,7 @@ def stdio(
         ValueError: a variable is no text, or an option has a value that it cannot have.
     """
     place = None if cwd is None else os.fspath(cwd)
-    return _server(Program(command, args, place, Concealed(dict(env or {})), grace), options)
+    return _server(ServerProgram(command, args, place, Concealed(dict(env or {})), grace), options)
 
 
 def http(
@@ -126,7 +136,7 @@ class _Bearer:
         return f"Bearer {self._token.reveal()['token']}"
 
 
-def _server(endpoint: Program | Address, options: ClientOptions) -> McpServer:
+def _server(endpoint: ServerProgram | Address, options: ClientOptions) -> McpServer:
     given: dict[str, Any] = {**options}
     return McpServer(ServerSettings(endpoint, given.pop("name", None) or endpoint.name, **given))
 
@@ -222,6 +232,6 @@ def _check_names(server: McpServer, connection: Connection) -> EffectOf[None, Mc
 def _origin(server: McpServer) -> str:
     """What tells the server apart: its tools are others than those of the same name at another endpoint."""
     endpoint = server.settings.endpoint
-    where = endpoint.cwd if isinstance(endpoint, Program) else endpoint.url
-    given = endpoint.env if isinstance(endpoint, Program) else endpoint.headers
+    where = endpoint.cwd if isinstance(endpoint, ServerProgram) else endpoint.url
+    given = endpoint.env if isinstance(endpoint, ServerProgram) else endpoint.headers
     return f"{server.name}#{sha256(repr((endpoint.place, where, given)).encode()).hexdigest()[:8]}"

@@ -40,13 +40,13 @@ from fxai.tools.toolkit import BoundToolkit, Toolkit
 if TYPE_CHECKING:
     from fxai.mcp.link import Answer, Link
 
-__all__ = ["Change", "Connection", "McpHandler", "Progress", "ServerInfo"]
+__all__ = ["CallProgress", "Change", "Connection", "McpHandler", "ServerInfo"]
 
 _UNREAD: Final = 64
 
 
 @final
-class Progress:
+class CallProgress:
     """The progress of one call: notifications that are not shown yet, the latest 64 in their order."""
 
     def __init__(self) -> None:
@@ -305,7 +305,7 @@ class Connection:
     def _call_with_progress(
         self, tool: McpTool, arguments: Any, context: CallContext
     ) -> EffectOf[object, McpCallError]:
-        progress = Progress()
+        progress = CallProgress()
         called = self._call_tool(tool.definition.name, arguments, progress.add, tool).ensuring(sync(progress.end))
         return all_(called, progress.show(context)).map(lambda both: both[0])
 

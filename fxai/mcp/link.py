@@ -32,7 +32,7 @@ from fxai.effects.runtime import run_async
 from fxai.mcp.http_client import address_transport
 from fxai.mcp.report import REOPEN, Report, is_lost, leaf
 from fxai.mcp.result import LinkError, McpError
-from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation, Program, ServerSettings
+from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation, ServerProgram, ServerSettings
 from fxai.mcp.stdio_client import program_transport
 from fxai.mcp.tool_definition import ToolDefinition
 from fxai.mcp.watch import Watch, watch_streams
@@ -148,7 +148,7 @@ class Link:
         """Closes the connection as the protocol has it, and waits until it is closed, for a limited time."""
         self._leaving.set()
         endpoint = self._settings.endpoint
-        grace = endpoint.grace if isinstance(endpoint, Program) else 0.0
+        grace = endpoint.grace if isinstance(endpoint, ServerProgram) else 0.0
         with anyio.move_on_after(_FAREWELL + 2 * grace):
             await self._left.wait()
 
@@ -280,7 +280,7 @@ class Link:
 
     async def _wait_for_exit(self) -> None:
         """Waits a little for the exit code and the last output of a program that is ending."""
-        if isinstance(self._settings.endpoint, Program) and self.watch.is_cut:
+        if isinstance(self._settings.endpoint, ServerProgram) and self.watch.is_cut:
             with anyio.move_on_after(_LAST_WORDS):
                 while self.watch.process() is None:  # noqa: ASYNC110
                     await anyio.sleep(0.01)
@@ -406,7 +406,7 @@ async def _transport(settings: ServerSettings, watch: Watch) -> AsyncGenerator[t
     endpoint = settings.endpoint
     transport: AbstractAsyncContextManager[tuple[Any, Any]] = (
         program_transport(endpoint, watch)
-        if isinstance(endpoint, Program)
+        if isinstance(endpoint, ServerProgram)
         else address_transport(endpoint, settings.limits, settings.timeout)
     )
     async with transport as streams:

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from fxai.mcp.http_client import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
 from fxai.mcp.result import LinkError, McpError, McpErrorKind
-from fxai.mcp.settings import Address, HeaderError, Program, ServerSettings
+from fxai.mcp.settings import Address, HeaderError, ServerProgram, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch, brief
 
 __all__ = ["REOPEN", "Report", "is_lost", "leaf"]
@@ -97,7 +97,7 @@ class Report:
         return self.problem("authentication" if is_ours else "connection", f"it answered {error.message}", remedy, tool)
 
     def _end_of(self, said: str) -> str:
-        if not isinstance(self._settings.endpoint, Program):
+        if not isinstance(self._settings.endpoint, ServerProgram):
             return f"its connection was lost: {said}"
         code = self.watch.process()
         how = "" if code is None else f" with the exit code {code}" if code >= 0 else f" by the signal {-code}"
@@ -123,8 +123,8 @@ def _unread(said: str) -> str:
     return f"its answer cannot be read as JSON: {why}"
 
 
-def _start_remedy(endpoint: Program | Address) -> str:
-    words = endpoint.command.split() if isinstance(endpoint, Program) else []
+def _start_remedy(endpoint: ServerProgram | Address) -> str:
+    words = endpoint.command.split() if isinstance(endpoint, ServerProgram) else []
     if len(words) > 1:
         return f"give its words apart, as no shell is involved: mcp.stdio({', '.join(map(repr, words))})"
     return "see that the program is installed and can be run"

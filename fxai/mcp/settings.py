@@ -1,6 +1,6 @@
 """Settings of an MCP client: the server's program or address, limits, answers to the server's questions.
 
->>> endpoint = Program("uvx", ("mcp-server-git",))
+>>> endpoint = ServerProgram("uvx", ("mcp-server-git",))
 >>> endpoint.name, endpoint.place, ServerSettings(endpoint, "git").timeout
 ('mcp-server-git', 'uvx mcp-server-git', 30.0)
 >>> McpLimits(tools=20).tools, LIMITS.pages
@@ -40,8 +40,8 @@ __all__ = [
     "McpLimits",
     "Mode",
     "OnLog",
-    "Program",
     "Revealing",
+    "ServerProgram",
     "ServerSettings",
 ]
 
@@ -107,7 +107,7 @@ class Concealed:
 
 
 @final
-class Program(msgspec.Struct, frozen=True):
+class ServerProgram(msgspec.Struct, frozen=True):
     """A program that speaks MCP on its standard input and output."""
 
     command: str
@@ -257,7 +257,7 @@ Mode: TypeAlias = Literal["auto", "legacy", "2026-07-28"]
 class ServerSettings(msgspec.Struct, frozen=True):
     """A server's endpoint and options, complete; the options are those of `ClientOptions`."""
 
-    endpoint: Program | Address
+    endpoint: ServerProgram | Address
     name: str
     timeout: float = 30.0
     call_timeout: float | None = 300.0

@@ -18,7 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from fxai.effects.cancellation import shield
 from fxai.effects.process import GONE, ChildProcess
-from fxai.mcp.settings import Program
+from fxai.mcp.settings import ServerProgram
 from fxai.mcp.watch import BATCH, Watch, parts_of
 
 __all__ = ["program_transport"]
@@ -29,7 +29,7 @@ _Incoming = SessionMessage | Exception
 
 
 @asynccontextmanager
-async def program_transport(program: Program, watch: Watch) -> AsyncGenerator[tuple[Any, Any], None]:
+async def program_transport(program: ServerProgram, watch: Watch) -> AsyncGenerator[tuple[Any, Any], None]:
     """The streams of a started program, as the SDK takes them; it is ended when the block is left.
 
     Raises:

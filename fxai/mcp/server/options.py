@@ -201,7 +201,7 @@ class HttpSettings(msgspec.Struct, frozen=True):
             return
         if self.secret is None and not self.unprotected:
             raise ValueError(
-                f"{self.host} is reached from other machines, and whoever reaches it could call the tools: "
+                f"{self.host} is reached from other machines, which could call the tools: "
                 "give token=…, or say unprotected=True where something else protects them"
             )
         if self.allowed_hosts is None:

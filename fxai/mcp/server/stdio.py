@@ -49,7 +49,7 @@ async def over_standard_streams(server: Server[Any], settings: ToolServerSetting
 
 
 async def over_descriptors(server: Server[Any], settings: ToolServerSettings, source: int, sink: int) -> None:
-    """Serves on two file descriptors, until the first one ends or nobody reads the second any more."""
+    """Serves on two file descriptors, until the first one ends or the reader of the second has gone."""
     inbound, received = anyio.create_memory_object_stream[SessionMessage | Exception]()
     outbound, sent = anyio.create_memory_object_stream[SessionMessage]()
     requests = _OpenRequests()

@@ -142,8 +142,8 @@ class ToolServer:
     ) -> EffectOf[ToolServer, _E, _R | Scope | None]:
         """The server of these tools, opened into the scope around with them.
 
-        Raises `ValueError` for an option that cannot be, `HandlerError` (a defect) for tools whose calls somebody else
-        answers, `NameConflictError` (a defect) where two tools would have one name.
+        Raises `ValueError` for an option that cannot be, `HandlerError` (a defect) for tools that have no handler of
+        ours, `NameConflictError` (a defect) where two tools would have one name.
         """
         settings = ToolServerSettings.of(options)
         source = ToolSource.of(origin)

@@ -4,7 +4,7 @@ A small base model cannot follow a tool-calling template. It can go on with a li
 kind it is to write, with the tools' own request examples among them, and a grammar holds it to the choice or the
 schema. Everything here is pure: it makes prompts.
 
->>> weather = Offer("weather", "current weather of a city", (("Is it hot in Rome?", {"city": "Rome"}),))
+>>> weather = Candidate("weather", "current weather of a city", (("Is it hot in Rome?", {"city": "Rome"}),))
 >>> print(choosing((weather,), "Rain in Oslo?").splitlines()[-1])
 Rain in Oslo? ->
 """
@@ -21,7 +21,7 @@ import msgspec
 from fxai.providers.local.conversation import Call, Conversation, Exchange
 
 __all__ = [
-    "Offer",
+    "Candidate",
     "answering",
     "choosing",
     "filling",
@@ -73,8 +73,8 @@ _LONGEST_RESULT: Final = 1500
 
 
 @final
-class Offer(msgspec.Struct, frozen=True):
-    """A tool as the recipe sees it: its name, what it is for, and requests with the parameters that are right."""
+class Candidate(msgspec.Struct, frozen=True):
+    """A tool in the prompts: its name, its description, and example requests with their parameters."""
 
     name: str
     description: str = ""
@@ -97,23 +97,23 @@ class Offer(msgspec.Struct, frozen=True):
         return tuple((_line(request), params) for request, params in self.examples if request)
 
 
-def no_tool(offers: Sequence[Offer]) -> str:
-    """What the model chooses when no tool fits: a word that is no tool's name.
+def no_tool(candidates: Sequence[Candidate]) -> str:
+    """The choice for no tool: a word that is no tool's name.
 
-    >>> no_tool([Offer("none")])
+    >>> no_tool([Candidate("none")])
     'none at all'
     """
-    return _NONE if all(offer.name != _NONE for offer in offers) else f"{_NONE} at all"
+    return _NONE if all(candidate.name != _NONE for candidate in candidates) else f"{_NONE} at all"
 
 
-def choosing(offers: Sequence[Offer], request: str, past: Sequence[Exchange] = ()) -> str:
+def choosing(candidates: Sequence[Candidate], request: str, past: Sequence[Exchange] = ()) -> str:
     """The prompt whose next word is a tool's name, or `no_tool`.
 
     Requests of the tools' examples and small talk take turns; a tool without such examples is shown by its gist. The
     last exchanges before this one are lines of the same kind.
     """
-    rows = _rows(offers)
-    names, none = {offer.name for offer in offers}, no_tool(offers)
+    rows = _rows(candidates)
+    names, none = {candidate.name for candidate in candidates}, no_tool(candidates)
     for exchange in past[-2:]:
         called = exchange.calls[0].name if exchange.calls else none
         if called in names or called == none:
@@ -121,36 +121,42 @@ def choosing(offers: Sequence[Offer], request: str, past: Sequence[Exchange] = (
     return "".join(f"{text} -> {name}\n" for text, name in rows) + f"{_line(request)} ->"
 
 
-def _rows(offers: Sequence[Offer]) -> list[tuple[str, str]]:
-    shown = [[*(text for text, _ in offer.requests)] or [offer.words, offer.gist] for offer in offers]
-    rounds, none = max(map(len, shown), default=0), no_tool(offers)
-    if not any(offer.requests for offer in offers):  # small talk among what tools are for would drown it
-        pairs = list(zip(shown, offers, strict=True))
-        known = [(lines[turn], offer.name) for turn in range(rounds) for lines, offer in pairs]
+def _rows(candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
+    shown = [
+        [*(text for text, _ in candidate.requests)] or [candidate.words, candidate.gist] for candidate in candidates
+    ]
+    rounds, none = max(map(len, shown), default=0), no_tool(candidates)
+    if not any(candidate.requests for candidate in candidates):  # small talk among what tools are for would drown it
+        pairs = list(zip(shown, candidates, strict=True))
+        known = [(lines[turn], candidate.name) for turn in range(rounds) for lines, candidate in pairs]
         return [*((text, none) for text in _SMALL_TALK[:2]), *known]
-    talk = list(_SMALL_TALK[: max(4, min(len(_SMALL_TALK), len(offers)))])
+    talk = list(_SMALL_TALK[: max(4, min(len(_SMALL_TALK), len(candidates)))])
     rows: list[tuple[str, str]] = []
     for turn in range(rounds):
-        rows += [(lines[turn], offer.name) for lines, offer in zip(shown, offers, strict=True) if turn < len(lines)]
+        rows += [
+            (lines[turn], candidate.name)
+            for lines, candidate in zip(shown, candidates, strict=True)
+            if turn < len(lines)
+        ]
         share = -(-len(talk) // (rounds - turn))
         rows += [(text, none) for text in talk[:share]]
         talk = talk[share:]
     return rows
 
 
-def filling(offer: Offer, request: str, schema: Mapping[str, Any], past: Sequence[Exchange] = ()) -> str:
+def filling(candidate: Candidate, request: str, schema: Mapping[str, Any], past: Sequence[Exchange] = ()) -> str:
     """The prompt whose next text is the JSON of the tool's parameters."""
     lines_told = _properties(schema)
-    shown = [*offer.requests, *((offer.gist, params) for text, params in offer.examples if not text)]
-    shown += [(e.request, call.params) for e in past[-2:] for call in e.calls[:1] if call.name == offer.name]
+    shown = [*candidate.requests, *((candidate.gist, params) for text, params in candidate.examples if not text)]
+    shown += [(e.request, call.params) for e in past[-2:] for call in e.calls[:1] if call.name == candidate.name]
     if not shown:
-        return f"{offer.name}: {offer.gist}\n{lines_told}\nRequest: {_line(request)}\nParameters:"
-    lines = "".join(f"{_line(text)} -> {offer.name} {_json(params)}\n" for text, params in shown)
-    return f"{lines}{_line(request)} -> {offer.name}"
+        return f"{candidate.name}: {candidate.gist}\n{lines_told}\nRequest: {_line(request)}\nParameters:"
+    lines = "".join(f"{_line(text)} -> {candidate.name} {_json(params)}\n" for text, params in shown)
+    return f"{lines}{_line(request)} -> {candidate.name}"
 
 
 def _properties(schema: Mapping[str, Any]) -> str:
-    """What the schema says of each property, a line each: all that a tool without examples has to show."""
+    """The descriptions of the properties, a line each, for a tool without examples."""
     lines = [
         f"{name}: {_line(str(_keywords(about)['description']))[:160]}\n"
         for name, about in schema.get("properties", {}).items()
@@ -227,7 +233,7 @@ _Tree: TypeAlias = "Mapping[str, Any] | list[Any]"
 
 
 def render(text: str) -> str:
-    """What is shown of a result: of an object or a list, its values with their keys, without what is empty.
+    """A result in the form for the model: of an object or a list, its values with their keys, without empty ones.
 
     JSON inside of a text counts as such, and an object of one member as the member. Booleans are yes and no.
     """

@@ -45,7 +45,7 @@ from fxai.providers.local.conversation import clauses, conversation
 from fxai.providers.local.engine import Completed, Completion, Engine, OnText
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice_grammar, grammar
-from fxai.providers.local.recipe import Offer, narrow
+from fxai.providers.local.recipe import Candidate, narrow
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import AnyTool, Tool
 
@@ -61,14 +61,14 @@ _CHARACTERS_A_TOKEN: Final = 3
 
 @final
 class Wanted(msgspec.Struct, frozen=True):
-    """Which tools a turn may call, and whether it must call one."""
+    """The tools that a turn may call, and whether it must call one."""
 
     names: tuple[str, ...]
     forced: bool = False
 
     @staticmethod
     def of(names: tuple[str, ...], choice: ToolChoices) -> Wanted:
-        """What ``choice`` leaves of the tools' names. Raises `LocalFailure` when it asks for what is not there."""
+        """The names that ``choice`` permits. Raises `LocalFailure` when it asks for an unknown tool."""
         if choice == "none":
             return Wanted(())
         if choice == "auto":
@@ -97,7 +97,7 @@ class Turn:
         self.schemas = {name: tool.json_schema() for name, tool in self.tools.items()}
 
     async def run(self) -> None:
-        """Take the turn. Raises `LocalFailure`; what came before it stands."""
+        """Takes the turn. Raises `LocalFailure`; the parts before it stand."""
         if self.talk.left_out:
             said = f"this model reads text only, and the prompt has files: {', '.join(self.talk.left_out)}"
             raise LocalFailure(InvalidUserInputError(said))
@@ -128,38 +128,42 @@ class Turn:
 
     # -- choosing
 
-    async def _choose(self, wanted: Wanted) -> tuple[Offer | None, str]:
+    async def _choose(self, wanted: Wanted) -> tuple[Candidate | None, str]:
         """The tool to call, if any, and the part of the request that it is for.
 
         The parts of a request are taken in turn. After a result only a tool that was not called yet can follow, and
         only where the request has a part more, so that a model which repeats itself comes to its answer.
         """
         request, calls = self.talk.current.request, self.talk.current.calls
-        offers = [_offer(self.tools[name]) for name in wanted.names]
-        if not offers:
+        candidates = [_candidate(self.tools[name]) for name in wanted.names]
+        if not candidates:
             return None, request
         if wanted.forced:
-            return (offers[0] if len(offers) == 1 else await self._choose_among(offers, request, ())), request
+            return (
+                candidates[0] if len(candidates) == 1 else await self._choose_among(candidates, request, ())
+            ), request
         called = {call.name for call in calls}
         parts = clauses(request) or (request,)
         if called.issuperset(wanted.names) or (calls and len(parts) <= len(called)):
             return None, request
         for said in parts:
-            chosen = await self._choose_among(offers, said, (recipe.no_tool(offers),))
+            chosen = await self._choose_among(candidates, said, (recipe.no_tool(candidates),))
             if chosen is not None and chosen.name not in called:
                 return chosen, said if calls else request
         return None, request
 
-    async def _choose_among(self, offers: Sequence[Offer], said: str, others: tuple[str, ...]) -> Offer | None:
-        names = (*(emit.name for emit in offers), *others)
-        prompt = recipe.choosing(offers, said, self.talk.past)
+    async def _choose_among(
+        self, candidates: Sequence[Candidate], said: str, others: tuple[str, ...]
+    ) -> Candidate | None:
+        names = (*(emit.name for emit in candidates), *others)
+        prompt = recipe.choosing(candidates, said, self.talk.past)
         task = Completion(prompt, most=256, grammar=choice_grammar(names).text)
         done = await self._complete(task)
-        return next((emit for emit in offers if emit.name == done.text.strip()), None)
+        return next((emit for emit in candidates if emit.name == done.text.strip()), None)
 
     # -- calling
 
-    async def _call(self, chosen: Offer, said: str, held: Grammar) -> FinishReason:
+    async def _call(self, chosen: Candidate, said: str, held: Grammar) -> FinishReason:
         id_, dynamic = f"call_{secrets.token_hex(8)}", Tool.is_dynamic(self.tools[chosen.name])
         schema = self.schemas[chosen.name]
         self.emit(ToolParamsStart(id_, chosen.name, dynamic=dynamic))
@@ -174,7 +178,7 @@ class Turn:
         self.emit(ToolCall(id_, chosen.name, params, dynamic=dynamic))
         return "tool-calls"
 
-    def _narrow_grammar(self, chosen: Offer, said: str, held: Grammar) -> Grammar:
+    def _narrow_grammar(self, chosen: Candidate, said: str, held: Grammar) -> Grammar:
         """A narrower grammar, where the examples and the request say so and it still allows something."""
         schema = narrow(self.schemas[chosen.name], said, chosen.requests)
         return grammar(schema, self.bounds).value_or(held)
@@ -238,7 +242,7 @@ class Turn:
         return await self._complete(task, _without_leading_blank(speaking))
 
     def _fit(self) -> None:
-        """Forget the oldest exchanges until what is left, and an answer, likely fit into the context."""
+        """Drops the oldest exchanges until the rest, and an answer, likely fit into the context."""
         room = (self.engine.setting.context * 3 // 4) * _CHARACTERS_A_TOKEN
         while sum(len(text) for _, text in recipe.prose(self.talk)) > room:
             shorter = self.talk.shorter()
@@ -259,7 +263,7 @@ class Turn:
 
 @final
 class _Wrong(msgspec.Struct, frozen=True):
-    """Where a value is outside of its schema, and how."""
+    """The place of a fault in a value, and the fault."""
 
     pointer: str
     said: str
@@ -304,19 +308,19 @@ def _cached_grammar(schema: str, bounds: Bounds) -> Result[Grammar, GrammarFailu
 
 
 def _value(text: str, schema: Mapping[str, Any] | bool) -> Any:
-    """The value of a JSON text, or how it is outside of the schema."""
+    """The value of a JSON text, or its fault against the schema."""
     value = json.loads(text)
     faults = JsonSchema.of(schema).validate(value)
     return _Wrong(faults[0].pointer, "; ".join(map(str, faults))) if faults else value
 
 
-def _offer(tool: AnyTool) -> Offer:
+def _candidate(tool: AnyTool) -> Candidate:
     examples = tuple((example.request, example.parameters) for example in tool.input_examples)
-    return Offer(tool.name, tool.description or "", examples)
+    return Candidate(tool.name, tool.description or "", examples)
 
 
 def _warnings(request: ModelRequest) -> list[WarningPart]:
-    """What was asked for and this model does not do."""
+    """Warnings of options that this model does not support."""
     found: list[WarningPart] = []
     if request.reasoning not in (None, "none"):
         found.append(_option_warning("reasoning", "this model does not reason before it answers"))

@@ -41,7 +41,7 @@ _CIRCLE: Final = "the reference comes back to itself"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """One alternative of what a value may be. ``None`` and empty fields say nothing."""
+    """One alternative of a value. ``None`` and empty fields restrict nothing."""
 
     pointer: str
     types: frozenset[str] = _TYPES
@@ -289,7 +289,7 @@ def _dependent(site: Site) -> dict[str, list[str]]:
 
 
 def _closure(members: list[str], dependent: Mapping[str, list[str]]) -> Iterator[str]:
-    """The required names; what any declared name asks for is taken as asked for, which keeps every dependency."""
+    """The required names, and those that any dependency requires, so that every dependency holds."""
     yield from dict.fromkeys([*members, *(need for needs in dependent.values() for need in needs)])
 
 

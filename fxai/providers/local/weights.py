@@ -308,7 +308,7 @@ def _replacing(target: Path) -> Generator[Path, None, None]:
 def _remove_abandoned(target: Path) -> None:
     """Removes what killed processes left: no process writes one for an hour."""
     for one in target.parent.glob(f".{glob.escape(target.name)}.*.part"):
-        with contextlib.suppress(OSError):  # somebody else may have removed it
+        with contextlib.suppress(OSError):  # another process may have removed it
             if time.time() - one.stat().st_mtime > _ABANDONED:
                 one.unlink()
 

@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from fxai.mcp import McpLimits
 from fxai.mcp.http_client import _Raw
-from fxai.mcp.settings import Program
+from fxai.mcp.settings import ServerProgram
 from fxai.mcp.stdio_client import program_transport
 from fxai.mcp.watch import Watch
 from tests.kit.journal import running_tasks, turns
@@ -65,7 +65,7 @@ def test_a_program_is_ended_in_whichever_turn_it_is_cancelled(
             await end()
 
         async def use() -> None:
-            async with program_transport(Program("peer", ()), Watch(McpLimits())):
+            async with program_transport(ServerProgram("peer", ()), Watch(McpLimits())):
                 await turns(3)
 
         monkeypatch.setattr(peer, "end", ended)

@@ -10,7 +10,7 @@ import pytest
 
 from fxai import fx, mcp
 from fxai.mcp import Connection, McpServer
-from fxai.mcp.settings import Address, Program
+from fxai.mcp.settings import Address, ServerProgram
 from fxai.providers.http import Secret
 from tests.kit.mcp_peer import Peer, Run, run, used
 
@@ -58,10 +58,10 @@ def test_headers_that_are_changed_later_are_not(tmp_path: Path) -> None:
 
     assert isinstance(address, Address)
     assert address.headers.reveal() == {"X-Team": "a", "Authorization": "Bearer t"}
-    assert isinstance(program, Program)
+    assert isinstance(program, ServerProgram)
     assert (program.command, program.args, program.cwd, program.grace) == ("peer", ("-v",), str(tmp_path), 3.5)
     assert program.env.reveal() == {"KEY": "k"}
-    assert mcp.stdio("peer").settings.endpoint == Program("peer")
+    assert mcp.stdio("peer").settings.endpoint == ServerProgram("peer")
 
 
 @pytest.mark.parametrize(

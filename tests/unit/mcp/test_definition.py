@@ -10,12 +10,12 @@ import pytest
 
 from fxai import Destructive, Idempotent, Meta, OpenWorld, OutputSchema, Readonly, SchemaError, Title, Tool
 from fxai.mcp import McpLimits, ToolDefinition
-from fxai.mcp.settings import Program, ServerSettings
+from fxai.mcp.settings import ServerProgram, ServerSettings
 from fxai.mcp.tool_definition import McpTool
 from fxai.schema import JsonSchema
 from fxai.schema.budget import deeper_than
 
-SETTINGS = ServerSettings(Program("uvx"), "s")
+SETTINGS = ServerSettings(ServerProgram("uvx"), "s")
 LISTS = sorted((Path(__file__).parents[2] / "integration" / "mcp_schemas").glob("*.json"))
 HINTS = {"readOnlyHint": True, "destructiveHint": False, "idempotentHint": True, "openWorldHint": False}
 
@@ -53,7 +53,7 @@ def test_the_tool_is_the_servers_under_whatever_name() -> None:
     """The identity of a tool holds its server; a prefix changes its name alone."""
     definition = ToolDefinition("search")
     plain = McpTool.make(definition, "s#1", SETTINGS).tool
-    prefixed = McpTool.make(definition, "s#1", ServerSettings(Program("uvx"), "s", prefix="x_")).tool
+    prefixed = McpTool.make(definition, "s#1", ServerSettings(ServerProgram("uvx"), "s", prefix="x_")).tool
     other = McpTool.make(definition, "t#2", SETTINGS).tool
 
     assert (plain.name, prefixed.name, plain.identity.name) == ("search", "x_search", "s#1/search")
@@ -100,7 +100,7 @@ def test_each_part_has_a_digest_of_its_own(part: str) -> None:
 )
 def test_what_cannot_be_offered_says_why(said: dict[str, Any], reason: str) -> None:
     """A definition that is too large, or whose schema is none, is an error that names the part and the reason."""
-    settings = ServerSettings(Program("uvx"), "s", limits=McpLimits(description=10, schema_bytes=100))
+    settings = ServerSettings(ServerProgram("uvx"), "s", limits=McpLimits(description=10, schema_bytes=100))
 
     with pytest.raises(SchemaError) as raised:
         McpTool.make(ToolDefinition("search", **said), "s#1", settings)
@@ -117,7 +117,7 @@ def test_as_much_as_is_allowed_can_be_offered() -> None:
     def make(description: int = 3, bytes_: int = size, levels: int = depth) -> str:
         limits = McpLimits(description=description, schema_bytes=bytes_, schema_depth=levels)
         definition = ToolDefinition("search", None, "abc", schema, schema)
-        return McpTool.make(definition, "s#1", ServerSettings(Program("uvx"), "s", limits=limits)).tool.name
+        return McpTool.make(definition, "s#1", ServerSettings(ServerProgram("uvx"), "s", limits=limits)).tool.name
 
     assert make() == "search"
     with pytest.raises(SchemaError, match="description has more than 2 characters"):

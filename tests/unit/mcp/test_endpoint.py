@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fxai import mcp
-from fxai.mcp.settings import Address, Concealed, HeaderError, Program
+from fxai.mcp.settings import Address, Concealed, HeaderError, ServerProgram
 from fxai.providers.http import Secret
 
 
@@ -27,7 +27,7 @@ from fxai.providers.http import Secret
 )
 def test_a_program_is_called_by_what_it_runs(command: tuple[str, ...], name: str) -> None:
     """The name of a server that has none is the first word that is no runner and no option."""
-    assert Program(command[0], command[1:]).name == name
+    assert ServerProgram(command[0], command[1:]).name == name
     assert mcp.stdio(*command).name == name
     assert mcp.stdio(*command, name="mine").name == "mine"
 
@@ -36,7 +36,7 @@ def test_a_place_shows_no_secrets() -> None:
     """The place of an address has no user, password or query; that of a program is what one would type."""
     assert Address("https://u:p@example.org:8443/mcp?key=1").place == "https://example.org:8443/mcp"
     assert Address("https://u:p@example.org:8443/mcp?key=1").name == "example.org"
-    assert Program("run me", ("a b",)).place == "'run me' 'a b'"
+    assert ServerProgram("run me", ("a b",)).place == "'run me' 'a b'"
 
 
 def test_concealed_texts_compare_by_text_and_are_never_pickled() -> None:

@@ -16,9 +16,9 @@ from mcp_types import HEADER_MISMATCH
 from fxai import fx, mcp
 from fxai.effects import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits, ToolDefinition
-from fxai.mcp.connection import Progress
+from fxai.mcp.connection import CallProgress
 from fxai.mcp.link import Link
-from fxai.mcp.settings import Address, Program, ServerSettings
+from fxai.mcp.settings import Address, ServerProgram, ServerSettings
 from fxai.mcp.watch import BATCH
 from tests.kit.mcp_peer import MODERN, Message, Peer, Run, failure_of, leaping, run, run_exit, tool, used
 
@@ -340,7 +340,7 @@ def test_a_server_that_ends_at_once_is_closed_at_once(
 
 
 @pytest.mark.parametrize(
-    ("endpoint", "seconds"), [(Program("peer", grace=3.0), 11), (Address("https://peer.example"), 5)]
+    ("endpoint", "seconds"), [(ServerProgram("peer", grace=3.0), 11), (Address("https://peer.example"), 5)]
 )
 def test_closing_does_not_wait_for_ever(endpoint: Any, seconds: float, backend: str) -> None:
     """A server that does not end is given 5 s, and a program twice its grace beside them."""
@@ -532,7 +532,7 @@ def test_calls_that_are_over_leave_nothing(monkeypatch: pytest.MonkeyPatch, back
         try:
             yield fx.for_each(["fine", "no"] * 5, lambda q: kit.call("search", {"q": q}).provide(layer).as_(None))
             gc.collect()
-            return sum(isinstance(one, Progress) for one in gc.get_objects())
+            return sum(isinstance(one, CallProgress) for one in gc.get_objects())
         finally:
             gc.unfreeze()
 

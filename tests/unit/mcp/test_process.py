@@ -11,13 +11,13 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from fxai.mcp import McpLimits
-from fxai.mcp.settings import Program
+from fxai.mcp.settings import ServerProgram
 from fxai.mcp.stdio_client import _Lines, program_transport
 from fxai.mcp.watch import Watch
 from tests.kit.mcp_peer import Peer
 
 PING = b'{"jsonrpc":"2.0","id":"p","method":"ping"}'
-PROGRAM = Program("peer", ())
+PROGRAM = ServerProgram("peer", ())
 
 
 @pytest.fixture

@@ -14,17 +14,17 @@ from fxai.mcp import McpError
 from fxai.mcp.http_client import HTTP_STATUS, NETWORK, NO_ANSWER, TOO_LARGE
 from fxai.mcp.report import REOPEN, Report, leaf
 from fxai.mcp.result import LinkError
-from fxai.mcp.settings import LIMITS, Address, Program, ServerSettings
+from fxai.mcp.settings import LIMITS, Address, ServerProgram, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch
 
-PROGRAM = Program("uvx", ("a server",))
+PROGRAM = ServerProgram("uvx", ("a server",))
 WEB = Address("https://user:pass@example.org/mcp?key=1")
 START = "see that the command or the address is right, and what the server needs to start"
 REACH = "see that it runs, and the address"
 KEYS = "give token= or headers= that it takes"
 
 
-def report(endpoint: Program | Address = PROGRAM) -> Report:
+def report(endpoint: ServerProgram | Address = PROGRAM) -> Report:
     """The reports of one connection."""
     return Report(ServerSettings(endpoint, "git"), Watch(LIMITS))
 
@@ -151,7 +151,7 @@ def test_an_address_is_told_without_what_opens_it() -> None:
 )
 def test_a_command_that_is_a_line_is_to_be_given_in_words(command: str, remedy: str) -> None:
     """A program that is not there because a whole line was taken for its name is told how to give it."""
-    failure = report(Program(command)).failure(FileNotFoundError(2, "No such file", "uvx"), "start")
+    failure = report(ServerProgram(command)).failure(FileNotFoundError(2, "No such file", "uvx"), "start")
 
     assert failure.remedy == remedy
     assert failure.said.endswith(": No such file ('uvx')")

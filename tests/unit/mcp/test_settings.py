@@ -9,8 +9,8 @@ import anyio
 import pytest
 
 from fxai.effects import fx
-from fxai.mcp.connection import Progress
-from fxai.mcp.settings import Mode, Program, ServerSettings
+from fxai.mcp.connection import CallProgress
+from fxai.mcp.settings import Mode, ServerProgram, ServerSettings
 from fxai.tools import CallContext, Tool
 
 
@@ -21,9 +21,9 @@ def test_a_limit_of_time_is_more_than_nothing(name: str, seconds: float) -> None
     settings: Any = ServerSettings
 
     with pytest.raises(ValueError, match=f"^{name} is {seconds!r}: it is more than 0 seconds$"):
-        settings(Program("a"), "a", **{name: seconds})
-    assert getattr(settings(Program("a"), "a", **{name: 1e-9}), name) == 1e-9
-    assert ServerSettings(Program("a"), "a", call_timeout=None).call_timeout is None
+        settings(ServerProgram("a"), "a", **{name: seconds})
+    assert getattr(settings(ServerProgram("a"), "a", **{name: 1e-9}), name) == 1e-9
+    assert ServerSettings(ServerProgram("a"), "a", call_timeout=None).call_timeout is None
 
 
 def test_a_mode_is_one_that_there_is() -> None:
@@ -31,15 +31,15 @@ def test_a_mode_is_one_that_there_is() -> None:
     wrong: Any = "newest"
     modes: tuple[Mode, ...] = ("auto", "legacy", "2026-07-28")
 
-    assert tuple(ServerSettings(Program("a"), "a", mode=one).mode for one in modes) == modes
+    assert tuple(ServerSettings(ServerProgram("a"), "a", mode=one).mode for one in modes) == modes
     with pytest.raises(ValueError, match=r"^mode is 'newest': it is one of 'auto', 'legacy', '2026-07-28'$"):
-        ServerSettings(Program("a"), "a", mode=wrong)
+        ServerSettings(ServerProgram("a"), "a", mode=wrong)
 
 
 def _shown(backend: str, told: int, later: int = 0) -> list[int]:
     """The numbers that are shown where so many were told before anybody looked, and so many afterwards."""
     seen: list[int] = []
-    progress = Progress()
+    progress = CallProgress()
 
     def emit(value: Any) -> Any:
         return fx.sync(lambda: seen.append(value["progress"]))

@@ -22,7 +22,7 @@ from fxai.models import ToolChoice, ToolChoices
 from fxai.providers.local.conversation import clauses, conversation
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.recipe import (
-    Offer,
+    Candidate,
     answering,
     choosing,
     filling,
@@ -35,7 +35,7 @@ from fxai.providers.local.recipe import (
 from fxai.providers.local.turn import Wanted
 from fxai.providers.local.weights import describe
 
-WEATHER = Offer(
+WEATHER = Candidate(
     "weather",
     "Current weather of a city. In one of two units.",
     (
@@ -43,7 +43,7 @@ WEATHER = Offer(
         ("Rain in Madrid?", {"city": "Madrid", "unit": "C"}),
     ),
 )
-READ = Offer("readFile")
+READ = Candidate("readFile")
 HISTORY: tuple[Message, ...] = (
     SystemMessage("Be brief."),
     UserMessage.make("Rain in Oslo?"),
@@ -118,7 +118,7 @@ def test_choosing_shows_examples_small_talk_and_history() -> None:
 
 def test_a_tool_without_examples_is_shown_by_its_gist() -> None:
     """The first sentence of the description stands for requests; without one, the words of the name do."""
-    lines = choosing((Offer("weather", WEATHER.description), READ), "Rain?").splitlines()
+    lines = choosing((Candidate("weather", WEATHER.description), READ), "Rain?").splitlines()
 
     assert "Current weather of a city -> weather" in lines
     assert "read file -> readFile" in lines
