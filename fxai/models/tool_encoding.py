@@ -312,14 +312,9 @@ class Notes:
     def carry(
         self, tool: AnyTool, extras: Mapping[str, Any], carried: Container[str], missing: Mapping[str, bool], where: str
     ) -> dict[str, Any]:
-        """What a wire has a place for, of what a tool has beside its name, description and schema; the rest is lost.
+        """The further fields of a tool that a provider has a place for, those `carried`; the others are noted as lost.
 
-        Args:
-            tool: the tool.
-            extras: its further fields.
-            carried: which of them there is a place for.
-            missing: what there is never a place for, each with whether the tool has it.
-            where: what to call the wire.
+        So is what there is never a place for, where the tool has it: `missing` says so of each. `where` names the API.
         """
         lost = [name for name in extras if name not in carried] + [what for what, has in missing.items() if has]
         for what in lost:
@@ -452,13 +447,7 @@ def options_of(tool: AnyTool, provider: str, form: type[_O]) -> _O:
 
 
 def checked_options(options: Any, form: type[_O], where: str, remedy: str = "") -> _O:
-    """Options as the Struct `form`, whose fields are all that there are.
-
-    Args:
-        options: The options as they were given, plain.
-        form: What they are.
-        where: Where they stand.
-        remedy: What an error adds about an option that does not exist.
+    """Plain options as the Struct `form`; an error names the place `where`, and adds the remedy for an unknown one.
 
     Raises:
         PreparationError: they are none, with the place, what belongs there and which options there are.
@@ -499,15 +488,9 @@ class UserLocation(Setting, frozen=True, tag_field="type", tag="approximate"):
 def hosted_tool(
     id: str, name: str, wire: str, args: type[msgspec.Struct], values: Mapping[str, Any], options: Mapping[str, Any]
 ) -> HostedTool:
-    """A tool that a provider runs.
+    """A tool that a provider runs, such as `"openai.web_search"`, which the provider calls `wire`.
 
-    Args:
-        id: The provider and its tool, such as `"openai.web_search"`.
-        name: Its name in the toolkit.
-        wire: What the provider calls it.
-        args: The Struct of what it is set up with.
-        values: What it is set up with.
-        options: As of every tool, `ToolOptions`.
+    `values` are what it is set up with, the fields of `args`; `options` are those of every tool.
 
     Raises:
         SchemaError: a value of a wrong type.
@@ -523,15 +506,10 @@ def local_tool(
     success: type[_S] | Schema[_S],
     args: type[msgspec.Struct] = Empty,
 ) -> Callable[..., Tool[_P, _S, str]]:
-    """The constructor of a tool that a provider defines and that runs here, whose handler fails with a text.
+    """The constructor of a tool that a provider defines, such as `"openai.shell"`, and calls `wire`, and that runs here.
 
-    Args:
-        id: The provider and its tool, such as `"openai.shell"`.
-        name: Its name in the toolkit.
-        wire: What the provider calls it.
-        parameters: What the model asks for.
-        success: What the handler gives.
-        args: The Struct of what it is set up with, which the constructor takes beside the options of every tool.
+    It takes the fields of `args`, which the tool is set up with, beside the options of every tool. The handler fails
+    with a text.
     """
     return Tool.provider_defined(
         id=id,

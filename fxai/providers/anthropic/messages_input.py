@@ -199,12 +199,9 @@ def hosted_block(part: ToolCallPart | ToolResultPart) -> dict[str, Any] | None:
 
 
 def result_block(part: ToolResultPart, toolset: str | None, lost: Callable[[FilePart], None]) -> dict[str, Any]:
-    """The block of the result of a call of ours.
+    """The block of the result of a call of a tool that runs here; `toolset` is what the call names.
 
-    Args:
-        part: the result.
-        toolset: the toolset that the call names, if it does.
-        lost: called with each file that the API does not take; a note to the model stands in its place.
+    `lost` is called with each file that the API does not take; a note to the model stands in its place.
     """
     content = _content(part.result, lost)
     fields = {"content": content, "is_error": part.is_failure or None, "toolset_name": toolset}

@@ -38,14 +38,7 @@ from fxai.messages.part import (
 from fxai.messages.response import stream_of
 from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.options import NAME
-from fxai.providers.anthropic.reply import (
-    Blocks,
-    Malformed,
-    Unread,
-    error_of,
-    metadata_of,
-    text_at,
-)
+from fxai.providers.anthropic.reply import Blocks, Malformed, Unread, error_of, metadata_of, text_at
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.schema.data import is_object
 

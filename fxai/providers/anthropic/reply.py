@@ -200,11 +200,8 @@ class Blocks:
     def end(self, ended: Mapping[str, Any], usage: Any) -> list[Part]:
         """How the message ends: its finish, and before it the container whose program waits for results.
 
-        The program goes on only where the next request names its container: an empty text carries it there.
-
-        Args:
-            ended: what holds the reason: the message, or the `delta` of the stream's last event.
-            usage: its tokens; of a stream, all counts that came.
+        The program goes on only where the next request names its container: an empty text carries it there. `ended`
+        holds the reason: the message, or the `delta` of the stream's last event.
         """
         stop = {key: ended[key] for key in _STOPPED if ended.get(key) is not None}
         counts: Mapping[str, Any] = usage if is_object(usage) else {}

@@ -285,14 +285,10 @@ def _one_at_a_time(choice: dict[str, Any]) -> dict[str, Any]:
 def _reasoning_fields(
     effort: ReasoningEffort | None, can: Capability, most_tokens: int, notes: Notes, *, forced: bool = False
 ) -> dict[str, Any]:
-    """The fields of a request for how much to think.
+    """The fields of a request for how much to think; with None as effort the model's own default holds.
 
-    Args:
-        effort: how much; None: no field, and the model's own default holds.
-        can: what the model can do.
-        most_tokens: the most tokens of the answer; a budget to think for takes half of them at most.
-        notes: where it is noted what is not done.
-        forced: whether the model must call a tool; then the API refuses an order to think.
+    A budget to think takes half of the tokens of an answer at most. A model that is forced to call a tool gets none:
+    the API refuses that.
 
     >>> from fxai.providers.anthropic.options import capability_of
     >>> _reasoning_fields("high", capability_of("claude-opus-4-8"), 4096, Notes())

@@ -127,12 +127,7 @@ def _schemas(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Settled]:
-    """The tools, those beyond the limits no longer strict.
-
-    Args:
-        settled: the tools, as each would be sent.
-        provided: how many strict tools there are beside them.
-        notes: where it is noted that a tool is not strict.
+    """The tools, those beyond the limits no longer strict; `provided` strict ones of the provider are beside them.
 
     Raises:
         PreparationError: those that are annotated as strict are too much by themselves.
@@ -175,11 +170,6 @@ def fewer_marks(body: dict[str, Any], names: Mapping[str, str], notes: Notes) ->
 
     Kept are the request's own, the last one of the tools, the last one of the system prompt, and the last ones of the
     messages; then those of the system prompt and the tools, from the last to the first.
-
-    Args:
-        body: the request, plain; or its tools alone.
-        names: the tools' own names by those on the wire.
-        notes: where it is noted which marks are left out.
 
     >>> body = {"tools": [{"name": str(n), "cache_control": {"type": "ephemeral"}} for n in range(5)]}
     >>> fewer_marks(body, {}, Notes())

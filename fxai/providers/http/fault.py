@@ -8,12 +8,7 @@ import ssl
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
-from fxai.messages.reason import (
-    InvalidOutputError,
-    NetworkError,
-    Reason,
-    RequestTimeoutError,
-)
+from fxai.messages.reason import InvalidOutputError, NetworkError, Reason, RequestTimeoutError
 from fxai.providers.http.transport import Timeout
 
 if TYPE_CHECKING:

@@ -8,12 +8,7 @@
 from __future__ import annotations
 
 from fxai.providers.openai.client import AccountOptions
-from fxai.providers.openai.embedding import (
-    OpenAIEmbeddingModel,
-    embedding_layer,
-    prepare_embedding,
-    read_embeddings,
-)
+from fxai.providers.openai.embedding import OpenAIEmbeddingModel, embedding_layer, prepare_embedding, read_embeddings
 from fxai.providers.openai.hosted_tools import (
     Approval,
     ApprovalRules,

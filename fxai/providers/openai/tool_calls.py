@@ -193,14 +193,7 @@ def _computer(part: ToolCallPart, *, single: bool) -> dict[str, Any]:
 
 
 def output_of(part: ToolResultPart, call: ToolCallPart | None, offer: RequestTools, write: Any) -> list[dict[str, Any]]:
-    """The items that answer a call.
-
-    Args:
-        part: the result.
-        call: the call, where the prompt holds it.
-        offer: the tools of the request.
-        write: what writes a text or a file of a content, where the result is one.
-    """
+    """The items that answer a call, where the prompt holds it; `write` writes a text or a file of a result."""
     kind = offer.item(part.name) if call is None else item_type(call, offer)
     caller: Mapping[str, Any] = {} if call is None else marks(call, "caller")
     answer: dict[str, Any] = {"type": f"{kind}_output", "call_id": part.id, **caller}
@@ -350,10 +343,7 @@ def hosted_item(
 ) -> dict[str, Any] | None:
     """The item of a call that the provider ran; None where it never ended, so that there is nothing to send.
 
-    Args:
-        call: the call.
-        result: its result, for items that hold both.
-        pictures: the generated images, by the id of their item.
+    Some items hold the result as well; `pictures` are the generated images, by the id of their item.
     """
     kind = str(marks(call).get("type"))
     beside = marks(call, *_BESIDE, "status")
