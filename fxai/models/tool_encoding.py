@@ -506,7 +506,7 @@ def local_tool(
     success: type[_S] | Schema[_S],
     args: type[msgspec.Struct] = Empty,
 ) -> Callable[..., Tool[_P, _S, str]]:
-    """The constructor of a tool that a provider defines, such as `"openai.shell"`, and calls `wire`, and that runs here.
+    """The constructor of a tool that runs here and that a provider defines, such as `"openai.shell"`, and calls `wire`.
 
     It takes the fields of `args`, which the tool is set up with, beside the options of every tool. The handler fails
     with a text.
