@@ -19,7 +19,7 @@ from typing import Any, Protocol, TypeGuard, cast, final, get_args
 import msgspec
 from typing_extensions import TypeVar, override
 
-from fxai.effects.effect import EffectOf, Generate, Succeed
+from fxai.effects.effect import AnyEffect, EffectOf, Generate, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.tools.handler import Gives
 from fxai.tools.identity import OnConflict
@@ -112,7 +112,7 @@ class Binding(msgspec.Struct, frozen=True):
         """
         made = self
         for offer in other.offers:
-            made = made._with(offer)
+            made = _with_offer(made, offer)
         return made
 
     @property
@@ -138,56 +138,62 @@ class Binding(msgspec.Struct, frozen=True):
         A tool of a source that has the name of another tool is a `ToolConflictError`, as a defect, unless the offer
         says which to keep.
         """
-        return Generate(self._opening, (), {})
+        return Generate(_open_all, (self,), {})
 
-    def _opening(self) -> Generator[EffectOf[Any, Any, Any], Any, BoundToolkit[Any, Any, Any]]:
-        made = _NOTHING
-        for offer in self.offers:
-            opened = yield offer.open()
-            made = made.merge(opened, on_conflict=offer.on_conflict)
-        return made
 
-    def _with(self, offer: Offer) -> Binding:
-        origin, on_conflict = offer.origin, offer.on_conflict
-        if _is_toolkit(origin):
-            return self._with_tools(origin, on_conflict)
-        if _is_bound(origin):
-            return self._with_bound(origin, on_conflict)
-        again = offer in self.offers and (on_conflict != "last" or offer == self.offers[-1])
-        return self if again else Binding((*self.offers, offer), self.toolkit)
+def _open_all(binding: Binding) -> Generator[AnyEffect, Any, BoundToolkit[Any, Any, Any]]:
+    made = _NOTHING
+    for offer in binding.offers:
+        opened = yield offer.open()
+        made = made.merge(opened, on_conflict=offer.on_conflict)
+    return made
 
-    def _with_tools(self, more: Toolkit[Any], on_conflict: OnConflict) -> Binding:
-        here = self.toolkit.tools
-        dropped = here if on_conflict == "first" else {tool.name for tool in more if here.get(tool.name) == tool}
-        new = more.filter(lambda tool: tool.name not in dropped)
-        if not len(new):
-            return self
-        return Binding(self._append(Offer(new, on_conflict)), self.toolkit.merge(new, on_conflict=on_conflict))
 
-    def _with_bound(self, more: BoundToolkit[Any, Any, Any], on_conflict: OnConflict) -> Binding:
-        brought = _NOTHING
-        for offer in self.offers:
-            if _is_bound(offer.origin):
-                brought = brought.merge(offer.origin, on_conflict="first")
-        there = brought.toolkit.tools
-        here = self.toolkit.tools
+def _with_offer(binding: Binding, offer: Offer) -> Binding:
+    origin, on_conflict = offer.origin, offer.on_conflict
+    if _is_toolkit(origin):
+        return _with_tools(binding, origin, on_conflict)
+    if _is_bound(origin):
+        return _with_bound(binding, origin, on_conflict)
+    again = offer in binding.offers and (on_conflict != "last" or offer == binding.offers[-1])
+    return binding if again else Binding((*binding.offers, offer), binding.toolkit)
 
-        def is_new(tool: Tool[Any, Any, Any]) -> bool:
-            gives_way = on_conflict == "first" and here.get(tool.name, tool) != tool
-            return there.get(tool.name) != tool and not gives_way
 
-        new = more.without_handlers_of(brought).with_toolkit(lambda kit: kit.filter(is_new))
-        if new == _NOTHING:
-            return self
-        return Binding(self._append(Offer(new, on_conflict)), self.toolkit.merge(new.toolkit, on_conflict=on_conflict))
+def _with_tools(binding: Binding, more: Toolkit[Any], on_conflict: OnConflict) -> Binding:
+    here = binding.toolkit.tools
+    dropped = here if on_conflict == "first" else {tool.name for tool in more if here.get(tool.name) == tool}
+    new = more.filter(lambda tool: tool.name not in dropped)
+    if not len(new):
+        return binding
+    return Binding(_append(binding, Offer(new, on_conflict)), binding.toolkit.merge(new, on_conflict=on_conflict))
 
-    def _append(self, offer: Offer) -> tuple[Offer, ...]:
-        """The offers with one more; two of a kind side by side are one, as if they had been merged before."""
-        last = self.offers[-1] if self.offers else offer
-        alike = any(is_kind(last.origin) and is_kind(offer.origin) for is_kind in (_is_toolkit, _is_bound))
-        if last is offer or not alike or last.on_conflict != "error" or offer.on_conflict != "error":
-            return (*self.offers, offer)
-        return (*self.offers[:-1], Offer(last.origin.merge(offer.origin)))
+
+def _with_bound(binding: Binding, more: BoundToolkit[Any, Any, Any], on_conflict: OnConflict) -> Binding:
+    brought = _NOTHING
+    for offer in binding.offers:
+        if _is_bound(offer.origin):
+            brought = brought.merge(offer.origin, on_conflict="first")
+    there = brought.toolkit.tools
+    here = binding.toolkit.tools
+
+    def is_new(tool: Tool[Any, Any, Any]) -> bool:
+        gives_way = on_conflict == "first" and here.get(tool.name, tool) != tool
+        return there.get(tool.name) != tool and not gives_way
+
+    new = more.without_handlers_of(brought).with_toolkit(lambda kit: kit.filter(is_new))
+    if new == _NOTHING:
+        return binding
+    offers = _append(binding, Offer(new, on_conflict))
+    return Binding(offers, binding.toolkit.merge(new.toolkit, on_conflict=on_conflict))
+
+
+def _append(binding: Binding, offer: Offer) -> tuple[Offer, ...]:
+    """The offers with one more; two of a kind side by side are one, as if they had been merged before."""
+    last = binding.offers[-1] if binding.offers else offer
+    alike = any(is_kind(last.origin) and is_kind(offer.origin) for is_kind in (_is_toolkit, _is_bound))
+    if last is offer or not alike or last.on_conflict != "error" or offer.on_conflict != "error":
+        return (*binding.offers, offer)
+    return (*binding.offers[:-1], Offer(last.origin.merge(offer.origin)))
 
 
 _SHOWN = 80  # characters of what was given

@@ -232,3 +232,18 @@ def test_the_event_loop_around_is_known(backend: Backend) -> None:
 
     assert anyio.run(main, backend=backend) == backend
     assert event_loop() is None
+
+
+def test_the_value_of_a_program_is_not_written_out(backend: Backend) -> None:
+    """However long it is: an event loop that is left writes out what its task gave, so it gives nothing."""
+    written: list[object] = []
+
+    class Long:
+        def __repr__(self) -> str:
+            written.append(self)
+            return "Long()"
+
+    value = fx.run(fx.succeed(Long()), backend=backend)
+
+    assert isinstance(value, Long)
+    assert written == []
