@@ -126,7 +126,7 @@ class Call(msgspec.Struct, eq=False):
     reads_text: bool = True
     """Whether JSON text may be read where an object or an array belongs, if the tool lets it."""
     rewritten: Callable[[Call], EffectOf[None]] | None = None
-    """What is told, before the handler runs, that texts were read: `given` and `json_text` have changed."""
+    """Is called before the handler runs where texts were read: `given` and `json_text` have changed."""
     json_text: tuple[str, ...] = ()
     """Where JSON text was read, as JSON pointers."""
     refused: _Refused | None = None
@@ -160,7 +160,7 @@ class Call(msgspec.Struct, eq=False):
         return CallContext(tool, self.call_id, self.prompt, self.deadline, lambda value: self._emit(tool, value))
 
     def _emit(self, tool: ToolInfo, value: Any) -> EffectOf[None]:
-        """Shows a preliminary value; one that does not fit stops the handler, whether or not anybody reads it."""
+        """Shows a preliminary value; one that does not fit stops the handler, even where none is read."""
         try:
             encoded = tool.success.encode_unsafe(value)
         except DecodeError as error:
@@ -287,7 +287,7 @@ def _nests(given: Any) -> bool:
 
 
 def _own(given: Any) -> Any:
-    """Data that may be changed: neither what the model said nor what is shown of it follows what a handler does."""
+    """A copy that a handler may change without changing what the model wrote or what is shown of it."""
     try:
         return copy_data(given)
     except RecursionError:  # deeper than anything that is read, but for a tool that looks at nothing
@@ -374,7 +374,7 @@ def _cause_outcome(
 
 
 def _is_told(reason: Fail[Any] | Die) -> bool:
-    """Whether a reason is told by the failure of a preliminary value: its own, or what the handler made of it."""
+    """Whether the failure of a preliminary value stands for a reason: its own, or what the handler made of it."""
     return isinstance(reason, Fail) or isinstance(reason.defect, _Misfit)
 
 
@@ -403,8 +403,8 @@ def model_output(tool: ToolInfo, value: Any) -> Any:
         return output
     faults = plain_faults(output)
     if faults:
-        said = "; ".join(str(fault) for fault in faults)
-        raise TypeError(f"to_model_output of {tool.name!r} gave what is not JSON: {said}")
+        found = "; ".join(str(fault) for fault in faults)
+        raise TypeError(f"to_model_output of {tool.name!r} gave what is not JSON: {found}")
     return msgspec.json.decode(written(output))
 
 

@@ -177,12 +177,14 @@ def composite_of(
         raise ValueError(f"concurrency is {concurrency}: it must be at least 1, or None for no limit")
     external = [tool.name for tool in tools.values() if not tool.requires_handler]
     if external:
-        raise SchemaError(f"somebody else answers {', '.join(external)}, so {name!r} cannot call them: omit them")
-    said = options.get("annotations", Annotations())
+        raise SchemaError(
+            f"external tools are not answered here, so {name!r} cannot call {', '.join(external)}: omit them"
+        )
+    own = options.get("annotations", Annotations())
     given: Any = {
         **options,
         "description": _description(tools, options.get("description")),
-        "annotations": _annotations(tools).merge(said if isinstance(said, Annotations) else Annotations(said)),
+        "annotations": _annotations(tools).merge(own if isinstance(own, Annotations) else Annotations(own)),
         "needs_approval": _approval(tools, options.get("needs_approval", False)),
     }
     if given.get("to_model_output") is None and any(tool.to_model_output is not None for tool in tools.values()):
@@ -194,12 +196,12 @@ def composite_of(
 # -- what the tool says
 
 
-def _description(tools: _Tools, said: str | None) -> str:
+def _description(tools: _Tools, own: str | None) -> str:
     listed = "\n".join(
         f"- {tool.name}" if tool.description is None else f"- {tool.name}: {tool.description}"
         for tool in tools.values()
     )
-    return f"{_BASE if said is None else said}\n\nAvailable sub-tools:\n{listed}"
+    return f"{_BASE if own is None else own}\n\nAvailable sub-tools:\n{listed}"
 
 
 def _annotations(tools: _Tools) -> Annotations:

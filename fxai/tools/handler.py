@@ -442,7 +442,9 @@ def _positional(f: Callable[..., Any]) -> int:
 def missing_handler(tool: ToolInfo) -> LookupError:
     """The defect of a call whose tool has no handler, which the checkers could not see."""
     if not tool.requires_handler:
-        return LookupError(f"the tool {tool.name!r} is external: somebody else answers its calls, not a handler here")
+        return LookupError(
+            f"the tool {tool.name!r} is external: its calls are answered outside of this program, not by a handler here"
+        )
     return LookupError(
         f"no layer gives a handler for the tool {tool.name!r}: provide tool.handler(f), "
         "best by toolkit.to_layer(…), which checks that each tool has one"

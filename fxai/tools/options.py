@@ -115,19 +115,19 @@ Readonly: Annotation[bool] = Annotation("readonly", default=False)
 """It changes nothing. As MCP's `readOnlyHint`, whose defaults these are."""
 
 Destructive: Annotation[bool] = Annotation("destructive", default=True)
-"""It may destroy something, not only add. True unless said otherwise."""
+"""It may destroy something, not only add. True by default."""
 
 Idempotent: Annotation[bool] = Annotation("idempotent", default=False)
 """Calling it again with the same parameters changes nothing more."""
 
 OpenWorld: Annotation[bool] = Annotation("open_world", default=True)
-"""It reaches what is outside of our control, such as the web. True unless said otherwise."""
+"""It reaches what is outside of our control, such as the web. True by default."""
 
 Strict: Annotation[bool | None] = Annotation("strict", None)
 """Strict mode: True or False for this tool; None leaves it to the configuration, then to the provider."""
 
 ExplicitNull: Annotation[bool] = Annotation("explicit_null", default=False)
-"""In strict mode, a null is told from what is left out, in each optional parameter that admits null.
+"""In strict mode, a null is distinguished from what is left out, in each optional parameter that admits null.
 
 Otherwise null is sent for both and taken as left out, so that a null cannot be sent where leaving out means something
 else; the strict form lists each such place among what it weakens.
@@ -166,7 +166,7 @@ AllowedCallers: Annotation[tuple[Caller, ...]] = Annotation("allowed_callers", (
 """Who may call it; `()` leaves it to the provider, whose default is the model alone."""
 
 OutputSchema: Annotation[JsonSchema | None] = Annotation("output_schema", None)
-"""What its results look like, for programs that call it: such as `tool.success.document`. None: not said."""
+"""What its results look like, for programs that call it: such as `tool.success.document`. None: no schema."""
 
 CacheControl: Annotation[CacheTime | None] = Annotation("cache_control", None)
 """Cache the request up to this tool, and for how long. None: no mark here."""
@@ -228,7 +228,7 @@ Validation: TypeAlias = Literal["schema", "none"] | Callable[[Any], Result[Any, 
 """How raw parameters are checked: by their JSON Schema, not at all, or by a function.
 
 The function gets the parsed JSON; its `Success` is what the handler gets, its `Failure` what is wrong: a
-`DecodeFailure`, or anything, told in words.
+`DecodeFailure`, or anything, whose text is shown.
 """
 
 NeedsApproval: TypeAlias = bool | Callable[[Any, Any], bool | EffectOf[bool, Any, Any]]
@@ -255,7 +255,7 @@ class ToolOptions(TypedDict, total=False):
     provider_options: Mapping[str, Any]
     """By provider name, what only that provider understands."""
     dependencies: Iterable[Any]
-    """Keys of the services that its handler will need: told, not checked."""
+    """Keys of the services that its handler will need: for readers, not checked."""
 
 
 _KNOWN: Final = frozenset(ToolOptions.__annotations__)
@@ -317,7 +317,7 @@ def _check_functions(options: ToolOptions, name: str) -> None:
     if not callable(show):
         raise SchemaError(f"the tool {name!r}: to_model_output is {show!r}: it is a function of the success, or None")
     if inspect.iscoroutinefunction(show) or inspect.isasyncgenfunction(show):
-        raise SchemaError(f"the tool {name!r}: to_model_output is an async function, and nobody awaits it: say def")
+        raise SchemaError(f"the tool {name!r}: to_model_output is an async function, which is not awaited: say def")
     try:
         inspect.signature(show).bind(None)
     except TypeError as error:

@@ -105,11 +105,11 @@ class Signature(msgspec.Struct, frozen=True):
         """
         given = _parameters(f, name)[0 if bound else 1 :]
         hints = hints_of(f, around)
-        said = Docstring.of(f)
+        docstring = Docstring.of(f)
         contexts = [p for p in given if _is_context(hints.get(p.name))]
         if len(contexts) > 1:
             raise SchemaError(f"the function {name!r} has two parameters for the CallContext of a call: leave one out")
-        fields = [_field(p, name, hints, said) for p in given if p not in contexts]
+        fields = [_field(p, name, hints, docstring) for p in given if p not in contexts]
         by_name = [p.name for p in given if p.kind is p.KEYWORD_ONLY]
         by_place = [p.name for p in given if p.kind is not p.KEYWORD_ONLY]
         return Signature(
@@ -118,7 +118,7 @@ class Signature(msgspec.Struct, frozen=True):
             tuple(p for p in by_name if p not in {c.name for c in contexts}),
             next((c.name if c.name in by_name else by_place.index(c.name) for c in contexts), None),
             _read_return(f, name, hints, success, failure),
-            said.description,
+            docstring.description,
         )
 
     def caller(self, f: Callable[..., Any]) -> Callable[..., Any]:
@@ -206,7 +206,7 @@ def _parameters(f: Callable[..., Any], name: str) -> list[inspect.Parameter]:
     return given
 
 
-def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], said: Docstring) -> tuple[Any, ...]:
+def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], docstring: Docstring) -> tuple[Any, ...]:
     if parameter.name not in hints:
         raise SchemaError(
             f"the parameter {parameter.name!r} of the function {name!r} has no annotation: write its type, such as "
@@ -215,19 +215,19 @@ def _field(parameter: inspect.Parameter, name: str, hints: Mapping[str, Any], sa
     if parameter.name.startswith("__"):
         raise SchemaError(f"the parameter {parameter.name!r} of the function {name!r} begins with __: rename it")
     hint = hints[parameter.name]
-    tp = _with_description(hint, said.parameters.get(parameter.name))
+    tp = _with_description(hint, docstring.parameters.get(parameter.name))
     if parameter.default is not parameter.empty:
         return (parameter.name, *_with_default(tp, parameter.default))
     return (parameter.name, tp, None) if _takes_none(hint) else (parameter.name, tp)
 
 
-def _with_description(hint: Any, said: str | None) -> Any:
+def _with_description(hint: Any, text_of_docstring: str | None) -> Any:
     """The type, with its description: of a `Meta`, else of a text in `Annotated`, else of the docstring."""
     notes: tuple[Any, ...] = hint.__metadata__ if get_origin(hint) is _ANNOTATED else ()
     if any(isinstance(note, msgspec.Meta) and note.description is not None for note in notes):
         return hint
     texts = [note if isinstance(note, str) else getattr(note, "documentation", None) for note in notes]
-    text = next((text for text in texts if isinstance(text, str)), said)
+    text = next((text for text in texts if isinstance(text, str)), text_of_docstring)
     return hint if text is None else _ANNOTATED[hint, msgspec.Meta(description=inspect.cleandoc(text))]
 
 
@@ -242,7 +242,7 @@ def _takes_none(hint: Any) -> bool:
 
 
 def _with_default(tp: Any, default: Any) -> tuple[Any, Any]:
-    """The type and default of a field: each call gets a copy of what can be changed; what JSON can say is said."""
+    """The type and default of a field; one that can be changed is copied for each call, and stands in the schema."""
     if isinstance(default, _SIMPLE) or (isinstance(default, float) and math.isfinite(default)):
         return tp, default
     plain = _plain(tp, default)
@@ -327,11 +327,11 @@ class Docstring(msgspec.Struct, frozen=True):
 
 
 def _text(f: Any) -> str:
-    said: Any = cast(Any, f).func if isinstance(f, partial) else f  # a partial of a partial is one partial
-    if not inspect.isroutine(said):
-        cls = cast(Any, type(said))
-        said = cls.__call__ if cls.__call__.__doc__ else cls
-    return (inspect.getdoc(said) or "").strip()
+    described: Any = cast(Any, f).func if isinstance(f, partial) else f  # a partial of a partial is one partial
+    if not inspect.isroutine(described):
+        cls = cast(Any, type(described))
+        described = cls.__call__ if cls.__call__.__doc__ else cls
+    return (inspect.getdoc(described) or "").strip()
 
 
 def _parse(text: str) -> Docstring:
@@ -341,10 +341,10 @@ def _parse(text: str) -> Docstring:
         read = parse(text)
     except ParseError:  # not one of the styles: all of it is the description
         return Docstring(text)
-    said = {
+    descriptions = {
         name.strip().lstrip("*"): " ".join(parameter.description.split())
         for parameter in read.params
         if parameter.description
         for name in parameter.arg_name.split(",")
     }
-    return Docstring((read.description or "").strip() or None, MappingProxyType(said))
+    return Docstring((read.description or "").strip() or None, MappingProxyType(descriptions))

@@ -1,6 +1,6 @@
 """Failures of a call, all of them.
 
-`UnknownTool` and `InvalidParameters` are the model's mistakes: it is told and may correct itself. `HandlerFailed`
+`UnknownTool` and `InvalidParameters` are the model's mistakes: it reads of them and may correct itself. `HandlerFailed`
 holds the typed failure of a handler. `InvalidResult` is a handler's mistake. `Denied`, `ApprovalExpired`,
 `ApprovalUnavailable` and `Interrupted` say why nothing was run, `InDoubt` that it may have been. Everything else is a
 defect, which no model sees.
@@ -54,7 +54,7 @@ class _Failure(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True
 
 
 class CallFailure(_Failure, frozen=True, kw_only=True):
-    """A failure of one call, told with what became of the others."""
+    """A failure of one call, with the results of the others."""
 
     response: Response | None = None
     """The model's response with the result of every call, where a model made this one."""

@@ -241,17 +241,17 @@ def read_return(
         return read_return(arguments[-1], name, awaited=True, success=success, failure=failure)
     arms = arguments if origin in (Union, UnionType) else (hint,)
     pairs = [_pair(arm, name, success) for arm in arms]
-    said = [pair for pair in pairs if pair is not None]
-    if not said:
+    declared = [pair for pair in pairs if pair is not None]
+    if not declared:
         found = _one(success, None if hint is NoneType else hint), _one(failure, Never)
         return Returned(*found, bare=True, awaited=awaited, threaded=not awaited)
-    if len(said) < len(pairs):
+    if len(declared) < len(pairs):
         raise SchemaError(
             f"the function {name!r} returns {hint!r}, of which a part is a bare success and a part is not: "
             "return a Result in each case"
         )
     threaded = not awaited and all(_taken_apart(arm)[0] in _IN_A_THREAD for arm in arms)
-    found = _one(success, _union([s for s, _ in said])), _one(failure, _union([f for _, f in said]))
+    found = _one(success, _union([s for s, _ in declared])), _one(failure, _union([f for _, f in declared]))
     return Returned(*found, threaded=threaded)
 
 
@@ -328,11 +328,11 @@ def data_meant(given: Any, what: Literal["parameters", "success", "failure"]) ->
         return None
     if given is Never or (type(given) is type and given in _SURELY_DATA):
         return None
-    told = _answering(given, what, ())
-    if told is None:
+    advice = _answering(given, what, ())
+    if advice is None:
         return None
     shown = given.__name__ if isinstance(given, type) and not get_args(given) else repr(given)
-    return f"{what}={shown} is how a handler answers, and no data: {told}"
+    return f"{what}={shown} is how a handler answers, and no data: {advice}"
 
 
 def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:
@@ -349,14 +349,14 @@ def _answering(given: Any, what: str, around: tuple[Any, ...]) -> str | None:
     if isinstance(bare, (*_SAY_BOTH, *_SAY_ONE, Maybe)):
         return f"it is a value: say the type of what is in it, as in {what}=int"
     if isinstance(origin, type):
-        told = _said_of(origin, [_type_name(one) for one in arguments], what)
-        if told is not None:
-            return told
+        advice = _advice_on(origin, [_type_name(one) for one in arguments], what)
+        if advice is not None:
+            return advice
     inside = () if origin is Literal else arguments
-    return next((told for one in inside if (told := _answering(one, what, around)) is not None), None)
+    return next((advice for one in inside if (advice := _answering(one, what, around)) is not None), None)
 
 
-def _said_of(origin: type, inside: list[str], what: str) -> str | None:
+def _advice_on(origin: type, inside: list[str], what: str) -> str | None:
     first = inside[0] if inside else "int"
     if issubclass(origin, (Failure, IOFailure)):
         return f"say failure={first}; the handler returns the Failure"

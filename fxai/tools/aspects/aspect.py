@@ -370,7 +370,7 @@ def _identity_of(tool: AnyTool | None) -> Identity | None:
         return None
     if not tool.requires_handler:
         raise SchemaError(
-            f"the tool {tool.name!r} is external: somebody else answers its calls, so no aspect can wrap its handler"
+            f"the tool {tool.name!r} is external: its calls are answered elsewhere, so no aspect can wrap its handler"
         )
     return tool.identity
 

@@ -446,7 +446,7 @@ def test_an_aspect_for_a_tool_that_is_not_there_is_an_error() -> None:
 
 def test_an_external_tool_cannot_be_wrapped() -> None:
     """It has no handler here; the message says so."""
-    said = "'add' is external: somebody else answers its calls"
+    said = "'add' is external: its calls are answered elsewhere"
     with pytest.raises(SchemaError, match=said):
         Aspect.make(tool=add.external())
     with pytest.raises(SchemaError, match=said):

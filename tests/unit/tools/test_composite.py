@@ -380,7 +380,7 @@ def test_one_sub_tool_is_enough_and_none_is_refused() -> None:
     assert add_kit.as_tool("one").tool.name == "one"
     with pytest.raises(SchemaError, match="'none' would be made of no tools"):
         Toolkit.empty().as_tool("none")
-    with pytest.raises(SchemaError, match="somebody else answers add, so 'out' cannot call them"):
+    with pytest.raises(SchemaError, match="external tools are not answered here, so 'out' cannot call add"):
         Toolkit.make(add.external()).as_tool("out")
     with pytest.raises(ValueError, match="concurrency is 0"):
         add_kit.as_tool("one", concurrency=0)

@@ -466,5 +466,5 @@ def test_a_typed_call_without_a_handler_says_so(backend: Backend) -> None:
     external: Any = other.external().call(Sum(1, 2))
     outside: Any = fx.run_exit(external, backend=backend)
     assert str(outside.cause.defects[0]) == (
-        "the tool 'other' is external: somebody else answers its calls, not a handler here"
+        "the tool 'other' is external: its calls are answered outside of this program, not by a handler here"
     )
