@@ -55,9 +55,7 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
 
     def __init__(self, open_: Open, parts: tuple[object, tuple[Open, ...]] | None = None) -> None:
         self.__fx_open__ = open_  # in a scope, gives the pull: an effect of the next value, or of END
-        self.__fx_parts__ = (
-            parts  # joined by what, and what: so many in a row are one, and no value passes through each
-        )
+        self.__fx_parts__ = parts  # by what it was joined, and what: many in a row are one, not one around another
 
     if not TYPE_CHECKING:
 
