@@ -52,7 +52,7 @@ __all__ = [
     "Fiber",
     "Inside",
     "ReaderLeft",
-    "attach_failure",
+    "close_block",
     "inside",
     "report",
     "report_cause",
@@ -565,8 +565,14 @@ def report_cause(cause: Cause[Any]) -> None:
 _REPORTED = "__fxai_reported__"
 
 
-def attach_failure(raised: BaseException, closed: Exit[Any, Any]) -> None:
-    """Keeps with `raised`, which goes on, what closing failed with after it."""
+async def close_block(closing: EffectOf[Any, Any, Any], env: Any, error: BaseException | None) -> None:
+    """Runs what closes the scope of a block of plain Python that was left by `error`, or by none.
+
+    What fails then is kept with `error`, or raised.
+    """
+    closed = await run_fiber(closing, env)
     if isinstance(closed, Failed):
-        attach(raised, closed.cause)
-        report(raised)
+        if error is None:
+            raise closed.cause.squash()
+        attach(error, closed.cause)
+        report(error)

@@ -19,7 +19,7 @@ from fxai.effects.cancellation import event_loop
 from fxai.effects.cause import Exit, Failed, Succeeded, ending, outcome
 from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import Effect, EffectOf, Instruction, not_an_effect, require_no_effect
-from fxai.effects.fiber import Fiber, attach_failure, report, run_fiber
+from fxai.effects.fiber import Fiber, close_block, report, run_fiber
 from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.scope import Scope
 
@@ -172,10 +172,10 @@ class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with r
         try:
             built = await run_fiber(self._layer.build_in(memo, self._scope), EMPTY)
         except BaseException as error:
-            attach_failure(error, await self._close(ending(error)))
+            await close_block(self._scope.close(ending(error)), EMPTY, error)
             raise
         if isinstance(built, Failed):
-            closed = await self._close(built)
+            closed = await run_fiber(self._scope.close(built), EMPTY)
             cause = built.cause.combine(closed.cause) if isinstance(closed, Failed) else built.cause
             raise cause.squash()
         return Runtime(memo.into(built.value))
@@ -183,14 +183,7 @@ class runtime(Generic[_Out]):  # noqa: N801  # used as a function: `async with r
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        closed = await self._close(ending(error))
-        if error is not None:
-            attach_failure(error, closed)
-        elif isinstance(closed, Failed):
-            raise closed.cause.squash()
-
-    async def _close(self, exit_: Exit[Any, Any]) -> Exit[None, Any]:
-        return await run_fiber(self._scope.close(exit_), EMPTY)
+        await close_block(self._scope.close(ending(error)), EMPTY, error)
 
 
 def _value(exit_: Exit[_A, _E]) -> _A:

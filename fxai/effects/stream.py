@@ -24,7 +24,7 @@ from fxai.effects import pull as _pull
 from fxai.effects.cause import Exit, Failed, ending
 from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Generate, Map, Succeed, Suspend, Sync
-from fxai.effects.fiber import attach_failure, run_fiber
+from fxai.effects.fiber import close_block, run_fiber
 from fxai.effects.pull import END, Channel, Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
@@ -350,11 +350,7 @@ class Iteration(Generic[_A]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        closed = await run_fiber(self._scope.close(self._failed or ending(error)), self._context)
-        if error is not None:
-            attach_failure(error, closed)
-        elif isinstance(closed, Failed):
-            raise closed.cause.squash()
+        await close_block(self._scope.close(self._failed or ending(error)), self._context, error)
 
     def __aiter__(self) -> Self:
         return self
