@@ -20,7 +20,7 @@ from fxai.messages.reason import InvalidOutputError, NetworkError
 __all__ = ["LARGEST", "Event", "EventReader", "read_events"]
 
 LARGEST: Final = 64 * 2**20
-"""The bytes that one event may have, unless told otherwise: an image in base64 fits."""
+"""The bytes that one event may have, by default: an image in base64 fits."""
 
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _BOM = b"\xef\xbb\xbf"
@@ -33,7 +33,7 @@ class Event(msgspec.Struct, frozen=True):
     Attributes:
         name: What its field `event` says; "message" where there is none.
         data: Its lines of data, joined by line feeds.
-        id: What the last field `id` said, in this event or before it; None where there was none.
+        id: The last field `id`, in this event or before it; None where there was none.
     """
 
     name: str
@@ -88,8 +88,8 @@ class EventReader:
         """Tells that no bytes follow; gives the fault: one that came before, or an event that was cut off."""
         line = b"".join(self._pieces)
         if self._fault is None and (self._data or self._name or (line and not line.startswith(b":"))):
-            said = f"the stream ends in the middle of an event, after {self._read + len(line)} bytes"
-            self._fault = NetworkError("TransportError", said)
+            problem = f"the stream ends in the middle of an event, after {self._read + len(line)} bytes"
+            self._fault = NetworkError("TransportError", problem)
         return self._fault
 
     def _keep(self, piece: bytes) -> None:
@@ -120,8 +120,8 @@ class EventReader:
         try:
             text = line.decode()
         except UnicodeDecodeError as error:
-            said = f"byte {self._read + error.start} of the stream is not UTF-8 ({error.reason})"
-            self._fault = InvalidOutputError(said)
+            problem = f"byte {self._read + error.start} of the stream is not UTF-8 ({error.reason})"
+            self._fault = InvalidOutputError(problem)
             return
         field, _, value = text.partition(":")
         value = value.removeprefix(" ")
@@ -132,7 +132,7 @@ class EventReader:
                 self._name = value
             case "id" if "\0" not in value:
                 self._id = value
-            case _:  # `retry` is for those who connect again by themselves; others mean nothing
+            case _:  # `retry` is for clients that connect again by themselves; others mean nothing
                 pass
 
     def _dispatch(self, events: list[Event]) -> None:

@@ -71,8 +71,8 @@ def reason_of_fault(error: Exception, url: httpx2.URL, timeout: Timeout) -> Reas
         case httpx2.ProxyError():
             return NetworkError(kind="TransportError", description=f"the proxy refused: {why(error)}")
         case httpx2.TransportError() | OSError():
-            said = f"the connection to {_host(url)} broke: {why(error)}"
-            return NetworkError(kind="TransportError", description=said)
+            problem = f"the connection to {_host(url)} broke: {why(error)}"
+            return NetworkError(kind="TransportError", description=problem)
         case _:
             return None
 
@@ -98,8 +98,10 @@ def unexpected_redirect(response: httpx2.Response) -> Reason:
         target = address_of(response.url.join(location)) if location else "an unnamed place"
     except Exception:  # whatever a server writes there
         target = "an address that is not valid"
-    said = f"status {response.status_code} redirects to {target}"
-    return NetworkError(kind="InvalidUrlError", description=f"{said}; redirects are not followed, set base_url to it")
+    problem = f"status {response.status_code} redirects to {target}"
+    return NetworkError(
+        kind="InvalidUrlError", description=f"{problem}; redirects are not followed, set base_url to it"
+    )
 
 
 def unexpected_type(expected: str, found: str, body: bytes) -> Reason:

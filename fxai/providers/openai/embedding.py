@@ -57,8 +57,8 @@ def prepare_embedding(
         dimensions: How many the vectors are to have; None: as many as the model gives.
         user: The end user on whose behalf it asks, for OpenAI's watch on abuse.
     """
-    said = {"model": model, "input": list(texts), "dimensions": dimensions, "user": user}
-    return {name: value for name, value in said.items() if value is not None}
+    fields = {"model": model, "input": list(texts), "dimensions": dimensions, "user": user}
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def read_embeddings(reply: bytes) -> Embeddings:
@@ -68,26 +68,26 @@ def read_embeddings(reply: bytes) -> Embeddings:
         ReplyError: It is not what the API answers, or it is an error.
     """
     try:
-        said = msgspec.json.decode(reply, type=_Reply)
+        answer = msgspec.json.decode(reply, type=_Reply)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise form_error(f"the answer is no list of embeddings: {error}") from None
-    if said.error:
-        raise ReplyError(reason_of_error(said.error))
-    places = [at if item.index is None else item.index for at, item in enumerate(said.data)]
+    if answer.error:
+        raise ReplyError(reason_of_error(answer.error))
+    places = [at if item.index is None else item.index for at, item in enumerate(answer.data)]
     if sorted(places) != list(range(len(places))):
         raise form_error(f"the embeddings are not numbered from 0 on, each once: {places[:20]}", "/data")
 
-    in_order = sorted(zip(places, said.data, strict=True), key=lambda pair: pair[0])
-    usage = Usage(input_tokens=said.usage.prompt_tokens) if said.usage is not None else Usage()
+    in_order = sorted(zip(places, answer.data, strict=True), key=lambda pair: pair[0])
+    usage = Usage(input_tokens=answer.usage.prompt_tokens) if answer.usage is not None else Usage()
     return Embeddings(tuple(_vector(at, item.embedding) for at, item in in_order), usage)
 
 
-def _vector(at: int, said: Vector | str) -> Vector:
+def _vector(at: int, vector: Vector | str) -> Vector:
     """The vector as numbers, also where a server writes it as 32-bit floats in base64."""
-    if not isinstance(said, str):
-        return said
+    if not isinstance(vector, str):
+        return vector
     try:
-        data = b64decode(said, validate=True)
+        data = b64decode(vector, validate=True)
         return struct.unpack(f"<{len(data) // 4}f", data)
     except (ValueError, struct.error) as error:
         raise form_error(

@@ -117,8 +117,8 @@ def read_filter(given: Any, place: str) -> Filter:
     try:
         return msgspec.convert(plain, kind)
     except msgspec.ValidationError as error:
-        said, _, inside = str(error).removesuffix("`").partition(" - at `$")
-        raise msgspec.ValidationError(f"{said} - at `$.{place}{inside}`") from None
+        problem, _, inside = str(error).removesuffix("`").partition(" - at `$")
+        raise msgspec.ValidationError(f"{problem} - at `$.{place}{inside}`") from None
 
 
 @final
@@ -432,7 +432,7 @@ def mcp(
     """The tools of an MCP server that OpenAI reaches by itself.
 
     Args:
-        server_label: what its calls are told by; `mcp:` and the label is its name among `prepared.names`.
+        server_label: what its calls name; `mcp:` and the label is its name among `prepared.names`.
         name: what it is called here; by default its label.
         server_url: where the server is. This, `connector_id` or `tunnel_id` must be given.
         connector_id: a connector of OpenAI's, such as `"connector_gmail"`.
@@ -453,8 +453,8 @@ def mcp(
     allowed = allowed_tools if allowed_tools is None or isinstance(allowed_tools, McpTools) else _as_list(allowed_tools)
     place = {"server_url": server_url, "connector_id": connector_id, "tunnel_id": tunnel_id}
     access = {"authorization": authorization, "headers": None if headers is None else dict(headers)}
-    said = {"server_label": server_label, "server_description": server_description, "allowed_tools": allowed}
-    given = {**said, **place, **access, "require_approval": require_approval}
+    about = {"server_label": server_label, "server_description": server_description, "allowed_tools": allowed}
+    given = {**about, **place, **access, "require_approval": require_approval}
     return openai_tool("mcp", server_label if name is None else name, _Mcp, given, options)
 
 

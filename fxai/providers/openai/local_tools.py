@@ -75,8 +75,8 @@ class ShellAction(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         commands: Each a line for the shell.
-        timeout_ms: How long each may take, in milliseconds; None: not said.
-        max_output_length: How many characters of output it wants at most; None: not said.
+        timeout_ms: How long each may take, in milliseconds; None: no wish.
+        max_output_length: How many characters of output it wants at most; None: no wish.
     """
 
     commands: tuple[str, ...]
@@ -112,9 +112,9 @@ class LocalShellAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="typ
     Attributes:
         command: The program and its arguments.
         env: Environment variables to set.
-        timeout_ms: How long it may take, in milliseconds; None: not said.
-        user: Whom to run it as; None: not said.
-        working_directory: Where to run it; None: not said.
+        timeout_ms: How long it may take, in milliseconds; None: no wish.
+        user: Whom to run it as; None: no wish.
+        working_directory: Where to run it; None: no wish.
     """
 
     command: tuple[str, ...]
@@ -359,7 +359,7 @@ def computer_use_preview(
     name: str = "computer_use_preview",
     **options: Unpack[ToolOptions],
 ) -> Tool[ComputerActions, Screen, str]:
-    """The earlier `computer`, which must be told its size in pixels and what it is."""
+    """The earlier `computer`, which is set up with its size in pixels and what it is."""
     wire = "computer_use_preview"
     make = local_tool(f"openai.{wire}", name, wire, ComputerActions, Screen, _ComputerUsePreview)
     size = {"display_width": display_width, "display_height": display_height}
