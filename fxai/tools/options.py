@@ -268,6 +268,10 @@ def option_fields(options: ToolOptions, name: str) -> dict[str, Any]:
     Raises:
         SchemaError: an option has no meaning, or a value that it cannot have.
     """
+    return _read_options(options, name) if options else dict(_DEFAULTS)
+
+
+def _read_options(options: ToolOptions, name: str) -> dict[str, Any]:
     unknown = set(options) - _KNOWN
     if unknown:
         known = ", ".join(ToolOptions.__annotations__)
@@ -516,3 +520,6 @@ def check_examples(tool: ToolInfo) -> None:
             problem = "; ".join(map(str, faults))
             remedy = "an example is the parameters of one call as plain JSON data"
             raise SchemaError(f"the tool {tool.name!r}: input example {number} does not fit: {problem}; {remedy}")
+
+
+_DEFAULTS: Final = _read_options({}, "")
