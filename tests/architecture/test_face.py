@@ -85,7 +85,10 @@ def test_the_face_is_what_every_program_needs() -> None:
 
 
 # Classes whose values people complete on; what is for the package alone is a function of a module, or a `__dunder__`.
-OFFERED = ("Tool", "Toolkit", "BoundToolkit", "FunctionTool", "ToolSource", "Composite", "Aspect")
+OFFERED = (
+    *("Tool", "ExternalTool", "FunctionTool", "Toolkit", "BoundToolkit", "ToolSource", "Composite", "Aspect"),
+    *("Agent", "Answer", "Budget", "Effect", "Layer", "Response", "Stream"),
+)
 
 
 @pytest.mark.parametrize("name", OFFERED)
