@@ -144,7 +144,7 @@ class Drawing:
             return self.draw(SCALARS if depth >= _DEEP else ANYTHING)
         kind = self._kind(here, kinds, depth)
         if kind == "object":
-            return Members(self, here, depth).drawn()
+            return Members(self, here, depth).draw()
         if kind == "array":
             return self._array(here, depth)
         return self._atom(here, kind)
@@ -312,7 +312,7 @@ class Members:
         self.least = 0
         self.most = math.inf
 
-    def drawn(self) -> dict[str, Any]:
+    def draw(self) -> dict[str, Any]:
         """The object.
 
         Raises:
