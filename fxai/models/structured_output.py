@@ -73,7 +73,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         obstacles: tuple[Obstacle, ...] = again.failure()
         return AnswerForm(wrapped, rules, wrapped=True, loose=True, obstacles=tuple(map(_unwrap, obstacles)))
 
-    def loosened(self) -> AnswerForm:
+    def loosen(self) -> AnswerForm:
         """The same answer, asked for exactly as the schema says: of an object all the same."""
         if _is_of_objects(self.asked):
             return msgspec.structs.replace(self, loose=True)
@@ -85,7 +85,7 @@ class AnswerForm(msgspec.Struct, frozen=True):
         while free in taken:
             count += 1
             free = f"{name}_{count}"
-        return msgspec.structs.replace(self.loosened(), tool=free)
+        return msgspec.structs.replace(self.loosen(), tool=free)
 
     @property
     def form(self) -> StrictForm | None:

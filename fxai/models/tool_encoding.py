@@ -52,7 +52,7 @@ __all__ = [
     "WireCall",
     "checked_options",
     "choice_mode",
-    "chosen",
+    "choose_tools",
     "contents_of",
     "file_note",
     "hosted_tool",
@@ -305,7 +305,7 @@ class Notes:
         """Add the warning that a tool is not sent as strict."""
         self.warn("not-strict", tool.name, f"the tool {tool.name!r} is not sent as strict: {why}")
 
-    def lost(self, tool: AnyTool, what: str, where: str) -> None:
+    def note_lost(self, tool: AnyTool, what: str, where: str) -> None:
         """Add the warning that a wire has no place for something."""
         self.warn("unsupported-option", tool.name, f"the tool {tool.name!r}: {where} has no place for its {what}")
 
@@ -318,7 +318,7 @@ class Notes:
         """
         lost = [name for name in extras if name not in carried] + [what for what, has in missing.items() if has]
         for what in lost:
-            self.lost(tool, what, where)
+            self.note_lost(tool, what, where)
         return {name: value for name, value in extras.items() if name in carried}
 
     def refuse(self, tool: AnyTool, why: str, where: str) -> None:
@@ -343,7 +343,7 @@ class Settled(msgspec.Struct, frozen=True):
         """The parameters' schema as it is sent, a fresh plain copy: strict, or exactly as given."""
         return self.tool.json_schema() if self.form is None else cast("dict[str, Any]", self.form.document.to_dict())
 
-    def loosened(self) -> Settled:
+    def loosen(self) -> Settled:
         """The same tool, sent as it is."""
         return Settled(self.tool, None if self.strict is None else False)
 
@@ -388,7 +388,9 @@ def _impossible(tool: AnyTool, rules: StrictRules, obstacles: tuple[Obstacle, ..
     )
 
 
-def chosen(tools: Iterable[AnyTool], choice: ToolChoices | None, field: str = "tool_choice") -> tuple[AnyTool, ...]:
+def choose_tools(
+    tools: Iterable[AnyTool], choice: ToolChoices | None, field: str = "tool_choice"
+) -> tuple[AnyTool, ...]:
     """The tools that are sent: all, or with `ToolChoice.one_of` those alone that it names.
 
     Raises:

@@ -29,7 +29,7 @@ from fxai.models.tool_encoding import (
     Settled,
     Toolset,
     choice_mode,
-    chosen,
+    choose_tools,
     options_of,
     refuse_approval,
     settle,
@@ -146,7 +146,7 @@ def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Sett
             raise _too_much(one, over)
         else:
             notes.not_strict(one.tool, f"with it the request would have {over}")
-            kept[at] = one.loosened()
+            kept[at] = one.loosen()
     return kept
 
 
@@ -335,7 +335,7 @@ class Writer:
         if not tool.input_examples:
             return {}
         if tool.provider is not None and not kind_of(tool).startswith(_WITH_EXAMPLES):
-            self._notes.lost(tool, "input examples", _WHERE)
+            self._notes.note_lost(tool, "input examples", _WHERE)
             return {}
         examples: list[Any] = []
         for number, example in enumerate(tool.input_examples, 1):
@@ -432,7 +432,7 @@ def prepare_tools(
 
 def _choose(tools: tuple[AnyTool, ...], choice: ToolChoices | None, notes: Notes) -> tuple[AnyTool, ...]:
     """The tools of the choice; a toolset that must be called is sent alone, since the wire cannot name it."""
-    left = chosen(tools, choice)
+    left = choose_tools(tools, choice)
     if not (isinstance(choice, ToolChoice) and choice.mode == "tool"):
         return left
     alone = tuple(tool for tool in left if tool.name == choice.names[0] and kind_of(tool) in TOOLSETS)

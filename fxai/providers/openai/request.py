@@ -230,7 +230,7 @@ def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, off
         return None
     form = AnswerForm.of(request.response_schema, OPENAI)
     if known.strict_json_schema is False:
-        form = form.loosened()
+        form = form.loosen()
     elif form.obstacles:
         _not_strict(form, notes, must=known.strict_json_schema is True)
     supported = supports_schema(model) if known.supports_schema is None else known.supports_schema

@@ -24,7 +24,7 @@ from fxai.models.tool_encoding import (
     PreparedTools,
     Settled,
     choice_mode,
-    chosen,
+    choose_tools,
     option_names,
     options_of,
     refuse_approval,
@@ -290,9 +290,9 @@ def prepare_tools(
     if api not in ("responses", "chat"):
         raise PreparationError.of("api", f"there is no API {api!r}: it is 'responses' or 'chat'")
     notes, tools = Notes(), tuple(toolkit)
-    chosen(tools, allowed_tools, "allowed_tools")
+    choose_tools(tools, allowed_tools, "allowed_tools")
     writer = Writer(api, notes)
-    sent = tuple(tool for tool in chosen(tools, tool_choice) if writer.takes(tool))
+    sent = tuple(tool for tool in choose_tools(tools, tool_choice) if writer.takes(tool))
     naming = NameMap.of(sent, NAMES)
     extras = {tool.name: writer.extras(tool) for tool in sent}
     deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]

@@ -12,7 +12,7 @@ import pytest
 from fxai import PreparedTools
 from fxai.messages import InvalidRequestError, UnsupportedSchemaError
 from fxai.models import PreparationError, ToolChoice
-from fxai.models.tool_encoding import Notes, Settled, Toolset, WireCall, chosen, options_of, settle, without_nulls
+from fxai.models.tool_encoding import Notes, Settled, Toolset, WireCall, choose_tools, options_of, settle, without_nulls
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI
@@ -206,7 +206,7 @@ def test_what_is_not_strict_for_one_reason_is_noted_with_it() -> None:
             f"the tool 'one' is not sent as strict: openai has no form for {ANYTHING}",
         )
     ]
-    assert (settled.loosened().strict, Settled(one, None).loosened().strict) == (False, None)
+    assert (settled.loosen().strict, Settled(one, None).loosen().strict) == (False, None)
 
 
 # ---- null, and what is left out
@@ -281,11 +281,11 @@ def test_a_choice_leaves_the_tools_that_it_names() -> None:
     """`one_of` leaves those alone; every other choice leaves all; an unknown name is an error that lists the known."""
     a, b = Tool.make("a"), Tool.make("b")
 
-    assert chosen([a, b], ToolChoice.one_of(["b"])) == (b,)
-    assert chosen([a, b], ToolChoice.tool("b")) == (a, b)
-    assert chosen([a, b], "none") == (a, b)
+    assert choose_tools([a, b], ToolChoice.one_of(["b"])) == (b,)
+    assert choose_tools([a, b], ToolChoice.tool("b")) == (a, b)
+    assert choose_tools([a, b], "none") == (a, b)
     with pytest.raises(PreparationError, match="no tool 'c'; the tools are: a, b") as raised:
-        chosen([a, b], ToolChoice.one_of(["c"]))
+        choose_tools([a, b], ToolChoice.one_of(["c"]))
     assert isinstance(raised.value.reason, InvalidRequestError)
     assert raised.value.reason.parameter == "tool_choice"
 
@@ -295,7 +295,7 @@ def test_a_choice_that_is_none_is_refused() -> None:
     wrong: Any = "a"
 
     with pytest.raises(PreparationError, match=r"ToolChoice\.tool\('a'\)"):
-        chosen([Tool.make("a")], wrong)
+        choose_tools([Tool.make("a")], wrong)
 
 
 @pytest.mark.parametrize(
