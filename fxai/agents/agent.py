@@ -437,8 +437,9 @@ AgentBuilder = Agent
 
 
 def _execution(agent: Agent[Any, Any, Any, Any]) -> Execution:
+    binding = agent.binding
     plan = RunPlan(
-        agent.toolkit,
+        binding.toolkit,
         agent.options.to_round(),
         agent.budget,
         agent.hooks.stop_when,
@@ -449,7 +450,7 @@ def _execution(agent: Agent[Any, Any, Any, Any]) -> Execution:
         agent.output_retries,
         without_own=agent.without_own,
     )
-    return Execution(plan, agent.binding, agent.instructions, agent.model, agent.remembering)
+    return Execution(plan, binding, agent.instructions, agent.model, agent.remembering)
 
 
 def _with_hook(agent: Agent[Any, Any, Any, Any], name: str, hook: Any) -> Any:

@@ -140,7 +140,7 @@ class Execution(msgspec.Struct, frozen=True):
 
     def _with_tools(self, prompt: Prompt) -> _Running:
         if self.binding.is_plain:
-            return self._with_memory(prompt, msgspec.structs.replace(self.plan, toolkit=self.binding.toolkit))
+            return self._with_memory(prompt, self.plan)
         return lambda emit: scoped(Generate(self._open, (prompt, emit), {}))
 
     def _open(self, prompt: Prompt, emit: Emit | None) -> Program:
@@ -154,7 +154,7 @@ class Execution(msgspec.Struct, frozen=True):
             opening = deadline.cut(opening)
         opened = yield opening
         if opened is LATE:
-            late = msgspec.structs.replace(self.plan, toolkit=self.binding.toolkit, deadline=deadline)
+            late = msgspec.structs.replace(self.plan, deadline=deadline)
             return (yield self._with_memory(prompt, late)(emit))
         now = opened.now if opened.is_live else None
         plan = msgspec.structs.replace(self.plan, toolkit=opened.toolkit, deadline=deadline, tools_now=now)
