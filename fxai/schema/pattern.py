@@ -127,7 +127,8 @@ def expansion(pattern: str) -> int:
     groups: list[int] = []
     whole = last = 0
     simple = True
-    for kind, text in tokens(pattern):
+    for found in _TOKEN.finditer(pattern):  # as `tokens`, without a generator between
+        kind, text = found.lastgroup, found[0]
         if kind == "times":
             last = min(last * _copies(text, simple=simple), _FAR)
         elif kind == "open":
