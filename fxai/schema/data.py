@@ -151,7 +151,8 @@ def holds_more(value: Any, most: int) -> bool:
     count, pending = 1, [value]
     while pending:
         one: Any = pending.pop()
-        inside: Any = one.values() if isinstance(one, dict) else one if isinstance(one, (list, tuple)) else ()
+        kind: type[Any] = one.__class__
+        inside: Any = one.values() if issubclass(kind, dict) else one if issubclass(kind, (list, tuple)) else ()
         count += len(inside)
         if count > most:
             return True

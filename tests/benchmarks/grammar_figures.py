@@ -55,8 +55,8 @@ def guidance(schema: Any) -> str:
 
 def closed(schema: Any) -> Any:
     """The schema with `additionalProperties: false`, `maxLength` and `maxItems` put in."""
-    if isinstance(schema, list):
-        return [closed(item) for item in cast("list[Any]", schema)]
+    if schema.__class__ is list:
+        return [closed(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     inner = {key: closed(value) for key, value in cast("dict[str, Any]", schema).items()}
