@@ -65,9 +65,6 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
 
     Without `agent` it is the example agent; with `system` or `mcp`, a new agent that has nothing else. `elicit` answers
     questions of servers to the user; without it they are declined.
-
-    Raises:
-        CliError: there is no such agent, layer, model or server, or the model cannot be asked from here.
     """
     own: tuple[str, ...] = ()
     supplied: AnyLayer | None = None
@@ -117,22 +114,14 @@ def _servers(chosen: AgentArgs, elicit: Elicit | None) -> tuple[ToolSource[Any, 
 
 
 def make_job(given: str | None, chosen: AgentArgs) -> Job:
-    """The job for a prompt and these options.
-
-    Raises:
-        CliError: as `read_args`; there is no prompt; or the memory's file cannot be written.
-    """
+    """The job for a prompt and these options."""
     setting, own = read_args(chosen)
     memory = None if chosen.memory is None else memory_at(chosen.memory)
     return Job(setting, _prompts(given, own), memory)
 
 
 def _prompts(given: str | None, own: tuple[str, ...]) -> tuple[str, ...]:
-    """The prompts: the one given, else the text piped in, else `own`.
-
-    Raises:
-        CliError: there is no prompt, or an empty one.
-    """
+    """The prompts: the one given, else the text piped in, else `own`."""
     if given in (None, "-"):
         text = _read(wait=given == "-" or not own)
         if not (text or "").strip() and given is None:

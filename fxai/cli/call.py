@@ -57,11 +57,7 @@ def call_tool(
     approved: bool = False,
     as_json: bool = False,
 ) -> bool:
-    """Calls a tool of a target once, and shows the result.
-
-    Raises:
-        CliError: the target or layer cannot be loaded, the parameters cannot be read, or the call failed.
-    """
+    """Calls a tool of a target once, and shows the result."""
     if target == "-" and params == "-":
         raise CliError("stdin cannot be both the tools and the parameters", _REMEDY, code=WRONG_USE)
 
@@ -87,9 +83,6 @@ def call_one(
     """Calls one of the tools that `find` gives, once, and shows the result: JSON, or text where `plain` gives one.
 
     `waiting` is the spinner shown meanwhile, and `run` runs the call; by default both are made here.
-
-    Raises:
-        CliError: the tools cannot be found, the parameters cannot be read, or the call failed.
     """
     given = parameters(params)
 
@@ -115,11 +108,7 @@ def call_one(
 
 
 def parameters(given: str | None) -> Any:
-    """The parameters from a text of JSON, from `@` and the path of a file, or from stdin for `-`; `{}` for None.
-
-    Raises:
-        CliError: they are no JSON, or the file cannot be read.
-    """
+    """The parameters from a text of JSON, from `@` and the path of a file, or from stdin for `-`; `{}` for None."""
     text, where = _text(given)
     try:
         return parse_json_unsafe(text)
@@ -170,9 +159,7 @@ def run_call(
 ) -> list[Outcome]:
     """Runs a call by `run`, and gives its final outcome in a list; `preliminary` gets those before it.
 
-    Raises:
-        CliError: there is no tool of that name, it has no handler, it needs approval, the parameters do not fit, the
-            handler failed, its result does not fit, or something broke. Its `data` says more where a call failed.
+    The error of a call that failed says more in its `data`.
     """
     last: list[Outcome] = []
 

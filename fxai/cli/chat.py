@@ -93,43 +93,23 @@ class Conversation:
         self._consent = Consent(lines, view.show_pending, view.show_refusal)
 
     def resume(self) -> int:
-        """The number of messages that the memory holds; calls that were left open there are closed.
-
-        Raises:
-            CliError: the memory cannot be read or written.
-        """
+        """The number of messages that the memory holds; calls that were left open there are closed."""
         return len(self._background.value_of(close_calls(self._memory)))
 
     def history(self) -> Prompt:
-        """The messages so far, as the agent is given them.
-
-        Raises:
-            CliError: the memory cannot be read.
-        """
+        """The messages so far, as the agent is given them."""
         return self._background.value_of(self._memory.load())
 
     def tools(self) -> tuple[AnyTool, ...]:
-        """The tools that the agent has now.
-
-        Raises:
-            CliError: a signal ended it.
-        """
+        """The tools that the agent has now."""
         return self._background.value_of(self._ready.tools.now).toolkit.as_tuple
 
     def forget(self) -> None:
-        """Clears the memory.
-
-        Raises:
-            CliError: the memory cannot be written.
-        """
+        """Clears the memory."""
         self._background.value_of(self._memory.clear())
 
     def say(self, text: str) -> CliError | None:
-        """Sends a prompt and shows the answer; gives the error that stopped it, or None.
-
-        Raises:
-            CliError: the conversation cannot go on: the process is to end, or its output cannot be written.
-        """
+        """Sends a prompt and shows the answer; gives the error that stopped it, unless it ends the process."""
         telling = RunReport(self._view)
         telling.begin(self._ready.name, text)
         try:
@@ -169,9 +149,6 @@ def chat(
     """Talks until the user leaves; False where input was piped in and an answer failed.
 
     The conversation is kept in the chosen memory; else in the agent's own, if it has one.
-
-    Raises:
-        CliError: it cannot begin, or nothing more can be said.
     """
     kept = None if chosen.memory is None else memory_at(chosen.memory)
     lines = open_input(stdout, stderr, WORDS)

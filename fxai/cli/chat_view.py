@@ -16,13 +16,16 @@ import re
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO, final
 
+from typing_extensions import override
+
 from fxai.cli.exit import WRONG_USE, CliError
-from fxai.cli.output import JsonLines, Summary
-from fxai.cli.screen import Screen, console
+from fxai.cli.job import Presenter
+from fxai.cli.output import JsonLines
+from fxai.cli.screen import Screen
 from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
-from fxai.schema.display import indent_json, json_line, one_line, quote_name, squeeze
+from fxai.schema.display import indent_json, one_line, quote_name, squeeze
 from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
@@ -65,12 +68,7 @@ _ANSWERS: Final = ("approve", "deny", "answer")
 
 
 def slash_command(text: str) -> str | None:
-    """The command that was typed; None where it is for the model.
-
-    Raises:
-        CliError: there is no such command, it says which is near; more stands behind one; or it answers a question,
-            and there is none.
-    """
+    """The command that was typed; None where it is for the model. A misspelt or a misplaced command is an error."""
     found = _TYPED.fullmatch(text)
     if found is None:
         return None
@@ -92,101 +90,74 @@ _MOST_LINES: Final = 16
 _MOST_CHARACTERS: Final = 1000
 
 
-class ChatView(Protocol):
+class ChatView(Presenter, Protocol):
     """Shows a chat: answers as they come, questions, and the output of slash commands."""
-
-    def begin(self, agent: str, prompt: str) -> None:
-        """The model is asked."""
-        ...
-
-    def part(self, part: StreamPart, turn: int) -> None:
-        """A part came."""
-        ...
-
-    def end(self, summary: Summary) -> None:
-        """The answer ended, well or not."""
-        ...
 
     def show_pending(self, waiting: Pending) -> None:
         """A call waits for approval or for a result."""
-        ...
 
     def show_question(self, asked: Elicitation) -> None:
         """An MCP server asks the user a question."""
-        ...
 
     def show_refusal(self, reason: str) -> None:
         """The reply to a question was not valid."""
-        ...
 
     def show_help(self) -> None:
         """Shows the slash commands."""
-        ...
 
     def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
         """Shows the tools."""
-        ...
 
     def show_history(self, history: Prompt) -> None:
         """Shows the conversation so far."""
-        ...
 
     def show_cleared(self) -> None:
         """The conversation was cleared."""
-        ...
 
 
 @final
-class ChatScreen:
+class ChatScreen(Screen):
     """A chat for people."""
 
     def __init__(self, stdout: TextIO, *, color: bool | None = None, echo: bool = False) -> None:
         """Writes to `stdout`; with `echo` it shows prompts too, for input that was not typed in the terminal."""
-        self._stdout = stdout
-        self._color = color
+        super().__init__(stdout, color=color, numbered=False)
         self._echo = echo
-        self._out = console(stdout, color)
-        self._screen = Screen(stdout, color=color, numbered=False)
 
+    @override
     def begin(self, agent: str, prompt: str) -> None:
         """Shows the prompt, with `echo`."""
         if self._echo:
-            self._screen.begin(agent, prompt)
+            super().begin(agent, prompt)
 
+    @override
     def part(self, part: StreamPart, turn: int) -> None:
         """Shows a part of the answer; approvals are asked for when the turn has ended."""
         if part.type != "tool-approval-request":
-            self._screen.part(part, turn)
-
-    def end(self, summary: Summary) -> None:
-        """Shows the turns, tokens and time of the answer."""
-        self._screen.end(summary)
+            super().part(part, turn)
 
     def show_pending(self, waiting: Pending) -> None:
         """Shows the call with all its parameters."""
         said = "waits to be approved" if waiting.approval_id is not None else "is for you to run"
-        self._out.print(f"  ? {quote_name(waiting.name)} ", style="bold yellow", end="")
-        self._out.print(said, style="yellow")
+        self._print(f"  ? {quote_name(waiting.name)} ", style="bold yellow", end="")
+        self._print(said, style="yellow")
         lines = squeeze(indent_json(waiting.params)).splitlines()
-        self._out.print("\n".join(f"    {line}" for line in lines))
+        self._print("\n".join(f"    {line}" for line in lines))
         if len(lines) > _MOST_LINES or sum(map(len, lines)) > _MOST_CHARACTERS:
             size = f"{len(lines)} lines" if len(lines) > _MOST_LINES else f"{sum(map(len, lines)):,} characters"
-            self._out.print(f"    this was {size}: see that you have seen the first of them", style="yellow")
-        self._stdout.flush()
+            self._print(f"    this was {size}: see that you have seen the first of them", style="yellow")
 
     def show_question(self, asked: Elicitation) -> None:
         """Shows the server, its question, and its address, if it gives one."""
-        self._screen.end_line()
-        self._out.print(f"  ? the server {quote_name(asked.server)} asks: ", style="bold yellow", end="")
-        self._out.print(one_line(asked.message))
+        self.end_line()
+        self._print(f"  ? the server {quote_name(asked.server)} asks: ", style="bold yellow", end="")
+        self._print(one_line(asked.message))
         if asked.url is not None:
-            self._out.print(f"    {one_line(asked.url, 4000)}")
-        self._stdout.flush()
+            self._print(f"    {one_line(asked.url, 4000)}")
 
     def show_refusal(self, reason: str) -> None:
         """Shows the reason."""
-        self._out.print(f"  ! {one_line(reason)}", style="yellow")
-        self._stdout.flush()
+        self._print(f"  ! {one_line(reason)}", style="yellow")
 
     def show_help(self) -> None:
         """Shows the commands."""
@@ -196,9 +167,9 @@ class ChatScreen:
         """Shows each tool in a line."""
         wide = max((len(one_line(tool.name)) for tool in tools), default=0)
         for tool in tools:
-            self._out.print(f"  {one_line(tool.name):<{wide}}  ", style="bold", end="")
-            self._out.print("asks first  " if _asks(tool) else "", style="yellow", end="")
-            self._out.print(one_line(tool.description or "", 160))
+            self._print(f"  {one_line(tool.name):<{wide}}  ", style="bold", end="")
+            self._print("asks first  " if _asks(tool) else "", style="yellow", end="")
+            self._print(one_line(tool.description or "", 160))
         self._lines(() if tools else ("there are no tools",))
 
     def show_history(self, history: Prompt) -> None:
@@ -214,64 +185,44 @@ class ChatScreen:
 
     def _lines(self, lines: Any) -> None:
         for line in lines:
-            self._out.print(f"  {line}".rstrip(), style="dim")
-        self._stdout.flush()
+            self._print(f"  {line}".rstrip(), style="dim")
 
 
 @final
-class ChatLines:
+class ChatLines(JsonLines):
     """A chat for programs: what `fxai run --json` writes for each answer, and an object for everything else."""
-
-    def __init__(self, stdout: TextIO) -> None:
-        self._out = stdout
-        self._lines = JsonLines(stdout)
-
-    def begin(self, agent: str, prompt: str) -> None:
-        """Nothing."""
-
-    def part(self, part: StreamPart, turn: int) -> None:
-        """Writes a part."""
-        self._lines.part(part, turn)
-
-    def end(self, summary: Summary) -> None:
-        """Writes the object that closes an answer."""
-        self._lines.end(summary)
 
     def show_pending(self, waiting: Pending) -> None:
         """Writes a question; the next line of input answers it."""
         about = "result" if waiting.approval_id is None else "approval"
         asked = {"about": about, "id": waiting.id, "name": waiting.name, "params": waiting.params}
-        self._write("question", asked)
+        self._write({"type": "question", **asked})
 
     def show_question(self, asked: Elicitation) -> None:
         """Writes a question; the next lines of input answer it."""
         said = {"server": asked.server, "message": asked.message, "schema": dict(asked.schema), "url": asked.url}
-        self._write("question", {"about": "form", **said})
+        self._write({"type": "question", "about": "form", **said})
 
     def show_refusal(self, reason: str) -> None:
         """Writes the reason, with the form of a valid reply."""
-        self._write("refused", {"message": reason})
+        self._write({"type": "refused", "message": reason})
 
     def show_help(self) -> None:
         """Writes the commands."""
-        self._write("help", {"commands": COMMANDS})
+        self._write({"type": "help", "commands": COMMANDS})
 
     def show_tools(self, tools: tuple[AnyTool, ...]) -> None:
         """Writes the tools."""
         said = [{"name": tool.name, "description": tool.description, "asks": _asks(tool)} for tool in tools]
-        self._write("tools", {"tools": said})
+        self._write({"type": "tools", "tools": said})
 
     def show_history(self, history: Prompt) -> None:
         """Writes the messages."""
-        self._write("history", {"messages": history.to_data()})
+        self._write({"type": "history", "messages": history.to_data()})
 
     def show_cleared(self) -> None:
         """Writes that the conversation was cleared."""
-        self._write("cleared", {})
-
-    def _write(self, kind: str, data: dict[str, Any]) -> None:
-        self._out.write(json_line({"type": kind, **data}))
-        self._out.flush()
+        self._write({"type": "cleared"})
 
 
 def _asks(tool: AnyTool) -> bool:

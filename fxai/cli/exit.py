@@ -194,11 +194,7 @@ def _defect_error(defect: BaseException) -> CliError:
 
 
 def require_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> None:
-    """Checks that the handlers of these tools find the services that they declare.
-
-    Raises:
-        CliError: a service is missing.
-    """
+    """Checks that the handlers of these tools find the services that they declare."""
     for tool, name in missing_services(tools, services):
         said = f"the service {name} is needed, and no layer gives it to the handler of {tool!r}"
         raise CliError(said, _GIVE_LAYER)

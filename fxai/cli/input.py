@@ -52,9 +52,6 @@ def read_stdin(stdin: TextIO | None, *, wait: bool) -> str | None:
     """The text on `stdin` where it is no terminal. Without `wait`, only if it comes soon: it may be open and never end.
 
     Bytes that are not UTF-8 become U+FFFD.
-
-    Raises:
-        CliError: it is larger than 16 MiB.
     """
     if stdin is None or (stdin.isatty() and not wait) or (not wait and not _comes_soon(stdin)):
         return None
@@ -63,11 +60,7 @@ def read_stdin(stdin: TextIO | None, *, wait: bool) -> str | None:
 
 
 def read_at_most(file: Any, name: str, remedy: str = "give less") -> Any:
-    """The bytes or the text of an open file, which may never end; `name` is what a message calls it.
-
-    Raises:
-        CliError: it is larger than 16 MiB.
-    """
+    """The bytes or the text of an open file, 16 MiB at most; `name` is what a message calls it."""
     read = file.read(_LARGEST + 1)
     if len(read) > _LARGEST:
         raise CliError(f"{name} is larger than {_LARGEST // 2**20} MiB", remedy, code=WRONG_USE)
@@ -108,11 +101,9 @@ class LineInput(Protocol):
 
     def back(self, line: str) -> None:
         """Puts a line back: it is the next line."""
-        ...
 
     def keep(self, text: str) -> None:
         """Adds the text to the history of the line editor."""
-        ...
 
 
 def open_input(stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> LineInput:

@@ -33,15 +33,25 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, final
 import msgspec
 
 from fxai.cli.exit import WRONG_USE, CliError, error_of
+from fxai.cli.program import value_of
 from fxai.cli.progress import Spinner
 from fxai.cli.screen import console
 from fxai.cli.target import TargetTools, find_tools, load_tools, open_tools, with_layer
-from fxai.cli.tool_view import RequestPreview, SentTool, overview_data, show_overview, tool_data
+from fxai.cli.tool_view import (
+    RECENT,
+    PreviewOptions,
+    RequestPreview,
+    SentTool,
+    overview_data,
+    preview_request,
+    show_overview,
+    tool_data,
+)
 from fxai.effects import fx
 from fxai.effects.cause import Cause
 from fxai.effects.effect import Gen
 from fxai.effects.scope import Scope
-from fxai.lint.rule import RULES, SEVERITIES, Finding, Severity, at_least
+from fxai.lint.rule import PROVIDERS, RULES, SEVERITIES, Finding, Severity, Subject, at_least
 from fxai.schema.display import indent_json, json_line, one_line
 
 if TYPE_CHECKING:
@@ -61,11 +71,7 @@ __all__ = [
 
 
 def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: bool | None = None) -> bool:
-    """Shows the tools of a target; False where an entry of it is no tool.
-
-    Raises:
-        CliError: the target cannot be loaded.
-    """
+    """Shows the tools of a target; False where an entry of it is no tool."""
     offer = load_tools(find_tools(target))
     if as_json:
         _write(out, overview_data(offer))
@@ -76,8 +82,6 @@ def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: b
 
 def _provider_and_model(provider: str | None, model: str | None) -> tuple[str | None, str | None]:
     """The provider and its model, where the model's name says both."""
-    from fxai.cli.tool_view import RECENT
-
     named_by, _, of_model = (model or "").partition(":")
     if of_model and named_by in RECENT and provider in (None, named_by):
         return named_by, of_model
@@ -100,11 +104,7 @@ def show_schema(
     as_json: bool = False,
     color: bool | None = None,
 ) -> bool:
-    """Shows the schemas of a target's tools, or what a provider would be sent; False where a tool cannot be sent.
-
-    Raises:
-        CliError: the target cannot be loaded, or there is no such tool, provider or interface.
-    """
+    """Shows the schemas of a target's tools, or what a provider would be sent; False where a tool cannot be sent."""
     provider, model = _provider_and_model(provider, model)
     if provider is None and (api, model, strict) != (None, None, None):
         remedy = "say --provider as well, or --model provider:name"
@@ -113,8 +113,6 @@ def show_schema(
     if provider is None:
         _own_schemas(offer, out, as_json=as_json, color=color)
         return _warn_left_out(offer, err)
-    from fxai.cli.tool_view import PreviewOptions, preview_request
-
     usable = tuple(tool for tool in offer.tools if tool.name not in offer.broken)
     request = preview_request(usable, PreviewOptions(provider, api, model, strict))
     if as_json:
@@ -151,11 +149,7 @@ def check_tools(
     as_json: bool = False,
     color: bool | None = None,
 ) -> bool:
-    """Shows the faults of a target's tools; True where there are none.
-
-    Raises:
-        CliError: the target or the layer cannot be loaded, or there is no such provider or rule.
-    """
+    """Shows the faults of a target's tools; True where there are none."""
     _require_rules(ignored)
     with Spinner(err, f"checking {target}"):
         number, findings = _find_faults(target, layer, providers)
@@ -169,8 +163,6 @@ def check_tools(
 
 def list_rules(out: TextIO, *, as_json: bool) -> bool:
     """Shows all rules."""
-    from fxai.lint.rule import RULES
-
     if as_json:
         _write(out, {"rules": [msgspec.to_builtins(rule) for rule in RULES.values()]})
     else:
@@ -180,9 +172,6 @@ def list_rules(out: TextIO, *, as_json: bool) -> bool:
 
 def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> tuple[int, tuple[Finding, ...]]:
     """The number of tools, and their faults."""
-    from fxai.cli.program import value_of
-    from fxai.lint.rule import PROVIDERS, Subject
-
     unknown = [name for name in providers if name not in PROVIDERS]
     if unknown:
         remedy = f"there is: {', '.join(PROVIDERS)}"
@@ -222,12 +211,7 @@ def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding,
 
 
 def _refusal(trouble: CliError) -> Finding:
-    """The finding for a definition that fxai refuses.
-
-    Raises:
-        CliError: the error has another cause.
-    """
-    from fxai.lint.rule import RULES
+    """The finding for a definition that fxai refuses; an error with another cause is raised again."""
     from fxai.schema.fault import SchemaError
     from fxai.tools.handler import HandlerError
     from fxai.tools.identity import NameConflictError, ToolConflictError
@@ -239,8 +223,6 @@ def _refusal(trouble: CliError) -> Finding:
 
 def _require_rules(codes: tuple[str, ...]) -> None:
     from difflib import get_close_matches
-
-    from fxai.lint.rule import RULES
 
     for code in codes:
         if code not in RULES:
@@ -315,13 +297,7 @@ _SEVERITY_STYLES: Final[dict[Severity, str]] = {"error": "bold red", "warning": 
 
 @final
 class Verdict(msgspec.Struct, frozen=True):
-    """The result of a check.
-
-    Attributes:
-        target: the target.
-        tools: how many tools it has.
-        faults: its faults, of the level and the rules that were chosen.
-    """
+    """The result of a check: the number of a target's tools, and its faults of the level and rules that were chosen."""
 
     target: str
     tools: int
@@ -359,8 +335,6 @@ class Verdict(msgspec.Struct, frozen=True):
 
 def show_verdict(verdict: Verdict, out: TextIO, err: TextIO, *, color: bool | None = None) -> None:
     """Writes a line for each fault, and their number to `err`; nothing where there are none."""
-    from fxai.cli.screen import console
-
     screen = console(out, color)
     for fault in verdict.faults:
         screen.print(f"{fault.place}: ", end="")

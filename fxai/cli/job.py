@@ -59,15 +59,12 @@ class Presenter(Protocol):
 
     def begin(self, agent: str, prompt: str) -> None:
         """A run begins."""
-        ...
 
     def part(self, part: StreamPart, turn: int) -> None:
         """A part came, in this turn."""
-        ...
 
     def end(self, summary: Summary) -> None:
         """The run ended, well or not."""
-        ...
 
 
 @final
@@ -80,16 +77,13 @@ class Job(msgspec.Struct, frozen=True):
 
 
 def run(job: Job, presenter: Presenter, heard: Callable[[Any], None], ready: Callable[[], None]) -> None:
-    """Runs the job to its end, finalizers included.
+    """Runs the job to its end, finalizers included; the presenter shows the failure of a run before it is raised.
 
     Args:
         job: what is to be run.
         presenter: shows the runs.
         heard: receives the progress of loading a local model, from any thread.
         ready: is called when the model is ready.
-
-    Raises:
-        CliError: a run failed; the presenter has shown it.
     """
     telling = RunReport(presenter)
     try:

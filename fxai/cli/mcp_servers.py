@@ -37,6 +37,7 @@ from fxai.cli.mcp_target import ServerOptions, find_server, read_secret, require
 from fxai.cli.program import Background, value_of
 from fxai.cli.progress import Spinner
 from fxai.cli.question import fill_form
+from fxai.cli.screen import console
 from fxai.cli.setting import build_handlers
 from fxai.cli.target import TargetTools, find_tools, server_tools, with_layer
 from fxai.cli.tool_view import overview_data, show_overview
@@ -72,14 +73,7 @@ _PLACE: Final = re.compile(r"(?:(\[[^\]]+\]|[^:]*):)?(\d{1,5})")
 
 @final
 class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How tools are served over HTTP.
-
-    Attributes:
-        place: host and port.
-        token_env: the environment variable with the token that clients must bring.
-        hosts: what clients may call the server.
-        origins: the web pages that may use it.
-    """
+    """How tools are served over HTTP, as `fxai mcp serve --help` describes its options."""
 
     place: str
     token_env: str | None = None
@@ -87,11 +81,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
     origins: tuple[str, ...] = ()
 
     def options(self) -> dict[str, Any]:
-        """As `serve_http` takes them.
-
-        Raises:
-            CliError: the address is not valid, or the token is missing.
-        """
+        """As `serve_http` takes them."""
         host, port = host_and_port(self.place)
         given: dict[str, Any] = {"host": host, "port": port}
         if self.token_env is not None:
@@ -104,11 +94,7 @@ class HttpOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def host_and_port(text: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`; of a port alone the host is 127.0.0.1.
-
-    Raises:
-        CliError: the text is no such address.
-    """
+    """Host and port of `HOST:PORT`; of a port alone the host is 127.0.0.1."""
     found = _PLACE.fullmatch(text)
     if found is None or int(found[2]) > 65535:
         raise CliError(f"{text!r} is no place to listen", "give HOST:PORT, such as 127.0.0.1:8000", code=WRONG_USE)
@@ -116,18 +102,9 @@ def host_and_port(text: str) -> tuple[str, int]:
 
 
 def serve(
-    target: str,
-    err: TextIO,
-    *,
-    layer: str | None = None,
-    name: str | None = None,
-    http: HttpOptions | None = None,
+    target: str, err: TextIO, *, layer: str | None = None, name: str | None = None, http: HttpOptions | None = None
 ) -> bool:
-    """Serves the tools of a target until the client closes stdin, or, over HTTP, until a signal ends it.
-
-    Raises:
-        CliError: the target or the layer cannot be loaded, a tool has no handler, or the options do not fit.
-    """
+    """Serves the tools of a target until the client closes stdin, or, over HTTP, until a signal ends it."""
     require_mcp()
     from fxai.mcp.server import serve_http, serve_stdio
 
@@ -189,14 +166,7 @@ def _open_toolkit(kit: Toolkit[Any], layer: AnyLayer) -> Gen[AnyBound, Any, Scop
 
 @final
 class Listing(msgspec.Struct, frozen=True):
-    """A server with its tools.
-
-    Attributes:
-        info: its name, version and capabilities.
-        tools: the tools that can be called.
-        held_back: tools that changed since they were approved.
-        refused: tools that cannot be used, each with the reason.
-    """
+    """A server with its tools: those that can be called, those that changed since they were approved, and others."""
 
     info: ServerInfo
     tools: tuple[AnyTool, ...]
@@ -230,11 +200,7 @@ def show_server(
     approve: tuple[str, ...] = (),
     approve_all: bool = False,
 ) -> bool:
-    """Shows a server and its tools; False where a tool is held back, or cannot be offered.
-
-    Raises:
-        CliError: it cannot be opened, or a tool is not held back that is to be approved.
-    """
+    """Shows a server and its tools; False where a tool is held back, or cannot be offered."""
     server = find_server(target, wish)
     with (
         Spinner(err, f"opening {server.name}"),
@@ -261,8 +227,6 @@ def _list_tools(server: McpServer, approve: tuple[str, ...], approve_all: bool) 
 
 
 def _show(listing: Listing, target: str, out: TextIO, color: bool | None) -> None:
-    from fxai.cli.screen import console
-
     screen, info = console(out, color), listing.info
     screen.print(one_line(f"{info.name or target} {info.version}"), style="bold", end="")
     screen.print(f"  MCP {one_line(info.protocol_version)}, {len(listing.tools)} tools", style="dim")
@@ -293,11 +257,7 @@ def plain_text(result: Any) -> str | None:
 def call_server(
     server: str, tool: str, out: TextIO, err: TextIO, *, params: str | None, as_json: bool, wish: ServerOptions
 ) -> bool:
-    """Calls a tool of a server once, and shows the result.
-
-    Raises:
-        CliError: the server cannot be opened, the parameters cannot be read, or the call failed.
-    """
+    """Calls a tool of a server once, and shows the result."""
     lines, waiting = open_input(out, err), Spinner(err, f"calling {tool}")
 
     def answer(asked: Elicitation) -> ElicitAnswer:

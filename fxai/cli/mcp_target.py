@@ -56,9 +56,6 @@ def find_server(text: str, wish: ServerOptions = ServerOptions()) -> McpServer: 
     Args:
         text: a command line, which no shell sees, or a URL, perhaps with a name before it.
         wish: options for the server.
-
-    Raises:
-        CliError: nothing is named, the extra `mcp` or a variable is missing, or nothing can be pinned there.
     """
     require_mcp()
     from fxai.mcp.client import http, stdio
@@ -79,21 +76,13 @@ def find_server(text: str, wish: ServerOptions = ServerOptions()) -> McpServer: 
 
 
 def require_mcp() -> None:
-    """Checks that the extra `mcp` is installed.
-
-    Raises:
-        CliError: the extra `mcp` is not installed.
-    """
+    """Checks that the extra `mcp` is installed."""
     if find_spec("mcp") is None:
         raise CliError("MCP needs the extra mcp, which is not installed", "install it: pip install 'fxai[mcp]'")
 
 
 def read_secret(variable: str) -> str:
-    """The text of an environment variable that holds a secret.
-
-    Raises:
-        CliError: it is not set, or blank.
-    """
+    """The text of an environment variable that holds a secret."""
     text = os.environ.get(variable, "").strip()
     if not text:
         raise CliError(f"the environment variable {variable} is not set", "set it, or name another", code=WRONG_USE)

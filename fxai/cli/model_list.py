@@ -35,6 +35,7 @@ import msgspec
 
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.program import value_of
+from fxai.cli.screen import console
 from fxai.cli.tool_view import RECENT
 from fxai.effects import fx
 from fxai.effects.effect import Effect, Gen
@@ -74,12 +75,8 @@ _BLIND: Final = {
 class Abilities(msgspec.Struct, frozen=True):
     """What a model can do.
 
-    Attributes:
-        tools: whether it calls tools.
-        strict: whether the parameters of its calls can be held to their schema.
-        structured: whether an answer can be.
-        images: whether it reads images.
-        embeddings: the model that embeds there; None where there is none.
+    `strict` and `structured` are whether the parameters of its calls, and its answers, can be held to a schema;
+    `embeddings` is the provider's model for those, None where there is none.
     """
 
     tools: Ability
@@ -158,11 +155,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def list_models(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
-    """The models of these names; without any, the default of each provider or a recent one of its models.
-
-    Raises:
-        CliError: a name is of no provider.
-    """
+    """The models of these names; without any, the default of each provider or a recent one of its models."""
     from fxai.providers.by_name import provider_names
 
     there = provider_names()
@@ -171,11 +164,7 @@ def list_models(names: tuple[str, ...] = ()) -> tuple[Entry, ...]:
 
 
 def require_ready(name: str) -> None:
-    """Checks that a model can be used from here, as far as is known without a request.
-
-    Raises:
-        CliError: there is no such provider, or its extra, its key or the file of the model is missing.
-    """
+    """Checks that a model can be used from here, as far as is known without a request."""
     entry = list_models((name,))[0]
     if not entry.ok:
         raise CliError(f"the model {name} cannot be asked: {entry.state.replace('-', ' ')}", entry.remedy)
@@ -256,11 +245,7 @@ _HEADS: Final = ("MODEL", "TOOLS", "STRICT", "STRUCTURED", "IMAGES", "EMBEDDINGS
 def show_models(
     names: tuple[str, ...], out: TextIO, *, check: bool = False, as_json: bool = False, color: bool | None = None
 ) -> bool:
-    """Shows the models of these names; False where one that was named, or was asked, cannot be used.
-
-    Raises:
-        CliError: a name is of no provider.
-    """
+    """Shows the models of these names; False where one that was named, or was asked, cannot be used."""
     entries = list_models(names)
     if check:
         entries = check_models(entries)
@@ -274,8 +259,6 @@ def show_models(
 
 
 def _table(entries: tuple[Entry, ...], out: TextIO, color: bool | None) -> None:
-    from fxai.cli.screen import console
-
     screen = console(out, color)
     rows = [_row(entry) for entry in entries]
     wide = [max(map(len, column)) for column in zip(*(row[:-1] for row in (_HEADS, *rows)), strict=True)]

@@ -111,7 +111,6 @@ class Record:
         )
 
 
-@final
 class JsonLines:
     """Each part as a JSON object in a line, with the turn that it belongs to; a closing object of type `done`."""
 

@@ -80,11 +80,7 @@ class Background:
             self._stack.close()
 
     def value_of(self, program: EffectOf[_A, Any, Any]) -> _A:
-        """Runs a program to its end, finalizers included, and gives its value.
-
-        Raises:
-            CliError: it failed, broke or was ended by a signal; the error's code says which.
-        """
+        """Runs a program to its end, finalizers included, and gives its value."""
         running = _Running(program, self._wake)
         self._follow(running, running.over)
         return running.value()
@@ -119,11 +115,7 @@ class Background:
         return fx.wait(wait_for_answer)
 
     def hold(self, opening: EffectOf[_A, Any, Any]) -> _A:
-        """Opens a resource and gives it; its scope closes when the background is left.
-
-        Raises:
-            CliError: as `value_of`.
-        """
+        """Opens a resource and gives it; its scope closes when the background is left."""
         opened, there = list[_A](), threading.Event()
 
         async def hold(value: _A) -> None:
@@ -231,11 +223,7 @@ def _raise_on_signals(stack: ExitStack) -> None:
 
 
 def value_of(program: EffectOf[_A, Any, Any]) -> _A:
-    """Runs a program to its end, finalizers included, and gives its value.
-
-    Raises:
-        CliError: it failed or broke, or a signal ended it.
-    """
+    """Runs a program to its end, finalizers included, and gives its value."""
     try:
         ended = anyio.run(_run_until_signal, program)
     except* KeyboardInterrupt:  # before signals are received; on Windows always
@@ -246,11 +234,7 @@ def value_of(program: EffectOf[_A, Any, Any]) -> _A:
 
 
 def success_of(ended: Exit[_A, Any]) -> _A:
-    """The value of a program that succeeded.
-
-    Raises:
-        CliError: it failed or broke.
-    """
+    """The value of a program that succeeded."""
     if isinstance(ended, Succeeded):
         return ended.value
     raise error_of(ended.cause)

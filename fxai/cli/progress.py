@@ -62,8 +62,6 @@ class Spinner:
     def _show(self) -> None:
         from rich.text import Text
 
-        from fxai.cli.screen import console
-
         with self._lock:
             if not self._over:
                 self._status = console(self._stderr).status(Text(f"{one_line(self._what)} …"))

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import textwrap
-from typing import TYPE_CHECKING, Any, Final, TextIO, cast, final
+from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from fxai.cli.exit import INTERRUPTED, Outlet, is_server_failure
 from fxai.cli.output import Summary
@@ -63,7 +63,6 @@ def console(file: TextIO, color: bool | None = None) -> Console:
     )
 
 
-@final
 class Screen:
     """Shows each part as it comes."""
 
@@ -82,16 +81,15 @@ class Screen:
     def begin(self, agent: str, prompt: str) -> None:
         """Shows the agent and the prompt."""
         if self._turn:
-            self._print("", "")
+            self._print()
         self._turn = 0
         self._print(f"{one_line(agent)} ", "bold", end="")
-        self._print(one_line(prompt, _LONGEST_PROMPT), "")
+        self._print(one_line(prompt, _LONGEST_PROMPT))
 
     def part(self, part: StreamPart, turn: int) -> None:
         """Shows a part of the answer."""
-        self._width = (
-            self._out.width - 1 if self._out.is_terminal else None
-        )  # read anew: the terminal may have been resized
+        # read anew: the terminal may have been resized
+        self._width = self._out.width - 1 if self._out.is_terminal else None
         if turn != self._turn:
             self._turn = turn
             if self._numbered:
@@ -104,11 +102,10 @@ class Screen:
         """Shows the turns, tokens and time of the run."""
         stopped = summary.trouble is not None and summary.trouble.code == INTERRUPTED
         if stopped and self._width and self._open is None:
-            self._print("", "")  # the terminal wrote ^C there
+            self._print()  # the terminal wrote ^C there
         self.end_line()
-        if not summary.turns:
-            return
-        self._print(summary.line, "dim")
+        if summary.turns:
+            self._print(summary.line, "dim")
 
     def _show_part(self, part: StreamPart) -> None:
         match part.type:
@@ -152,7 +149,7 @@ class Screen:
     def _flow(self, id_: str, delta: str, style: str) -> None:
         if self._open != id_:
             self.end_line()
-            self._print("  ", "", end="")
+            self._print("  ", end="")
             self._column = 2
             self._open = id_
         self._print("".join(self._wrap(piece) for piece in _PIECE.findall(clean(delta))), style, end="")
@@ -171,7 +168,7 @@ class Screen:
         """Ends a line of text that is still open, before other output."""
         if self._open is not None:
             self._open = None
-            self._print("", "")
+            self._print()
 
     def _start_call(self, part: ToolParamsStart) -> None:
         self.end_line()
@@ -213,7 +210,7 @@ class Screen:
             line = textwrap.fill(line, max(20, self._width - 4), subsequent_indent="    ", break_on_hyphens=False)
         self._print(f"  {sign} {line}", style)
 
-    def _print(self, text: str, style: str, *, end: str = "\n") -> None:
+    def _print(self, text: str = "", style: str = "", *, end: str = "\n") -> None:
         self._out.print(text, style=style or None, end=end)
         self._file.flush()
 

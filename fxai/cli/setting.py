@@ -54,11 +54,7 @@ _DATABASE: Final = (".db", ".sqlite", ".sqlite3")
 
 
 def memory_at(path: str) -> Memory:
-    """The memory in this file, which need not exist: JSON lines, or a SQLite database, by the end of its name.
-
-    Raises:
-        CliError: the name says neither, or no such file can be written.
-    """
+    """The memory in this file, which need not exist: JSON lines, or a SQLite database, by the end of its name."""
     place = Path(path)
     suffix = place.suffix.lower()
     if suffix not in (*_LINES, *_DATABASE):
@@ -166,8 +162,7 @@ def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSett
 def build_handlers(tools: AnyBound, services: ContextOf[Any]) -> Gen[AnyBound, Any, Scope]:
     """The tools with their handlers built, until the scope ends; tools that come and go are as they were.
 
-    Raises:
-        CliError: a handler would not find what it says it needs, neither there nor among the services.
+    It fails where a handler would not find a service that it needs.
     """
     if tools.is_live:
         return tools

@@ -83,21 +83,13 @@ _PACKAGE: Final = str(Path(__file__).parents[1]) + os.sep
 
 
 def load(target: str, kind: type[_T], what: str) -> _T:
-    """The value that `target` names, which is of `kind`; `what` says so in words. The name may go deeper: `a.b`.
-
-    Raises:
-        CliError: the target has no name, cannot be found or imported, or is something else.
-    """
+    """The value that `target` names, which is of `kind`; `what` says so in words. The name may go deeper: `a.b`."""
     value: _T = load_matching(target, lambda value: isinstance(value, kind), what)
     return value
 
 
 def load_matching(target: str, fits: _Fits, what: str) -> Any:
-    """The value that `target` names, for which `fits` is true; `what` says in words what that is.
-
-    Raises:
-        CliError: as `load`.
-    """
+    """The value that `target` names, for which `fits` is true; `what` says in words what that is."""
     place, _, name = target.rpartition(":")
     if not place or not name or (place.endswith(".py") and "/" in name):
         raise CliError(f"{target!r} names no value", "write module:name or path.py:name", code=WRONG_USE)
@@ -222,12 +214,9 @@ _MISSING: Final = object()
 
 @final
 class ToolList(msgspec.Struct, frozen=True):
-    """The tools of a list.
+    """The tools of a list, each dynamic, and the entries that are no tools.
 
-    Attributes:
-        tools: its tools, each dynamic.
-        broken: by name, the schemas that are no usable JSON Schemas; the tools in question take nothing instead.
-        findings: its entries that are no tools.
+    `broken` holds, by name, the schemas that are no usable JSON Schemas; the tools in question take nothing instead.
     """
 
     tools: tuple[AnyTool, ...]
@@ -239,11 +228,7 @@ class ToolList(msgspec.Struct, frozen=True):
 
 
 def read_tools(text: bytes | str, name: str = "the list") -> ToolList:
-    """Reads a list of tools from JSON text; `name` is its name in messages.
-
-    Raises:
-        CliError: the text is no JSON, or no list of tools.
-    """
+    """Reads a list of tools from JSON text; `name` is its name in messages."""
     try:
         data = parse_json_unsafe(text)
     except DecodeError as error:
@@ -364,22 +349,14 @@ class TargetTools(msgspec.Struct, frozen=True):
         return Toolkit.of(tools)
 
     def pick(self, names: tuple[str, ...]) -> TargetTools:
-        """The same, with the tools of these names alone, in this order; all of them where there are no names.
-
-        Raises:
-            CliError: there is no tool of a name; it says which is near.
-        """
+        """The same, with the tools of these names alone, in this order; all of them where there are no names."""
         if not names:
             return self
         tools = {tool.name: tool for tool in self.tools}
         return msgspec.structs.replace(self, tools=tuple(tools[self.require(name)] for name in dict.fromkeys(names)))
 
     def require(self, name: str) -> str:
-        """The name, if there is a tool of that name.
-
-        Raises:
-            CliError: there is none; it says which is near.
-        """
+        """The name, if there is a tool of that name; the error says which is near."""
         there = [tool.name for tool in self.tools]
         if name in there:
             return name
@@ -392,11 +369,7 @@ class TargetTools(msgspec.Struct, frozen=True):
 
 
 def find_tools(target: str) -> TargetTools:
-    """The tools of a target.
-
-    Raises:
-        CliError: it cannot be found, read or imported, or is something else.
-    """
+    """The tools of a target."""
     if target.startswith(_SERVER):
         return server_tools(target.removeprefix(_SERVER))
     if target == "-" or target.endswith(".json"):
@@ -406,11 +379,7 @@ def find_tools(target: str) -> TargetTools:
 
 
 def server_tools(text: str, wish: ServerOptions | None = None) -> TargetTools:
-    """The tools of an MCP server; see `find_server`.
-
-    Raises:
-        CliError: as `find_server`.
-    """
+    """The tools of an MCP server; see `find_server`."""
     from fxai.cli.mcp_target import ServerOptions, find_server
 
     server = find_server(text, wish or ServerOptions())
@@ -418,11 +387,7 @@ def server_tools(text: str, wish: ServerOptions | None = None) -> TargetTools:
 
 
 def with_layer(offer: TargetTools, target: str | None) -> TargetTools:
-    """The same, with the layer that a target names beside its own.
-
-    Raises:
-        CliError: the target cannot be found or imported, or is no layer.
-    """
+    """The same, with the layer that a target names beside its own."""
     if target is None:
         return offer
     kind: type[AnyLayer] = LayerOf
@@ -504,11 +469,7 @@ def open_tools(offer: TargetTools) -> EffectOf[TargetTools, Any, Any]:
 
 
 def load_tools(offer: TargetTools) -> TargetTools:
-    """The same with the tools of its source, which is opened and closed again.
-
-    Raises:
-        CliError: it cannot be opened.
-    """
+    """The same with the tools of its source, which is opened and closed again."""
     return offer if offer.source is None else value_of(fx.scoped(open_tools(offer)))
 
 

@@ -21,6 +21,7 @@ from returns.result import Success
 
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.redaction import redact
+from fxai.cli.screen import console
 from fxai.lint.rule import PROVIDERS, description_of
 from fxai.models.tool_encoding import PreparationError
 from fxai.schema.codec import Schema
@@ -56,14 +57,7 @@ _FLAGS: Final = {True: "strict", False: "not strict", None: "strict is not said"
 
 @final
 class PreviewOptions(msgspec.Struct, frozen=True):
-    """Options for a preview.
-
-    Attributes:
-        provider: the provider.
-        api: its interface; None for its first.
-        model: the model; None for a recent one.
-        strict: strict mode in the configuration; None where it is not set.
-    """
+    """Options for a preview; by default the provider's first interface, a recent model, and strict mode not set."""
 
     provider: str
     api: str | None = None
@@ -133,14 +127,9 @@ class SentTool(msgspec.Struct, frozen=True):
 
 @final
 class RequestPreview(msgspec.Struct, frozen=True):
-    """The tools of one request.
+    """The tools of one request, with warnings about no tool in particular and the beta features that it must name.
 
-    Attributes:
-        wish: the options.
-        tools: each tool.
-        warnings: warnings about no tool in particular.
-        betas: the beta features that the request must name.
-        error: why the request cannot be made with all of them; None where it can.
+    `error` is why the request cannot be made with all of them; None where it can.
     """
 
     wish: PreviewOptions
@@ -176,11 +165,7 @@ class RequestPreview(msgspec.Struct, frozen=True):
 
 
 def preview_request(tools: tuple[AnyTool, ...], wish: PreviewOptions) -> RequestPreview:
-    """The tools as a request has them. Where it cannot be made with all of them, each is shown as it would be alone.
-
-    Raises:
-        CliError: there is no such provider, or it has no such interface.
-    """
+    """The tools as a request has them. Where it cannot be made with all of them, each is shown as it would be alone."""
     prepare = _preparer(wish)
     try:
         whole = prepare(tools)
@@ -322,8 +307,6 @@ def _outcome(schema: Schema[Any]) -> Any:
 
 def show_overview(offer: TargetTools, out: TextIO, *, color: bool | None = None) -> None:
     """Writes the tools as a list of entries, each parameter in a line of its own."""
-    from fxai.cli.screen import console
-
     screen = console(out, color)
     for number, tool in enumerate(offer.tools):
         data = tool_data(tool, offer.broken.get(tool.name))
