@@ -106,7 +106,7 @@ def serve(
 ) -> bool:
     """Serves the tools of a target until the client closes stdin, or, over HTTP, until a signal ends it."""
     require_mcp()
-    from fxai.mcp.server import serve_http, serve_stdio
+    from fxai.mcp import serve_http, serve_stdio
 
     source = _source(with_layer(find_tools(target), layer))
     called = name or target.rpartition(":")[2]

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Never, TypeAlias, cast, final
 
-import anyio
 import msgspec
 from anyio.lowlevel import checkpoint
 from returns.result import Success
@@ -23,10 +22,11 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.cause import Succeeded
 from fxai.effects.concurrency import all_
-from fxai.effects.constructor import attempt_async, fail, gen, sync, wait
+from fxai.effects.constructor import attempt_async, fail, gen, sync
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import AnyEffect, EffectOf, Gen, Generate, Succeed, Suspend
+from fxai.effects.effect import EffectOf, Gen, Succeed, Suspend
 from fxai.effects.layer import LayerOf
+from fxai.effects.pull import END, Channel
 from fxai.effects.scope import NOTHING
 from fxai.mcp.pin import Pins
 from fxai.mcp.result import LinkError, McpCallError, McpError, McpToolError, content_text, result_value
@@ -40,46 +40,9 @@ from fxai.tools.toolkit import BoundToolkit, Toolkit
 if TYPE_CHECKING:
     from fxai.mcp.link import Answer, Link
 
-__all__ = ["CallProgress", "Change", "Connection", "McpHandler", "ServerInfo"]
+__all__ = ["Change", "Connection", "McpHandler", "ServerInfo"]
 
 _UNREAD: Final = 64
-
-
-@final
-class CallProgress:
-    """The progress of one call: notifications that are not shown yet, the latest 64 in their order."""
-
-    def __init__(self) -> None:
-        self._unread: deque[dict[str, Any]] = deque(maxlen=_UNREAD)
-        self._ended = False
-        self._told: anyio.Event | None = None
-
-    def add(self, told: dict[str, Any]) -> None:
-        """Adds a notification; it never waits."""
-        self._unread.append(told)
-        self._wake()
-
-    def end(self) -> None:
-        """Ends the progress: no more notifications come."""
-        self._ended = True
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._told is not None:
-            self._told.set()
-
-    def show(self, context: CallContext) -> EffectOf[None]:
-        """The effect that gives each as a preliminary result, until the end."""
-        return Generate(self._showing, (context,), {})
-
-    def _showing(self, context: CallContext) -> Generator[AnyEffect, Any, None]:
-        while True:
-            while self._unread:
-                yield context.preliminary(self._unread.popleft())
-            if self._ended:
-                return
-            self._told = told = anyio.Event()
-            yield wait(told.wait)
 
 
 _A = TypeVar("_A")
@@ -305,9 +268,11 @@ class Connection:
     def _call_with_progress(
         self, tool: McpTool, arguments: Any, context: CallContext
     ) -> EffectOf[object, McpCallError]:
-        progress = CallProgress()
-        called = self._call_tool(tool.definition.name, arguments, progress.add, tool).ensuring(sync(progress.end))
-        return all_(called, progress.show(context)).map(lambda both: both[0])
+        progress = progress_channel()
+        called = self._call_tool(tool.definition.name, arguments, progress.offer, tool).on_exit(
+            lambda _: progress.end(Succeeded(None))
+        )
+        return all_(called, show_progress(progress, context)).map(lambda both: both[0])
 
     def _call_tool(
         self,
@@ -322,6 +287,18 @@ class Connection:
         known = tool or self._tools.get(name)
         answer = over_link(lambda: self._link.call(name, arguments, progress))
         return answer.flat_map(lambda got: _value(self.name, name, known, got))
+
+
+def progress_channel() -> Channel[dict[str, Any]]:
+    """The notifications of one call's progress that are not shown yet: the latest 64."""
+    return Channel(_UNREAD, deque(maxlen=_UNREAD))
+
+
+@gen
+def show_progress(progress: Channel[dict[str, Any]], context: CallContext) -> Gen[None]:
+    """Gives each notification as a preliminary result, until the end."""
+    while (told := (yield from progress.take())) is not END:
+        yield from context.preliminary(told)
 
 
 def over_link(ask: Callable[[], Awaitable[_A]]) -> EffectOf[_A, McpError]:

@@ -48,13 +48,7 @@ async def address_transport(
 ) -> AsyncGenerator[tuple[Any, Any], None]:
     """The streams of a server at an address, as the SDK takes them.
 
-    Args:
-        address: where it is.
-        limits: how large an answer may be.
-        timeout: seconds to connect, and to send.
-
-    Raises:
-        HeaderError: a header cannot be sent.
+    It takes `timeout` seconds at most to connect, and to send. Raises `HeaderError`: a header cannot be sent.
     """
     # No read timeout: each call has its own.
     waits = httpx2.Timeout(timeout, read=None)

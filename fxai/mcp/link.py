@@ -55,14 +55,7 @@ class Deadlines:
 
     @contextmanager
     def within(self, seconds: float | None) -> Generator[None]:
-        """Bounds the time of the block.
-
-        Args:
-            seconds: how long it may take, without the pauses; None: no bound.
-
-        Raises:
-            TimeoutError: it took longer.
-        """
+        """Bounds the time of the block, without the pauses. Raises `TimeoutError`: it took longer."""
         with anyio.fail_after(seconds) as scope:
             self._left[scope] = math.inf if seconds is None else seconds
             if self.is_still:
@@ -115,7 +108,7 @@ class Link:
 
     def __init__(self, settings: ServerSettings) -> None:
         self._settings = settings
-        self.on_changed: Callable[[], None] = _nothing
+        self.on_changed: Callable[[], None] = lambda: None
         self._ready = anyio.Event()
         self._leaving = anyio.Event()
         self._left = anyio.Event()
@@ -155,8 +148,7 @@ class Link:
     async def ready(self) -> None:
         """Waits until the server has answered or failed; the next request raises the failure.
 
-        Raises:
-            LinkError: neither happened in time.
+        Raises `LinkError`: neither happened in time.
         """
         with anyio.move_on_after(self._settings.timeout):
             await self._ready.wait()
@@ -238,8 +230,7 @@ class Link:
     async def listing(self) -> tuple[list[ToolDefinition], dict[str, str]]:
         """All tools, of all pages, and those that are no tools at all, with the reason.
 
-        Raises:
-            LinkError: it did not answer in time, or with more than the limits allow.
+        Raises `LinkError`: it did not answer in time, or with more than the limits allow.
         """
         async with self._lock:
             return await self._in_time(self._settings.timeout, self._pages, "list its tools", None)
@@ -247,11 +238,7 @@ class Link:
     async def call(
         self, name: str, arguments: Mapping[str, Any], progress: Callable[[dict[str, Any]], None] | None
     ) -> Answer:
-        """The result of a tool.
-
-        Raises:
-            LinkError: the server did not answer, or with a protocol error.
-        """
+        """The result of a tool. Raises `LinkError`: the server did not answer, or with a protocol error."""
         token = f"fxai-{next(_tokens)}"
         if progress is not None:
             self.watch.progress[token] = progress
@@ -384,9 +371,6 @@ class Link:
         if self._client is None:
             raise LinkError(self._failure or self._report.problem("connection", "its connection is closed", REOPEN))
         return self._client
-
-
-def _nothing() -> None: ...
 
 
 def _version() -> str:

@@ -66,8 +66,7 @@ class Revealing(Protocol):
 class Concealed:
     """Texts by name, plain or secret, that no repr shows; equal where the texts are.
 
-    Raises:
-        ValueError: a name is no text, or what stands under it is neither a text nor a secret.
+    Raises `ValueError`: a name is no text, or what stands under it is neither a text nor a secret.
     """
 
     __slots__ = ("_texts",)
@@ -140,11 +139,7 @@ class Address(msgspec.Struct, frozen=True):
 
     @property
     def fields(self) -> dict[str, str]:
-        """The headers as they are sent.
-
-        Raises:
-            HeaderError: one of them cannot be sent.
-        """
+        """The headers as they are sent. Raises `HeaderError`: one of them cannot be sent."""
         fields = self.headers.reveal()
         for name, value in fields.items():
             if not _FIELD_NAME.fullmatch(name):

@@ -32,8 +32,7 @@ _Incoming = SessionMessage | Exception
 async def program_transport(program: ServerProgram, watch: Watch) -> AsyncGenerator[tuple[Any, Any], None]:
     """The streams of a started program, as the SDK takes them; it is ended when the block is left.
 
-    Raises:
-        OSError: it cannot be started.
+    Raises `OSError`: it cannot be started.
     """
     env = get_default_environment() | program.env.reveal()
     command = (program.command, *program.args)

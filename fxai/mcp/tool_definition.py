@@ -97,8 +97,7 @@ class ToolDefinition(msgspec.Struct, frozen=True):
     def check(self, limits: McpLimits) -> JsonSchema | None:
         """Checks the definition against the limits, and gives its output schema.
 
-        Raises:
-            SchemaError: it cannot be offered; the message says why.
+        Raises `SchemaError`: it cannot be offered; the message says why.
         """
         if not self.name:
             raise SchemaError("it has no name")
@@ -123,15 +122,9 @@ class McpTool(msgspec.Struct, frozen=True):
 
     @staticmethod
     def make(definition: ToolDefinition, origin: str, settings: ServerSettings) -> McpTool:
-        """The tool of a definition.
+        """The tool of a definition; tools of servers with two `origin`s are never one, however alike.
 
-        Args:
-            definition: what the server says.
-            origin: which server; tools of two servers are never one, however alike.
-            settings: how the server is used.
-
-        Raises:
-            SchemaError: it cannot be offered; the message says why.
+        Raises `SchemaError`: it cannot be offered; the message says why.
         """
         output = definition.check(settings.limits)
         tool = Tool.dynamic(

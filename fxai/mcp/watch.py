@@ -238,8 +238,8 @@ def parts_of(line: bytes) -> list[bytes]:
 def _elements(text: str) -> list[str]:
     """The texts of the elements of a JSON array that is not empty, `BATCH` and one more at most.
 
-    Raises:
-        ValueError: it is none; so do `IndexError` where it ends too early, and `RecursionError` where it is too deep.
+    Raises `ValueError`: it is none; so do `IndexError` where it ends too early, and `RecursionError` where it is too
+    deep.
     """
     place = text.index("[") + 1
     found: list[str] = []

@@ -220,6 +220,19 @@ class Site:
             schema, pointer = schema[token], pointer_to(pointer, token)
         return Site(pointer, schema)
 
+    @property
+    def leading(self) -> int:
+        """How many items of an array, from the first, have a schema of their own."""
+        items = self.get("items")
+        return len(items if is_array(items) else self.get("prefixItems", ()))
+
+    def item(self, index: int) -> Site | None:
+        """The schema of the item at an index, if there is one."""
+        first, rest = ("items", "additionalItems") if is_array(self.get("items")) else ("prefixItems", "items")
+        if index < self.leading:
+            return self.under(first, index)
+        return next((self.under(keyword) for keyword in (rest, "unevaluatedItems") if keyword in self), None)
+
     def without(self, *keywords: str) -> Site:
         """The same schema, some of its keywords not looked at."""
         return Site(self.pointer, self.schema, self.hidden.union(keywords))

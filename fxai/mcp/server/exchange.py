@@ -94,23 +94,15 @@ def text_of(value: Any) -> str:
 
 
 def success_result(encoded: Any, shown: Any) -> dict[str, Any]:
-    """The result of a call that succeeded.
-
-    Args:
-        encoded: the success as plain JSON data.
-        shown: the form for the model: the same, or the output of the tool's `to_model_output`.
-    """
+    """The result of a call that succeeded, as plain JSON data and in the form for the model."""
     structured = {"structuredContent": encoded} if is_object(encoded) else {}
     return {"content": content_of(shown), **structured, "isError": False}
 
 
 def failure_result(encoded: Any, *, structured: bool) -> dict[str, Any]:
-    """The result of a call that failure_result with a typed failure, as plain JSON data.
+    """The result of a call that ended in a typed failure, as plain JSON data.
 
-    Args:
-        encoded: the failure.
-        structured: whether it may be structured content; not where the tool has an output schema, which clients
-            check that content against.
+    It is not `structured` where the tool has an output schema, which clients check structured content against.
     """
     told = {"structuredContent": encoded} if structured and is_object(encoded) else {}
     return {"content": [_text(text_of(encoded))], **told, "isError": True}
@@ -352,11 +344,7 @@ class Exchange:
         return success_result(outcome.encoded_result, outcome.encoded_result if show is None else show(outcome.result))
 
     def _failure(self, tool: ServedTool, cause: Cause[Any]) -> Any:
-        """The typed failure of a call as plain JSON data.
-
-        Raises:
-            MCPError: it is a bug.
-        """
+        """The typed failure of a call as plain JSON data. Raises `MCPError`: it is a bug."""
         only = cause.reasons[0] if len(cause.reasons) == 1 else None
         failure: Any = only.error if isinstance(only, Fail) else None
         if isinstance(failure, HandlerFailed):
@@ -460,6 +448,5 @@ class SdkServer:
 
 
 async def _tell_session(session: ServerSession) -> None:
-    gone = (anyio.BrokenResourceError, anyio.ClosedResourceError)
-    with anyio.move_on_after(_PATIENCE), suppress(*gone):  # it may leave at that moment
+    with anyio.move_on_after(_PATIENCE), suppress(*_GONE):  # it may leave at that moment
         await session.send_tool_list_changed()

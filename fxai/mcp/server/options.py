@@ -145,11 +145,7 @@ class ToolServerSettings(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(options: ServerOptions) -> ToolServerSettings:
-        """The settings that `options` give.
-
-        Raises:
-            ValueError: an option has a value that it cannot have.
-        """
+        """The settings that `options` give. Raises `ValueError`: an option has a value that it cannot have."""
         settings = ToolServerSettings(**options)
         _check_positive(settings, ("concurrency", "timeout", "approval_timeout", "page_size", "max_body"))
         if settings.waiting < 0:
@@ -179,8 +175,7 @@ class HttpSettings(msgspec.Struct, frozen=True):
     def of(options: HttpOptions) -> HttpSettings:
         """The settings that `options` give.
 
-        Raises:
-            ValueError: an option has a value that it cannot have, or other machines could use the tools unasked.
+        Raises `ValueError`: an option has a value that it cannot have, or other machines could use the tools unasked.
         """
         given: dict[str, Any] = dict(options)
         for lists in ("allowed_hosts", "allowed_origins"):

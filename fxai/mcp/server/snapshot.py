@@ -93,8 +93,7 @@ class ServedTool(msgspec.Struct, frozen=True):
 def served_tools(tools: Iterable[AnyTool]) -> dict[str, ServedTool]:
     """The tools by the names that clients see: their own, or the nearest that MCP allows.
 
-    Raises:
-        NameConflictError: two tools would have one name; it names both.
+    Raises `NameConflictError`: two tools would have one name; it names both.
     """
     found: dict[str, ServedTool] = {}
     for tool in tools:

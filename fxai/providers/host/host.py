@@ -65,8 +65,7 @@ class Host:
 
         With a process for each request none is started yet.
 
-        Fails with:
-            HostFailure: The program cannot be started, or refuses its `params`.
+        Fails with `HostFailure`: the program cannot be started, or refuses its `params`.
         """
 
         @fx.gen
@@ -83,9 +82,8 @@ class Host:
 
         An exchange that is interrupted ends the process; the next request starts another.
 
-        Fails with:
-            HostFailure: The program cannot be started, ended, was silent too long, wrote what is no protocol or too
-                much, or reported an error.
+        Fails with `HostFailure`: the program cannot be started, ended, was silent too long, wrote what is no protocol
+        or too much, or reported an error.
         """
 
         @fx.gen

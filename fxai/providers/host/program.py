@@ -123,16 +123,10 @@ _POSITIVE: Final = ("silence", "timeout", "max_line", "max_answer")
 
 
 def program_of(command: tuple[str, ...], options: HostOptions, takes: Iterable[Take] = ()) -> Program:
-    """The program of a command line and options.
+    """The program of a command line, which no shell reads, and options.
 
-    Args:
-        command: The program and its arguments; no shell reads them.
-        options: See `HostOptions`.
-        takes: What a model may be sent beside messages.
-
-    Raises:
-        TypeError: An option that there is none of, or `params` that JSON cannot carry.
-        ValueError: No command, an option that has no such value, or `takes` of a host that speaks plain text.
+    Raises `TypeError` for an unknown option or `params` that JSON cannot carry; `ValueError` for no command, an option
+    that has no such value, or `takes` of a host that speaks plain text.
     """
     unknown = set(options) - set(HostOptions.__annotations__)
     if unknown:
@@ -322,8 +316,7 @@ class Process:
     async def start(program: Program) -> Process:
         """The process of a program, started.
 
-        Raises:
-            OSError: It is not there, may not be run, or the directory is not there.
+        Raises `OSError`: it is not there, may not be run, or the directory is not there.
         """
         env = {**os.environ, **dict(program.env)}
         raw = await ChildProcess.start(program.command, cwd=program.cwd, env=env, grace=program.grace)
@@ -373,8 +366,7 @@ class Process:
     async def line(self) -> bytes | None:
         """Its next line without the line's end, also one that its end cut short; None when its output has ended.
 
-        Raises:
-            TooMuch: The line, or the answer, is longer than is read.
+        Raises `TooMuch`: the line, or the answer, is longer than is read.
         """
         while (at := self._buffer.find(b"\n", self._searched)) < 0:
             self._searched = len(self._buffer)

@@ -108,14 +108,12 @@ def _add_message(current: Exchange, message: AssistantMessage | ToolMessage, not
                 calls.append(Call(part.id, part.name, part.params))
             case "tool-result":
                 text = _result_text(part, noted)
-                calls = [_with_result(call, text, part.is_failure) if call.id == part.id else call for call in calls]
+                for index, call in enumerate(calls):
+                    if call.id == part.id:
+                        calls[index] = msgspec.structs.replace(call, result=text, is_failure=part.is_failure)
             case _:
                 pass
     return msgspec.structs.replace(current, calls=tuple(calls), answer=answer)
-
-
-def _with_result(call: Call, text: str, is_failure: bool) -> Call:
-    return msgspec.structs.replace(call, result=text, is_failure=is_failure)
 
 
 def _result_text(part: ToolResultPart, noted: list[str]) -> str:

@@ -112,7 +112,7 @@ class Engine:
         self._limiter = anyio.CapacityLimiter(setting.parallel)
         self._idle = threading.Condition()
         self._running = 0
-        self._closed = False
+        self.closed = False
 
     @staticmethod
     async def load(path: Path, setting: Setting, on_progress: OnProgress | None = None) -> Engine:
@@ -145,7 +145,7 @@ class Engine:
         return (self.setting.chat_template or self.description.chat_template) is not None
 
     async def complete(self, task: Completion, on_text: OnText | None = None) -> Completed:
-        """How the model goes on; ``spoken`` hears each piece of it as it comes.
+        """How the model goes on; ``on_text`` hears each piece of it as it comes.
 
         Waits while as many runs as the engine serves at once are under way. Raises `LocalFailure`: the
         context is full before or while the text is written, or llama.cpp refused or failed.
@@ -165,15 +165,22 @@ class Engine:
 
     def _close(self) -> None:
         with self._idle:
-            self._closed = True
+            self.closed = True
             self._idle.wait_for(lambda: self._running == 0)
             self._held.clear()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _complete(self, task: Completion, on_text: OnText | None) -> Completed:
+        listener = _Listener(self, on_text, Unrepeated() if task.once else None)
         with self._at_work():
-            return self._run(task, on_text)
+            if isinstance(task.prompt, str):
+                self._held[0].handle_completions({"prompt": task.prompt, **_options(task)}, listener)
+            else:
+                messages = [{"role": role, "content": content} for role, content in task.prompt]
+                self._held[0].handle_chat_completions({"messages": messages, **_options(task)}, listener)
+            from_thread.check_cancelled()
+            return listener.result(task, self.setting.context)
 
     def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         vectors: list[list[float]] = []
@@ -182,7 +189,7 @@ class Engine:
             for text in texts:  # one by one: a run that is cancelled stops between two of them
                 from_thread.check_cancelled()
                 said: dict[str, Any] = self._held[0].handle_embeddings({"input": [text]})
-                if self._closed:
+                if self.closed:
                     raise LocalFailure(InternalProviderError(description="the model was released meanwhile"))
                 if "error" in said:
                     raise LocalFailure(embedding_reason(said["error"], self.setting.context))
@@ -194,7 +201,7 @@ class Engine:
     def _at_work(self) -> Generator[None]:
         """Counts a run, which `close` waits for."""
         with self._idle:
-            if self._closed:
+            if self.closed:
                 raise LocalFailure(InvalidRequestError(description="the model was released: its scope has ended"))
             self._running += 1
         try:
@@ -203,21 +210,6 @@ class Engine:
             with self._idle:
                 self._running -= 1
                 self._idle.notify_all()
-
-    def _run(self, task: Completion, on_text: OnText | None) -> Completed:
-        listener = _Listener(self, on_text, Unrepeated() if task.once else None)
-        if isinstance(task.prompt, str):
-            self._held[0].handle_completions({"prompt": task.prompt, **_options(task)}, listener)
-        else:
-            messages = [{"role": role, "content": content} for role, content in task.prompt]
-            self._held[0].handle_chat_completions({"messages": messages, **_options(task)}, listener)
-        from_thread.check_cancelled()
-        return listener.result(task, self.setting.context)
-
-    @property
-    def closing(self) -> bool:
-        """Whether the model is being released."""
-        return self._closed
 
 
 class _Listener:
@@ -234,7 +226,7 @@ class _Listener:
     def __call__(self, chunk: Mapping[str, Any]) -> bool:
         try:
             from_thread.check_cancelled()
-            return self.engine.closing or self._take(chunk)
+            return self.engine.closed or self._take(chunk)
         except BaseException:  # the run was cancelled; check_cancelled raises again after the call
             return True
 
@@ -262,7 +254,7 @@ class _Listener:
         if "error" in self.last:
             raise LocalFailure(reason_of(self.last["error"]))
         told = self.last.get("usage")
-        if self.engine.closing or told is None or self.ended is None:
+        if self.engine.closed or told is None or self.ended is None:
             raise LocalFailure(InternalProviderError(description="the model broke off in the middle of its answer"))
 
         details: dict[str, Any] = told.get("prompt_tokens_details") or {}

@@ -64,10 +64,10 @@ def integers(low: int | None, high: int | None) -> str | None:
     True
     """
     bottom = min(-_LARGEST, -abs(high or 0) * 10) if low is None else low
-    high = max(_LARGEST, abs(low or 0) * 10) if high is None else high
-    low = bottom
-    parts = _negative(low, high) + (_natural(max(low, 0), high) if high >= 0 else [])
-    return " | ".join(parts) if low <= high else None
+    top = max(_LARGEST, abs(low or 0) * 10) if high is None else high
+    parts = [f'"-" {part}' for part in _natural(max(1, -top), -bottom)] if bottom < 0 else []
+    parts += _natural(max(bottom, 0), top) if top >= 0 else []
+    return " | ".join(parts) if bottom <= top else None
 
 
 def multiples(step: int, low: int | None, high: int | None, *, most: int = 512) -> str | None:
@@ -138,12 +138,6 @@ def _places(bound: Decimal | None) -> int:
 def _on_grid(value: Decimal, step: Decimal, *, up: bool) -> Decimal:
     whole = (value / step).to_integral_value(rounding=ROUND_CEILING if up else ROUND_FLOOR)
     return whole * step
-
-
-def _negative(low: int, high: int) -> list[str]:
-    if low >= 0:
-        return []
-    return [f'"-" {part}' for part in _natural(max(1, -high), -low)]
 
 
 def _natural(low: int, high: int) -> list[str]:
@@ -379,7 +373,8 @@ def _render(node: Node, *, top: bool = False) -> str:
         case Characters(text):
             return _render_set(_ranges(text))
         case Series(parts):
-            text = " ".join(_render(part) for part in _nonempty_parts(parts)) or '""'
+            shown = [part for part in parts if not (isinstance(part, Repeat) and part.most == 0)]
+            text = " ".join(map(_render, shown)) or '""'
             return text if top or len(parts) == 1 else f"({text})"
         case Choice(branches):
             text = " | ".join(_render(branch, top=True) for branch in branches)
@@ -388,10 +383,6 @@ def _render(node: Node, *, top: bool = False) -> str:
             return '""' if most == 0 else f"{_render(inner)}{{{least},{most}}}"
         case Other(text):
             raise PatternError(text)
-
-
-def _nonempty_parts(parts: tuple[Node, ...]) -> list[Node]:
-    return [part for part in parts if not (isinstance(part, Repeat) and part.most == 0)]
 
 
 def _render_set(ranges: Ranges) -> str:

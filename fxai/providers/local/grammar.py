@@ -26,7 +26,7 @@ import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai.providers.local.gbnf import integers, literal, multiples, numbers, pattern_grammar, string_grammar
-from fxai.providers.local.variants import Form, Variants, prefix_length
+from fxai.providers.local.variants import Form, Variants
 from fxai.schema.budget import MAX_PLACES, Exhausted, descend, with_stack
 from fxai.schema.data import copy_data
 from fxai.schema.location import Place, PlaceError, Site
@@ -257,7 +257,7 @@ class _Writer:
         return body
 
     def _array(self, form: Form) -> str | None:
-        leading = max((prefix_length(rule) for rule in form.arrays), default=0)
+        leading = max((rule.leading for rule in form.arrays), default=0)
         most = max(form.least_items, leading or self.bounds.items)
         most = most if form.most_items is None else min(most, form.most_items)
         if most < form.least_items:

@@ -49,6 +49,7 @@ class LocalModel(LanguageModel):
         """The model's name: what its file says, else the file's name."""
         return self._engine.name
 
+    @override
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         """The model's turn, whole: one tool call, or an answer.
 
@@ -57,12 +58,9 @@ class LocalModel(LanguageModel):
         """
         return self._parts(request, "ask").collect().map(lambda parts: Response.from_stream(parts).content)
 
+    @override
     def ask_stream(self, request: ModelRequest) -> Stream[StreamPart, AiError]:
-        """The same turn, part by part; a reader that stops early stops the model between two tokens.
-
-        Fails with:
-            AiError: As `ask`; the parts that came before it stand.
-        """
+        """The same turn, part by part; a reader that stops early stops the model between two tokens. Fails as `ask`."""
         return self._parts(request, "ask_stream")
 
     def _parts(self, request: ModelRequest, method: str) -> Stream[StreamPart, AiError]:
@@ -117,18 +115,7 @@ def layer(
 def open_engine(
     model: str | Path | None, setting: Setting, sha256: str | None, progress: OnProgress | None, method: str
 ) -> Effect[Engine, AiError, Scope]:
-    """The loaded model of a layer, released with the scope.
-
-    Args:
-        model: As of `layer`, and so are `sha256` and `progress`.
-        setting: How it is loaded.
-        sha256: What the file must have.
-        progress: Hears how far it is.
-        method: What an error says was being done.
-
-    Fails with:
-        AiError: As `layer`.
-    """
+    """The loaded model of a layer, released with the scope; arguments and failures as `layer`."""
 
     async def load() -> Engine:
         path = await in_thread(lambda: _find_file(model, sha256, progress))

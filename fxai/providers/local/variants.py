@@ -20,10 +20,11 @@ from itertools import product
 from typing import Any, Final
 
 from fxai.schema.data import identity, is_object, is_same
+from fxai.schema.fault import kind_in
 from fxai.schema.location import Place, PlaceError, Reader, Site
 from fxai.schema.pattern import Matcher, PatternTimeout
 
-__all__ = ["Form", "Variants", "prefix_length"]
+__all__ = ["Form", "Variants"]
 
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _REFUSED: Final = {
@@ -109,7 +110,7 @@ class Variants:
 
     def item(self, form: Form, index: int) -> Place:
         """The schemas of the item at ``index``, by every array schema of the form."""
-        return tuple(site for rule in form.arrays for site in _element(rule, index))
+        return tuple(site for rule in form.arrays if (site := rule.item(index)) is not None)
 
     def _property(self, rule: Site, name: str) -> Iterator[Site]:
         known = name in rule.get("properties", {})
@@ -140,7 +141,7 @@ class Variants:
         if site.pointer in self._open:
             raise PlaceError(site.pointer, "$ref", _CIRCLE)
         _refuse(site)
-        forms = [_container_form(site, _scalar_form(site))]
+        forms = [_own_form(site)]
         self._open.add(site.pointer)
         for keyword in ("anyOf", "oneOf"):
             if keyword in site:
@@ -203,13 +204,14 @@ class Variants:
         return names and all(self.admits(self.member(form, name), item) for name, item in value.items())
 
 
-def _scalar_form(site: Site) -> Form:
+def _own_form(site: Site) -> Form:
     schema: Mapping[str, Any] = site.schema
-    types = schema.get("type", list(_TYPES))
+    types = schema.get("type", _TYPES)
+    types = {types} if isinstance(types, str) else types
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     return Form(
         site.pointer,
-        types=_types([types] if isinstance(types, str) else types),
+        types=frozenset(types) | ({"integer"} if "number" in types else set[str]()),
         values=None if values is None else tuple(values),
         low=_tightest_bound(schema, "minimum", "exclusiveMinimum", max),
         high=_tightest_bound(schema, "maximum", "exclusiveMaximum", min),
@@ -218,6 +220,14 @@ def _scalar_form(site: Site) -> Form:
         most=_count(site, "maxLength"),
         patterns=(schema["pattern"],) if "pattern" in schema else (),
         format=schema.get("format"),
+        arrays=(site,) if schema.keys() & _ARRAY_KEYWORDS else (),
+        least_items=_count(site, "minItems") or 0,
+        most_items=_count(site, "maxItems"),
+        unique=schema.get("uniqueItems") is True,
+        objects=(site,) if schema.keys() & _OBJECT_KEYWORDS else (),
+        required=_required(site),
+        least_members=_count(site, "minProperties") or 0,
+        most_members=_count(site, "maxProperties"),
     )
 
 
@@ -233,21 +243,6 @@ def _count(site: Site, keyword: str) -> int | None:
 
 _MOST_COUNTED: Final = {"minLength": 50_000, "minItems": 1_000, "minProperties": 1_000}
 _FAR: Final = 10**9
-
-
-def _container_form(site: Site, form: Form) -> Form:
-    schema: Mapping[str, Any] = site.schema
-    return replace(
-        form,
-        arrays=(site,) if schema.keys() & _ARRAY_KEYWORDS else (),
-        least_items=_count(site, "minItems") or 0,
-        most_items=_count(site, "maxItems"),
-        unique=schema.get("uniqueItems") is True,
-        objects=(site,) if schema.keys() & _OBJECT_KEYWORDS else (),
-        required=tuple(_closure(list(schema.get("required", ())), _dependent(site))),
-        least_members=_count(site, "minProperties") or 0,
-        most_members=_count(site, "maxProperties"),
-    )
 
 
 _ARRAY_KEYWORDS: Final = frozenset({"items", "prefixItems", "additionalItems", "unevaluatedItems"})
@@ -274,23 +269,15 @@ def _refuse(site: Site) -> None:
             raise PlaceError(site.pointer, keyword, why)
 
 
-def _types(names: list[str]) -> frozenset[str]:
-    return frozenset(names) | ({"integer"} if "number" in names else set[str]())
-
-
-def _dependent(site: Site) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+def _required(site: Site) -> tuple[str, ...]:
+    """The required names, and those that any dependency requires, so that every dependency holds."""
+    names: list[str] = [*site.schema.get("required", ())]
     for keyword in ("dependentRequired", "dependencies"):
-        for name, needs in site.schema.get(keyword, {}).items():
+        for needs in site.schema.get(keyword, {}).values():
             if not isinstance(needs, list):
                 raise PlaceError(site.pointer, keyword, "a grammar cannot make one part depend on another")
-            found[name] = [*found.get(name, []), *needs]
-    return found
-
-
-def _closure(members: list[str], dependent: Mapping[str, list[str]]) -> Iterator[str]:
-    """The required names, and those that any dependency requires, so that every dependency holds."""
-    yield from dict.fromkeys([*members, *(need for needs in dependent.values() for need in needs)])
+            names += needs
+    return tuple(dict.fromkeys(names))
 
 
 def _tightest_bound(schema: Mapping[str, Any], plain: str, exclusive: str, tighter: Any) -> tuple[Any, bool] | None:
@@ -342,40 +329,9 @@ def _tighter(a: tuple[Any, bool] | None, b: tuple[Any, bool] | None, *, above: b
     return max(a, b) if above else min(a, b)
 
 
-def prefix_length(rule: Site) -> int:
-    """How many leading items of an array have a schema of their own."""
-    schema = rule.schema
-    return len(schema["items"] if isinstance(schema.get("items"), list) else schema.get("prefixItems", ()))
-
-
-def _element(rule: Site, index: int) -> Iterator[Site]:
-    schema: Mapping[str, Any] = rule.schema
-    items = schema.get("items")
-    leading, rest = ("items", "additionalItems") if isinstance(items, list) else ("prefixItems", "items")
-    if index < len(schema.get(leading, ())):
-        yield rule.under(leading, index)
-    elif rest in schema:
-        yield rule.under(rest)
-    elif "unevaluatedItems" in schema:
-        yield rule.under("unevaluatedItems")
-
-
-def _kinds(value: Any) -> frozenset[str]:
-    match value:
-        case None:
-            return frozenset({"null"})
-        case bool():
-            return frozenset({"boolean"})
-        case int():
-            return frozenset({"integer", "number"})
-        case float():
-            return frozenset({"number"} | ({"integer"} if value.is_integer() else set[str]()))
-        case str():
-            return frozenset({"string"})
-        case list():
-            return frozenset({"array"})
-        case _:
-            return frozenset({"object"})
+def _kinds(value: Any) -> set[str]:
+    kind = kind_in(value)
+    return {"integer", "number"} if kind == "integer" or (kind == "number" and value.is_integer()) else {kind}
 
 
 def _keeps_number(form: Form, value: float) -> bool:

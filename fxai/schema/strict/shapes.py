@@ -233,7 +233,7 @@ def array_form(sites: Sequence[Site], at: str, to: Places) -> Node | None:
                 to.weaken(site, keyword, f"{to.rules.name} has no such keyword")
                 checks.append(keyword_words(keyword, site.get(keyword)))
     sites = [_plain(site, to) for site in sites]
-    leading = max((_leading(site) for site in sites), default=0)
+    leading = max((site.leading for site in sites), default=0)
     if leading:
         node = _tuple(sites, at, to, leading, least, most)
         return None if node is None else node.with_checks(checks)
@@ -309,28 +309,12 @@ def _plain(site: Site, to: Places) -> Site:
     return site.without("unevaluatedItems")
 
 
-def _leading(site: Site) -> int:
-    items = site.get("items")
-    return len(items) if is_array(items) else len(site.get("prefixItems", ()))
-
-
 def _item(sites: Sequence[Site], index: int) -> Place | None:
     """What the item at an index must keep; None when there may be none."""
-    found = [place for site in sites for place in _element(site, index)]
+    found = [place for site in sites if (place := site.item(index)) is not None]
     if any(place.schema is False for place in found):
         return None
     return tuple(place for place in found if place.schema not in (True, {}))
-
-
-def _element(site: Site, index: int) -> Iterator[Site]:
-    items: Any = site.get("items")
-    leading, rest = ("items", "additionalItems") if is_array(items) else ("prefixItems", "items")
-    if index < len(site.get(leading, ())):
-        yield site.under(leading, index)
-    elif rest in site:
-        yield site.under(rest)
-    elif "unevaluatedItems" in site:
-        yield site.under("unevaluatedItems")
 
 
 _CONDITIONS: Final = ("dependentSchemas", "dependencies", "dependentRequired")

@@ -16,7 +16,7 @@ from mcp_types import HEADER_MISMATCH
 from fxai import fx, mcp
 from fxai.effects import EffectOf
 from fxai.mcp import Connection, ElicitAnswer, Elicitation, McpLimits, ToolDefinition
-from fxai.mcp.connection import CallProgress
+from fxai.mcp.connection import progress_channel
 from fxai.mcp.link import Link
 from fxai.mcp.settings import Address, ServerProgram, ServerSettings
 from fxai.mcp.watch import BATCH
@@ -528,11 +528,12 @@ def test_calls_that_are_over_leave_nothing(monkeypatch: pytest.MonkeyPatch, back
 
     def called(connection: Connection) -> Run:
         kit, layer = connection.bound.toolkit, connection.bound.layer
+        kind = type(progress_channel())
         gc.freeze()  # only what comes from here on is looked at
         try:
             yield fx.for_each(["fine", "no"] * 5, lambda q: kit.call("search", {"q": q}).provide(layer).as_(None))
             gc.collect()
-            return sum(isinstance(one, CallProgress) for one in gc.get_objects())
+            return sum(isinstance(one, kind) for one in gc.get_objects())
         finally:
             gc.unfreeze()
 

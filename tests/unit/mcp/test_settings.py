@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.effects import fx
-from fxai.mcp.connection import CallProgress
+from fxai.effects import Succeeded, fx
+from fxai.mcp.connection import progress_channel, show_progress
 from fxai.mcp.settings import Mode, ServerProgram, ServerSettings
 from fxai.tools import CallContext, Tool
 
@@ -39,24 +39,24 @@ def test_a_mode_is_one_that_there_is() -> None:
 def _shown(backend: str, told: int, later: int = 0) -> list[int]:
     """The numbers that are shown where so many were told before anybody looked, and so many afterwards."""
     seen: list[int] = []
-    progress = CallProgress()
+    progress = progress_channel()
 
     def emit(value: Any) -> Any:
         return fx.sync(lambda: seen.append(value["progress"]))
 
     async def go() -> None:
         for number in range(told):
-            progress.add({"progress": number})
+            progress.offer({"progress": number})
         context = CallContext(Tool.dynamic("wait"), emit=emit)
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
-                group.start_soon(fx.run_async, progress.show(context))
+                group.start_soon(fx.run_async, show_progress(progress, context))
                 for number in range(told, told + later):
                     await anyio.wait_all_tasks_blocked()
-                    progress.add({"progress": number})
+                    progress.offer({"progress": number})
                 await anyio.wait_all_tasks_blocked()
                 assert len(seen) == min(told, 64) + later
-                progress.end()
+                progress.end(Succeeded(None))
 
     anyio.run(go, backend=backend)
     return seen

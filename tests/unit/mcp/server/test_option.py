@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from fxai.effects import Cause, Die
-from fxai.mcp import Defect
-from fxai.mcp.server import CannotListen
+from fxai.mcp import CannotListen, Defect
 from fxai.mcp.server.options import HttpSettings, ToolServerSettings, split_options
 from fxai.providers.http import Secret
 
