@@ -287,37 +287,34 @@ class ComputerConfigs(Setting, frozen=True):
 # -- a browser
 
 
-class _BrowserAction(msgspec.Struct, frozen=True, kw_only=True, tag_field="action"):
+class _BrowserAction(msgspec.Struct, frozen=True, tag_field="action"):
     """What a browser is asked to do."""
 
 
-class _TabAction(_BrowserAction, frozen=True):
-    """An action on a tab as a whole; `tab_id` None: the one that is shown."""
+class _TabAction(_BrowserAction, frozen=True, kw_only=True):
+    """An action on a tab; `tab_id` None: the one that is shown."""
 
     tab_id: str | None = None
 
 
-class _Click(_BrowserAction, frozen=True):
+class _Click(_TabAction, frozen=True):
     """A click on something, with `modifiers` held down."""
 
     target: Target
     modifiers: str | None = None
-    tab_id: str | None = None
 
 
-class _PointerAction(_BrowserAction, frozen=True):
+class _PointerAction(_TabAction, frozen=True):
     """An action of the pointer at a place."""
 
     target: CoordinateTarget
-    tab_id: str | None = None
 
 
 @final
-class BrowserNavigate(_BrowserAction, frozen=True, tag="navigate"):
+class BrowserNavigate(_TabAction, frozen=True, tag="navigate"):
     """Go to a URL."""
 
     url: str
-    tab_id: str | None = None
 
 
 @final
@@ -345,13 +342,12 @@ class BrowserCloseTab(_BrowserAction, frozen=True, tag="close_tab"):
 
 
 @final
-class BrowserReadPage(_BrowserAction, frozen=True, tag="read_page"):
+class BrowserReadPage(_TabAction, frozen=True, tag="read_page"):
     """Say what the page holds, as a tree of elements with references."""
 
     filter: Literal["interactive", "all"] | None = None
     ref: str | None = None
     depth: int | None = None
-    tab_id: str | None = None
 
 
 @final
@@ -370,38 +366,34 @@ class BrowserReadNetwork(_TabAction, frozen=True, tag="read_network"):
 
 
 @final
-class BrowserFind(_BrowserAction, frozen=True, tag="find"):
+class BrowserFind(_TabAction, frozen=True, tag="find"):
     """Find elements by words."""
 
     query: str
-    tab_id: str | None = None
 
 
 @final
-class BrowserFormInput(_BrowserAction, frozen=True, tag="form_input"):
+class BrowserFormInput(_TabAction, frozen=True, tag="form_input"):
     """Set a field of a form."""
 
     target: RefTarget
     value: str | bool | float
-    tab_id: str | None = None
 
 
 @final
-class BrowserFileUpload(_BrowserAction, frozen=True, tag="file_upload"):
+class BrowserFileUpload(_TabAction, frozen=True, tag="file_upload"):
     """Put files into a field: of this machine, or documents that were given."""
 
     target: RefTarget
     paths: tuple[str, ...] | None = None
     document_ids: tuple[str, ...] | None = None
-    tab_id: str | None = None
 
 
 @final
-class BrowserScrollTo(_BrowserAction, frozen=True, tag="scroll_to"):
+class BrowserScrollTo(_TabAction, frozen=True, tag="scroll_to"):
     """Scroll until an element is in sight."""
 
     target: RefTarget
-    tab_id: str | None = None
 
 
 @final
@@ -410,11 +402,10 @@ class BrowserScreenshot(_TabAction, frozen=True, tag="screenshot"):
 
 
 @final
-class BrowserZoom(_BrowserAction, frozen=True, tag="zoom"):
+class BrowserZoom(_TabAction, frozen=True, tag="zoom"):
     """Take a picture of a part of the page: left, top, right, bottom."""
 
     region: Region
-    tab_id: str | None = None
 
 
 @final
@@ -443,20 +434,18 @@ class BrowserTripleClick(_Click, frozen=True, tag="triple_click"):
 
 
 @final
-class BrowserHover(_BrowserAction, frozen=True, tag="hover"):
+class BrowserHover(_TabAction, frozen=True, tag="hover"):
     """Move the pointer over something."""
 
     target: Target
-    tab_id: str | None = None
 
 
 @final
-class BrowserLeftClickDrag(_BrowserAction, frozen=True, tag="left_click_drag"):
+class BrowserLeftClickDrag(_TabAction, frozen=True, tag="left_click_drag"):
     """Press the left button at one place and let it go at another."""
 
     start: CoordinateTarget = msgspec.field(name="from")
     target: CoordinateTarget
-    tab_id: str | None = None
 
 
 @final
@@ -475,55 +464,49 @@ class BrowserMouseMove(_PointerAction, frozen=True, tag="mouse_move"):
 
 
 @final
-class BrowserScroll(_BrowserAction, frozen=True, tag="scroll"):
+class BrowserScroll(_TabAction, frozen=True, tag="scroll"):
     """Scroll at a place, by so many notches."""
 
     target: CoordinateTarget
     scroll_direction: Direction
     scroll_amount: int | None = None
-    tab_id: str | None = None
 
 
 @final
-class BrowserType(_BrowserAction, frozen=True, tag="type"):
+class BrowserType(_TabAction, frozen=True, tag="type"):
     """Type a text."""
 
     text: str
-    tab_id: str | None = None
 
 
 @final
-class BrowserKey(_BrowserAction, frozen=True, tag="key"):
+class BrowserKey(_TabAction, frozen=True, tag="key"):
     """Press a key or keys together, some times."""
 
     text: str
     repeat: int | None = None
-    tab_id: str | None = None
 
 
 @final
-class BrowserHoldKey(_BrowserAction, frozen=True, tag="hold_key"):
+class BrowserHoldKey(_TabAction, frozen=True, tag="hold_key"):
     """Hold keys down for some seconds."""
 
     text: str
     duration: float
-    tab_id: str | None = None
 
 
 @final
-class BrowserWait(_BrowserAction, frozen=True, tag="wait"):
+class BrowserWait(_TabAction, frozen=True, tag="wait"):
     """Wait for some seconds."""
 
     duration: float
-    tab_id: str | None = None
 
 
 @final
-class BrowserJavascriptExec(_BrowserAction, frozen=True, tag="javascript_exec"):
+class BrowserJavascriptExec(_TabAction, frozen=True, tag="javascript_exec"):
     """Run a script in the page."""
 
     text: str
-    tab_id: str | None = None
 
 
 BrowserAction: TypeAlias = (
