@@ -254,7 +254,7 @@ def _validator(place: Subschema, document: Any, without: tuple[str, ...]) -> Cal
     if place.pointer and ("$ref" in text or "Ref'" in text):
         # with a keyword left out it is not the schema of the document any more, to which references lead
         return _no_faults if without else _inside(document, place).validate
-    return JsonSchema.trusted({"$schema": place.dialect.uri, **schema}).validate
+    return JsonSchema.trust({"$schema": place.dialect.uri, **schema}).validate
 
 
 def _no_faults(_: Any) -> tuple[Fault, ...]:
@@ -267,7 +267,7 @@ def _inside(document: Any, place: Subschema) -> JsonSchema:
     name = str(document.get(dialect.id_keyword) or _HERE)
     kept = "$defs" if "$defs" in dialect.keywords else "definitions"
     whole = {**document, "$schema": dialect.uri, dialect.id_keyword: name}
-    return JsonSchema.trusted(
+    return JsonSchema.trust(
         {"$schema": dialect.uri, "allOf": [{"$ref": f"{name}#{place.pointer}"}], kept: {"document": whole}}
     )
 
@@ -289,7 +289,7 @@ def strict_findings(subject: Subject) -> Iterator[Finding]:
 def _strict_findings(entry: Entry, subject: Subject) -> Iterator[Finding]:
     asked = entry.tool.get(Strict) is True
     severity: Severity | None = "error" if asked else None
-    document = JsonSchema.trusted(entry.document)
+    document = JsonSchema.trust(entry.document)
     impossible: dict[tuple[str, str, str], list[str]] = {}
     weakened: dict[tuple[str, str, str], list[str]] = {}
     known = _known_keywords(entry, asked=asked)

@@ -149,7 +149,7 @@ def _wrap(schema: JsonSchema) -> JsonSchema:
         held = {key: inner.pop(key) for key in _HELD if key in inner}
         inner, held = _move(inner), _move(held)
     own = {"type": "object", "properties": {_MEMBER: inner}, "required": [_MEMBER], "additionalProperties": False}
-    return JsonSchema.trusted({**own, **held})
+    return JsonSchema.trust({**own, **held})
 
 
 def _move(schema: Any) -> Any:

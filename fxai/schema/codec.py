@@ -161,7 +161,7 @@ class Schema(Generic[_A]):
                 or with a pattern that expands without end.
         """
         if self._document is None:
-            made = with_stack(lambda: JsonSchema.derived(derive((self._compiled or _compile(self)).plan)))
+            made = with_stack(lambda: JsonSchema.derive(derive((self._compiled or _compile(self)).plan)))
             object.__setattr__(self, "_document", made)
         return cast("JsonSchema", self._document)
 

@@ -217,7 +217,7 @@ def _type(_: Checks, parts: Parts, rule: Any, __: Any) -> None:
     parts.kinds = frozenset(rule if is_array(rule) else [rule])
 
 
-def _bound(kind: str, holds: Callable[[Any, Any], bool]) -> _Maker:
+def _size_bound(kind: str, holds: Callable[[Any, Any], bool]) -> _Maker:
     """A bound of the values of a kind; a boolean beside a bound, in draft 4, is none by itself."""
 
     def make(_: Checks, parts: Parts, limit: Any, __: Any) -> None:
@@ -299,7 +299,7 @@ def _properties(to: Checks, parts: Parts, properties: Any, _: Any) -> None:
     parts.add("object", check)
 
 
-def _required(_: Checks, parts: Parts, names: Any, __: Any) -> None:
+def _required_names(_: Checks, parts: Parts, names: Any, __: Any) -> None:
     if is_array(names):
         wanted = frozenset(names)
         parts.add("object", lambda value, _: wanted <= value.keys(), 1 + len(wanted) // _LIST)
@@ -511,19 +511,19 @@ MAKERS: Final[dict[str, _Maker]] = {
     "type": _type,
     "minimum": _number_bound(operator.ge, operator.gt, "exclusiveMinimum"),
     "maximum": _number_bound(operator.le, operator.lt, "exclusiveMaximum"),
-    "exclusiveMinimum": _bound("number", operator.gt),
-    "exclusiveMaximum": _bound("number", operator.lt),
+    "exclusiveMinimum": _size_bound("number", operator.gt),
+    "exclusiveMaximum": _size_bound("number", operator.lt),
     "multipleOf": _multiple,
-    "minLength": _bound("string", _at_least),
-    "maxLength": _bound("string", _at_most),
+    "minLength": _size_bound("string", _at_least),
+    "maxLength": _size_bound("string", _at_most),
     "pattern": _pattern,
     "properties": _properties,
-    "required": _required,
+    "required": _required_names,
     "additionalProperties": _additional,
     "patternProperties": _pattern_properties,
     "propertyNames": _names,
-    "minProperties": _bound("object", _at_least),
-    "maxProperties": _bound("object", _at_most),
+    "minProperties": _size_bound("object", _at_least),
+    "maxProperties": _size_bound("object", _at_most),
     "dependentRequired": _dependent_required,
     "dependentSchemas": _dependent_schemas,
     "dependencies": _dependencies,
@@ -531,8 +531,8 @@ MAKERS: Final[dict[str, _Maker]] = {
     "prefixItems": _places,
     "additionalItems": _additional_items,
     "contains": _contains,
-    "minItems": _bound("array", _at_least),
-    "maxItems": _bound("array", _at_most),
+    "minItems": _size_bound("array", _at_least),
+    "maxItems": _size_bound("array", _at_most),
     "uniqueItems": _unique,
     "allOf": _all_of,
     "anyOf": _any_of,

@@ -78,12 +78,12 @@ class JsonSchema:
         return with_stack(lambda: JsonSchema(_check(plain)))
 
     @staticmethod
-    def trusted(document: Mapping[str, Any] | bool) -> JsonSchema:
+    def trust(document: Mapping[str, Any] | bool) -> JsonSchema:
         """The document of plain JSON data that is known to be a JSON Schema, such as a derived one; not checked."""
         return JsonSchema(_ENCODE(document))
 
     @staticmethod
-    def derived(document: dict[str, Any]) -> JsonSchema:
+    def derive(document: dict[str, Any]) -> JsonSchema:
         """The document derived from a type, known to be a JSON Schema; only the budget is checked.
 
         Raises:
@@ -136,9 +136,9 @@ class JsonSchema:
     def _validate(self, engine: Engine | None) -> Validate:
         known = self._validates.get(engine or "")
         if known is None:
-            from fxai.schema.validation import compiled
+            from fxai.schema.validation import validator_for
 
-            known = with_stack(lambda: compiled(self.to_dict(), engine))
+            known = with_stack(lambda: validator_for(self.to_dict(), engine))
             self._validates.setdefault(engine or "", known)
         return known
 

@@ -191,7 +191,7 @@ def _properties(validator: Any, properties: Any, instance: Any, _: Any) -> Itera
                 yield from validator.descend(instance[name], properties[name], path=name, schema_path=name)
 
 
-def _required(_: Any, names: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
+def _required_names(_: Any, names: Any, instance: Any, __: Any) -> Iterator[ValidationError]:
     if (
         is_object(instance)
         and is_array(names)
@@ -318,7 +318,7 @@ _KEYWORDS: Final = {
     "uniqueItems": _unique_items,
     "multipleOf": _multiple_of,
     "unevaluatedItems": _unevaluated_items,
-    "required": _required,
+    "required": _required_names,
 }
 _SPECIFICATIONS: Final = {
     dialect.name: referencing.jsonschema.specification_with(dialect.uri) for dialect in DIALECTS.values()

@@ -4,7 +4,7 @@ Each is loaded when first used. The fast one decides; what it refuses is told by
 that a message does not depend on what is installed. Where a document lets its schemas multiply over the data, both
 leave the decision to one that remembers what it knows and counts its steps.
 
->>> validate = compiled({"type": "object", "required": ["q"]}, "jsonschema")
+>>> validate = validator_for({"type": "object", "required": ["q"]}, "jsonschema")
 >>> [str(fault) for fault in validate({})]
 ['/q: expected a value, found nothing']
 """
@@ -31,8 +31,8 @@ from fxai.schema.pattern import PatternTimeout, in_time
 __all__ = [
     "Breach",
     "Validate",
-    "compiled",
     "faults_of_breaches",
+    "validator_for",
 ]
 
 
@@ -124,7 +124,7 @@ def _additional(breach: Breach, root: object) -> Iterator[Fault]:
         yield Fault(pointer_to(breach.pointer, name), expected, found_in(breach.at(root)[name]))
 
 
-def _named(breach: Breach, _: object) -> Iterator[Fault]:
+def _property_names(breach: Breach, _: object) -> Iterator[Fault]:
     expected = f"a property name that is {describe(breach.schema.get('propertyNames', False), breach.follow)}"
     for name in breach.names:
         yield Fault(pointer_to(breach.pointer, name), expected, f"name {name!r}")
@@ -314,7 +314,7 @@ _TELLERS: Final[dict[str, _Teller]] = {
     **dict.fromkeys(("items", "additionalItems", "unevaluatedItems"), _items),
     **dict.fromkeys(("contains", "minContains", "maxContains"), _contains),
     **dict.fromkeys(("anyOf", "oneOf"), _alternatives),
-    "propertyNames": _named,
+    "propertyNames": _property_names,
     "late": _late,
 }
 
@@ -323,7 +323,7 @@ Validate: TypeAlias = Callable[[object], tuple[Fault, ...]]
 """What a compiled document does: every fault of plain JSON data."""
 
 
-def compiled(document: Any, engine: str | None) -> Validate:
+def validator_for(document: Any, engine: str | None) -> Validate:
     """A document compiled for an engine, or for `None` for the fast one; for the slow one where that is not possible.
 
     Raises:

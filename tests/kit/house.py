@@ -32,8 +32,11 @@ PARTICIPLES = frozenset({
 })
 # fmt: on
 
-# What the field calls so, and names of the public API.
-NOUNS = frozenset({"batched", "closed", "embed", "feed", "need", "proceed", "seed", "speed", "succeed", "exceed"})
+# Names of the public API, by what the field calls them, and asyncio's own; and words that are no participles.
+NOUNS = frozenset(
+    {"batched", "capped", "done", "fixed", "grouped", "jittered", "meant", "scoped", "sent", "spaced", "stored"}
+    | {"embed", "exceed", "feed", "need", "proceed", "seed", "speed", "succeed"}
+)
 
 _WALK = """
 import sys, msgspec

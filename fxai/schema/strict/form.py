@@ -411,7 +411,7 @@ def _transform(
     )
     if refused:
         return Failure(refused)
-    sent = JsonSchema.trusted(strict)
+    sent = JsonSchema.trust(strict)
     return Success(StrictForm(document, sent, tuple(to.weakened), node, explicit_null=explicit_null))
 
 
@@ -425,4 +425,4 @@ def _without_weakenings(original: JsonSchema, weakened: tuple[Weakening, ...]) -
             schema.setdefault("allOf", []).append({"anyOf": schema.pop("oneOf")})
         else:
             schema.pop(one.keyword, None)
-    return JsonSchema.trusted(document)
+    return JsonSchema.trust(document)

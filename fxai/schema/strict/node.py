@@ -388,7 +388,7 @@ class Fit:
     def _whole(self) -> JsonSchema:
         if self._document is None:
             defs = {name: node.schema for name, node in self._defs.items()}
-            self._document = JsonSchema.trusted({**self._schema, "$defs": defs})
+            self._document = JsonSchema.trust({**self._schema, "$defs": defs})
         return self._document
 
 
