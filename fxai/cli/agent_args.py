@@ -29,21 +29,9 @@ __all__ = ["AgentArgs", "make_job", "read_args"]
 
 @final
 class AgentArgs(msgspec.Struct, frozen=True, kw_only=True):
-    """The options that choose an agent and say how it runs.
+    """The options that choose an agent and say how it runs, as `fxai run --help` describes them.
 
-    Attributes:
-        agent: the agent, as a target; None for the example agent.
-        layer: the layer of its handlers, as a target.
-        model: the model, as `provider:model`; None for the agent's own, else the local one.
-        rounds: the most rounds of a run; None for what the agent's budget allows.
-        system: instructions that replace the agent's own.
-        mcp: MCP servers whose tools it has, see `find_server`.
-        env: the environment variables that are passed to servers that are programs.
-        pins: the file in which the servers' tools are pinned.
-        timeout: the seconds that a server may take to open; None for 30.
-        unasked: whether servers' tools that are not marked read-only run without approval, too.
-        memory: the file that keeps the conversation.
-        secrets: whether the example agent may read files that may hold secrets.
+    `unasked` is `--yes`: the servers' tools run without approval; `secrets` is `--show-secrets`.
     """
 
     agent: str | None = None

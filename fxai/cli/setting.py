@@ -92,13 +92,9 @@ AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
 
 @final
 class Setting(msgspec.Struct, frozen=True):
-    """An agent and what it is to work with.
+    """An agent, the layer of its handlers and perhaps of its model, and the servers that more tools come from.
 
-    Attributes:
-        agent: the agent.
-        layer: what supplies its handlers, and perhaps its model.
-        model: the name of the model; None for the one that the agent or the layer has, else the local one.
-        servers: where more tools come from.
+    `model` is the name of the model; None for the one that the agent or the layer has, else the local one.
     """
 
     agent: AnyAgent
@@ -111,10 +107,8 @@ class Setting(msgspec.Struct, frozen=True):
 class OpenSetting(msgspec.Struct, frozen=True):
     """An agent that can run any number of times: its servers, handlers and model are open already.
 
-    Attributes:
-        agent: the agent, with the tools of its servers and without a model of its own.
-        tools: all its tools, with the handlers that come along.
-        services: what it needs: its model, and the handlers of its other tools.
+    The agent has the tools of its servers, and no model of its own: that is among the services, with the handlers of
+    tools that do not bring theirs along.
     """
 
     agent: AnyAgent

@@ -26,12 +26,7 @@ from fxai.schema.pattern import Choice, Node, Other, PatternError, Series, longe
 
 __all__ = ["contradictions", "width"]
 
-_COUNTS: Final = (
-    ("minLength", "maxLength"),
-    ("minItems", "maxItems"),
-    ("minProperties", "maxProperties"),
-    ("minContains", "maxContains"),
-)
+_COUNTED: Final = ("Length", "Items", "Properties", "Contains")
 
 
 def contradictions(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -54,7 +49,7 @@ def _number(schema: dict[str, Any], keyword: str) -> float | None:
 
 
 def _count_bounds(schema: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    for least, most in _COUNTS:
+    for least, most in ((f"min{noun}", f"max{noun}") for noun in _COUNTED):
         low, high = _number(schema, least), _number(schema, most)
         if low is not None and high is not None and low > high:
             yield least, f"{least} {low} is above {most} {high}"

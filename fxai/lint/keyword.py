@@ -36,12 +36,7 @@ _ABOUT: Final = {
         *("maxProperties", "dependentRequired", "dependentSchemas", "unevaluatedProperties"),
     ),
 }
-_TYPES: Final = {
-    "numbers": {"number", "integer"},
-    "strings": {"string"},
-    "arrays": {"array"},
-    "objects": {"object"},
-}
+_TYPES: Final = {"numbers": {"number", "integer"}, "strings": {"string"}, "arrays": {"array"}, "objects": {"object"}}
 KINDS: Final = {keyword: kind for kind, keywords in _ABOUT.items() for keyword in keywords}
 """By keyword, what it is about: `numbers`, `strings`, `arrays` or `objects`."""
 
@@ -58,22 +53,13 @@ _INSTEAD: Final = {
     "props": "did you mean 'properties'",
     "regex": "did you mean 'pattern'",
 }
-_WORDS: Final = frozenset(
-    # Keywords of other tools, which are harmless.
-    (
-        "discriminator",
-        "example",
-        "externalDocs",
-        "xml",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "examples",
-        "$vocabulary",
+_HARMLESS: Final = frozenset(
+    (  # keywords of other tools, and those that may stand anywhere
+        *("discriminator", "example", "externalDocs", "xml", "deprecated", "readOnly", "writeOnly", "examples"),
+        *("$vocabulary", "$defs", "definitions", "$id", "id", "$comment", "$anchor", "title", "dependencies"),
     )
 )
 _LONGEST: Final = 40  # longer words are not looked up as misspelt keywords
-_ANYWHERE: Final = frozenset(("$defs", "definitions", "$id", "id", "$comment", "$anchor", "title", "dependencies"))
 
 
 def keyword_findings(tool: str, place: Subschema) -> Iterator[Finding]:
@@ -82,7 +68,7 @@ def keyword_findings(tool: str, place: Subschema) -> Iterator[Finding]:
         at = pointer_to(f"/parameters{place.pointer}", keyword)
         if keyword in _keywords_of(place.dialect):
             yield from _without_effect(tool, at, keyword, place.schema)
-        elif keyword not in _WORDS | _ANYWHERE and not keyword.startswith(("x-", "x_", "$")):
+        elif keyword not in _HARMLESS and not keyword.startswith(("x-", "x_", "$")):
             yield _unknown_keyword(tool, at, keyword, value, place)
 
 

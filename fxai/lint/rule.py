@@ -166,9 +166,7 @@ class Subject(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(
-        tools: Iterable[AnyTool],
-        broken: Mapping[str, Any] = _NONE,
-        providers: Iterable[Provider] = PROVIDERS.values(),
+        tools: Iterable[AnyTool], broken: Mapping[str, Any] = _NONE, providers: Iterable[Provider] = PROVIDERS.values()
     ) -> Subject:
         """The subject for `tools`; `broken` holds, by tool, documents that are not usable JSON Schemas."""
         entries = (Entry(t, broken[t.name], sound=False) if t.name in broken else Entry.of(t) for t in tools)
@@ -254,11 +252,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 _TABLE: Final[tuple[tuple[str, Severity, str], ...]] = (
     # targets
-    (
-        "not-a-tool",
-        "error",
-        "An entry of a list of tools that is none, or a part of it that is not what it must be.",
-    ),
+    ("not-a-tool", "error", "An entry of a list of tools that is none, or a part of it that is not what it must be."),
     ("definition-refused", "error", "A definition that fxai refuses, so that the target cannot be imported."),
     ("no-tools", "warning", "A target without tools."),
     ("too-many-tools", "error", "More tools than a provider takes in one request."),

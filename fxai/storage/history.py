@@ -36,7 +36,10 @@ _TABLES: Final = (
 
 
 class Histories(ABC):
-    """Histories by id. Its methods block where `blocks` says so; then they are for worker threads."""
+    """Histories by id. Its methods block where `blocks` says so; then they are for worker threads.
+
+    They raise an `OSError` where the system refuses, or what stands there is no history.
+    """
 
     blocks: bool = True
     """Whether it waits for the disk and for other processes."""
@@ -47,27 +50,15 @@ class Histories(ABC):
 
     @abstractmethod
     def load(self, chat_id: str, now: float) -> Prompt | None:
-        """The history; None where there is none, or where its time was up before `now`.
-
-        Raises:
-            OSError: it cannot be read, or what stands there is no history.
-        """
+        """The history; None where there is none, or where its time was up before `now`."""
 
     @abstractmethod
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
-        """Puts a history in the place of the one that is there, whole or not at all.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Puts a history in the place of the one that is there, whole or not at all."""
 
     @abstractmethod
     def delete(self, chat_id: str) -> None:
-        """Removes a history; nothing happens where there is none.
-
-        Raises:
-            OSError: it cannot be removed.
-        """
+        """Removes a history; nothing happens where there is none."""
 
 
 @final

@@ -273,11 +273,7 @@ class TableJournal(Journal[_T]):
             warn("%ss %d to %d of the %s in %s are missing", self._form.entry, first, last, self._form.name, self.place)
 
     def _bounds(self, database: Connection) -> tuple[int, int]:
-        """The number of the oldest entry, and the one behind the newest.
-
-        Raises:
-            OSError: the newest entries that were committed are not there.
-        """
+        """The number of the oldest entry, and the one behind the newest; an `OSError` where the newest are missing."""
         found: tuple[object, object] | None = database.execute(self._head, (self._key,)).fetchone()
         row: tuple[object, object, object] | None = database.execute(self._rows, (self._key,)).fetchone()
         newest = 0 if row is None else _whole(row[0])
@@ -332,11 +328,7 @@ class TableJournal(Journal[_T]):
         return hold_file(lambda: own_folder(folder) / f"{self._form.name}-{file_name(self._key)}.lock", wait=wait)
 
     def _parts(self, texts: dict[int, object]) -> tuple[_T, ...]:
-        """The parts of an entry, of its rows by their places.
-
-        Raises:
-            OSError: a row is damaged or missing.
-        """
+        """The parts of an entry, of its rows by their places."""
         rows = [self._read_row(texts[place]) for place in sorted(texts)]
         first = rows[0]
         if sorted(texts) != list(range(len(texts))) or (first.digest is not None and first.parts != len(rows)):
@@ -359,11 +351,7 @@ class TableJournal(Journal[_T]):
 
 
 def _whole(number: object) -> int:
-    """A number of a row, which in a damaged database may be anything.
-
-    Raises:
-        OSError: it is none.
-    """
+    """A number of a row; in a damaged database, where anything may stand there, an `OSError`."""
     if not isinstance(number, int):
         raise OSError(f"the database is damaged: {number!r} stands where a number does; put it back from a copy")
     return number

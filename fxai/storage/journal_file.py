@@ -246,14 +246,10 @@ class _End(NamedTuple):
 
 @final
 class _Log(Generic[_T]):
-    """A journal's file that is open, as it was when it was opened."""
+    """A journal's file that is open, as it was when it was opened. Damage is an `OSError` that names the line."""
 
     def __init__(self, path: Path, file: BinaryIO, form: Form[_T]) -> None:
-        """The log in an open file.
-
-        Raises:
-            OSError: the file is no journal of this kind.
-        """
+        """The log in an open file."""
         self._path = path
         self._file = file
         self._form = form
@@ -276,11 +272,7 @@ class _Log(Generic[_T]):
         return self._read(self._begin, line).number if line.strip() else 0
 
     def entries(self) -> Iterator[Entry[_T]]:
-        """The entries, the newest first; each is read when it is asked for.
-
-        Raises:
-            OSError: a line is damaged or missing; it says which.
-        """
+        """The entries, the newest first; each is read when it is asked for."""
         parts: dict[int, list[tuple[int, _Line]]] = {}  # by entry, the last first
         first: int | None = None
         for place, line in self._in_order():
@@ -294,11 +286,7 @@ class _Log(Generic[_T]):
             raise self._damage(missing, f"it goes on with a {self._form.entry} that is not there any more")
 
     def append(self, part: _T, entry: Entry[_T] | None) -> int:
-        """Appends a part; it is on the disk when this ends. Gives the newest entry's number.
-
-        Raises:
-            OSError: it could not be written; then nothing is.
-        """
+        """Appends a part, on the disk when this ends, or nothing where it fails. Gives the newest entry's number."""
         end = self._end()
         newest, commit = (0, 0) if end.last is None else (end.last.newest, end.last.commit or self._commits or 0)
         number, place = (newest + 1, 0) if entry is None else (entry.number, len(entry.parts))
@@ -311,11 +299,7 @@ class _Log(Generic[_T]):
         return line.newest
 
     def renew(self) -> bytes:
-        """What a file of this version holds, for one of an earlier version; damaged lines stay as they are.
-
-        Raises:
-            OSError: its end is damaged.
-        """
+        """What a file of this version holds, for one of an earlier version; damaged lines stay as they are."""
         end = self._end()
         self._keep_torn(end)
         self._file.seek(self._begin)

@@ -5,6 +5,7 @@ Files of conversations, approvals, pins and recorded exchanges are opened and wr
 warning says so; a stricter mode stays. A symbolic link, a device, a file of another user, and a second name (a hard
 link) of a file that is written in place, are refused. A user who may write to the folder can still put another file in
 its place: give a folder of your own.
+Whatever cannot be done, or is refused, is an `OSError` that says which file, why and what to do.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -115,24 +116,14 @@ def file_name(name: str) -> str:
 
 
 def open_file(path: Path, *, writing: bool = True) -> int:
-    """A descriptor of a private file that is there, which is written in place or only read.
-
-    Raises:
-        FileNotFoundError: it is not there.
-        OSError: it cannot be opened, or what stands there is no private file; it says which file, why and what to do.
-    """
+    """A descriptor of a private file, written in place or only read; a `FileNotFoundError` where it is not there."""
     with suppress(OSError):  # where nothing may be removed, the file can be read all the same
         _remove_stale(path)
     return _open_private(path, create=False, writing=writing)
 
 
 def read_file(path: Path) -> bytes:
-    """The content of a private file.
-
-    Raises:
-        FileNotFoundError: it is not there.
-        OSError: as `open_file`.
-    """
+    """The content of a private file; a `FileNotFoundError` where it is not there."""
     with os.fdopen(open_file(path, writing=False), "rb") as file:
         return file.read()
 
@@ -142,9 +133,6 @@ def replace_file(path: Path, content: bytes) -> None:
 
     The copy that is written meanwhile has no name where the system can do that, and is otherwise removed when the file
     is opened next: a process that is killed leaves none.
-
-    Raises:
-        OSError: it cannot be written, or what stands there is no private file.
     """
     make_folder(path.parent)
     mode = _PRIVATE
@@ -168,7 +156,6 @@ def update_file(path: Path) -> Generator[FileContent]:
     """Reads a file under its lock, a file `.lock` beside it, and replaces it where the `with` has changed the content.
 
     Raises:
-        OSError: as `read_file` and `replace_file`.
         TimeoutError: as `lock_file`.
     """
     with lock_file(path.with_name(f"{path.name}.lock")):
@@ -189,11 +176,7 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 
 def create_file(path: Path, content: bytes) -> None:
-    """Makes a file with this content, on the disk and whole; nothing happens where there is something already.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Makes a file with this content, on the disk and whole; nothing happens where there is something already."""
     make_folder(path.parent)
     descriptor = _make_unnamed(path.parent, content, _PRIVATE)
     with suppress(FileExistsError):
@@ -215,11 +198,7 @@ def remove_file(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those around it that are not there, with the mode 0700.
-
-    Raises:
-        OSError: it cannot be made.
-    """
+    """Makes a folder and those around it that are not there, with the mode 0700."""
     if folder.is_dir():
         return
     if folder.parent == folder:
@@ -234,11 +213,7 @@ def make_folder(folder: Path) -> None:
 
 
 def own_folder(folder: Path) -> Path:
-    """The folder, made where it is not there, and its owner's alone.
-
-    Raises:
-        OSError: it cannot be made, or what stands there is no folder of ours.
-    """
+    """The folder, made where it is not there, and its owner's alone."""
     make_folder(folder)
     found = folder.lstat()
     if not stat.S_ISDIR(found.st_mode):
@@ -269,9 +244,6 @@ def protect(path: Path, found: os.stat_result, descriptor: int | str, *, in_plac
         found: its status.
         descriptor: by which its mode is changed.
         in_place: whether it is written where it stands, so that another name of it would be written too.
-
-    Raises:
-        OSError: it is none; it says why and what to do.
     """
     _check(path, found, in_place=in_place)
     mode = stat.S_IMODE(found.st_mode)
@@ -479,11 +451,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def open_lock(path: Path) -> int:
-    """A descriptor of a lock file, which is made, with its folder, where it is not there; it is not held yet.
-
-    Raises:
-        OSError: it cannot be made, or what stands there is no private file.
-    """
+    """A descriptor of a lock file, which is made, with its folder, where it is not there; it is not held yet."""
     make_folder(path.parent)
     return _open_private(path, create=True, writing=True)
 
@@ -566,7 +534,6 @@ def lock_file(path: Path, seconds: float = _WAIT) -> Generator[None]:
 
     Raises:
         TimeoutError: another program held it all the time.
-        OSError: as `open_lock`.
     """
     descriptor = open_lock(path)
     try:
