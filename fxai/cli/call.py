@@ -60,11 +60,9 @@ def call_tool(
     """Calls a tool of a target once, and shows the result."""
     if target == "-" and params == "-":
         raise CliError("stdin cannot be both the tools and the parameters", _REMEDY, code=WRONG_USE)
-
-    def find() -> TargetTools:
-        return with_layer(find_tools(target), layer)
-
-    return call_one(find, tool, out, err, params=params, approved=approved, as_json=as_json)
+    return call_one(
+        lambda: with_layer(find_tools(target), layer), tool, out, err, params=params, approved=approved, as_json=as_json
+    )
 
 
 def call_one(
@@ -85,7 +83,6 @@ def call_one(
     `waiting` is the spinner shown meanwhile, and `run` runs the call; by default both are made here.
     """
     given = parameters(params)
-
     waiting = waiting or Spinner(err, f"calling {tool}")
 
     def show(outcome: Outcome) -> None:
@@ -234,7 +231,8 @@ def _call_error(tool: AnyTool, failure: Any) -> Any:
         return _declared_failure(tool, error, repr(error) if isinstance(encoded, Failure) else encoded.unwrap())
     if isinstance(failure, InvalidParameters):
         said = f"the parameters of {tool.name!r} do not fit: {'; '.join(map(str, failure.faults))}"
-        return CliError(said, "fxai schema shows what it takes", data=_without_message(encode_failure(failure)))
+        data = {key: value for key, value in encode_failure(failure).items() if key != "message"}
+        return CliError(said, "fxai schema shows what it takes", data=data)
     if isinstance(failure, InvalidResult):
         remedy = "correct the handler, or the type that the tool declares"
         return CliError(str(failure), remedy, data={"type": "invalid-result", "name": failure.name})
@@ -249,7 +247,3 @@ def _declared_failure(tool: AnyTool, error: Any, encoded: Any) -> CliError:
     kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
     data = {"type": "handler-failed", "name": tool.name, "failure": encoded, "kind": type(error).__name__}
     return CliError(f"{tool.name} failed: {kind}{one_line(shown)}", "the tool declares this failure", data=data)
-
-
-def _without_message(data: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in data.items() if key != "message"}

@@ -111,7 +111,7 @@ class Conversation:
     def say(self, text: str) -> CliError | None:
         """Sends a prompt and shows the answer; gives the error that stopped it, unless it ends the process."""
         telling = RunReport(self._view)
-        telling.begin(self._ready.name, text)
+        telling.begin(self._ready.agent.name, text)
         try:
             self._turn(text, telling)
         except KeyboardInterrupt:  # in place of an answer to a question
@@ -189,7 +189,7 @@ def _memory(chosen: Memory | None, ready: OpenSetting, background: Background) -
 
 def _greeting(ready: OpenSetting, known: int, where: str) -> str:
     tools = len(ready.tools.toolkit)
-    said = f"{ready.name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
+    said = f"{ready.agent.name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
     return said + (f"; it goes on from {known} messages in {where}\n" if known else "\n")
 
 

@@ -233,15 +233,14 @@ def run(prompt: str | None, as_json: bool, quiet: bool, color: bool | None, debu
     """
 
     def work(out: TextIO, err: TextIO) -> bool:
-        _run(out, err, prompt, as_json=as_json, quiet=quiet, color=color, **chosen)
-        return True
+        return _run(out, err, prompt, as_json=as_json, quiet=quiet, color=color, **chosen)
 
     run_command(work, as_json=as_json, debug=debug, closes=False)
 
 
 def _run(
     stdout: TextIO, stderr: TextIO, prompt: str | None, *, as_json: bool, quiet: bool, color: bool | None, **chosen: Any
-) -> None:
+) -> bool:
     from fxai.cli.agent_args import AgentArgs, make_job
     from fxai.cli.job import run as run_job
     from fxai.cli.output import AnswerOnly, JsonLines, Record
@@ -259,6 +258,7 @@ def _run(
         raise trouble from raised
     with LoadProgress(stderr, color=color, quiet=quiet) as loading:
         run_job(job, presenter, loading, loading.end)
+    return True
 
 
 @cli.command(epilog=_MORE_TOOLS)

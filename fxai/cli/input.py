@@ -156,9 +156,7 @@ class PipedInput:
         line = self._back.pop() if self._back else next(self._lines, None)
         return None if line is None else line.rstrip("\r\n")
 
-    def answer(self, _prompt: str, /) -> str | None:
-        """The next line; nothing is asked."""
-        return self.line(_prompt)
+    answer = line
 
     def back(self, line: str) -> None:
         """Makes this the next line."""

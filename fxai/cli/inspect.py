@@ -74,7 +74,7 @@ def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: b
     """Shows the tools of a target; False where an entry of it is no tool."""
     offer = load_tools(find_tools(target))
     if as_json:
-        _write(out, overview_data(offer))
+        out.write(json_line(overview_data(offer)))
     else:
         show_overview(offer, out, color=color)
     return _warn_left_out(offer, err)
@@ -117,7 +117,7 @@ def show_schema(
     request = preview_request(usable, PreviewOptions(provider, api, model, strict))
     if as_json:
         left_out = [finding.to_data() for finding in _left_out(offer)]
-        _write(out, {"target": offer.target, **request.data(), "left_out": left_out})
+        out.write(json_line({"target": offer.target, **request.data(), "left_out": left_out}))
     else:
         show_request(request, out, color=color)
         if len(request.tools) > 1:
@@ -131,10 +131,10 @@ def _own_schemas(offer: TargetTools, out: TextIO, *, as_json: bool, color: bool 
     schemas = {tool.name: tool_data(tool, offer.broken.get(tool.name))["parameters"] for tool in offer.tools}
     if as_json:
         tools = [{"name": name, "schema": schema} for name, schema in schemas.items()]
-        _write(out, {"target": offer.target, "tools": tools, "left_out": [f.to_data() for f in _left_out(offer)]})
-        return
-
-    show_schemas(schemas, out, color=color)
+        left_out = [finding.to_data() for finding in _left_out(offer)]
+        out.write(json_line({"target": offer.target, "tools": tools, "left_out": left_out}))
+    else:
+        show_schemas(schemas, out, color=color)
 
 
 def check_tools(
@@ -155,7 +155,7 @@ def check_tools(
         number, findings = _find_faults(target, layer, providers)
     verdict = Verdict.of(target, number, findings, level, ignored)
     if as_json:
-        _write(out, verdict.to_data())
+        out.write(json_line(verdict.to_data()))
     else:
         show_verdict(verdict, out, err, color=color)
     return verdict.ok
@@ -164,7 +164,7 @@ def check_tools(
 def list_rules(out: TextIO, *, as_json: bool) -> bool:
     """Shows all rules."""
     if as_json:
-        _write(out, {"rules": [msgspec.to_builtins(rule) for rule in RULES.values()]})
+        out.write(json_line({"rules": [msgspec.to_builtins(rule) for rule in RULES.values()]}))
     else:
         show_rules(out)
     return True
@@ -183,14 +183,11 @@ def _find_faults(target: str, layer: str | None, providers: tuple[str, ...]) -> 
     chosen = [PROVIDERS[name] for name in providers or PROVIDERS]
     from fxai.lint.linter import in_order, lint
 
-    there, answering = (offer, ()) if _is_plain(offer) else value_of(fx.scoped(_check_handlers(offer)))
+    is_plain = offer.source is None and offer.layer is None
+    there, answering = (offer, ()) if is_plain else value_of(fx.scoped(_check_handlers(offer)))
     findings = lint(Subject.of(there.tools, there.broken, chosen), "info")
     every = in_order(iter((*offer.findings, *findings, *answering)), [tool.name for tool in there.tools])
     return len(there.tools), every
-
-
-def _is_plain(offer: TargetTools) -> bool:
-    return offer.source is None and offer.layer is None
 
 
 def _layer_error(cause: Cause[Any]) -> tuple[str, str]:
@@ -243,10 +240,6 @@ def _warn_left_out(offer: TargetTools, err: TextIO) -> bool:
     findings = _left_out(offer)
     err.writelines(f"fxai: {finding}\n" for finding in findings)
     return not findings
-
-
-def _write(out: TextIO, data: Any) -> None:
-    out.write(json_line(data))
 
 
 _ELSEWHERE: Final = "make it work where you check, or leave --layer out"

@@ -128,7 +128,7 @@ def _program(
     agent = there.agent if job.memory is None else there.agent.with_memory(job.memory)
     ready()
     for prompt in job.prompts:
-        telling.begin(there.name, prompt)
+        telling.begin(there.agent.name, prompt)
         shown = agent.stream(prompt).for_each(lambda part: fx.sync(lambda: telling.part(part)))
         yield from shown.provide_context(there.services)
         if telling.record.waiting:

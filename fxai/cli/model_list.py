@@ -209,14 +209,8 @@ def _abilities(provider: str, model: str) -> Abilities:
     embeds = _EMBEDDING.get(provider)
     if provider == "local":
         return Abilities("yes", "yes", "yes", "no", embeds)
-    strict = import_module(f"fxai.providers.{provider}").supports_strict_tools(model)
-    return Abilities(
-        "yes", _yes_or_no(strict), _structured_output(provider, model), _image_input(provider, model), embeds
-    )
-
-
-def _yes_or_no(known: bool) -> Ability:
-    return "yes" if known else "no"
+    strict: Ability = "yes" if import_module(f"fxai.providers.{provider}").supports_strict_tools(model) else "no"
+    return Abilities("yes", strict, _structured_output(provider, model), _image_input(provider, model), embeds)
 
 
 def _structured_output(provider: str, model: str) -> Ability:
@@ -294,11 +288,11 @@ def check_model(entry: Entry) -> Effect[Entry]:
 
 @fx.gen
 def _ask_openai(model: str) -> Gen[object, AiError, Scope]:
-    from fxai.providers.openai.client import BASE_URL, address, open_account
+    from fxai.providers.openai.client import open_account
 
     client = yield from open_account(timeout=_PATIENCE, retry=None)
-    own = address().startswith(BASE_URL)  # other servers list their models, but have no page for each
-    return (yield from client.get(f"/models/{quote(model, safe='')}" if own else "/models", method="check"))
+    page = f"/models/{quote(model, safe='')}" if _own_server() else "/models"  # others have no page for each model
+    return (yield from client.get(page, method="check"))
 
 
 @fx.gen

@@ -3,10 +3,11 @@ r"""Progress on stderr: of a model that is loaded, and a spinner while something
 Loading shows a bar in a terminal, elsewhere a line for each stage:
 
 >>> import io
+>>> from fxai.providers.local import Progress
 >>> stderr = io.StringIO()
 >>> with LoadProgress(stderr) as loading:
-...     loading(Stage("assembling", 0, 250_000_000))
-...     loading(Stage("assembling", 9_000, 250_000_000))
+...     loading(Progress("assembling", 0, 250_000_000))
+...     loading(Progress("assembling", 9_000, 250_000_000))
 >>> stderr.getvalue()
 'fxai: assembling the model, 250 MB\n'
 
@@ -20,16 +21,17 @@ from __future__ import annotations
 
 from threading import Lock, Timer
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Protocol, Self, TextIO, final
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO, final
 
 from fxai.cli.screen import console
 from fxai.schema.display import one_line
 
+if TYPE_CHECKING:
+    from fxai.providers.local import Progress
+
 __all__ = [
     "LoadProgress",
-    "Progress",
     "Spinner",
-    "Stage",
 ]
 
 
@@ -75,33 +77,6 @@ class Spinner:
             if self._status is not None:
                 self._status.stop()
                 self._status = None
-
-
-class Progress(Protocol):
-    """Progress as `providers.local` reports it: the stage, and how many bytes of how many are done."""
-
-    @property
-    def stage(self) -> str:
-        """The stage, as a verb: `assembling`."""
-        ...
-
-    @property
-    def done(self) -> int:
-        """The bytes done."""
-        ...
-
-    @property
-    def total(self) -> int:
-        """The bytes in all."""
-        ...
-
-
-class Stage(NamedTuple):
-    """A `Progress`."""
-
-    stage: str
-    done: int
-    total: int
 
 
 @final

@@ -174,7 +174,9 @@ class Consent:
         self._show(waiting)
         if not self._lines.by_person:
             return self._from_program(waiting)
-        return self._result(waiting) if waiting.approval_id is None else self._approval(waiting)
+        if waiting.approval_id is None:
+            return _result_part(waiting, (self._lines.answer(_WANTED) or "").strip())
+        return self._approval(waiting)
 
     def _approval(self, waiting: Pending) -> ToolApprovalResponsePart:
         question = _QUESTION.format(quote_name(waiting.name))
@@ -194,9 +196,6 @@ class Consent:
                     return waiting.deny(reason.strip() or _NO)
                 case _:
                     asked = f"    {_misunderstanding(said)}{_CHOICES}\n{question}"
-
-    def _result(self, waiting: Pending) -> ToolResultPart:
-        return _result_part(waiting, (self._lines.answer(_WANTED) or "").strip())
 
     def _from_program(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
         """The answer from piped input."""

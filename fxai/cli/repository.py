@@ -73,33 +73,22 @@ class _Git(Repository):
         self._where = where
 
     @override
+    @fx.gen
     def log(
         self, path: str, count: int, since: str | None = None, until: str | None = None
-    ) -> Effect[tuple[Commit, ...], Refused]:
-        return _read_log(self._where, path, _Wanted(max(1, min(count, _MOST_COMMITS)), since, until))
+    ) -> Gen[tuple[Commit, ...], Refused]:
+        top = yield from self._where.place(".")
+        place = yield from self._where.place(path)
+        return (yield from in_thread(lambda: _log(top, place, path, count, since, until)))
 
 
-@final
-class _Wanted(NamedTuple):
-    most: int
-    since: str | None
-    until: str | None
-
-
-@fx.gen
-def _read_log(where: Folder, path: str, wanted: _Wanted) -> Gen[tuple[Commit, ...], Refused]:
-    top = yield from where.place(".")
-    place = yield from where.place(path)
-    return (yield from in_thread(lambda: _log(top, place, path, wanted)))
-
-
-def _log(top: Path, place: Path, path: str, wanted: _Wanted) -> tuple[Commit, ...]:
+def _log(top: Path, place: Path, path: str, count: int, since: str | None, until: str | None) -> tuple[Commit, ...]:
     now = datetime.now().astimezone()
-    since = -math.inf if wanted.since is None else _moment(wanted.since, now, last=False)
-    until = math.inf if wanted.until is None else _moment(wanted.until, now, last=True)
+    first = -math.inf if since is None else _moment(since, now, last=False)
+    last = math.inf if until is None else _moment(until, now, last=True)
     try:
         with ExitStack() as stack:
-            return _History.at(top, place, path, stack).log(wanted.most, since, until)
+            return _History.at(top, place, path, stack).log(max(1, min(count, _MOST_COMMITS)), first, last)
     except Stopped as stopped:
         raise Stopped(stopped.refused.problem, path) from None
     except (ArithmeticError, LookupError, ValueError, OSError, RuntimeError, zlib.error, struct.error):

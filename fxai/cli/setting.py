@@ -115,11 +115,6 @@ class OpenSetting(msgspec.Struct, frozen=True):
     tools: AnyBound
     services: ContextOf[Any]
 
-    @property
-    def name(self) -> str:
-        """The agent's name."""
-        return self.agent.name
-
     def __hash__(self) -> int:
         return hash(self.agent)
 

@@ -430,7 +430,9 @@ def _tools_of(target: str, value: Any) -> TargetTools:
         return _together(target, [_tools_of(target, each) for each in value])
     kind: Any = cast("type[object]", type(value))
     if issubclass(kind, Agent):
-        return _of_agent(target, value.binding)
+        binding: Binding = value.binding
+        plain = TargetTools(target, binding.toolkit.as_tuple)
+        return plain if binding.is_plain else TargetTools(target, source=binding.open())
     if kind is Toolkit:
         return TargetTools(target, value.as_tuple)
     if issubclass(kind, Tool):
@@ -439,14 +441,6 @@ def _tools_of(target: str, value: Any) -> TargetTools:
     if bound is not None:
         return TargetTools(target, bound.toolkit.as_tuple, bound.layer)
     return TargetTools(target, source=ToolSource.of(value).open)
-
-
-def _of_agent(target: str, binding: Binding) -> TargetTools:
-    return (
-        TargetTools(target, binding.toolkit.as_tuple)
-        if binding.is_plain
-        else TargetTools(target, source=binding.open())
-    )
 
 
 def _together(target: str, parts: list[TargetTools]) -> TargetTools:

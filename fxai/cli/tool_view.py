@@ -250,14 +250,14 @@ def tool_data(tool: AnyTool, broken: Any = None) -> dict[str, Any]:
         tool: the tool.
         broken: the document that its parameters were to be, where it is no usable JSON Schema.
     """
-    approval = tool.needs_approval
+    approval, own = tool.needs_approval, tool.provider
     return {
         "name": tool.name,
         "kind": tool.kind,
         "description": description_of(tool),
         "parameters": broken if broken is not None else _schema(tool),
-        "success": _outcome(tool.success),
-        "failure": _outcome(tool.failure),
+        "success": _schema(tool.success),
+        "failure": _schema(tool.failure),
         "failure_mode": tool.failure_mode,
         "strict": tool.get(Strict),
         "needs_approval": approval if isinstance(approval, bool) else "by a function",
@@ -265,13 +265,8 @@ def tool_data(tool: AnyTool, broken: Any = None) -> dict[str, Any]:
         "input_examples": [plain(example.parameters) for example in tool.input_examples],
         "provider_options": redact({name: plain(value) for name, value in tool.provider_options.items()}),
         "external": not tool.requires_handler,
-        "provider": _provider_data(tool),
+        "provider": None if own is None else {"id": own.id, "args": redact(plain(own.args))},
     }
-
-
-def _provider_data(tool: AnyTool) -> dict[str, Any] | None:
-    given = tool.provider
-    return None if given is None else {"id": given.id, "args": redact(plain(given.args))}
 
 
 def plain(value: Any) -> Any:
@@ -289,17 +284,10 @@ def plain(value: Any) -> Any:
         return repr(value)
 
 
-def _schema(tool: AnyTool) -> Any:
+def _schema(of: AnyTool | Schema[Any]) -> Any:
+    """The JSON Schema of parameters or of a result; None for a type without values."""
     try:
-        return tool.json_schema()
-    except SchemaError as error:
-        return {"$comment": str(error)}
-
-
-def _outcome(schema: Schema[Any]) -> Any:
-    """The JSON Schema of a result; None for a type without values."""
-    try:
-        document = schema.json_schema()
+        document = of.json_schema()
     except SchemaError as error:
         return {"$comment": str(error)}
     return None if document == {"not": {}} else document

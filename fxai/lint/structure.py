@@ -59,7 +59,6 @@ _SAYS_WHAT: Final = frozenset(
 )
 _VALUES: Final = frozenset(("properties", "items", "prefixItems"))
 _UNIONS: Final = ("anyOf", "oneOf", "allOf")
-_IN_PLACE: Final = ("allOf", "anyOf", "oneOf")
 _MOST_LOOKED_FOR: Final = 200
 _LONGEST: Final = 100
 
@@ -148,15 +147,15 @@ def _untyped_findings(entry: Entry, place: Subschema) -> Iterator[Finding]:
 
 def required_findings(tool: str, place: Subschema, document: Any, declared: Declared) -> Iterator[Finding]:
     """Each required name of one schema that no property has; `declared` is what is known of the document's schemas."""
-    required = place.schema.get("required")
-    if not is_array(required) or not _speaks_of_properties(place):
+    required, schemas = place.schema.get("required"), (place.schema, *place.around)
+    if not is_array(required) or not any("properties" in schema for schema in schemas):  # which may have any
         return
     known: set[str] = set()
-    for schema in (place.schema, *place.around):
+    for schema in schemas:
         if id(schema) not in declared:
             declared[id(schema)] = frozenset(_declared_properties(schema, document, set()))
         known |= declared[id(schema)]
-    patterned = any(schema.get("patternProperties") for schema in (place.schema, *place.around))
+    patterned = any(schema.get("patternProperties") for schema in schemas)
     for index, name in enumerate(required):
         if isinstance(name, str) and name not in known and not patterned:
             near = _near(name, known) if index < _MOST_LOOKED_FOR else []
@@ -173,11 +172,6 @@ def _near(name: str, known: set[str]) -> list[str]:
     return get_close_matches(name[:_LONGEST], known, n=1) if len(known) <= _MOST_LOOKED_FOR else []
 
 
-def _speaks_of_properties(place: Subschema) -> bool:
-    """Whether the schema, or one around it, names properties; an object that names none may mean any."""
-    return any("properties" in schema for schema in (place.schema, *place.around))
-
-
 def _declared_properties(schema: Any, document: Any, seen: set[int]) -> set[str]:
     """The properties that a schema names, with those of the schemas in its place."""
     schema = target(schema, document) if is_object(schema) and "properties" not in schema else schema
@@ -186,7 +180,7 @@ def _declared_properties(schema: Any, document: Any, seen: set[int]) -> set[str]
     seen.add(id(schema))
     properties = schema.get("properties")
     names: set[str] = set(properties) if is_object(properties) else set()
-    for union in _IN_PLACE:
+    for union in _UNIONS:
         branches = schema.get(union)
         for branch in branches if is_array(branches) else ():
             names |= _declared_properties(branch, document, seen)
@@ -225,15 +219,13 @@ def _enum_findings(tool: str, at: str, place: Subschema, document: Any) -> Itera
     misfits = {i: faults[0] for i, value in enumerate(values) if (faults := faults_of(value))}
     if values and len(misfits) == len(values):
         message = f"no value of the enum fits the rest: {found_in(values[0])} {_fault_text(misfits[0])}"
-        yield RULES["unsatisfiable"].finding(
-            tool, f"{at}/enum", message, "correct the values, or what stands beside them"
-        )
+        remedy = "correct the values, or what stands beside them"
+        yield RULES["unsatisfiable"].finding(tool, f"{at}/enum", message, remedy)
         return
     for index, fault in misfits.items():
         message = f"{found_in(values[index])} can never be given: it {_fault_text(fault)}"
-        yield RULES["enum-misfit"].finding(
-            tool, f"{at}/enum/{index}", message, "take it away, or allow it beside the enum"
-        )
+        remedy = "take it away, or allow it beside the enum"
+        yield RULES["enum-misfit"].finding(tool, f"{at}/enum/{index}", message, remedy)
     if "const" in place.schema:
         for fault in _validator(place, document, ("const",))(place.schema["const"])[:1]:
             message = f"nothing fits: the const {_fault_text(fault)}"

@@ -12,7 +12,7 @@ from typing_extensions import override
 from fxai.cli.exit import CliError
 from fxai.cli.input import read_stdin
 from fxai.cli.program import Background
-from fxai.cli.progress import LoadProgress, Spinner, Stage
+from fxai.cli.progress import LoadProgress, Spinner
 from fxai.cli.screen import Screen
 from fxai.effects import fx
 from fxai.messages import (
@@ -30,6 +30,7 @@ from fxai.messages import (
 )
 from fxai.models import LanguageModel
 from fxai.providers import from_name, provider_names
+from fxai.providers.local import Progress
 from fxai.schema.display import one_line
 
 
@@ -46,8 +47,8 @@ def test_progress_is_a_line_a_stage_where_it_is_piped() -> None:
     stderr = io.StringIO()
     with LoadProgress(stderr) as loading:
         for done in range(0, 250_000_001, 50_000_000):
-            loading(Stage("assembling", done, 250_000_000))
-        loading(Stage("loading", 0, 250_000_000))
+            loading(Progress("assembling", done, 250_000_000))
+        loading(Progress("loading", 0, 250_000_000))
 
     assert stderr.getvalue() == "fxai: assembling the model, 250 MB\nfxai: loading the model, 250 MB\n"
 
@@ -58,8 +59,8 @@ def test_progress_is_a_bar_in_a_terminal_and_goes_away(monkeypatch: pytest.Monke
     monkeypatch.delenv("NO_COLOR", raising=False)
     stderr = Terminal()
     with LoadProgress(stderr) as loading:
-        loading(Stage("assembling", 100_000_000, 250_000_000))
-        loading(Stage("loading", 0, 250_000_000))
+        loading(Progress("assembling", 100_000_000, 250_000_000))
+        loading(Progress("loading", 0, 250_000_000))
 
     assert "loading the model" in stderr.getvalue()
     assert stderr.getvalue().endswith("\x1b[1A\x1b[2K")
@@ -69,7 +70,7 @@ def test_quiet_progress_is_silent() -> None:
     """With --quiet nothing is told, in a terminal neither."""
     for stderr in (io.StringIO(), Terminal()):
         with LoadProgress(stderr, quiet=True) as loading:
-            loading(Stage("loading", 0, 250_000_000))
+            loading(Progress("loading", 0, 250_000_000))
 
         assert stderr.getvalue() == ""
 
