@@ -35,7 +35,6 @@ from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf
 from fxai.messages.message import ToolMessage
 from fxai.messages.prompt import Prompt
-from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation
@@ -81,32 +80,85 @@ class Draft(Memory):
 
 @final
 class Conversation:
-    """A conversation with an agent, whose programs run in the background."""
+    """A conversation with an agent, from its first line to its last; its programs run in the background."""
 
     def __init__(
-        self, background: Background, ready: OpenSetting, memory: Memory, view: ChatView, lines: LineInput
+        self,
+        background: Background,
+        ready: OpenSetting,
+        memory: Memory,
+        view: ChatView,
+        lines: LineInput,
+        stderr: TextIO,
     ) -> None:
-        self._background = background
+        self._value_of = background.value_of
         self._ready = ready
         self._memory = memory
         self._view = view
+        self._lines = lines
+        self._err = stderr
         self._consent = Consent(lines, view.show_pending, view.show_refusal)
 
-    def resume(self) -> int:
-        """The number of messages that the memory holds; calls that were left open there are closed."""
-        return len(self._background.value_of(close_calls(self._memory)))
+    def until_left(self) -> bool:
+        """Reads and answers until the end; whether all was well."""
+        well = True
+        while True:
+            try:
+                text = read_entry(self._lines)
+            except KeyboardInterrupt:
+                if not self._lines.by_person:
+                    raise CliError("interrupted", "", code=INTERRUPTED) from None
+                text = None
+            if text is None:
+                return well or self._lines.by_person
+            if text.strip():
+                self._lines.keep(text)
+                command, trouble = self._handle(text)
+                if command == "exit":
+                    return well or self._lines.by_person
+                well = well and trouble is None
 
-    def history(self) -> Prompt:
-        """The messages so far, as the agent is given them."""
-        return self._background.value_of(self._memory.load())
+    def _handle(self, text: str) -> tuple[str | None, CliError | None]:
+        """Handles an entry; gives the slash command, if it was one, and the error, if there was one."""
+        try:
+            command = slash_command(text)
+            trouble = self.say(text.strip()) if command is None else self._run_slash_command(command)
+        except CliError as wrong:
+            if wrong.code != WRONG_USE:
+                raise
+            command, trouble = None, wrong
+        if trouble is not None:
+            self._report(trouble)
+        return command, trouble
 
-    def tools(self) -> tuple[AnyTool, ...]:
-        """The tools that the agent has now."""
-        return self._background.value_of(self._ready.tools.now).toolkit.as_tuple
+    def _run_slash_command(self, command: str) -> CliError | None:
+        try:
+            match command:
+                case "help":
+                    self._view.show_help()
+                case "tools":
+                    self._view.show_tools(self._value_of(self._ready.tools.now).toolkit.as_tuple)
+                case "history":
+                    self._view.show_history(self._value_of(self._memory.load()))
+                case "clear":
+                    self._value_of(self._memory.clear())
+                    self._view.show_cleared()
+                case _:
+                    pass
+        except CliError as trouble:
+            if trouble.is_last or trouble.code == INTERRUPTED:
+                raise
+            return trouble
+        return None
 
-    def forget(self) -> None:
-        """Clears the memory."""
-        self._background.value_of(self._memory.clear())
+    def _report(self, trouble: CliError) -> None:
+        if trouble.code != INTERRUPTED:
+            self._err.write(f"fxai: {trouble}\n")
+        elif self._lines.by_person:
+            self._err.write("fxai: stopped; the conversation is as it was before\n")
+        else:
+            raise trouble
+        self._err.flush()
 
     def say(self, text: str) -> CliError | None:
         """Sends a prompt and shows the answer; gives the error that stopped it, unless it ends the process."""
@@ -127,15 +179,15 @@ class Conversation:
         return trouble
 
     def _turn(self, text: str, telling: RunReport) -> None:
-        draft = Draft(self.history())
+        draft = Draft(self._value_of(self._memory.load()))
         said = Prompt.make(text)
         while True:
-            self._background.value_of(self._run(said, draft, telling))
+            self._value_of(self._run(said, draft, telling))
             waiting = draft.said.pending
             if not waiting:
                 break
             said = Prompt((ToolMessage.make(*map(self._consent.answer, waiting)),))
-        self._background.value_of(self._memory.commit(draft.said).uninterruptible())
+        self._value_of(self._memory.commit(draft.said).uninterruptible())
 
     def _run(self, said: Prompt, draft: Draft, telling: RunReport) -> EffectOf[None, Any, Any]:
         parts = self._ready.agent.with_memory(draft).stream(said)
@@ -158,11 +210,10 @@ def chat(
         with LoadProgress(stderr, color=color, quiet=not lines.by_person) as loading:
             ready = background.hold(open_setting(setting, loading))
         memory = _memory(kept, ready, background)
-        conversation = Conversation(background, ready, memory, view, lines)
-        known = conversation.resume()
+        known = len(background.value_of(close_calls(memory)))
         if lines.by_person:
             stderr.write(_greeting(ready, known, chosen.memory or "its memory"))
-        return _Chat(conversation, view, lines, stderr).until_left()
+        return Conversation(background, ready, memory, view, lines, stderr).until_left()
 
 
 def _elicit_by(background: Background, view: ChatView, lines: LineInput) -> Elicit:
@@ -191,75 +242,3 @@ def _greeting(ready: OpenSetting, known: int, where: str) -> str:
     tools = len(ready.tools.toolkit)
     said = f"{ready.agent.name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
     return said + (f"; it goes on from {known} messages in {where}\n" if known else "\n")
-
-
-@final
-class _Chat:
-    """One chat, from its first line to its last."""
-
-    def __init__(self, conversation: Conversation, view: ChatView, lines: LineInput, stderr: TextIO) -> None:
-        self._conversation = conversation
-        self._view = view
-        self._lines = lines
-        self._err = stderr
-
-    def until_left(self) -> bool:
-        """Reads and answers until the end; whether all was well."""
-        well = True
-        while True:
-            try:
-                text = read_entry(self._lines)
-            except KeyboardInterrupt:
-                if not self._lines.by_person:
-                    raise CliError("interrupted", "", code=INTERRUPTED) from None
-                text = None
-            if text is None:
-                return well or self._lines.by_person
-            if text.strip():
-                self._lines.keep(text)
-                command, trouble = self._handle(text)
-                if command == "exit":
-                    return well or self._lines.by_person
-                well = well and trouble is None
-
-    def _handle(self, text: str) -> tuple[str | None, CliError | None]:
-        """Handles an entry; gives the slash command, if it was one, and the error, if there was one."""
-        try:
-            command = slash_command(text)
-            trouble = self._conversation.say(text.strip()) if command is None else self._run_slash_command(command)
-        except CliError as wrong:
-            if wrong.code != WRONG_USE:
-                raise
-            command, trouble = None, wrong
-        if trouble is not None:
-            self._report(trouble)
-        return command, trouble
-
-    def _run_slash_command(self, command: str) -> CliError | None:
-        try:
-            match command:
-                case "help":
-                    self._view.show_help()
-                case "tools":
-                    self._view.show_tools(self._conversation.tools())
-                case "history":
-                    self._view.show_history(self._conversation.history())
-                case "clear":
-                    self._conversation.forget()
-                    self._view.show_cleared()
-                case _:
-                    pass
-        except CliError as trouble:
-            if trouble.is_last or trouble.code == INTERRUPTED:
-                raise
-            return trouble
-        return None
-
-    def _report(self, trouble: CliError) -> None:
-        if trouble.code != INTERRUPTED:
-            self._err.write(f"fxai: {trouble}\n")
-        elif self._lines.by_person:
-            self._err.write("fxai: stopped; the conversation is as it was before\n")
-        else:
-            raise trouble
-        self._err.flush()
