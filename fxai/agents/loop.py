@@ -10,9 +10,9 @@ it is there; each round ends with its `finish`, which is handed on when all else
 
 What listens to a run stands in one of these places, for whole and streamed runs alike:
 
-- `on_step`, in `_end_step`: each finished step, before the run goes on. Telemetry, progress and journals stand here.
+- `on_step`, in `_notify`: each finished step, before the run goes on. Telemetry, progress and journals stand here.
 - `prepare_step`, in `_prepare`: the request of each step, before it is sent, which it may change.
-- `stop_when`, in `_end_step`: whether the run ends after a step.
+- `stop_when`, in `_stop`: whether the run ends after a step.
 - `emit`, in `_loop` and `take_turn`: each part as it comes, of a streamed run. A user interface stands here.
 - `on_settled` and `on_answer`: the history when approved calls begin and end, and the answer before the last part is
   read. A memory stands here, and what makes a run durable.
@@ -73,6 +73,8 @@ _Running: TypeAlias = Callable[[Emit | None], AnyEffect]
 """Gives the effect of a run; with an `emit`, it is streamed to what that belongs to."""
 
 _CLOCK: EffectOf[Clock, Any, Any] = Fetch(Clock)
+_MODEL: EffectOf[LanguageModel, Any, Any] = Fetch(LanguageModel)
+_NO_ROUND = Round(Response(), is_whole=False)
 
 
 # -- the opening of a run: its model, its tools and its memory
@@ -257,17 +259,24 @@ def _program(
 
 
 def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
-    if run.plan.deadline is not None or run.plan.budget.seconds is not None:
-        run.start(run.plan.deadline or Deadline.after((yield _CLOCK), run.plan.budget.seconds or 0))
-    for message in run.history:
-        if message.role == "assistant" or message.role == "tool":  # there may be approvals in it
-            yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
-            yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
-            break
+    # What follows a step stands here, and not in a generator for each: a crowd of runs waits in this one alone.
+    plan = run.plan
+    yield from _begin(run, emit, on_answer)
+    step: StepRequest | AiError | None
+    is_prepared = bool(plan.prepare_step) or plan.tools_now is not None
     while run.goes_on:
-        round_: Round = yield from _ask(run, emit)
+        step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
+        if isinstance(step, AiError):
+            return (yield fail(step))
+        round_ = _NO_ROUND if step is None else (yield from _ask(run, step, step.model or (yield _MODEL), emit))
         if round_.is_whole:
-            yield from _end_step(run, round_.response)
+            finished = run.take(round_.response)
+            if plan.on_step:
+                yield from _notify(run, finished)
+            run.judge(round_.response)
+            if plan.stop_when and run.goes_on and not run.is_last:
+                yield from _stop(run)
+            run.limit()
         else:
             run.exceed("seconds")
         if emit is not None or on_answer is not None:
@@ -276,6 +285,18 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     if run.failure is not None:
         yield fail(run.failure)
     return run.answer
+
+
+def _begin(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
+    """The time of the run begins; approvals that its history answers are settled."""
+    plan = run.plan
+    if plan.deadline is not None or plan.budget.seconds is not None:
+        run.start(plan.deadline or Deadline.after((yield _CLOCK), plan.budget.seconds or 0))
+    for message in run.history:
+        if message.role == "assistant" or message.role == "tool":  # there may be approvals in it
+            yield relay(lambda put: Generate(_run_approved, (run, put), {}), emit)
+            yield from _hand_over(run, [Finish("pending")] if run.ended == "pending" else (), emit, on_answer)
+            break
 
 
 def _hand_over(run: Run, parts: Iterable[Any], emit: Emit | None, on_answer: OnAnswer | None) -> Program:
@@ -356,24 +377,12 @@ class StepRequest(msgspec.Struct, frozen=True, eq=False):
     """Handlers that are there for this step alone."""
 
 
-def _ask(run: Run, emit: Emit | None) -> Program:
-    """The round of the next step; it is not whole where the time was up."""
-    plan = run.plan
-    prepared: StepRequest | AiError | None
-    if plan.prepare_step or plan.tools_now is not None:
-        prepared = yield from _prepare(run)
-    else:
-        prepared = _request(run, run.shown, plan.toolkit, run.options)
-    if prepared is None:
-        return Round(Response(), is_whole=False)
-    step: StepRequest = (yield fail(prepared)) if isinstance(prepared, AiError) else prepared
-    model = step.model or (yield Fetch(LanguageModel))
-    has_limits = run.deadline is not None or plan.budget.calls is not None
+def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -> Program:
+    """The round of a step; it is not whole where the time was up."""
+    has_limits = run.deadline is not None or run.plan.budget.calls is not None
     limits = RoundLimits(run.cut, run.refuse) if has_limits else None
     request, resolution, handlers = step.request, step.resolution, step.handlers
-    return (
-        yield from take_turn(model, request, resolution, emit, resolves=step.resolves, handlers=handlers, limits=limits)
-    )
+    return take_turn(model, request, resolution, emit, resolves=step.resolves, handlers=handlers, limits=limits)
 
 
 def _tools_now(run: Run) -> AnyEffect:
@@ -445,18 +454,7 @@ def _check_pairs(run: Run, messages: Prompt) -> Program:
         yield fail(AiError("Agent", "prepare_step", InvalidUserInputError(description)))
 
 
-# -- the end of a step: the listeners have it, and the run is over or goes on
-
-
-def _end_step(run: Run, response: Response) -> Program:
-    step, plan = run.take(response), run.plan
-    if plan.on_step:
-        yield from _notify(run, step)
-    run.judge(response)
-    if plan.stop_when and run.goes_on and not run.is_last:
-        yield from _stop(run)
-    if run.goes_on:
-        run.limit()
+# -- what listens to a step that has ended
 
 
 def _notify(run: Run, step: Step) -> Program:

@@ -203,7 +203,9 @@ class Run:
                 self._end_typed(response, ended, self.plan.output)
 
     def limit(self) -> None:
-        """Ends the run, or has the model asked a last time, where the budget is spent."""
+        """Ends the run, or has the model asked a last time, where it goes on and the budget is spent."""
+        if not self.goes_on:
+            return
         budget = self.plan.budget
         if self.exceeded is None and budget.tokens is not None and self.tokens >= budget.tokens:
             self.exceeded = "tokens"

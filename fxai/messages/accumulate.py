@@ -198,11 +198,9 @@ def _end_turn(messages: list[Message], content: list[AssistantContent], results:
             calls.setdefault(part.id, len(calls))
         elif part.type == "tool-approval-request":
             requests.append(part)
-    early: list[ToolResultPart] = []
-    own: list[ToolResultPart] = []
-    for result in results:
-        (own if result.id in calls else early).append(result)
-    if early:
+    own = [result for result in results if result.id in calls]
+    if len(own) < len(results):
+        early = [result for result in results if result.id not in calls]
         messages.append(ToolMessage(tuple(early)))
     if content:
         if len(requests) > 1:  # each where one stood, in the order of the calls
