@@ -47,7 +47,6 @@ from fxai.models.tool_encoding import (
     Notes,
     PreparationError,
     PreparedTools,
-    WireCall,
     file_note,
     json_of,
     without_nulls,
@@ -162,19 +161,13 @@ def call_block(part: ToolCallPart, tools: PreparedTools) -> dict[str, Any]:
 
     Parameters that are no JSON go under the key that Anthropic's documentation names for them.
     """
-    wire = _wire(part, tools)
+    wire = tools.wire_call(part.name, part.params)
+    name = _NO_ID.sub("_", wire.name)[:128] or "_"  # a tool that is not there any more may have any name
     own = own_metadata(part.metadata)
     caller = {"caller": own["caller"]} if is_object(own.get("caller")) else {}
     toolset = {} if wire.toolset is None else {"toolset_name": wire.toolset}
-    block = {"type": "tool_use", "id": call_id(part.id), "name": wire.name, "input": _input(part, wire.params)}
+    block = {"type": "tool_use", "id": call_id(part.id), "name": name, "input": _input(part, wire.params)}
     return with_cache({**block, **caller, **toolset}, part.metadata)
-
-
-def _wire(part: ToolCallPart, tools: PreparedTools) -> WireCall:
-    """The call on the wire; one of a tool that is not there any more has a name that the wire takes."""
-    wire = tools.wire_call(part.name, part.params)
-    name = _NO_ID.sub("_", wire.name)[:128] or "_"
-    return WireCall(name, wire.params, wire.toolset)
 
 
 def _input(part: ToolCallPart, params: Any) -> dict[str, Any]:

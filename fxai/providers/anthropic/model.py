@@ -50,7 +50,7 @@ _MOST_AT_ONCE: Final = 21_333
 
 
 @final
-class Config(msgspec.Struct, frozen=True, kw_only=True):
+class Config(msgspec.Struct, frozen=True):
     """How a model is asked.
 
     Attributes:
@@ -98,17 +98,8 @@ class AnthropicModel(LanguageModel):
 
     def prepare(self, request: ModelRequest, *, stream: bool = False, eager: bool = False) -> PreparedRequest:
         """The request as it is sent; arguments and errors as `prepare_request`."""
-        config = self._config
-        return prepare_request(
-            request,
-            model=config.model,
-            stream=stream,
-            eager=eager,
-            strict_json_schema=config.strict_json_schema,
-            supports_strict=config.supports_strict,
-            max_tokens=config.max_tokens,
-            cache=self._cache,
-        )
+        config: dict[str, Any] = msgspec.structs.asdict(self._config)
+        return prepare_request(request, stream=stream, eager=eager, cache=self._cache, **config)
 
     def _whole(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         sent = self._attempt(request, "ask", stream=False)
@@ -219,12 +210,7 @@ def layer(
             there is no key; `NetworkError`: base_url or proxy is none.
     """
     account = open_account(**connection)
-    config = Config(
-        model=model or "",
-        strict_json_schema=strict_json_schema,
-        supports_strict=supports_strict,
-        max_tokens=max_tokens,
-    )
+    config = Config(model or "", strict_json_schema, supports_strict, max_tokens)
     nameless = ModelUnavailableError(NAME, "unknown-model", "name one, such as 'anthropic:claude-sonnet-5'")
     failure = fx.fail(AiError(NAME, "layer", nameless))
     opening = account.map(lambda client: AnthropicModel(client, config)) if model else failure

@@ -99,17 +99,14 @@ def parse_reply(data: bytes, sent: PreparedRequest, *, method: str = "ask") -> R
     if is_object(message) and message.get("type") == "error":
         return Failure(error_of(message, method))
     try:
-        return Success(_parts(message, sent))
+        if not is_object(message) or not is_array(message.get("content")):
+            raise Malformed("/content", "a message with a list of content blocks belongs here")
+        blocks = Blocks(sent)
+        content = [part for at, one in enumerate(message["content"]) for part in blocks.parts(one, f"/content/{at}")]
+        end = blocks.end(message, message.get("usage"))
+        return Success((*sent.warnings, metadata_of(message), *content, *end))
     except Malformed as wrong:
         return Failure(wrong.to_error(method))
-
-
-def _parts(message: Any, sent: PreparedRequest) -> tuple[Part, ...]:
-    if not is_object(message) or not is_array(message.get("content")):
-        raise Malformed("/content", "a message with a list of content blocks belongs here")
-    blocks = Blocks(sent)
-    content = [part for at, block in enumerate(message["content"]) for part in blocks.parts(block, f"/content/{at}")]
-    return (*sent.warnings, metadata_of(message), *content, *blocks.end(message, message.get("usage")))
 
 
 def error_of(data: Mapping[str, Any], method: str) -> AiError:
@@ -258,7 +255,8 @@ class Blocks:
         self._has_calls = True
         id_ = text_at(block, "id", pointer)
         metadata = _extras(block, "caller")
-        self._programmed = self._programmed or _caller(block) not in (None, "direct")
+        caller: Any = block.get("caller")
+        self._programmed |= is_object(caller) and caller.get("type") not in (None, "direct")
         if broken is not None:
             return ToolCall(id_, self.name_of(block, pointer), None, params_text=broken, metadata=metadata)
         name, params = self._sent.tools.call(wire, params, toolset=block.get("toolset_name"))
@@ -298,11 +296,6 @@ class Unread(msgspec.Struct, frozen=True):
 
 def _unread(params: Any) -> str | None:
     return params.text if isinstance(params, Unread) else None
-
-
-def _caller(block: Mapping[str, Any]) -> Any:
-    caller = block.get("caller")
-    return caller.get("type") if is_object(caller) else None
 
 
 def _extras(block: Mapping[str, Any], *keys: str) -> dict[str, Any]:

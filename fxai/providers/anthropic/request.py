@@ -138,15 +138,6 @@ def prepare_request(
     return writing.finish({"model": model, **({"stream": True} if stream else {})}, options)
 
 
-def _merge(body: dict[str, Any], options: RequestOptions) -> dict[str, Any]:
-    """The body with the fields of the options over its own; the configuration of the output is joined."""
-    own = options.body
-    config: Any = own.get("output_config")
-    if is_object(config):
-        own["output_config"] = {**body.get("output_config", {}), **config}
-    return {**body, **own}
-
-
 @final
 class _Writing:
     """Builds the body of a request, step by step."""
@@ -251,8 +242,12 @@ class _Writing:
             self.body["output_config"] = {**self.body.get("output_config", {}), **config}
 
     def finish(self, first: dict[str, Any], options: RequestOptions) -> PreparedRequest:
-        """The request, with the fields of the provider's own options over its own."""
-        body = _merge({**first, **self.body}, options)
+        """The request, the provider's own options over its fields; the configuration of the output is joined."""
+        body, own = {**first, **self.body}, options.body
+        config: Any = own.get("output_config")
+        if is_object(config):
+            own["output_config"] = {**body.get("output_config", {}), **config}
+        body |= own
         return PreparedRequest(
             self._encode(body),
             self._tools,

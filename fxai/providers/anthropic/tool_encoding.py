@@ -143,16 +143,13 @@ def within(settled: Sequence[Settled], provided: int, notes: Notes) -> list[Sett
         if over is None:
             spent = after
         elif one.tool.get(Strict):
-            raise _too_much(one, over)
+            problem = f"with the tool {one.tool.name!r} the tools that are annotated as strict have {over}"
+            remedy = f"{problem}; annotate fewer of them with Strict, True"
+            raise PreparationError(UnsupportedSchemaError(description=remedy))
         else:
             notes.not_strict(one.tool, f"with it the request would have {over}")
             kept[at] = one.loosen()
     return kept
-
-
-def _too_much(one: Settled, over: str) -> PreparationError:
-    problem = f"with the tool {one.tool.name!r} the tools that are annotated as strict have {over}"
-    return PreparationError(UnsupportedSchemaError(description=f"{problem}; annotate fewer of them with Strict, True"))
 
 
 @final
@@ -450,10 +447,9 @@ def _check_deferral(extras: _Extras, notes: Notes, *, searches: bool) -> _Extras
     deferred = [name for name, fields in extras.items() if fields.get("defer_loading")]
     if len(deferred) < len(extras):
         if deferred and not searches:
-            remedy = (
-                "deferred tools need a tool search, or the model does not find them: add anthropic.tool_search() for "
-            )
-            notes.warn("other", None, remedy + ", ".join(map(repr, deferred)))
+            problem = "deferred tools need a tool search, or the model does not find them"
+            names = ", ".join(map(repr, deferred))
+            notes.warn("other", None, f"{problem}: add anthropic.tool_search() for {names}")
         return extras
     if not deferred:
         return extras

@@ -73,11 +73,16 @@ def open_account(
     def opening() -> Gen[Client, AiError, Scope]:
         url = address(base_url)
         secret = yield from _secret(api_key, needed=url.startswith(BASE_URL))
-        account = _headers(secret, organization, project)
+        account = {
+            "authorization": None if secret is None else Secret(f"Bearer {secret.reveal()}"),
+            "openai-organization": organization or os.environ.get("OPENAI_ORG_ID"),
+            "openai-project": project or os.environ.get("OPENAI_PROJECT_ID"),
+        }
+        given = {name: value for name, value in account.items() if value}
         return (
             yield from open_client(
                 base_url=url,
-                headers={**account, **(headers or {})},
+                headers={**given, **(headers or {})},
                 timeout=timeout,
                 proxy=proxy,
                 retry=retry,
@@ -94,12 +99,3 @@ def _secret(api_key: Key, *, needed: bool) -> Effect[Secret | None, AiError]:
         return fx.succeed(None)
     key = key_of(api_key, "OPENAI_API_KEY", module=MODULE)
     return key if needed or api_key is not None else key.catch_all(lambda _: fx.succeed(None))
-
-
-def _headers(key: Secret | None, organization: str | None, project: str | None) -> dict[str, str | Secret]:
-    headers = {
-        "authorization": None if key is None else Secret(f"Bearer {key.reveal()}"),
-        "openai-organization": organization or os.environ.get("OPENAI_ORG_ID"),
-        "openai-project": project or os.environ.get("OPENAI_PROJECT_ID"),
-    }
-    return {name: value for name, value in headers.items() if value}

@@ -21,7 +21,7 @@ from fxai.effects.layer import Layer
 from fxai.messages.errors import AiError, ModelUnavailableError
 from fxai.messages.part import Usage
 from fxai.models.embedding import EmbeddingModel, Embeddings, Vector
-from fxai.providers.http.client import Client
+from fxai.providers.http.client import Answer, Client
 from fxai.providers.openai.client import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, form_error, reason_of_error
 
@@ -135,17 +135,15 @@ class OpenAIEmbeddingModel(EmbeddingModel):
         Fails with:
             AiError: The provider refuses it or cannot be reached, or its answer is none.
         """
-        body = msgspec.json.encode(
-            prepare_embedding(texts, model=self.name, dimensions=self._dimensions, user=self._user)
-        )
+        fields = prepare_embedding(texts, model=self.name, dimensions=self._dimensions, user=self._user)
 
-        def read(reply: bytes) -> Effect[Embeddings, AiError]:
+        def read(answer: Answer) -> Effect[Embeddings, AiError]:
             try:
-                return fx.succeed(read_embeddings(reply))
+                return fx.succeed(read_embeddings(answer.body))
             except ReplyError as error:
                 return fx.fail(AiError(MODULE, "embed", error.reason))
 
-        return self._client.post("/embeddings", body, method="embed").flat_map(lambda answer: read(answer.body))
+        return self._client.post("/embeddings", msgspec.json.encode(fields), method="embed").flat_map(read)
 
 
 def embedding_layer(

@@ -79,9 +79,8 @@ class OpenAIModel(LanguageModel):
                     self._remember(whole, parts)
                 return parts
 
-            answer = _attempt("ask", sent.body).flat_map(
-                lambda body: self._client.post(_PATHS[sent.api], body, method="ask")
-            )
+            encoded = _attempt("ask", sent.body)
+            answer = encoded.flat_map(lambda body: self._client.post(_PATHS[sent.api], body, method="ask"))
             return answer.flat_map(lambda answer: _attempt("ask", lambda: read(answer)))
 
         def send(whole: WireRequest) -> Effect[tuple[Part, ...], AiError]:

@@ -130,16 +130,21 @@ def option_fields(request: ModelRequest, model: str, api: Api, notes: Notes) -> 
     """The fields of the options that all providers share; what cannot be sent is noted."""
     fields: dict[str, Any] = {}
     if request.max_tokens is not None:
-        fields[_limit(model, api)] = request.max_tokens
+        # On Chat Completions OpenAI's own models want the new name, and servers of others know the old one.
+        chat = "max_completion_tokens" if is_known(model) else "max_tokens"
+        fields["max_output_tokens" if api == "responses" else chat] = request.max_tokens
     if request.temperature is not None:
         if samples(model, request.reasoning):
             fields["temperature"] = request.temperature
         else:
-            notes.warn(
-                "unsupported-option", "temperature", f"{model} reasons, and takes no temperature: it is not sent"
-            )
-    if request.stop:
-        _stop(request, model, api, notes, fields)
+            problem = f"{model} reasons, and takes no temperature: it is not sent"
+            notes.warn("unsupported-option", "temperature", problem)
+    if request.stop and api == "responses":
+        notes.warn("unsupported-option", "stop", "OpenAI's Responses API has no stop texts: they are not sent")
+    elif request.stop and reasons(model):
+        notes.warn("unsupported-option", "stop", f"{model} reasons, and takes no stop texts: they are not sent")
+    elif request.stop:
+        fields["stop"] = list(request.stop)
     if request.reasoning is not None:
         if reasons(model) is False:
             notes.warn("unsupported-option", "reasoning", f"{model} does not reason: the effort is not sent")
@@ -148,22 +153,6 @@ def option_fields(request: ModelRequest, model: str, api: Api, notes: Notes) -> 
         else:
             fields["reasoning_effort"] = request.reasoning
     return fields
-
-
-def _limit(model: str, api: Api) -> str:
-    if api == "responses":
-        return "max_output_tokens"
-    # OpenAI's own models want the new name, and servers of others know the old one.
-    return "max_completion_tokens" if is_known(model) else "max_tokens"
-
-
-def _stop(request: ModelRequest, model: str, api: Api, notes: Notes, fields: dict[str, Any]) -> None:
-    if api == "responses":
-        notes.warn("unsupported-option", "stop", "OpenAI's Responses API has no stop texts: they are not sent")
-    elif reasons(model):
-        notes.warn("unsupported-option", "stop", f"{model} reasons, and takes no stop texts: they are not sent")
-    else:
-        fields["stop"] = list(request.stop)
 
 
 def merge_options(fields: Mapping[str, Any], options: Mapping[str, Any], api: Api) -> dict[str, Any]:

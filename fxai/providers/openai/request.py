@@ -137,7 +137,12 @@ def prepare_request(
     notes = Notes()
     offer = _offer(request, model, known, cache)
     history, digests = _history(request.prompt, offer, notes, known, cache)
-    fields = {"model": model, **history, **_storage(model, known)}
+    fields: dict[str, Any] = {"model": model, **history}
+    if known.store is not None:
+        fields["store"] = known.store
+    if known.api == "responses" and reasons(model):
+        # Encrypted reasoning goes back with the history, stored or not; other models refuse to be asked for it.
+        fields["include"] = ["reasoning.encrypted_content"]
     fields.update(option_fields(request, model, known.api, notes))
     fields.update(offer.prepared.plain_fields)
     form = _format(request, model, known, notes, offer)
@@ -197,10 +202,11 @@ def _history(
 ) -> tuple[dict[str, Any], tuple[bytes, ...]]:
     """The fields that hold the prompt, and their digests; with a cache, only its new messages are written."""
     messages = prompt.messages
-    writer, count, size = _writer(offer, known), 0, 0.0
     found = None if cache is None else cache.take(messages, offer)
     if found is not None and found[0].is_extended_by(messages[found[1] :]):
         writer, count, size = found
+    else:
+        writer, count, size = _writer(offer, known), 0, 0.0
     before = len(writer.items)
     writer.write(messages[count:])
     notes.warnings += writer.notes.warnings
@@ -216,13 +222,6 @@ def _writer(offer: RequestTools, known: Profile) -> InputWriter | ChatWriter:
     if known.api == "chat":
         return ChatWriter(offer, system_role="developer" if role == "developer" else "system")
     return InputWriter(offer, system_role=role or "instructions", stored=known.store is not False)
-
-
-def _storage(model: str, known: Profile) -> dict[str, Any]:
-    store = {} if known.store is None else {"store": known.store}
-    # Encrypted reasoning goes back with the history, stored or not; other models refuse to be asked for it.
-    kept = {"include": ["reasoning.encrypted_content"]} if known.api == "responses" and reasons(model) else {}
-    return {**store, **kept}
 
 
 def _format(request: ModelRequest, model: str, known: Profile, notes: Notes, offer: RequestTools) -> AnswerForm | None:
@@ -251,9 +250,8 @@ def _format_field(form: AnswerForm, request: ModelRequest, api: Api) -> dict[str
     """The field that holds the form of the answer."""
     schema = request.response_schema or form.asked
     text = _description(schema)
-    description = {} if text is None else {"description": text}
     name = answer_name(schema, request.response_name, "answer")
-    about = {"name": name, **description, "schema": form.document, "strict": not form.loose}
+    about = {"name": name, **({"description": text} if text else {}), "schema": form.document, "strict": not form.loose}
     if api == "responses":
         return {"text": {"format": {"type": "json_schema", **about}}}
     return {"response_format": {"type": "json_schema", "json_schema": about}}
@@ -267,12 +265,8 @@ def _description(schema: JsonSchema | None) -> str | None:
 def _ask_for(form: AnswerForm, request: ModelRequest, fields: dict[str, Any], api: Api) -> None:
     """A tool for the answer, which must be called where the choice leaves that open."""
     named = {"name": form.tool}
-    text = _description(request.response_schema)
-    about = {
-        **named,
-        "description": _DESCRIPTION if text is None else f"{_DESCRIPTION} {text}",
-        "parameters": form.document,
-    }
+    description = " ".join(filter(None, (_DESCRIPTION, _description(request.response_schema))))
+    about = {**named, "description": description, "parameters": form.document}
     tool = {"function": about} if api == "chat" else {**about, "strict": False}
     among_others = "tools" in fields and fields.get("tool_choice") != "none"
     fields["tools"] = [*fields.get("tools", []), {"type": "function", **tool}]

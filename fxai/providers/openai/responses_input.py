@@ -229,9 +229,8 @@ class InputWriter:
             pair = {} if part.id == about.get("id") else {"call_id": part.id}
             self.items.append({"type": kind, **pair, **about, **part.result})
         elif part.type == "file" and "id" not in marks(part):
-            self._note_loss(
-                f"a file ({part.media_type}) that a model made", "it takes files from users and tools alone"
-            )
+            why = "it takes files from users and tools alone"
+            self._note_loss(f"a file ({part.media_type}) that a model made", why)
 
     def answers(self, message: ToolMessage) -> None:
         """Results of calls, and answers to the provider's own approval requests; approvals of ours are not sent."""

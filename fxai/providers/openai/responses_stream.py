@@ -30,7 +30,6 @@ from fxai.messages.part import (
     ReasoningStart,
     ResponseMetadata,
     StreamPart,
-    Text,
     TextDelta,
     TextEnd,
     TextStart,
@@ -318,16 +317,12 @@ class StreamItem:
         place = 0
         for part in parts:
             if part.type == "text":
-                yield from self._end_text(f"{self._key}:{place}", part)
+                is_held = self._sent.is_buffered and not marks(part).get("refusal")
+                end = self._texts.replace if is_held else self._texts.close
+                yield from end(f"{self._key}:{place}", part.text, part.metadata)
                 place += 1
             elif part.type == "source" and part.id not in self._sources:
                 yield part
-
-    def _end_text(self, id_: str, text: Text) -> Iterable[StreamPart]:
-        if not self._sent.is_buffered or marks(text).get("refusal"):
-            yield from self._texts.close(id_, text.text, text.metadata)
-        else:
-            yield from self._texts.replace(id_, text.text, text.metadata)
 
     def _end_other(self, parts: list[Part]) -> Iterable[StreamPart]:
         for part in parts:
@@ -403,7 +398,9 @@ class ResponsesReader:
         event = parse_object(data)
         kind = str(event.get("type") or name)
         if kind in ("error", "response.failed") or (event.get("error") and "type" not in event):
-            raise ReplyError(reason_of_error(_error(event)))
+            # Servers write it into the event, beside its type, or into the response.
+            error = _object(event, "response").get("error") or event.get("error")
+            raise ReplyError(reason_of_error(error or {key: one for key, one in event.items() if key != "type"}))
         parts = list(self._parts(kind, event))
         self._ends.extend(part for part in parts if part.type in ("tool-call", "tool-approval-request", "text-end"))
         if kind in _TERMINAL:
@@ -471,9 +468,3 @@ class ResponsesReader:
 def _object(event: Item, key: str) -> Item:
     value = event.get(key)
     return value if is_object(value) else {}
-
-
-def _error(event: Item) -> Any:
-    """What went wrong: servers write it into the event, beside its type, or into the response."""
-    error = _object(event, "response").get("error") or event.get("error")
-    return error or {key: value for key, value in event.items() if key != "type"}

@@ -51,9 +51,6 @@ __all__ = [
 ]
 
 
-_DENIED: Final = "Tool call execution denied."
-
-
 def result_text(part: ToolResultPart) -> str:
     """A tool's result as a text for the model: a text as it is, anything else as JSON, a denial by its reason alone.
 
@@ -67,7 +64,7 @@ def result_text(part: ToolResultPart) -> str:
     result = part.result
     if is_object(result) and result.get("type") == "execution-denied":
         reason = result.get("reason")
-        return reason if isinstance(reason, str) and reason else _DENIED
+        return reason if isinstance(reason, str) and reason else "Tool call execution denied."
     shown = {"error": result} if part.is_failure else result
     return shown if isinstance(shown, str) else msgspec.json.encode(shown).decode()
 
@@ -354,7 +351,8 @@ def hosted_item(
         pair = {} if call.id == beside.get("id") else {"call_id": call.id}
         return {"type": kind, **pair, **server, **beside, **params}
     if kind in ("mcp_call", "mcp_approval_request"):
-        params["arguments"] = _arguments_text(params.get("arguments"))
+        given = params.get("arguments")
+        params["arguments"] = given if isinstance(given, str) else msgspec.json.encode(given or {}).decode()
     if kind == "mcp_approval_request":
         return {"type": kind, **beside, **params}
     if result is None or not is_object(result.result):
@@ -363,7 +361,3 @@ def hosted_item(
     picture = pictures.get(str(beside.get("id"))) if kind == "image_generation_call" else None
     drawn = {"result": b64encode(picture.data).decode()} if picture and isinstance(picture.data, bytes) else {}
     return {"type": kind, **nothing, **beside, **params, **result.result, **drawn}
-
-
-def _arguments_text(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()

@@ -300,7 +300,8 @@ def prepare_tools(
         remedy = "deferred tools need a tool search, and OpenAI refuses them without: add openai.tool_search() for "
         notes.warn("other", None, remedy + ", ".join(map(repr, deferred)))
     able = supports_strict_tools(model) if supports_strict is None else supports_strict
-    settled = _settle_all(sent, strict_json_schema, True if able else None, notes)
+    strict = {"config": strict_json_schema, "default": True if able else None}
+    settled = [Settled(one, None) if one.provider else settle(one, OPENAI, notes=notes, **strict) for one in sent]
     spaces = [extras[tool.name].pop("namespace", None) for tool in sent]
     wires = [writer.write(one, naming.sent(one.tool.name), extras[one.tool.name]) for one in settled]
     if allowed_tools is None:
@@ -310,15 +311,6 @@ def prepare_tools(
     grouped = _in_namespaces(zip(spaces, wires, strict=True))
     fields = {"tools": grouped, "tool_choice": choice, "parallel_tool_calls": parallel_tool_calls if sent else None}
     return PreparedTools.make(fields, naming, notes=notes, rules=OPENAI, settled=settled)
-
-
-def _settle_all(sent: Sequence[AnyTool], config: bool | None, default: bool | None, notes: Notes) -> list[Settled]:
-    def settle_one(tool: AnyTool) -> Settled:
-        if tool.provider is not None:
-            return Settled(tool, None)
-        return settle(tool, OPENAI, config=config, default=default, notes=notes)
-
-    return [settle_one(tool) for tool in sent]
 
 
 def _in_namespaces(wires: Iterable[tuple[ToolNamespace | None, dict[str, Any]]]) -> list[dict[str, Any]]:
@@ -370,7 +362,7 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
 
     def item(self, name: str) -> str:
         """The type of the item that a call of the tool `name` is on Responses; of an unknown tool: a function call."""
-        tool = self._tool(name)
+        tool = self._by_name.get(name)
         return "function_call" if tool is None else _ITEMS.get(kind_of(tool), "function_call")
 
     def tool_of_item(self, item: str) -> str:
@@ -382,8 +374,7 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
 
     def runs(self, item: str) -> bool:
         """Whether the provider runs the tool whose calls are items of this type, as far as the request shows."""
-        name = self.tool_of_item(item)
-        tool = self._tool(name)
+        tool = self._by_name.get(self.tool_of_item(item))
         return tool is not None and not tool.requires_handler
 
     def name(self, wire: str) -> str:
@@ -392,7 +383,7 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
 
     def dynamic(self, name: str) -> bool:
         """Whether the tool `name` is a dynamic one."""
-        tool = self._tool(name)
+        tool = self._by_name.get(name)
         return tool is not None and tool.identity.kind == "dynamic"
 
     def call(self, wire: str, id_: str, text: str, metadata: Mapping[str, Any] | None = None) -> ToolCall:
@@ -410,9 +401,6 @@ class RequestTools(msgspec.Struct, frozen=True, dict=True):
         """The call of a tool with these parameters, which are mapped back where the tool was sent as strict."""
         name, mapped = self.prepared.call(wire, params)
         return ToolCall(id_, name, mapped, dynamic=self.dynamic(name), metadata=metadata)
-
-    def _tool(self, name: str) -> AnyTool | None:
-        return self._by_name.get(name)
 
     @cached_property
     def _by_name(self) -> dict[str, AnyTool]:
