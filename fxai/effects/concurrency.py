@@ -145,11 +145,7 @@ def all_(
 ) -> EffectOf[tuple[_A, _B, _C], _E | _E2 | _E3, _R | _R2 | _R3]: ...
 @overload
 def all_(
-    a: EffectOf[_A, Never, _R],
-    b: EffectOf[_B, Never, _R2],
-    c: EffectOf[_C, Never, _R3],
-    d: EffectOf[_D, Never, _R4],
-    /,
+    a: EffectOf[_A, Never, _R], b: EffectOf[_B, Never, _R2], c: EffectOf[_C, Never, _R3], d: EffectOf[_D, Never, _R4], /
 ) -> EffectOf[tuple[_A, _B, _C, _D], Never, _R | _R2 | _R3 | _R4]: ...
 @overload
 def all_(

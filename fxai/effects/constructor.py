@@ -224,15 +224,11 @@ def lift(x: EffectOf[_A, _E, _R]) -> EffectOf[_A, _E, _R]: ...
 @overload
 def lift(x: Generator[EffectOf[Any, _E, _R], object, _A]) -> EffectOf[_A, _E, _R]: ...
 @overload
-def lift(x: Result[_A, _E]) -> EffectOf[_A, _E, None]: ...
-@overload
-def lift(x: IOResult[_A, _E]) -> EffectOf[_A, _E, None]: ...
+def lift(x: Result[_A, _E] | IOResult[_A, _E]) -> EffectOf[_A, _E, None]: ...
 @overload
 def lift(x: Maybe[_A]) -> EffectOf[_A, Absent, None]: ...
 @overload
-def lift(x: Awaitable[IOResult[_A, _E]]) -> EffectOf[_A, _E, None]: ...
-@overload
-def lift(x: Awaitable[Result[_A, _E]]) -> EffectOf[_A, _E, None]: ...
+def lift(x: Awaitable[IOResult[_A, _E]] | Awaitable[Result[_A, _E]]) -> EffectOf[_A, _E, None]: ...
 @overload
 def lift(x: Awaitable[EffectOf[_A, _E, _R]]) -> EffectOf[_A, _E, _R]: ...
 def lift(x: Any) -> Any:
@@ -303,23 +299,19 @@ def from_reader(reader: RequiresContextFutureResult[_A, _E, _S], key: Key[_I, _S
 
 def to_future_result(effect: EffectOf[_A, _E, None]) -> FutureResult[_A, _E]:
     """The future of `effect`: a typed failure is a `Failure`; a defect is raised when awaited, cancellation passes."""
-
-    async def inner() -> Result[_A, _E]:
-        return outcome(await run_fiber(effect, EMPTY))
-
-    return FutureResult(inner())
+    return _future(effect, EMPTY)
 
 
 def to_reader(effect: EffectOf[_A, _E, _R]) -> RequiresContextFutureResult[_A, _E, ContextOf[_R]]:
     """The reader of `effect`; its environment is a `Context`."""
+    return RequiresContextFutureResult(lambda context: _future(effect, context))
 
-    def call(context: ContextOf[_R]) -> FutureResult[_A, _E]:
-        async def inner() -> Result[_A, _E]:
-            return outcome(await run_fiber(effect, context))
 
-        return FutureResult(inner())
+def _future(effect: EffectOf[_A, _E, _R], context: ContextOf[_R]) -> FutureResult[_A, _E]:
+    async def inner() -> Result[_A, _E]:
+        return outcome(await run_fiber(effect, context))
 
-    return RequiresContextFutureResult(call)
+    return FutureResult(inner())
 
 
 def maybe(effect: EffectOf[_A, Any, _R]) -> EffectOf[Maybe[_A], Never, _R]:

@@ -155,7 +155,7 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     def result(self) -> EffectOf[Result[_A_co, _E_co], Never, _R_co]:
         """The effect that gives a `Result` and does not fail; defects and interruption pass."""
-        return Fold(self, _as_failure, _as_success)
+        return self.match(Failure, Success)
 
     def exit(self) -> EffectOf[Exit[_A_co, _E_co], Never, _R_co]:
         """The effect that gives an `Exit`, defects included; a cancellation of the task passes."""
@@ -558,12 +558,3 @@ def _failure(cause: Cause[Any]) -> Fail[Any] | None:
         if found is None and isinstance(reason, Fail):
             found = reason
     return found
-
-
-def _as_failure(cause: Cause[Any]) -> Any:
-    failure = _failure(cause)
-    return None if failure is None else Succeed(Failure(failure.error))
-
-
-def _as_success(value: Any) -> Any:
-    return Succeed(Success(value))

@@ -31,16 +31,7 @@ from fxai.effects.constructor import (
     to_reader,
     wait,
 )
-from fxai.effects.runtime import (
-    run,
-    run_async,
-    run_async_exit,
-    run_exit,
-    run_io_result,
-    run_result,
-    run_sync,
-    runtime,
-)
+from fxai.effects.runtime import run, run_async, run_async_exit, run_exit, run_io_result, run_result, run_sync, runtime
 from fxai.effects.scope import acquire_cm, acquire_release, add_finalizer, scoped
 
 __all__ = [

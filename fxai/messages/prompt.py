@@ -19,14 +19,7 @@ from returns.result import Result
 
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import Pending, pending_in, place_results
-from fxai.messages.message import (
-    Content,
-    FileUrl,
-    Message,
-    SystemMessage,
-    TextPart,
-    UserMessage,
-)
+from fxai.messages.message import Content, FileUrl, Message, SystemMessage, TextPart, UserMessage
 from fxai.messages.part import AnyPart
 from fxai.messages.wire import (
     HISTORY_LIMITS,

@@ -121,29 +121,20 @@ def messages_from_json(
 
 
 def messages_to_data(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """The messages as plain data.
-
-    Raises:
-        MessageError: A payload is no JSON data; the message names it.
-    """
+    """The messages as plain data; raises a `MessageError` that names a payload which is no JSON data."""
     return cast("list[dict[str, Any]]", _require_json(_MESSAGES.encode(messages)))
 
 
 def messages_to_json(messages: tuple[Message, ...]) -> str:
-    """The messages as JSON text.
-
-    Raises:
-        MessageError: A payload is no JSON data; the message names it.
-    """
+    """The messages as JSON text; raises as `messages_to_data` does."""
     return _require_json(_MESSAGES.encode_json(messages)).decode()
 
 
 def _require_json(encoded: Result[_A, DecodeFailure]) -> _A:
-    return encoded.alt(_raise_error).unwrap()
-
-
-def _raise_error(failure: DecodeFailure) -> MessageError:
-    raise MessageError(f"JSON cannot carry this: {failure}; parameters, results and metadata are plain JSON data")
+    if isinstance(encoded, Failure):
+        why = encoded.failure()
+        raise MessageError(f"JSON cannot carry this: {why}; parameters, results and metadata are plain JSON data")
+    return encoded.unwrap()
 
 
 def part_from_data(data: object) -> Result[AnyPart, DecodeFailure]:

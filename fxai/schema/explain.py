@@ -53,6 +53,7 @@ _ANYTHING = (nodes.AnyType, nodes.CustomType, nodes.RawType)
 _MAPPINGS = (nodes.DictType, nodes.FrozenDictType)
 _CLASSES = (nodes.StructType, nodes.DataclassType, nodes.TypedDictType, nodes.NamedTupleType)
 _ABSENT: Final = object()
+_DICT: Final[Any] = dict
 _NAMES_A_STEP: Final = 8  # how many names that are looked up cost as much as a step
 _CONVERTED: Final = 4  # steps: what asking msgspec about one value costs
 
@@ -75,12 +76,7 @@ class Explainer:
         >>> len(many), many.complete
         (100, False)
         """
-        found = Findings()
-        try:
-            self._judge(data, "", found)
-        except Exhausted:
-            found.complete = False
-        return found
+        return _findings(self._judge, data, "", Findings())
 
     def faults_of_value(self, value: object) -> Findings:
         """Every place where a Python value is not what the type declares, or is no number that JSON has."""
@@ -228,7 +224,7 @@ class _DataJudges(_Judges):
                 found.left -= 1
                 if key is not str and key is not None:
                     found.take(_CONVERTED)
-                    if not _takes_key(key, name):
+                    if not _takes(_DICT[key, None], {name: None}):
                         text = found_in(name).removeprefix("string ")
                         found.add(Fault(pointer_to(pointer, name), named, f"key {text}"))
                 if type(item) is not exact or found.left < 0:
@@ -347,15 +343,7 @@ def _exact(node: nodes.Type) -> type | None:
 
 def _takes(tp: Any, data: object) -> bool:
     try:
-        msgspec.convert(data, tp)
-    except (msgspec.ValidationError, ValueError, TypeError):
-        return False
-    return True
-
-
-def _takes_key(key: Any, name: object) -> bool:
-    try:
-        msgspec.convert({name: None}, dict[key, None], str_keys=True)
+        msgspec.convert(data, tp, str_keys=True)
     except (msgspec.ValidationError, ValueError, TypeError):
         return False
     return True

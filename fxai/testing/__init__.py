@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING
 from fxai.testing.check import check_handler, check_layer, check_tool, check_toolkit, laws_of
 from fxai.testing.clock import TestClock
 from fxai.testing.law import Break, Law, LawCase, LawError
-from fxai.testing.scripted import (
-    Delay,
-    Failure,
-    ScriptedModel,
-    Turn,
-    call,
-    delay,
-    fails,
-    finish,
-    reasoning,
-    text,
-)
+from fxai.testing.scripted import Delay, Failure, ScriptedModel, Turn, call, delay, fails, finish, reasoning, text
 
 if TYPE_CHECKING:
     from fxai.testing.recording import CassetteError, cassette, record, replay

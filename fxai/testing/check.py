@@ -159,12 +159,7 @@ LAYER_LAWS: Final = (Law("handlers are complete", "the layer has one handler for
 """What holds for every toolkit and its layer."""
 
 
-def check_tool(
-    tool: AnyTool,
-    *,
-    parameters: SearchStrategy[Any] | None = None,
-    **trial: Unpack[TrialOptions],
-) -> None:
+def check_tool(tool: AnyTool, *, parameters: SearchStrategy[Any] | None = None, **trial: Unpack[TrialOptions]) -> None:
     """Hold a tool to every law of tools.
 
     What is written is read as what it was; the JSON Schema takes exactly what the decoder takes, on each validator that
@@ -192,11 +187,7 @@ def check_toolkit(toolkit: Toolkit[Any], **trial: Unpack[TrialOptions]) -> None:
 
 
 def check_handler(
-    tool: AnyTool,
-    layer: AnyLayer,
-    *,
-    parameters: SearchStrategy[Any] | None = None,
-    **trial: Unpack[TrialOptions],
+    tool: AnyTool, layer: AnyLayer, *, parameters: SearchStrategy[Any] | None = None, **trial: Unpack[TrialOptions]
 ) -> None:
     """Hold a tool's handler to its word: each valid call ends in a success or a declared failure, never in a crash.
 

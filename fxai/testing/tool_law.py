@@ -234,26 +234,18 @@ def _goes_there(form: StrictForm, given: Any) -> Break | None:
             given, faults[0].pointer, f"its strict form is not what the strict schema takes: {faults[0]}", _REPORT
         )
     back = form.back(there.unwrap())
-    alike = _exact if form.explicit_null else _without_nulls
-    if alike(back) != alike(given):
+    if _exact(back, nulls=form.explicit_null) != _exact(given, nulls=form.explicit_null):
         return Break(given, "", f"it comes back as {Break(back, '', '', '').json}", _REPORT)
     return None
 
 
-def _without_nulls(value: Any) -> Any:
-    """The data without null members, its numbers and booleans distinguished: what strict mode must keep."""
+def _exact(value: Any, *, nulls: bool) -> Any:
+    """The data, its numbers and booleans distinguished; with its null members, or without."""
     if is_object(value):
-        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+        return {name: _exact(item, nulls=nulls) for name, item in value.items() if nulls or item is not None}
     if is_array(value):
-        return [_without_nulls(item) for item in value]
+        return [_exact(item, nulls=nulls) for item in value]
     return (isinstance(value, bool), value)
-
-
-def _exact(value: Any) -> Any:
-    """The data, its numbers and booleans distinguished."""
-    if is_object(value):
-        return {name: _exact(item) for name, item in value.items()}
-    return [_exact(item) for item in value] if is_array(value) else (isinstance(value, bool), value)
 
 
 # ---- the tool as a value

@@ -97,16 +97,8 @@ class Writing:
         """A schema; where data may end without it (`loose`) it may refer to what is around it."""
         forms: list[Callable[[int], dict[str, Any]]] = [self._atom, self._values]
         if level < _LEVELS:
-            forms += [
-                self._object,
-                self._object,
-                self._array,
-                self._tuple,
-                self._union,
-                self._both,
-                self._one,
-                self._any,
-            ]
+            forms += [self._object, self._object, self._array, self._tuple, self._union, self._both, self._one]
+            forms.append(lambda _: {})
         if self.drawn or (loose and self.names):
             forms.append(lambda _: self._reference(loose=loose))
         if loose:
@@ -165,9 +157,6 @@ class Writing:
             return {"enum": values}
         words = self.draw(st.lists(st.text(characters, max_size=5), min_size=1, max_size=3, unique=True))
         return {"type": "string", "enum": words}
-
-    def _any(self, _: int) -> dict[str, Any]:
-        return {}
 
     def _object(self, level: int) -> dict[str, Any]:
         names = self.draw(st.lists(_NAMES, max_size=3, unique=True))
@@ -239,8 +228,7 @@ class Writing:
         return schema
 
     def _union(self, level: int) -> dict[str, Any]:
-        arms = [self.schema(level + 1) for _ in range(self.draw(st.integers(1, 3)))]
-        return {"anyOf": arms}
+        return {"anyOf": [self.schema(level + 1) for _ in range(self.draw(st.integers(1, 3)))]}
 
     def _one(self, level: int) -> dict[str, Any]:
         """Alternatives of which no two take the same: by kind, or by the value of one property."""
