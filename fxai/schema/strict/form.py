@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import combinations
 from typing import Any, Final, TypeAlias, final
 
 import msgspec
@@ -31,7 +32,6 @@ from fxai.schema.strict.node import (
     Node,
     NoForm,
     annotations_of,
-    any_node,
     describe,
     keyword_words,
     reference_node,
@@ -46,6 +46,7 @@ from fxai.schema.strict.shapes import (
     value_nodes,
     values_of,
 )
+from fxai.schema.strict.union import Overlaps, any_node
 
 __all__ = [
     "StrictForm",
@@ -59,6 +60,7 @@ _Key: TypeAlias = frozenset[tuple[str, frozenset[str]]]
 
 _MOST_BRANCHES: Final = 64
 _SORTED: Final = msgspec.json.Encoder(order="sorted").encode
+_AMBIGUOUS: Final = "alternatives of which one strict value could be two: say a property that tells them apart"
 _STANDING_IN: Final = Node({"type": "null"})
 
 
@@ -75,6 +77,8 @@ class Transformer:
         self.obstacles: dict[Obstacle, None] = {}
         self.weakened: dict[Weakening, None] = {}
         self.matcher = Matcher()
+        self._overlaps = Overlaps(self.nodes)
+        self._unions: list[tuple[str, Sequence[Node]]] = []
         self._sizes: dict[int, tuple[object, int]] = {}
         self._recursive: dict[str, bool] = {}
         self._open: dict[_Key, str | None] = {}
@@ -87,6 +91,11 @@ class Transformer:
             Exhausted: there is too much of it to go on.
         """
         node = self.place((self.reader.root,), "")
+        if self._overlaps.open:  # a definition was not known when it was compared: all are now
+            overlaps = Overlaps(self.nodes)
+            for at, nodes in self._unions:
+                if any(overlaps.clash(one, other) for one, other in combinations(nodes, 2)):
+                    self.obstacles[Obstacle(at, "anyOf", _AMBIGUOUS)] = None
         if node is None or "$ref" not in node.schema:
             return node
         return node.with_schema(self.nodes[node.schema["$ref"].removeprefix(DEFS)].schema)
@@ -224,7 +233,7 @@ class Transformer:
             raise PlaceError(at, keyword, "a union at the root: providers take one object there")
         if len(nodes) <= 1:
             return nodes[0] if nodes else None
-        return any_node(_distinct(nodes), self.nodes)
+        return self._any(nodes, at)
 
     def _only_narrows(self, beside: Place, branches: Sequence[Site], at: str) -> bool:
         """Whether the branches only narrow what stands beside them, where they cannot be opened."""
@@ -246,7 +255,13 @@ class Transformer:
         asides = list(self._asides(sites))
         if len(nodes) <= 1:
             return nodes[0].with_checks(asides) if nodes else None
-        return any_node([self.with_words(node) for node in nodes], self.nodes).with_checks(asides)
+        return self._any([self.with_words(node) for node in nodes], at).with_checks(asides)
+
+    def _any(self, nodes: Sequence[Node], at: str) -> Node:
+        """One of several nodes, of which each value is only one."""
+        told = _distinct(self._overlaps.distinguish(nodes))
+        self._unions.append((at, told))
+        return told[0] if len(told) == 1 else any_node(told, self.nodes)
 
     def _asides(self, sites: Sequence[Site]) -> Iterator[str]:
         """Keywords that no provider supports for any type: noted, and put into the description."""

@@ -17,9 +17,8 @@ import msgspec
 from returns.result import Success
 
 from fxai.schema.data import is_array, is_object
-from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import Site
-from fxai.schema.parsing import holds_nested, may_be_nested, parse_json
+from fxai.schema.parsing import may_be_nested, parse_json
 
 __all__ = [
     "DEFS",
@@ -28,14 +27,17 @@ __all__ = [
     "Member",
     "NoForm",
     "Node",
+    "Shape",
     "Way",
     "annotations_of",
-    "any_node",
     "array_node",
+    "closed_object",
     "describe",
     "keyword_words",
+    "lead",
     "length_words",
     "map_node",
+    "map_text",
     "null_words",
     "number_words",
     "object_node",
@@ -146,35 +148,60 @@ class NoForm(Exception):
     """A value has no strict form by this node: its pointer, and why."""
 
 
+class Shape(NamedTuple):
+    """How the ways of a node are made up: two nodes of one shape read a strict value alike.
+
+    Attributes:
+        kind: `object`, `tuple`, `map`, `list`, `union`, or the reference to a definition.
+        parts: the nodes inside: of the properties by name, of the items, or of the alternatives.
+        rest: the property that holds what has no name, or no number; empty without one.
+        absent: the properties where null is what is left out, and never a null.
+    """
+
+    kind: str
+    parts: tuple[Node, ...] = ()
+    rest: str = ""
+    absent: frozenset[str] = frozenset()
+
+
 @final
 class Node:
     """A strict schema; `back` leads from its instances to those of the original, `forth` the other way.
 
     Both are there or neither is. `forth` raises `NoForm` for a value that is not of the node's shape. `note` describes
-    the rewrite, and `checks` the keywords that are not enforced; both become part of the description.
+    the rewrite, and `checks` the keywords that are not enforced; both become part of the description. `shape` is how
+    the ways are made up; None for a scalar, which they leave alone.
     """
 
-    __slots__ = ("back", "checks", "forth", "note", "schema")
+    __slots__ = ("back", "checks", "forth", "note", "schema", "shape")
 
     def __init__(
-        self, schema: dict[str, Any], back: Way = None, forth: Way = None, note: str = "", checks: Sequence[str] = ()
+        self,
+        schema: dict[str, Any],
+        back: Way = None,
+        forth: Way = None,
+        note: str = "",
+        checks: Sequence[str] = (),
+        shape: Shape | None = None,
     ) -> None:
         self.schema = schema
         self.back = back
         self.forth = forth
         self.note = note
         self.checks = tuple(checks)
+        self.shape = shape
 
     def with_schema(self, schema: dict[str, Any]) -> Node:
         """The same ways with another schema, which has its description already."""
-        return Node(schema, self.back, self.forth)
+        return Node(schema, self.back, self.forth, shape=self.shape)
 
     def with_checks(self, checks: Sequence[str]) -> Node:
         """The same node with more checks in words."""
-        return Node(self.schema, self.back, self.forth, self.note, (*self.checks, *checks))
+        return Node(self.schema, self.back, self.forth, self.note, (*self.checks, *checks), self.shape)
 
 
-def _through(way: Way, value: Any) -> Any:
+def lead(way: Way, value: Any) -> Any:
+    """The value at the end of a way."""
     return value if way is None else way(value)
 
 
@@ -182,19 +209,20 @@ class Member(NamedTuple):
     """A property: what it takes, whether it may be left out, and the name that marks a null of its own.
 
     An optional property is null where it is left out. `null` is empty where it has no null beside that one; else the
-    object with this one property, which is true, stands for it.
+    object with this one property, which is true, stands for it. `exact`: a null and absence are distinguished.
     """
 
     node: Node
     optional: bool = False
     null: str = ""
+    exact: bool = False
 
     @property
     def schema(self) -> dict[str, Any]:
         """What is sent of it."""
         if not self.optional:
             return self.node.schema
-        marker = _closed_object({self.null: {"type": "boolean", "enum": [True]}}) if self.null else None
+        marker = closed_object({self.null: {"type": "boolean", "enum": [True]}}) if self.null else None
         return _nullable(self.node.schema, marker)
 
     @property
@@ -203,16 +231,18 @@ class Member(NamedTuple):
         return self._from_marker if self.null else self.node.back
 
     def _from_marker(self, item: Any) -> Any:
-        return None if is_object(item) and item == {self.null: True} else _through(self.node.back, item)
+        return None if is_object(item) and item == {self.null: True} else lead(self.node.back, item)
 
     def forth(self, there: bool, item: Any) -> Any:
         """The strict value of an item, or of none."""
         if item is not None or not self.optional:
-            return _through(self.node.forth, item)
+            return lead(self.node.forth, item)
+        if there and self.exact and not self.null:
+            raise NoForm("is null, which the property does not take")
         return {self.null: True} if there and self.null else None
 
 
-def _map_text(value: Any, way: Callable[[Any], Any]) -> Any:
+def map_text(value: Any, way: Callable[[Any], Any]) -> Any:
     """Text that holds JSON where a container belongs: the value in it is mapped back, and stays text."""
     if not isinstance(value, str) or not may_be_nested(value):
         return value
@@ -220,22 +250,25 @@ def _map_text(value: Any, way: Callable[[Any], Any]) -> Any:
     if not isinstance(parsed, Success):
         return value
     read = parsed.unwrap()
-    led = way(read)
-    return value if led == read else msgspec.json.encode(led).decode()
+    mapped = way(read)
+    return value if mapped == read else msgspec.json.encode(mapped).decode()
 
 
 def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) -> Node:
     """An object with these properties, and the property that holds all others."""
     schemas = {name: member.schema for name, member in members.items()}
+    parts = [members[name].node for name in sorted(members)]
+    absent = frozenset(name for name, member in members.items() if member.optional and member.exact)
+    shape = Shape("object", (*parts, *(rest or ())[1:]), "" if rest is None else rest[0], absent)
     if rest is None and not any(member.optional or member.node.back for member in members.values()):
-        return Node(_closed_object(schemas))
-    schema = _closed_object(schemas if rest is None else {**schemas, rest[0]: rest[1].schema})
+        return Node(closed_object(schemas), shape=shape)
+    schema = closed_object(schemas if rest is None else {**schemas, rest[0]: rest[1].schema})
     ways = {name: (member.back, member.optional) for name, member in members.items()}
     unknown: tuple[Way, bool] = (None, False)
 
     def back(value: Any) -> Any:
         if not is_object(value):
-            return _map_text(value, back)
+            return map_text(value, back)
         found: dict[str, Any] = {}
         for name, item in value.items():
             way, optional = ways.get(name, unknown)
@@ -243,7 +276,7 @@ def object_node(members: Mapping[str, Member], rest: tuple[str, Node] | None) ->
                 found[name] = item if way is None else way(item)
         return found if rest is None else _unrest(found, rest, members)
 
-    return Node(schema, back, lambda value: _forth(value, members, rest))
+    return Node(schema, back, lambda value: _forth(value, members, rest), shape=shape)
 
 
 def _forth(value: Any, members: Mapping[str, Member], rest: tuple[str, Node] | None) -> Any:
@@ -254,13 +287,13 @@ def _forth(value: Any, members: Mapping[str, Member], rest: tuple[str, Node] | N
     if rest is None and others:
         raise NoForm(f"has the property {next(iter(others))!r}, which is not declared")
     found = {name: member.forth(name in value, value.get(name)) for name, member in members.items()}
-    return found if rest is None else {**found, rest[0]: _through(rest[1].forth, others)}
+    return found if rest is None else {**found, rest[0]: lead(rest[1].forth, others)}
 
 
 def _unrest(found: dict[str, Any], rest: tuple[str, Node], members: Mapping[str, Any]) -> dict[str, Any]:
     """The properties with those that the rest holds; a declared property is not overwritten by one of the rest."""
     name, node = rest
-    others = _through(node.back, found.get(name, []))
+    others = lead(node.back, found.get(name, []))
     if not is_object(others):
         return found
     kept = {key: item for key, item in found.items() if key != name}
@@ -272,36 +305,37 @@ def map_node(key: Node, value: Node, bounds: Mapping[str, int]) -> Node:
 
     def back(pairs: Any) -> Any:
         if is_object(pairs):
-            return {name: _through(value.back, item) for name, item in pairs.items()}
+            return {name: lead(value.back, item) for name, item in pairs.items()}
         if not is_array(pairs) or not all(is_object(pair) and pair.keys() == {"0", "1"} for pair in pairs):
-            return _map_text(pairs, back)
-        return {str(pair["0"]): _through(value.back, pair["1"]) for pair in pairs}
+            return map_text(pairs, back)
+        return {str(pair["0"]): lead(value.back, pair["1"]) for pair in pairs}
 
     def forth(mapping: Any) -> Any:
         if not is_object(mapping):
             raise NoForm("is no object")
-        return [{"0": name, "1": _through(value.forth, item)} for name, item in mapping.items()]
+        return [{"0": name, "1": lead(value.forth, item)} for name, item in mapping.items()]
 
-    pair = _closed_object({"0": key.schema, "1": value.schema}, note=_TUPLE)
-    return Node({"type": "array", "items": pair, **bounds}, back, forth, _PAIRS)
+    pair = closed_object({"0": key.schema, "1": value.schema}, note=_TUPLE)
+    return Node({"type": "array", "items": pair, **bounds}, back, forth, _PAIRS, shape=Shape("map", (value,)))
 
 
 def array_node(item: Node, bounds: Mapping[str, int]) -> Node:
     """An array with items of one kind."""
     schema = {"type": "array", "items": item.schema, **bounds}
     way_back, way_forth = item.back, item.forth
+    shape = Shape("list", (item,))
     if way_back is None or way_forth is None:
-        return Node(schema)
+        return Node(schema, shape=shape)
 
     def back(value: Any) -> Any:
-        return [way_back(one) for one in value] if is_array(value) else _map_text(value, back)
+        return [way_back(one) for one in value] if is_array(value) else map_text(value, back)
 
     def forth(value: Any) -> Any:
         if not is_array(value):
             raise NoForm("is no array")
         return [way_forth(one) for one in value]
 
-    return Node(schema, back, forth)
+    return Node(schema, back, forth, shape=shape)
 
 
 def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
@@ -310,24 +344,26 @@ def tuple_node(items: Sequence[Node], rest: Node | None) -> Node:
 
     def back(value: Any) -> Any:
         if not is_object(value) or any(str(index) not in value for index in range(size)):
-            return _map_text(value, back)
-        first = [_through(item.back, value[str(index)]) for index, item in enumerate(items)]
-        others: Any = [] if rest is None else _through(rest.back, value.get(REST, []))
+            return map_text(value, back)
+        first = [lead(item.back, value[str(index)]) for index, item in enumerate(items)]
+        others: Any = [] if rest is None else lead(rest.back, value.get(REST, []))
         return [*first, *others] if is_array(others) else value
 
     def forth(value: Any) -> Any:
         if not is_array(value) or len(value) < size or (rest is None and len(value) > size):
             raise NoForm(f"is no array of {size} items")
-        found = {str(index): _through(item.forth, value[index]) for index, item in enumerate(items)}
-        return found if rest is None else {**found, REST: _through(rest.forth, value[size:])}
+        found = {str(index): lead(item.forth, value[index]) for index, item in enumerate(items)}
+        return found if rest is None else {**found, REST: lead(rest.forth, value[size:])}
 
     members: dict[str, Any] = {str(index): item.schema for index, item in enumerate(items)}
     if rest is not None:
         members[REST] = rest.schema
-    return Node(_closed_object(members), back, forth, _TUPLE)
+    shape = Shape("tuple", (*items, *([] if rest is None else [rest])), "" if rest is None else REST)
+    return Node(closed_object(members), back, forth, _TUPLE, shape=shape)
 
 
-def _closed_object(members: Mapping[str, Any], note: str = "") -> dict[str, Any]:
+def closed_object(members: Mapping[str, Any], note: str = "") -> dict[str, Any]:
+    """The schema of an object with exactly these properties."""
     words = {"description": note} if note else {}
     required = {"required": list(members)} if members else {}
     return {"type": "object", **words, "properties": dict(members), **required, "additionalProperties": False}
@@ -347,103 +383,17 @@ def _nullable(schema: dict[str, Any], marker: dict[str, Any] | None) -> dict[str
     return {**words, "anyOf": [*alternatives, *added]}
 
 
-@final
-class Fit:
-    """Whether a strict value is an instance of a branch: by its type first, then by the schema."""
-
-    __slots__ = ("_defs", "_document", "_kinds", "_schema")
-
-    def __init__(self, schema: dict[str, Any], defs: Mapping[str, Node]) -> None:
-        self._schema = schema
-        self._defs = defs
-        self._kinds: frozenset[str] | None = None
-        self._document: JsonSchema | None = None
-
-    def may(self, value: Any) -> bool:
-        """Whether a value is of a kind that the branch takes."""
-        if self._kinds is None:
-            self._kinds = frozenset(self._kinds_of(self._schema, set()))
-        return _kind(value) in self._kinds
-
-    def _kinds_of(self, schema: dict[str, Any], seen: set[str]) -> Iterator[str]:
-        if "$ref" in schema:
-            name = schema["$ref"].removeprefix(DEFS)
-            if name not in seen:
-                yield from self._kinds_of(self._defs[name].schema, {*seen, name})
-        for branch in schema.get("anyOf", ()):
-            yield from self._kinds_of(branch, seen)
-        if "type" in schema:
-            yield "number" if schema["type"] == "integer" else schema["type"]
-
-    def __call__(self, value: Any) -> bool:
-        """Whether a value is an instance of the branch."""
-        return self.may(value) and not self._whole().validate(value)
-
-    def once_read(self, value: Any) -> bool:
-        """Whether a value would be an instance of the branch, were JSON text in it parsed."""
-        from fxai.schema.nested_text import read_texts  # no model that keeps to the schema comes here
-
-        return not self._whole().validate(read_texts(self._whole(), value)[0])
-
-    def _whole(self) -> JsonSchema:
-        if self._document is None:
-            defs = {name: node.schema for name, node in self._defs.items()}
-            self._document = JsonSchema.trust({**self._schema, "$defs": defs})
-        return self._document
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, (int, float)):
-        return "number"
-    if is_object(value):
-        return "object"
-    return "array" if is_array(value) else "null" if value is None else "string"
-
-
-def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
-    """One of several; which one a value is of is found by their schemas, in order."""
-    schema = {"anyOf": [branch.schema for branch in branches]}
-    if all(branch.back is None for branch in branches):
-        return Node(schema)
-    choices = [(branch, Fit(branch.schema, defs)) for branch in branches]
-
-    def back(value: Any) -> Any:
-        possible = [choice for choice in choices if choice[1].may(value)]
-        for branch, fit in possible:
-            if len(possible) == 1 or fit(value):
-                return _through(branch.back, value)
-        return _by_text(possible, value) if possible else _map_text(value, back)
-
-    def forth(value: Any) -> Any:
-        for branch, fit in choices:
-            try:
-                candidate = _through(branch.forth, value)
-            except NoForm:
-                continue
-            if fit(candidate):
-                return candidate
-        raise NoForm("fits none of the alternatives")
-
-    return Node(schema, back, forth)
-
-
-def _by_text(possible: Sequence[tuple[Node, Fit]], value: Any) -> Any:
-    """The value by the one branch that it fits once JSON text in it is read, where there is one."""
-    fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
-    return _through(fitting[0].back, value) if len(fitting) == 1 else value
-
-
 def reference_node(name: str, nodes: Mapping[str, Node]) -> Node:
     """What is defined under a name, which may not be known yet."""
 
     def back(value: Any) -> Any:
-        return _through(nodes[name].back, value)
+        return lead(nodes[name].back, value)
 
     def forth(value: Any) -> Any:
-        return _through(nodes[name].forth, value)
+        return lead(nodes[name].forth, value)
 
-    schema = {"$ref": DEFS + name}
+    schema, shape = {"$ref": DEFS + name}, Shape(DEFS + name)
     known = nodes.get(name)
-    return Node(schema) if known is not None and known.back is None else Node(schema, back, forth)
+    if known is not None and known.back is None:
+        return Node(schema, shape=shape)
+    return Node(schema, back, forth, shape=shape)

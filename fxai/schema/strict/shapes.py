@@ -21,7 +21,6 @@ from fxai.schema.strict.node import (
     REST,
     Member,
     Node,
-    any_node,
     array_node,
     describe,
     keyword_words,
@@ -33,6 +32,7 @@ from fxai.schema.strict.node import (
     tuple_node,
 )
 from fxai.schema.strict.rules import NULL_LOST, StrictRules
+from fxai.schema.strict.union import any_node
 
 __all__ = [
     "SCALAR",
@@ -372,7 +372,7 @@ def _member(sites: Sequence[Site], name: str, at: str, to: Places, *, required: 
 def _optional(node: Node, place: Place, to: Places) -> Member:
     """An optional property: null stands for what is left out, even where null itself means something else."""
     if not place or not to.reader.takes_null(place):
-        return Member(node, optional=True)
+        return Member(node, optional=True, exact=bool(to.null))
     defaults = [site.get("default") for site in to.reader.together(place) if "default" in site]
     null = to.null
     if not null:
@@ -381,7 +381,7 @@ def _optional(node: Node, place: Place, to: Places) -> Member:
         to.weaken(place[0], "default", NULL_LOST)
     schema = {keyword: value for keyword, value in node.schema.items() if keyword != "description"}
     words = [node.schema.get("description", ""), null_words(null)]
-    return Member(node.with_schema(describe(schema, [], words, [])), optional=True, null=null)
+    return Member(node.with_schema(describe(schema, [], words, [])), optional=True, null=null, exact=bool(null))
 
 
 def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:

@@ -31,6 +31,11 @@ def obj(required: list[str] | None = None, /, **properties: Any) -> dict[str, An
     return {"type": "object", "properties": properties, **({"required": required} if required else {})}
 
 
+def closed(**properties: Any) -> dict[str, Any]:
+    """An object of exactly these properties."""
+    return {**obj(list(properties), **properties), "additionalProperties": False}
+
+
 def form_of(document: dict[str, Any], rules: StrictRules = OPENAI) -> StrictForm:
     """The strict form, which has to keep the rules."""
     form = strict_form(JsonSchema.of(document), rules).unwrap()
@@ -611,3 +616,80 @@ def test_only_names_that_are_declared_are_evaluated() -> None:
         assert [name in reader.evaluated_names(reader.root) for name in ("a", "b")] == [True, False]
         assert "b" in free.evaluated_names(free.root)
     assert "b" in reader.evaluated_names(Site("/x", {"properties": {"a": {}}}))
+
+
+# ---- unions of which one strict value could be two alternatives
+
+EMPTY: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+LIST: dict[str, Any] = {"type": "array", "items": STRING}
+MAP: dict[str, Any] = {"type": "object", "additionalProperties": STRING}
+
+
+def tuple_of(*items: Any, least: int | None = None) -> dict[str, Any]:
+    """An array of these items; the last ones may be missing where `least` is fewer."""
+    fewest = len(items) if least is None else least
+    return {"type": "array", "prefixItems": list(items), "items": False, "minItems": fewest}
+
+
+BOTH: list[tuple[list[Any], list[Any]]] = [
+    ([EMPTY, tuple_of(STRING, least=0)], [{}, [], ["a"]]),
+    ([tuple_of(STRING, least=0), EMPTY], [{}, [], ["a"]]),
+    ([{**EMPTY, **tuple_of(STRING, least=0), "type": ["object", "array"]}], [{}, [], ["a"]]),
+    ([MAP, LIST], [{}, [], {"a": "b"}, ["a"]]),
+    ([LIST, MAP], [{}, [], {"a": "b"}, ["a"]]),
+    ([MAP, {"type": "array", "items": tuple_of(STRING, STRING)}], [{"a": "b"}, [["a", "b"]], [], {}]),
+    ([closed(**{"0": STRING}), tuple_of(STRING)], [{"0": "a"}, ["a"]]),
+    (
+        [{**obj(["0"], **{"0": STRING}), "additionalProperties": STRING}, {**tuple_of(STRING), "items": LIST}],
+        [{"0": "a"}, ["a"], {"0": "a", "b": "c"}, ["a", ["b"]]],
+    ),
+    ([closed(a=EMPTY), closed(a=tuple_of(STRING, least=0))], [{"a": {}}, {"a": []}, {"a": ["b"]}]),
+    ([{"type": "array", "items": MAP}, {"type": "array", "items": LIST}], [[], [{}], [[]], [["a"]]]),
+    ([LIST, {"anyOf": [MAP, INTEGER]}, {"type": "array", "items": MAP}], [[], {}, [{"a": "b"}], 1, {"a": "b"}]),
+    ([LIST, MAP, closed(__2__={"type": "array", "items": INTEGER})], [[], {}, {"__2__": [1]}]),
+    ([{"$ref": "#/$defs/map"}, {"$ref": "#/$defs/list"}], [[], {}, ["a"], {"a": "b"}]),
+]
+
+
+@pytest.mark.parametrize("rules", [OPENAI, ANTHROPIC], ids=lambda rules: rules.name)
+@pytest.mark.parametrize(("alternatives", "values"), BOTH)
+def test_alternatives_of_one_strict_value_are_told_apart(
+    alternatives: list[Any], values: list[Any], rules: StrictRules
+) -> None:
+    """Where a strict value could be of two alternatives, the later one stands under a property of its own."""
+    document = {**obj(["x"], x={"anyOf": alternatives}), "$defs": {"map": MAP, "list": LIST}}
+    form = form_of(document, rules)
+
+    for value in values:
+        assert form.original.validate({"x": value}) == ()
+        assert form.back(form.forth({"x": value}).unwrap()) == {"x": value}
+
+
+def test_an_alternative_under_its_own_property_is_sent_and_read_so() -> None:
+    """The property has the number of the alternative; an alternative that nothing else could be stays as it is."""
+    document = {"anyOf": [LIST, MAP, closed(a=STRING, b=LIST)]}
+
+    assert sent(document)["anyOf"][1]["properties"].keys() == {"__2__"}
+    assert there_and_back(document, {"b": "c"}) == ({"__2__": [{"0": "b", "1": "c"}]}, {"b": "c"})
+    assert there_and_back(document, {"a": "b", "b": []})[1] == {"a": "b", "b": []}
+    assert "__2__" not in str(sent({"anyOf": [MAP, closed(a=STRING, b=LIST), obj(["a"], a=STRING, c=STRING), INTEGER]}))
+
+
+def test_a_null_and_absence_of_two_alternatives_are_told_apart() -> None:
+    """With `explicit_null`, what is left out in one alternative is not the null of another."""
+    document = {"anyOf": [obj(a=INTEGER), obj(["a"], a={"type": ["string", "null"]})]}
+    form = strict_form(JsonSchema.of(obj(["x"], x=document)), OPENAI, explicit_null=True).unwrap()
+
+    values: list[Any] = [{"x": {}}, {"x": {"a": None}}, {"x": {"a": 1}}, {"x": {"a": "b"}}]
+    for value in values:
+        assert form.back(form.forth(value).unwrap()) == value
+
+
+def test_alternatives_that_a_recursion_confuses_are_an_obstacle() -> None:
+    """Where an alternative refers to what is still being read, it cannot be told apart: the union is named."""
+    document = {
+        **obj(["x"], x={"$ref": "#/$defs/t"}),
+        "$defs": {"t": {"anyOf": [{"type": "array", "items": {"anyOf": [MAP, {"$ref": "#/$defs/t"}]}}, STRING]}},
+    }
+
+    assert obstacles(document) == [("/$defs/t/anyOf/0/items", "anyOf")]

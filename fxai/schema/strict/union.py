@@ -1,0 +1,254 @@
+"""Unions in strict form: which alternative a value is of, and alternatives of which one value could be both.
+
+>>> from fxai.schema.strict.node import object_node, tuple_node
+>>> nothing, pair = object_node({}, None), tuple_node([], None)
+>>> [node.schema["properties"] for node in Overlaps({}).distinguish([nothing, pair])]
+[{}, {'__2__': {'type': 'object', 'properties': {}, 'additionalProperties': False}}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, final
+
+from fxai.schema.budget import MAX_PLACES, Steps, descend
+from fxai.schema.data import identity, is_array, is_object
+from fxai.schema.json_schema import JsonSchema
+from fxai.schema.parsing import holds_nested
+from fxai.schema.strict.node import (
+    DEFS,
+    Node,
+    NoForm,
+    Shape,
+    closed_object,
+    lead,
+    map_text,
+)
+
+__all__ = [
+    "Overlaps",
+    "any_node",
+]
+
+
+@final
+class Fit:
+    """Whether a strict value is an instance of a branch: by its type first, then by the schema."""
+
+    __slots__ = ("_defs", "_document", "_kinds", "_schema")
+
+    def __init__(self, schema: dict[str, Any], defs: Mapping[str, Node]) -> None:
+        self._schema = schema
+        self._defs = defs
+        self._kinds: frozenset[str] | None = None
+        self._document: JsonSchema | None = None
+
+    def may(self, value: Any) -> bool:
+        """Whether a value is of a kind that the branch takes."""
+        if self._kinds is None:
+            self._kinds = frozenset(self._kinds_of(self._schema, set()))
+        return _kind(value) in self._kinds
+
+    def _kinds_of(self, schema: dict[str, Any], seen: set[str]) -> Iterator[str]:
+        if "$ref" in schema:
+            name = schema["$ref"].removeprefix(DEFS)
+            if name not in seen:
+                yield from self._kinds_of(self._defs[name].schema, {*seen, name})
+        for branch in schema.get("anyOf", ()):
+            yield from self._kinds_of(branch, seen)
+        if "type" in schema:
+            yield "number" if schema["type"] == "integer" else schema["type"]
+
+    def __call__(self, value: Any) -> bool:
+        """Whether a value is an instance of the branch."""
+        return self.may(value) and not self._whole().validate(value)
+
+    def once_read(self, value: Any) -> bool:
+        """Whether a value would be an instance of the branch, were JSON text in it parsed."""
+        from fxai.schema.nested_text import read_texts  # no model that keeps to the schema comes here
+
+        return not self._whole().validate(read_texts(self._whole(), value)[0])
+
+    def _whole(self) -> JsonSchema:
+        if self._document is None:
+            defs = {name: node.schema for name, node in self._defs.items()}
+            self._document = JsonSchema.trust({**self._schema, "$defs": defs})
+        return self._document
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    if is_object(value):
+        return "object"
+    return "array" if is_array(value) else "null" if value is None else "string"
+
+
+def any_node(branches: Sequence[Node], defs: Mapping[str, Node]) -> Node:
+    """One of several; which one a value is of is found by their schemas, in order."""
+    schema = {"anyOf": [branch.schema for branch in branches]}
+    shape = Shape("union", tuple(branches))
+    if all(branch.back is None for branch in branches):
+        return Node(schema, shape=shape)
+    choices = [(branch, Fit(branch.schema, defs)) for branch in branches]
+
+    def back(value: Any) -> Any:
+        possible = [choice for choice in choices if choice[1].may(value)]
+        for branch, fit in possible:
+            if len(possible) == 1 or fit(value):
+                return lead(branch.back, value)
+        return _by_text(possible, value) if possible else map_text(value, back)
+
+    def forth(value: Any) -> Any:
+        for branch, fit in choices:
+            try:
+                candidate = lead(branch.forth, value)
+            except NoForm:
+                continue
+            if fit(candidate):
+                return candidate
+        raise NoForm("fits none of the alternatives")
+
+    return Node(schema, back, forth, shape=shape)
+
+
+def _by_text(possible: Sequence[tuple[Node, Fit]], value: Any) -> Any:
+    """The value by the one branch that it fits once JSON text in it is read, where there is one."""
+    fitting = [branch for branch, fit in possible if fit.once_read(value)] if holds_nested(value) else []
+    return lead(fitting[0].back, value) if len(fitting) == 1 else value
+
+
+_NUMBERS: Final = frozenset(("integer", "number"))
+_NULL: Final[dict[str, Any]] = {"type": "null"}
+_MOST_PAIRS: Final = 100 * MAX_PLACES
+
+
+@final
+class Overlaps:
+    """Which nodes could read one strict value each in its own way, such as `{}` for an empty object and a tuple.
+
+    `open` becomes true when a node led to a definition that was not known yet.
+    """
+
+    def __init__(self, defs: Mapping[str, Node]) -> None:
+        self.open = False
+        self._defs = defs
+        self._steps = Steps(_MOST_PAIRS)
+        self._common: dict[tuple[int, int], tuple[bool, Any, Any]] = {}
+
+    def distinguish(self, nodes: Sequence[Node]) -> list[Node]:
+        """The alternatives; each that clashes with one before it stands under a property of its own.
+
+        Raises:
+            Exhausted: there are too many to compare.
+        """
+        if all(node.back is None for node in nodes):
+            return list(nodes)
+        leaves = [leaf.schema for node in nodes for leaf in self._leaves(node)]
+        names = {frozenset(leaf.get("properties", {})) for leaf in leaves}
+        found: list[Node] = []
+        for number, node in enumerate(nodes, 1):
+            if any(self.clash(other, node) for other in nodes[: number - 1]):
+                name = f"__{number}__"
+                while frozenset((name,)) in names:
+                    name = f"_{name}_"
+                node = _under(name, node)
+            found.append(node)
+        return found
+
+    def clash(self, left: Node, right: Node) -> bool:
+        """Whether some value is an instance of both that leads back to two values of the original."""
+        return self._clash(left, right, set())
+
+    def _clash(self, left: Node, right: Node, seen: set[tuple[int, int]]) -> bool:
+        if (id(left), id(right)) in seen or not self._overlap(left.schema, right.schema):
+            return False
+        self._steps.take()
+        seen.add((id(left), id(right)))
+        return descend(lambda: self._differ(left, right, seen))
+
+    def _differ(self, left: Node, right: Node, seen: set[tuple[int, int]]) -> bool:
+        for one, other in ((left, right), (right, left)):
+            if one.shape is None:
+                return False
+            if one.shape.kind.startswith(DEFS):
+                target = self._target(one.shape.kind)
+                return target is not None and self._clash(target, other, seen)
+            if one.shape.kind == "union":
+                return any(self._clash(part, other, seen) for part in one.shape.parts)
+        return self._differ_in_shape(left, right, seen)
+
+    def _differ_in_shape(self, left: Node, right: Node, seen: set[tuple[int, int]]) -> bool:
+        one, other = left.shape, right.shape
+        if one is None or other is None:
+            return False
+        if one.kind != other.kind or one.rest != other.rest:
+            return True
+        if any(self._clash(first, second, seen) for first, second in zip(one.parts, other.parts, strict=True)):
+            return True
+        nulls = ((right if name in one.absent else left, name) for name in one.absent ^ other.absent)
+        return any(self._overlap(node.schema["properties"][name], _NULL) for node, name in nulls)
+
+    def _leaves(self, node: Node) -> Iterator[Node]:
+        """The nodes that are neither a union nor a reference."""
+        seen: set[str] = set()
+        rest = [node]
+        while rest:
+            one = rest.pop()
+            if one.shape is not None and one.shape.kind == "union":
+                rest.extend(one.shape.parts)
+            elif one.shape is None or not one.shape.kind.startswith(DEFS):
+                yield one
+            elif one.shape.kind not in seen:
+                seen.add(one.shape.kind)
+                target = self._target(one.shape.kind)
+                rest.extend(() if target is None else (target,))
+
+    def _target(self, reference: str) -> Node | None:
+        node = self._defs.get(reference.removeprefix(DEFS))
+        self.open = self.open or node is None
+        return node
+
+    def _overlap(self, left: Any, right: Any) -> bool:
+        """Whether two strict schemas have an instance in common; in doubt they have."""
+        key = (id(left), id(right))
+        if key not in self._common:
+            self._steps.take()
+            self._common[key] = (True, left, right)
+            self._common[key] = (descend(lambda: self._in_common(left, right)), left, right)
+        return self._common[key][0]
+
+    def _in_common(self, left: Any, right: Any) -> bool:
+        for one, other in ((left, right), (right, left)):
+            if "$ref" in one:
+                target = self._target(one["$ref"])
+                return target is None or self._overlap(target.schema, other)
+            if "anyOf" in one:
+                return any(self._overlap(branch, other) for branch in one["anyOf"])
+        if left["type"] != right["type"] and not _NUMBERS.issuperset((left["type"], right["type"])):
+            return False
+        if left["type"] == "object":
+            names = left.get("properties", {}).keys()
+            return names == right.get("properties", {}).keys() and all(
+                self._overlap(left["properties"][name], right["properties"][name]) for name in names
+            )
+        if left["type"] == "array":
+            may_be_empty = not left.get("minItems") and not right.get("minItems")
+            return may_be_empty or self._overlap(left["items"], right["items"])
+        if "enum" in left and "enum" in right:
+            return not {identity(v) for v in left["enum"]}.isdisjoint(identity(v) for v in right["enum"])
+        return True
+
+
+def _under(name: str, node: Node) -> Node:
+    """The node as the only property of an object."""
+
+    def back(value: Any) -> Any:
+        return lead(node.back, value[name]) if is_object(value) and value.keys() == {name} else map_text(value, back)
+
+    def forth(value: Any) -> Any:
+        return {name: lead(node.forth, value)}
+
+    return Node(closed_object({name: node.schema}), back, forth, shape=Shape(f"under {name}", (node,)))
