@@ -22,7 +22,7 @@ from fxai.models.tool_encoding import PreparationError
 from fxai.providers.anthropic.options import own_metadata
 from fxai.schema.data import is_object
 
-__all__ = ["file_block", "file_id_of", "is_text", "refusal"]
+__all__ = ["file_block", "file_id_of", "refusal"]
 
 _UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
@@ -36,11 +36,6 @@ _OF_DOCUMENTS: Final = ("title", "context", "citations")
 def refusal(description: str) -> PreparationError:
     """The error that a part of the prompt cannot be sent."""
     return PreparationError(InvalidUserInputError(description=description))
-
-
-def is_text(media_type: str) -> bool:
-    """Whether a file of this type is read as text."""
-    return _TEXTS.match(media_type) is not None
 
 
 def file_id_of(part: FilePart) -> str | None:
@@ -116,7 +111,7 @@ def _bytes(data: bytes | FileUrl) -> bytes:
 def _of_bytes(media_type: str, data: bytes) -> dict[str, Any]:
     if media_type in _IMAGES or media_type == _PDF:
         return {"type": "base64", "media_type": media_type, "data": b64encode(data).decode()}
-    if is_text(media_type):
+    if _TEXTS.match(media_type):
         try:
             return {"type": "text", "media_type": "text/plain", "data": data.decode()}
         except UnicodeDecodeError as error:

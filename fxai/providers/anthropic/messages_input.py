@@ -40,7 +40,6 @@ from fxai.messages.message import (
     ToolCallPart,
     ToolMessage,
     ToolResultPart,
-    UserContent,
     UserMessage,
 )
 from fxai.models.tool_encoding import (
@@ -67,7 +66,6 @@ __all__ = [
     "reasoning_block",
     "result_block",
     "text_block",
-    "user_block",
     "with_cache",
 ]
 
@@ -101,16 +99,6 @@ def call_id(id_: str) -> str:
     if id_ and not _NO_ID.search(id_):
         return id_
     return f"{_NO_ID.sub('_', id_)}_{sha256(id_.encode()).hexdigest()[:8]}"
-
-
-def user_block(part: UserContent) -> dict[str, Any] | None:
-    """The block of a part of a user's message; None for an empty text, which the API refuses.
-
-    Raises:
-        PreparationError: a file that cannot be sent.
-    """
-    block = text_block(part) if part.type == "text" else file_block(part)
-    return None if block is None else with_cache(block, part.metadata)
 
 
 def text_block(part: TextPart) -> dict[str, Any] | None:
@@ -308,7 +296,8 @@ class HistoryWriter:
             case SystemMessage():
                 return self._add_system(message, place)
             case UserMessage():
-                blocks = [block for part in message.content if (block := user_block(part)) is not None]
+                made = [(one, text_block(one) if one.type == "text" else file_block(one)) for one in message.content]
+                blocks = [with_cache(block, part.metadata) for part, block in made if block is not None]
                 return self._say("user", blocks, message.metadata)
             case AssistantMessage():
                 return self._add_turn(message)

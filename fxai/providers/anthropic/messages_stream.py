@@ -81,14 +81,10 @@ class Reader:
         self._method = method
         self._blocks = Blocks(sent)
         self._open: dict[int, _Open] = {}
-        self._usage: dict[str, Any] = {}
+        self._usage: dict[str, Any] = {}  # each count that comes is a total; what is left out or null stands
         self._ended: dict[str, Any] = {}
-        self._done = False
-
-    @property
-    def done(self) -> bool:
+        self.done = False
         """Whether the message is whole."""
-        return self._done
 
     def read(self, data: str | bytes) -> Result[tuple[StreamPart, ...], AiError]:
         """The parts that an event brings, of its data; none for events and deltas that this version does not know.
@@ -114,7 +110,7 @@ class Reader:
         Fails with:
             AiError: `NetworkError`: the message was not whole.
         """
-        if self._done:
+        if self.done:
             return Success(None)
         problem = NetworkError("TransportError", "the stream ended before the message did")
         return Failure(AiError(NAME, self._method, problem))
@@ -136,8 +132,8 @@ class Reader:
             case "content_block_stop":
                 return self._stop(_index(event))
             case "message_delta":
-                self._count(event.get("usage"))
-                self._end(event.get("delta"))
+                self._usage.update(_not_null(event.get("usage")))
+                self._ended.update(_not_null(event.get("delta")))
                 return ()
             case "message_stop":
                 return self._finish()
@@ -147,17 +143,9 @@ class Reader:
     def _start(self, message: Any) -> Iterable[StreamPart]:
         if not is_object(message):
             raise Malformed("/message", "a message belongs here")
-        self._count(message.get("usage"))
-        self._end({"container": message.get("container")})
+        self._usage.update(_not_null(message.get("usage")))
+        self._ended.update(_not_null({"container": message.get("container")}))
         return (*self._sent.warnings, metadata_of(message))
-
-    def _end(self, delta: Any) -> None:
-        """Takes what belongs to the end; what is null stands as it was."""
-        self._ended.update(_not_null(delta))
-
-    def _count(self, usage: Any) -> None:
-        """Takes the counts that come: each is a total, and what is left out stands."""
-        self._usage.update(_not_null(usage))
 
     def _begin(self, index: int, block: Any) -> Iterable[StreamPart]:
         kind = text_at(block, "type", "/content_block")
@@ -256,7 +244,7 @@ class Reader:
     def _finish(self) -> Iterable[StreamPart]:
         if self._open:
             raise Malformed("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
-        self._done = True
+        self.done = True
         return list(stream_of(self._blocks.end(self._ended, self._usage)))
 
 

@@ -74,11 +74,8 @@ class AnthropicModel(LanguageModel):
         self._client = client
         self._config = config
         self._cache: Cache = RequestCache()
-
-    @property
-    def name(self) -> str:
+        self.name = config.model
         """The model's name."""
-        return self._config.model
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:
         """The model's turn, whole. One that may be long is asked for as a stream, so that nothing cuts it on the way.

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, final
 
+import msgspec
+
 from fxai.messages.part import (
     Finish,
     ResponseMetadata,
@@ -52,17 +54,14 @@ _TEXT, _REFUSAL = "text", "refusal"
 
 
 @final
-class _Call:
+class _Call(msgspec.Struct):
     """A tool call, as far as its pieces have come."""
 
-    __slots__ = ("custom", "deltas", "id", "name", "started")
-
-    def __init__(self, id_: str) -> None:
-        self.id = id_
-        self.name = ""
-        self.deltas: list[str] = []
-        self.custom = False
-        self.started = False
+    id: str
+    name: str = ""
+    deltas: list[str] = []
+    custom: bool = False
+    started: bool = False
 
 
 @final

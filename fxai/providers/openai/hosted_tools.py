@@ -12,7 +12,7 @@ holds. They exist on Responses, not on Chat Completions.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, TypeAlias, TypedDict, final
+from typing import Annotated, Any, Literal, TypeAlias, TypedDict, final, get_type_hints
 
 import msgspec
 from typing_extensions import Unpack
@@ -463,24 +463,6 @@ def programmatic_tool_calling(*, name: str = "programmatic_tool_calling", **opti
     return openai_tool("programmatic_tool_calling", name, Setting, {}, options)
 
 
-class _ImageGeneration(Setting, frozen=True):
-    model: str | None = None
-    action: Literal["generate", "edit", "auto"] | None = None
-    background: Literal["transparent", "opaque", "auto"] | None = None
-    complexity: Literal["low", "medium", "high"] | None = None
-    frame_count: int | None = None
-    frame_duration_ms: int | None = None
-    input_fidelity: Literal["high", "low"] | None = None
-    input_image_mask: ImageMask | None = None
-    moderation: Literal["auto", "low"] | None = None
-    output_compression: Annotated[int, msgspec.Meta(ge=0, le=100)] | None = None
-    output_format: Literal["png", "webp", "jpeg", "gif", "svg"] | None = None
-    partial_images: Annotated[int, msgspec.Meta(ge=0, le=3)] | None = None
-    quality: Literal["low", "medium", "high", "xhigh", "max", "auto"] | None = None
-    size: str | None = None
-    svg: Svg | None = None
-
-
 class ImageArgs(TypedDict, total=False):
     """What `image_generation` may be set up with; what is left out is the provider's own choice."""
 
@@ -502,11 +484,11 @@ class ImageArgs(TypedDict, total=False):
     """Which part is painted anew."""
     moderation: Literal["auto", "low"]
     """How strictly content is judged."""
-    output_compression: int
+    output_compression: Annotated[int, msgspec.Meta(ge=0, le=100)]
     """From 0 to 100."""
     output_format: Literal["png", "webp", "jpeg", "gif", "svg"]
     """The format of the file."""
-    partial_images: int
+    partial_images: Annotated[int, msgspec.Meta(ge=0, le=3)]
     """How many unfinished images a stream shows, from 0 to 3."""
     quality: Literal["low", "medium", "high", "xhigh", "max", "auto"]
     """How good it should be."""
@@ -514,6 +496,15 @@ class ImageArgs(TypedDict, total=False):
     """Such as `"1024x1536"`, or `"auto"`."""
     svg: Svg
     """Who writes an SVG."""
+
+
+_ImageGeneration = msgspec.defstruct(
+    "_ImageGeneration",
+    [(name, kind | None, None) for name, kind in get_type_hints(ImageArgs, include_extras=True).items()],
+    bases=(Setting,),
+    module=__name__,
+    frozen=True,
+)
 
 
 class _ImageOptions(ImageArgs, ToolOptions, total=False):

@@ -200,12 +200,9 @@ def choice_on_wire(choice: ToolChoices | None, sent: Sequence[AnyTool], naming: 
     Raises:
         PreparationError: the one tool that is chosen is not sent.
     """
-    if isinstance(choice, ToolChoice) and choice.mode == "tool":
-        return _one(choice.names[0], sent, naming, api)
-    return choice_mode(choice, sent, notes)
-
-
-def _one(name: str, sent: Sequence[AnyTool], naming: NameMap, api: Api) -> dict[str, Any]:
+    if not (isinstance(choice, ToolChoice) and choice.mode == "tool"):
+        return choice_mode(choice, sent, notes)
+    name = choice.names[0]
     for tool in sent:
         if tool.name == name:
             named = entry(tool, naming.sent(name), api)
