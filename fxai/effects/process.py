@@ -34,7 +34,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from fxai.effects.cancellation import shield
 
-__all__ = ["GONE", "ChildProcess"]
+__all__ = ["GONE", "ChildProcess", "Lines"]
 
 GONE: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 """What reading from, or writing to, a program raises that has ended."""
@@ -348,3 +348,36 @@ def _pipes(pid: int, names: Iterable[str] | None) -> frozenset[str]:
                 if path.lstat().st_mode & stat.S_IWUSR:  # a process that only reads, such as ours, is no child of it
                     found.add(str(path.readlink()))
     return frozenset(link for link in found if link.startswith("pipe:"))
+
+
+@final
+class Lines:
+    r"""The lines of bytes that come in pieces; one of more than `limit` bytes is None, and no more of it is kept.
+
+    >>> lines = Lines(3)
+    >>> lines.feed(b"ab\ncd"), lines.feed(b"ef"), lines.is_long, lines.feed(b"\ngh\n")
+    ([b'ab'], [], True, [None, b'gh'])
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+        self.is_long = False
+        """Whether the line that has not ended is too long."""
+
+    def feed(self, chunk: bytes) -> list[bytes | None]:
+        """The lines that end in this piece."""
+        *ended, rest = chunk.split(b"\n")
+        lines: list[bytes | None] = []
+        for piece in ended:
+            self._add(piece)
+            lines.append(None if self.is_long else bytes(self._rest))
+            self._rest.clear()
+            self.is_long = False
+        self._add(rest)
+        return lines
+
+    def _add(self, piece: bytes) -> None:
+        self.is_long = self.is_long or len(self._rest) + len(piece) > self._limit
+        if not self.is_long:
+            self._rest += piece

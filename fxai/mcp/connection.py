@@ -212,7 +212,10 @@ class Connection:
                 refused.append(Refused(name, "it is listed twice; the first one is offered"))
                 continue
             try:
-                made[name] = self._same_tool(definition) or McpTool.make(definition, self._origin, settings)
+                known = self._tools.get(name)
+                if known is None or known.definition != definition:
+                    known = McpTool.make(definition, self._origin, settings)
+                made[name] = known
                 seen[name] = definition.digests()
             except SchemaError as error:
                 refused.append(Refused(name, str(error)))
@@ -221,10 +224,6 @@ class Connection:
     def _is_wanted(self, name: str) -> bool:
         only = self._settings.only
         return (only is None or name in only) and name not in self._settings.without
-
-    def _same_tool(self, definition: ToolDefinition) -> McpTool | None:
-        known = self._tools.get(definition.name)
-        return known if known is not None and known.definition == definition else None
 
     def _take(
         self, offered: dict[str, McpTool], refused: list[Refused], held: dict[str, tuple[str, ...]]

@@ -13,7 +13,7 @@ import itertools
 import logging
 import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final, TypeVar, cast, final
@@ -388,7 +388,7 @@ class _OldServer(Exception):
 async def _transport(settings: ServerSettings, watch: Watch) -> AsyncGenerator[tuple[Any, Any]]:
     """The transport of a server's endpoint, watched, as the SDK's client enters it."""
     endpoint = settings.endpoint
-    transport: AbstractAsyncContextManager[tuple[Any, Any]] = (
+    transport = (
         program_transport(endpoint, watch)
         if isinstance(endpoint, ServerProgram)
         else address_transport(endpoint, settings.limits, settings.timeout)

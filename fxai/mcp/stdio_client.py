@@ -17,7 +17,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
 from fxai.effects.cancellation import shield
-from fxai.effects.process import GONE, ChildProcess
+from fxai.effects.process import GONE, ChildProcess, Lines
 from fxai.mcp.settings import ServerProgram
 from fxai.mcp.watch import BATCH, Watch, parts_of
 
@@ -78,19 +78,22 @@ class _Running:
 
     async def read(self) -> None:
         """Reads messages from its standard output, one a line, until it ends or is cut off; then only drains it."""
-        lines = _Lines(self._watch.limits.message_bytes)
+        lines = Lines(self._watch.limits.message_bytes)
         with suppress(*GONE):
             async with self._send:
                 with suppress(*GONE):
                     while self._watch.trouble is None:
                         for line in lines.feed(await self._process.stdout.receive()):
                             await self._deliver(line)
-                        if lines.overlong:
+                        if lines.is_long:
                             self._watch.too_large(self._watch.limits.message_bytes)
             while True:
                 await self._process.stdout.receive()
 
-    async def _deliver(self, line: bytes) -> None:
+    async def _deliver(self, line: bytes | None) -> None:
+        if line is None:
+            self._watch.too_large(self._watch.limits.message_bytes)
+            return
         parts = parts_of(line) if line.strip() and self._watch.trouble is None else []
         if len(parts) > BATCH:
             self._watch.too_many()
@@ -131,25 +134,3 @@ class _Running:
         with anyio.move_on_after(_FLUSH):
             await self._written.wait()
         await self._process.end()
-
-
-@final
-class _Lines:
-    """The lines of a stream of bytes, none longer than `limit`."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._rest = bytearray()
-        self.overlong = False
-
-    def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines that are complete with this chunk; `overlong` is set where one is too long."""
-        if b"\n" not in chunk:
-            self._rest += chunk
-            self.overlong = len(self._rest) > self._limit
-            return []
-        first, *others = chunk.split(b"\n")
-        lines = [bytes(self._rest) + first, *others[:-1]]
-        self._rest = bytearray(others[-1])
-        self.overlong = any(len(line) > self._limit for line in lines)
-        return [] if self.overlong else lines

@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from fxai.effects.concurrency import fork
 from fxai.effects.constructor import gen
-from fxai.effects.effect import Await, EffectOf, Gen
+from fxai.effects.effect import Await, Gen
 from fxai.effects.scope import Scope, add_finalizer
 from fxai.mcp.server.exchange import Exchange, SdkServer
 from fxai.mcp.server.options import HttpSettings
@@ -246,17 +246,13 @@ class HttpApp:
             await ended.wait()
 
 
+@gen
 def open_app(
     sdk_server: SdkServer, exchange: Exchange, settings: HttpSettings, max_body: int
-) -> EffectOf[HttpApp, Never, Scope | None]:
+) -> Gen[HttpApp, Never, Scope]:
     """The application of a server, open for as long as the scope around is."""
-
-    @gen
-    def begin() -> Gen[HttpApp, Never, Scope]:
-        app = HttpApp(sdk_server, exchange, settings, max_body)
-        yield from fork(Await(lambda _: app.run()))
-        yield from add_finalizer(lambda _: Await(lambda _: app.stop()))
-        yield from Await(lambda _: app.wait_until_open())
-        return app
-
-    return begin()
+    app = HttpApp(sdk_server, exchange, settings, max_body)
+    yield from fork(Await(lambda _: app.run()))
+    yield from add_finalizer(lambda _: Await(lambda _: app.stop()))
+    yield from Await(lambda _: app.wait_until_open())
+    return app

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections import deque
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from functools import partial
@@ -33,6 +32,7 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from fxai.effects.process import Lines
 from fxai.mcp.server.options import ToolServerSettings
 
 __all__ = ["over_descriptors", "over_standard_streams"]
@@ -56,7 +56,7 @@ async def over_descriptors(server: Server[Any], settings: ToolServerSettings, so
     async with anyio.create_task_group() as group:
         group.start_soon(_write, sent, sink, requests, group.cancel_scope)
         async with anyio.create_task_group() as reading:
-            reading.start_soon(_read, _Lines(source, settings.max_body), requests, inbound, outbound.clone())
+            reading.start_soon(_read, source, settings.max_body, requests, inbound, outbound.clone())
             async with outbound:
                 await server.run(received, outbound, server.create_initialization_options())
             reading.cancel_scope.cancel()
@@ -78,41 +78,6 @@ def _claim_streams() -> Generator[tuple[int, int]]:
         os.dup2(sink, 1)
         for descriptor in (empty, source, sink):
             os.close(descriptor)
-
-
-@final
-class _Lines:
-    """The lines of a descriptor; one that is too long is None, and no more of it is kept than is allowed."""
-
-    def __init__(self, source: int, limit: int) -> None:
-        self._source = source
-        self._limit = limit
-        self._held = bytearray()
-        self._is_long = False
-        self._waiting: deque[bytes | None] = deque()
-
-    async def next(self) -> tuple[bytes | None] | None:
-        """The next line, in a tuple; None where there are no more."""
-        while not self._waiting:
-            chunk = await _when_ready(self._source, anyio.wait_readable, partial(os.read, self._source, _CHUNK))
-            if not chunk:
-                return None
-            self._take(chunk)
-        return (self._waiting.popleft(),)
-
-    def _take(self, chunk: bytes) -> None:
-        *ended, rest = chunk.split(b"\n")
-        for piece in ended:
-            self._add(piece)
-            self._waiting.append(None if self._is_long else bytes(self._held))
-            self._held.clear()
-            self._is_long = False
-        self._add(rest)
-
-    def _add(self, piece: bytes) -> None:
-        self._is_long = self._is_long or len(self._held) + len(piece) > self._limit
-        if not self._is_long:
-            self._held += piece
 
 
 @final
@@ -149,24 +114,27 @@ class _OpenRequests:
 
 
 async def _read(
-    lines: _Lines,
+    source: int,
+    limit: int,
     requests: _OpenRequests,
     inbound: MemoryObjectSendStream[SessionMessage | Exception],
     outbound: MemoryObjectSendStream[SessionMessage],
 ) -> None:
+    lines = Lines(limit)
     async with inbound, outbound:
-        while (line := await lines.next()) is not None:
-            try:
-                if line[0] is None:
-                    await outbound.send(_refusal(INVALID_REQUEST, "the message is too long"))
-                elif line[0].strip():
-                    message = jsonrpc_message_adapter.validate_json(line[0])
-                    requests.add(message)
-                    await inbound.send(SessionMessage(message))
-            except ValidationError:
-                await outbound.send(_refusal(PARSE_ERROR, "the line is no JSON-RPC message"))
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
-                return
+        while chunk := await _when_ready(source, anyio.wait_readable, partial(os.read, source, _CHUNK)):
+            for line in lines.feed(chunk):
+                try:
+                    if line is None:
+                        await outbound.send(_refusal(INVALID_REQUEST, "the message is too long"))
+                    elif line.strip():
+                        message = jsonrpc_message_adapter.validate_json(line)
+                        requests.add(message)
+                        await inbound.send(SessionMessage(message))
+                except ValidationError:
+                    await outbound.send(_refusal(PARSE_ERROR, "the line is no JSON-RPC message"))
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server has ended
+                    return
         with anyio.move_on_after(_GRACE):
             await requests.wait_until_answered()
 

@@ -60,22 +60,18 @@ class Host:
         self._number = 0
 
     @staticmethod
-    def open(program: Program) -> Effect[Host, HostFailure, Scope]:
+    @fx.gen
+    def open(program: Program) -> Gen[Host, HostFailure, Scope]:
         """The host of a program, which runs when this succeeds and is ended when the scope closes.
 
         With a process for each request none is started yet.
 
         Fails with `HostFailure`: the program cannot be started, or refuses its `params`.
         """
-
-        @fx.gen
-        def start() -> Gen[Host, HostFailure, Scope]:
-            host = Host(program, (yield from fx.service(Scope)))
-            if program.lifetime == "scope":
-                yield from host._current()
-            return host
-
-        return start()
+        host = Host(program, (yield from fx.service(Scope)))
+        if program.lifetime == "scope":
+            yield from host._current()
+        return host
 
     def exchange(self, compose: Compose, hear: Hear) -> Effect[Result, HostFailure]:
         """The answer to a request; `hear` is run for each message before it, one after another.

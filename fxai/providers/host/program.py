@@ -278,27 +278,6 @@ class TooMuch(Exception):
 class Process:
     """A running program, written to and read by lines."""
 
-    __slots__ = (
-        "_buffer",
-        "_drained",
-        "_program",
-        "_raw",
-        "_read",
-        "_searched",
-        "_sent",
-        "_tail",
-        "at_end",
-        "busy",
-        "takes",
-    )
-
-    at_end: bool
-    """Whether its output has ended."""
-    busy: bool
-    """Whether it is in the middle of an answer: then it can be asked nothing more."""
-    takes: frozenset[str]
-    """What it takes beside messages, by its own declaration."""
-
     def __init__(self, raw: ChildProcess, program: Program) -> None:
         self._raw = raw
         self._program = program
@@ -309,8 +288,11 @@ class Process:
         self._tail = b""
         self._drained = anyio.Event()
         self.at_end = False
+        """Whether its output has ended."""
         self.busy = False
-        self.takes = frozenset()
+        """Whether it is in the middle of an answer: then it can be asked nothing more."""
+        self.takes: frozenset[str] = frozenset()
+        """What it takes beside messages, by its own declaration."""
 
     @staticmethod
     async def start(program: Program) -> Process:

@@ -151,7 +151,9 @@ def filling(candidate: Candidate, request: str, schema: Mapping[str, Any], past:
     shown += [(e.request, call.params) for e in past[-2:] for call in e.calls[:1] if call.name == candidate.name]
     if not shown:
         return f"{candidate.name}: {candidate.gist}\n{lines_told}\nRequest: {_line(request)}\nParameters:"
-    lines = "".join(f"{_line(text)} -> {candidate.name} {_json(params)}\n" for text, params in shown)
+    lines = "".join(
+        f"{_line(text)} -> {candidate.name} {json.dumps(params, ensure_ascii=False)}\n" for text, params in shown
+    )
     return f"{lines}{_line(request)} -> {candidate.name}"
 
 
@@ -221,10 +223,6 @@ def _head(talk: Conversation) -> str:
 
 def _line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _json(params: Any) -> str:
-    return json.dumps(params, ensure_ascii=False)
 
 
 _DEEPEST: Final = 6

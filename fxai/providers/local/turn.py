@@ -106,7 +106,7 @@ class Turn:
         answer = self.request.response_schema
         shape = None if answer is None else self._grammar("the answer's schema", answer.to_dict())
 
-        for warning in (*_warnings(self.request), *_file_warnings(self.talk.noted)):
+        for warning in _warnings(self.request, self.talk.noted):
             self.emit(warning)
         self.emit(ResponseMetadata(secrets.token_hex(8), self.engine.name, datetime.now(UTC)))
         chosen, said = await self._choose(wanted)
@@ -319,8 +319,8 @@ def _candidate(tool: AnyTool) -> Candidate:
     return Candidate(tool.name, tool.description or "", examples)
 
 
-def _warnings(request: ModelRequest) -> list[WarningPart]:
-    """Warnings of options that this model does not support."""
+def _warnings(request: ModelRequest, files: tuple[str, ...]) -> list[WarningPart]:
+    """Warnings of options that this model does not support, and of the types of files that tools gave."""
     found: list[WarningPart] = []
     if request.reasoning not in (None, "none"):
         found.append(_option_warning("reasoning", "this model does not reason before it answers"))
@@ -330,12 +330,8 @@ def _warnings(request: ModelRequest) -> list[WarningPart]:
         if Tool.is_provider_defined(tool):
             said = f"the tool {tool.name!r} is run by another provider, and was left out"
             found.append(WarningPart(said, kind="unsupported-tool", subject=tool.name))
-    return found
-
-
-def _file_warnings(files: tuple[str, ...]) -> list[WarningPart]:
-    kinds = dict.fromkeys(files)
-    return [WarningPart(f"a file ({kind}) that a tool gave was left out: this model reads text only") for kind in kinds]
+    reason = "that a tool gave was left out: this model reads text only"
+    return [*found, *(WarningPart(f"a file ({kind}) {reason}") for kind in dict.fromkeys(files))]
 
 
 def _option_warning(option: str, why: str) -> WarningPart:

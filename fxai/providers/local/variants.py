@@ -184,24 +184,22 @@ class Variants:
             case int() | float():
                 return _keeps_number(form, value)
             case list():
-                return self._fulfils_array(form, [*value])
+                items: list[Any] = [*value]
+                return (
+                    _is_within(len(items), form.least_items, form.most_items)
+                    and not (form.unique and len(set(map(identity, items))) < len(items))
+                    and all(self.admits(self.item(form, index), item) for index, item in enumerate(items))
+                )
             case _:
                 return self._fulfils_object(form, value)
 
-    def _fulfils_array(self, form: Form, value: list[Any]) -> bool:
-        if not _is_within(len(value), form.least_items, form.most_items):
-            return False
-        if form.unique and len(set(map(identity, value))) < len(value):
-            return False
-        return all(self.admits(self.item(form, index), item) for index, item in enumerate(value))
-
     def _fulfils_object(self, form: Form, value: Mapping[str, Any]) -> bool:
-        if not _is_within(len(value), form.least_members, form.most_members):
-            return False
-        if any(name not in value for name in form.required):
-            return False
-        names = all(self.admits(self.key(form), name) for name in value)
-        return names and all(self.admits(self.member(form, name), item) for name, item in value.items())
+        return (
+            _is_within(len(value), form.least_members, form.most_members)
+            and all(name in value for name in form.required)
+            and all(self.admits(self.key(form), name) for name in value)
+            and all(self.admits(self.member(form, name), item) for name, item in value.items())
+        )
 
 
 def _own_form(site: Site) -> Form:

@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 import pytest
 
-from fxai.effects.process import ChildProcess, _table
+from fxai.effects.process import ChildProcess, Lines, _table
 from tests.kit.journal import turns
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="the system tells nothing of processes")
@@ -457,3 +457,25 @@ def test_one_whose_start_is_cancelled_is_gone(monkeypatch: pytest.MonkeyPatch) -
 
     asyncio.run(main())
     assert started
+
+
+@pytest.mark.parametrize(
+    ("chunks", "lines", "is_long"),
+    [
+        ([b"abcd\n"], [b"abcd"], False),
+        ([b"ab", b"cd", b"\nef"], [b"abcd"], False),
+        ([b"ab\n\ncd\nef", b"gh", b"\n"], [b"ab", b"", b"cd", b"efgh"], False),
+        ([b"abcde\n"], [None], False),
+        ([b"ab\nabcde\ncd\n"], [b"ab", None, b"cd"], False),
+        ([b"ab\n", b"abc", b"de"], [b"ab"], True),
+        ([b"ab\n", b"abc", b"de\n"], [b"ab", None], False),
+        ([b"abcd"], [], False),
+        ([], [], False),
+    ],
+)
+def test_lines_are_as_long_as_is_allowed(chunks: list[bytes], lines: list[bytes | None], is_long: bool) -> None:
+    """They are what stands between the ends of lines, however it comes; one that is too long is None."""
+    cut = Lines(4)
+
+    assert [line for chunk in chunks for line in cut.feed(chunk)] == lines
+    assert cut.is_long is is_long

@@ -12,7 +12,7 @@ from mcp.shared.message import SessionMessage
 
 from fxai.mcp import McpLimits
 from fxai.mcp.settings import ServerProgram
-from fxai.mcp.stdio_client import _Lines, program_transport
+from fxai.mcp.stdio_client import program_transport
 from fxai.mcp.watch import Watch
 from tests.kit.mcp_peer import Peer
 
@@ -32,28 +32,6 @@ def peer(monkeypatch: pytest.MonkeyPatch) -> Peer:
 def request(id_: int) -> SessionMessage:
     """A request without parameters."""
     return SessionMessage(wire.JSONRPCRequest(jsonrpc="2.0", id=id_, method="ping"))
-
-
-@pytest.mark.parametrize(
-    ("chunks", "lines", "overlong"),
-    [
-        ([b"abcd\n"], [b"abcd"], False),
-        ([b"ab", b"cd", b"\nef"], [b"abcd"], False),
-        ([b"ab\n\ncd\nef", b"gh", b"\n"], [b"ab", b"", b"cd", b"efgh"], False),
-        ([b"abcde\n"], [], True),
-        ([b"ab\nabcde\ncd\n"], [], True),
-        ([b"ab\n", b"abc", b"de"], [b"ab"], True),
-        ([b"ab\n", b"abc", b"de\n"], [b"ab"], True),
-        ([b"abcd"], [], False),
-        ([], [], False),
-    ],
-)
-def test_lines_are_as_long_as_is_allowed(chunks: list[bytes], lines: list[bytes], overlong: bool) -> None:
-    """They are what stands between the ends of lines, however it comes; with one that is too long it is over."""
-    cut = _Lines(4)
-
-    assert [line for chunk in chunks for line in cut.feed(chunk)] == lines
-    assert cut.overlong is overlong
 
 
 @pytest.mark.anyio
