@@ -346,7 +346,7 @@ def plain_faults(value: object, pointer: str = "") -> tuple[Fault, ...]:
             open_ids.pop()
         elif id(member[1]) in open_ids:
             faults.append(Fault(member[0], "data that ends", "a value that holds itself"))
-        elif len(open_ids) > MAX_LEVELS and not _is_atom(member[1]):
+        elif len(open_ids) > MAX_LEVELS and not isinstance(member[1], (str, int, float, type(None))):
             return (depth_fault(member[0], MAX_LEVELS),)
         elif isinstance(inside := _fault_or_members(*member), Fault):
             faults.append(inside)
@@ -354,10 +354,6 @@ def plain_faults(value: object, pointer: str = "") -> tuple[Fault, ...]:
             open_members.append(inside)
             open_ids.append(id(member[1]))
     return tuple(faults)
-
-
-def _is_atom(value: object) -> bool:
-    return value is None or isinstance(value, (str, int, float))
 
 
 def _half_surrogates(text: str) -> bool:
