@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, Never, final
+from typing import Any, Generic, Never, final
 
 from typing_extensions import TypeVar
 
@@ -29,11 +29,11 @@ _R = TypeVar("_R")
 class Ref(Generic[_A]):
     """A cell with one value. Every change is atomic: programs that run at once lose no update."""
 
-    __slots__ = ("_lock", "_value")
+    __slots__ = ("__lock__", "__value__")
 
     def __init__(self, value: _A) -> None:
-        self._value = value
-        self._lock = Lock()
+        self.__value__ = value
+        self.__lock__ = Lock()
 
     @staticmethod
     def of(value: _B) -> Ref[_B]:
@@ -47,7 +47,7 @@ class Ref(Generic[_A]):
 
     def get(self) -> EffectOf[_A, Never, None]:
         """The value."""
-        return Sync(lambda: self._value)
+        return Sync(lambda: self.__value__)
 
     def set(self, value: _A) -> EffectOf[None, Never, None]:
         """Puts `value` in."""
@@ -72,20 +72,22 @@ class Ref(Generic[_A]):
 
     def modify(self, f: Callable[[_A], tuple[_B, _A]]) -> EffectOf[_B, Never, None]:
         """Gives the first of `f(value)` and puts the second in; an exception in `f` changes nothing."""
-        change = Sync(lambda: self._put(f(self._value)))
-        return Suspend(lambda: self._alone(change) if self._lock.is_held else change)
+        change = Sync(lambda: _put(self, f(self.__value__)))
+        return Suspend(lambda: _alone(self, change) if self.__lock__.is_held else change)
 
     def modify_effect(self, f: Callable[[_A], EffectOf[tuple[_B, _A], _E, _R]]) -> EffectOf[_B, _E, _R]:
         """Like `modify`, by an effect; other changes wait until it has ended. A failure changes nothing."""
-        return self._alone(Suspend(lambda: f(self._value)).map(self._put))
+        return _alone(self, Suspend(lambda: f(self.__value__)).map(lambda both: _put(self, both)))
 
-    def _put(self, both: tuple[_B, _A]) -> _B:
-        given, self._value = both
-        return given
 
-    def _alone(self, change: EffectOf[_B, _E, _R]) -> EffectOf[_B, _E, _R]:
-        def begin() -> EffectOf[_B, _E, _R]:
-            scope = Scope()
-            return OnExit(Then(scope.around(self._lock.hold()), change), scope.release)
+def _put(ref: Ref[_A], both: tuple[_B, _A]) -> _B:
+    given, ref.__value__ = both
+    return given
 
-        return Suspend(begin)
+
+def _alone(ref: Ref[Any], change: EffectOf[_B, _E, _R]) -> EffectOf[_B, _E, _R]:
+    def begin() -> EffectOf[_B, _E, _R]:
+        scope = Scope()
+        return OnExit(Then(scope.around(ref.__lock__.hold()), change), scope.release)
+
+    return Suspend(begin)

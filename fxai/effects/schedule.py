@@ -65,14 +65,14 @@ class Schedule(Generic[_In_contra, _Out_co]):
     A schedule is a value without state: each retry or repeat counts for itself.
     """
 
-    __slots__ = ("_label", "_start")
+    __slots__ = ("__label__", "__start__")
 
     def __init__(self, start: Callable[[], _Step], label: str) -> None:
-        self._start = start
-        self._label = label
+        self.__start__ = start
+        self.__label__ = label
 
     def __repr__(self) -> str:
-        return f"Schedule({self._label})"
+        return f"Schedule({self.__label__})"
 
     # -- constructors
 
@@ -129,7 +129,7 @@ class Schedule(Generic[_In_contra, _Out_co]):
 
     def __and__(self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]) -> Schedule[_In2, tuple[_Out, _Out2]]:
         """Goes on while both do, after the longer delay."""
-        return self._join(other, "&", lambda a, b: a and b and _Again(max(a.delay, b.delay), (a.output, b.output)))
+        return _join(self, other, "&", lambda a, b: a and b and _Again(max(a.delay, b.delay), (a.output, b.output)))
 
     def __or__(
         self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]
@@ -141,25 +141,13 @@ class Schedule(Generic[_In_contra, _Out_co]):
             outputs = (a.output if a else None, b.output if b else None)
             return _Again(min(x.delay for x in alive), outputs) if alive else None
 
-        return self._join(other, "|", either)
-
-    def _join(self, other: Schedule[Any, Any], sign: str, f: Callable[[Any, Any], Any]) -> Schedule[Any, Any]:
-        def start() -> _Step:
-            one, two = self._start(), other._start()
-            return lambda elapsed, given: f(one(elapsed, given), two(elapsed, given))
-
-        return Schedule(start, f"{self._part(sign)} {sign} {other._part(sign)}")
-
-    def _part(self, sign: str) -> str:
-        """The label as a part of one that `sign` joins."""
-        joined = " & " in self._label or " | " in self._label
-        return f"({self._label})" if joined and f" {sign} " not in self._label else self._label
+        return _join(self, other, "|", either)
 
     def and_then(self: Schedule[_In2, _Out], other: Schedule[_In2, _Out2]) -> Schedule[_In2, _Out | _Out2]:
         """This one until it ends, then `other`."""
 
         def start() -> _Step:
-            steps = [self._start(), other._start()]
+            steps = [self.__start__(), other.__start__()]
 
             def step(elapsed: float, given: Any) -> _Again | None:
                 while steps:
@@ -171,19 +159,19 @@ class Schedule(Generic[_In_contra, _Out_co]):
 
             return step
 
-        return Schedule(start, f"{self._label}.and_then({other._label})")
+        return Schedule(start, f"{self.__label__}.and_then({other.__label__})")
 
     def map(self, f: Callable[[_Out_co], _Out]) -> Schedule[_In_contra, _Out]:
         """The schedule with its output changed by `f`."""
-        return self._each(lambda again, _, __: _Again(again.delay, f(again.output)), "map(…)")
+        return _each(self, lambda again, _, __: _Again(again.delay, f(again.output)), "map(…)")
 
     def modify_delay(self, f: Callable[[float], float]) -> Schedule[_In_contra, _Out_co]:
         """The schedule with its delays, in seconds, changed by `f`."""
-        return self._each(lambda again, _, __: _Again(f(again.delay), again.output), "modify_delay(…)")
+        return _each(self, lambda again, _, __: _Again(f(again.delay), again.output), "modify_delay(…)")
 
     def capped(self, seconds: float) -> Schedule[_In_contra, _Out_co]:
         """The schedule with no delay longer than `seconds`."""
-        return self._each(lambda again, _, __: _Again(min(again.delay, seconds), again.output), f"capped({seconds})")
+        return _each(self, lambda again, _, __: _Again(min(again.delay, seconds), again.output), f"capped({seconds})")
 
     def jittered(self, low: float = 0.8, high: float = 1.2) -> Schedule[_In_contra, _Out_co]:
         """The schedule with each delay multiplied by a random number between `low` and `high`."""
@@ -192,36 +180,20 @@ class Schedule(Generic[_In_contra, _Out_co]):
         def spread(again: _Again, _: float, __: object) -> _Again:
             return _Again(again.delay * random.uniform(low, high), again.output)
 
-        return self._each(spread, f"jittered({low}, {high})")
+        return _each(self, spread, f"jittered({low}, {high})")
 
     def up_to(self, seconds: float) -> Schedule[_In_contra, _Out_co]:
         """The schedule that ends once `seconds` have passed since it started."""
-        return self._each(lambda again, elapsed, _: again if elapsed < seconds else None, f"up_to({seconds})")
+        return _each(self, lambda again, elapsed, _: again if elapsed < seconds else None, f"up_to({seconds})")
 
     def while_input(self, holds: Callable[[_In2], bool]) -> Schedule[_In2, _Out_co]:
         """The schedule that ends at the first input for which `holds` is false."""
-        changed = self._each(lambda again, _, given: again if holds(given) else None, "while_input(…)")
+        changed = _each(self, lambda again, _, given: again if holds(given) else None, "while_input(…)")
         return cast("Schedule[_In2, _Out_co]", changed)
 
     def until_input(self, holds: Callable[[_In2], bool]) -> Schedule[_In2, _Out_co]:
         """The schedule that ends at the first input for which `holds` is true."""
         return self.while_input(lambda given: not holds(given))
-
-    def _each(self, f: Callable[[_Again, float, Any], _Again | None], label: str) -> Schedule[_In_contra, Any]:
-        def start() -> _Step:
-            inner = [self._start()]  # empty once it has ended
-
-            def step(elapsed: float, given: Any) -> _Again | None:
-                again = inner[0](elapsed, given) if inner else None
-                changed = None if again is None else f(again, elapsed, given)
-                if changed is None:
-                    inner.clear()
-                return changed
-
-            return step
-
-        joined = " & " in self._label or " | " in self._label
-        return Schedule(start, f"({self._label}).{label}" if joined else f"{self._label}.{label}")
 
     # -- use: `effect.retry(schedule)` and `effect.repeat(schedule)`
 
@@ -233,7 +205,7 @@ class Schedule(Generic[_In_contra, _Out_co]):
         """`effect.retry(self)`."""
 
         def loop() -> Gen[_A, _E, _R]:
-            step, started = self._start(), (yield from _MONOTONIC)
+            step, started = self.__start__(), (yield from _MONOTONIC)
             while True:
                 end = yield from effect.exit()
                 if isinstance(end, Succeeded):
@@ -253,7 +225,7 @@ class Schedule(Generic[_In_contra, _Out_co]):
         """`effect.repeat(self)`."""
 
         def loop() -> Gen[_A, _E, _R]:
-            step, started = self._start(), (yield from _MONOTONIC)
+            step, started = self.__start__(), (yield from _MONOTONIC)
             while True:
                 value = yield from effect
                 again = step((yield from _MONOTONIC) - started, value)
@@ -291,3 +263,38 @@ def _delays(delays: Callable[[], Iterator[float]], label: str) -> Schedule[objec
         return step
 
     return Schedule(start, label)
+
+
+def _join(
+    schedule: Schedule[Any, Any], other: Schedule[Any, Any], sign: str, f: Callable[[Any, Any], Any]
+) -> Schedule[Any, Any]:
+    def start() -> _Step:
+        one, two = schedule.__start__(), other.__start__()
+        return lambda elapsed, given: f(one(elapsed, given), two(elapsed, given))
+
+    return Schedule(start, f"{_part(schedule, sign)} {sign} {_part(other, sign)}")
+
+
+def _part(schedule: Schedule[Any, Any], sign: str) -> str:
+    """The label as a part of one that `sign` joins."""
+    joined = " & " in schedule.__label__ or " | " in schedule.__label__
+    return f"({schedule.__label__})" if joined and f" {sign} " not in schedule.__label__ else schedule.__label__
+
+
+def _each(
+    schedule: Schedule[_In_contra, Any], f: Callable[[_Again, float, Any], _Again | None], label: str
+) -> Schedule[_In_contra, Any]:
+    def start() -> _Step:
+        inner = [schedule.__start__()]  # empty once it has ended
+
+        def step(elapsed: float, given: Any) -> _Again | None:
+            again = inner[0](elapsed, given) if inner else None
+            changed = None if again is None else f(again, elapsed, given)
+            if changed is None:
+                inner.clear()
+            return changed
+
+        return step
+
+    joined = " & " in schedule.__label__ or " | " in schedule.__label__
+    return Schedule(start, f"({schedule.__label__}).{label}" if joined else f"{schedule.__label__}.{label}")

@@ -63,17 +63,17 @@ class Prompt:
     # So a loop that appends to the newest prompt copies nothing, branches never disturb each other, and the lock lets
     # only one of two threads have the end. A tuple would copy all pointers each round. The price: a prompt keeps alive
     # what was appended behind it in its buffer.
-    __slots__ = ("_buffer", "_length")
+    __slots__ = ("__buffer__", "__length__")
 
-    _buffer: _Buffer
-    _length: int
+    __buffer__: _Buffer
+    __length__: int
 
     empty: ClassVar[Prompt]
     """No messages."""
 
     def __init__(self, messages: Iterable[Message] = ()) -> None:
-        self._buffer = _Buffer(list(messages))
-        self._length = len(self._buffer.messages)
+        self.__buffer__ = _Buffer(list(messages))
+        self.__length__ = len(self.__buffer__.messages)
 
     @staticmethod
     def make(content: PromptInput) -> Prompt:
@@ -123,16 +123,16 @@ class Prompt:
         more = list(messages)
         if not more:
             return self
-        buffer = self._buffer
+        buffer = self.__buffer__
         with buffer.lock:
             # The buffer of `Prompt.empty` stays empty: it would live forever.
-            if self._length and len(buffer.messages) == self._length:
+            if self.__length__ and len(buffer.messages) == self.__length__:
                 buffer.messages.extend(more)
             else:
-                buffer = _Buffer([*buffer.messages[: self._length], *more])
+                buffer = _Buffer([*buffer.messages[: self.__length__], *more])
         prompt = object.__new__(Prompt)
-        prompt._buffer = buffer
-        prompt._length = self._length + len(more)
+        prompt.__buffer__ = buffer
+        prompt.__length__ = self.__length__ + len(more)
         return prompt
 
     def with_response(self, parts: Iterable[AnyPart]) -> Prompt:
@@ -150,16 +150,16 @@ class Prompt:
     @property
     def pending(self) -> tuple[Pending, ...]:
         """The open calls of the last turn, in order: approval requests without an answer, calls without a result."""
-        start = self._length - 1
+        start = self.__length__ - 1
         while start > 0 and self[start].role != "assistant":
             start -= 1
-        turn = self._buffer.messages[max(start, 0) : self._length]
+        turn = self.__buffer__.messages[max(start, 0) : self.__length__]
         return pending_in(part for message in turn if message.role != "system" for part in message.content)
 
     def concat(self, other: PromptInput) -> Prompt:
         """The prompt with another behind it; `other` may be all that `make` takes."""
         behind = Prompt.make(other)
-        return self.extend(behind) if self._length else behind
+        return self.extend(behind) if self.__length__ else behind
 
     def __add__(self, other: Prompt) -> Prompt:
         return self.concat(other)
@@ -224,23 +224,23 @@ class Prompt:
         return messages_from_json(text, limits).map(Prompt)
 
     def __iter__(self) -> Iterator[Message]:
-        return islice(self._buffer.messages, self._length)
+        return islice(self.__buffer__.messages, self.__length__)
 
     def __len__(self) -> int:
-        return self._length
+        return self.__length__
 
     def __getitem__(self, index: int) -> Message:
-        place = index + self._length if index < 0 else index
-        if not 0 <= place < self._length:
-            raise IndexError(f"message {index} of a prompt of {self._length}")
-        return self._buffer.messages[place]
+        place = index + self.__length__ if index < 0 else index
+        if not 0 <= place < self.__length__:
+            raise IndexError(f"message {index} of a prompt of {self.__length__}")
+        return self.__buffer__.messages[place]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Prompt):
             return NotImplemented
-        if self._length != other._length:
+        if self.__length__ != other.__length__:
             return False
-        return self._buffer is other._buffer or self.messages == other.messages
+        return self.__buffer__ is other.__buffer__ or self.messages == other.messages
 
     def __hash__(self) -> int:
         return hash(self.messages)

@@ -62,7 +62,7 @@ class Schema(Generic[_A]):
     codec, for use in annotations.
     """
 
-    __slots__ = ("_compiled", "_document", "_type")
+    __slots__ = ("__compiled__", "__document__", "__type__")
 
     EpochMillis: TypeAlias = Annotated[datetime, EPOCH_MILLIS]
     """An aware `datetime`, in JSON whole milliseconds since 1970 (UTC); finer parts are cut off."""
@@ -77,15 +77,15 @@ class Schema(Generic[_A]):
     DurationMillis: TypeAlias = Annotated[timedelta, DURATION_MILLIS]
     """A `timedelta`, in JSON a number of milliseconds."""
 
-    _type: Any
-    _compiled: Compiled | None
-    _document: JsonSchema | None
+    __type__: Any
+    __compiled__: Compiled | None
+    __document__: JsonSchema | None
 
     def __init__(self, type_: Any) -> None:
         """Keep the type; use `Schema.of`, which also keeps the schema."""
-        object.__setattr__(self, "_type", type_)
-        object.__setattr__(self, "_compiled", None)
-        object.__setattr__(self, "_document", None)
+        object.__setattr__(self, "__type__", type_)
+        object.__setattr__(self, "__compiled__", None)
+        object.__setattr__(self, "__document__", None)
 
     # ---- constructors
 
@@ -148,7 +148,7 @@ class Schema(Generic[_A]):
     @property
     def type(self) -> Any:
         """The Python type."""
-        return self._type
+        return self.__type__
 
     @property
     def document(self) -> JsonSchema:
@@ -160,10 +160,10 @@ class Schema(Generic[_A]):
             SchemaError: the type has no JSON form, or one beyond the budget of a document: nested too deeply, say,
                 or with a pattern that expands without end.
         """
-        if self._document is None:
-            made = with_stack(lambda: JsonSchema.derive(derive((self._compiled or _compile(self)).plan)))
-            object.__setattr__(self, "_document", made)
-        return cast("JsonSchema", self._document)
+        if self.__document__ is None:
+            made = with_stack(lambda: JsonSchema.derive(derive((self.__compiled__ or _compile(self)).plan)))
+            object.__setattr__(self, "__document__", made)
+        return cast("JsonSchema", self.__document__)
 
     def json_schema(self) -> dict[str, Any]:
         """The JSON Schema of the type, as a fresh plain copy.
@@ -190,7 +190,7 @@ class Schema(Generic[_A]):
         ('Pair', None)
         """
         title = self.document.get("title")
-        return title if isinstance(title, str) else _name_of(self._type)
+        return title if isinstance(title, str) else _name_of(self.__type__)
 
     # ---- decoding
 
@@ -245,7 +245,7 @@ class Schema(Generic[_A]):
 
         For code that goes on with faults: nothing is raised on the way to most of them.
         """
-        ready = self._compiled or _compile(self)
+        ready = self.__compiled__ or _compile(self)
         if not plain and (ready.checked or type(value) not in ROOTS) and (faults := ready.unsound(value)):
             return refused(faults)
         try:
@@ -260,7 +260,7 @@ class Schema(Generic[_A]):
         self, text: bytes | str, refused: Callable[[tuple[Fault, ...]], _B], limits: Limits = LIMITS
     ) -> _A | _B:
         """The value of JSON text, or what `refused` makes of every fault of the text; as `decode_or`."""
-        ready = self._compiled or _compile(self)
+        ready = self.__compiled__ or _compile(self)
         usual = limits is LIMITS or limits is CALL_LIMITS
         if ready.direct and usual and len(text) <= 128 and (type(text) is str or text.isascii()):
             try:
@@ -307,7 +307,7 @@ class Schema(Generic[_A]):
         Raises:
             DecodeError: where `encode` gives a failure.
         """
-        ready = self._compiled or _compile(self)
+        ready = self.__compiled__ or _compile(self)
         if type(value) is ready.atom or (ready.own_form is not None and ready.own_form(value)):
             return value
         return ready.encode_data(value)
@@ -318,7 +318,7 @@ class Schema(Generic[_A]):
         Raises:
             DecodeError: where `encode_json` gives a failure.
         """
-        return (self._compiled or _compile(self)).encode_text(value)
+        return (self.__compiled__ or _compile(self)).encode_text(value)
 
     # ---- as a value
 
@@ -329,25 +329,25 @@ class Schema(Generic[_A]):
         raise AttributeError(f"a Schema is immutable: {name!r} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
-        return bool(self._type == other._type) if _is_schema(other) else NotImplemented
+        return bool(self.__type__ == other.__type__) if _is_schema(other) else NotImplemented
 
     def __hash__(self) -> int:
         try:
-            return hash((Schema, self._type))
+            return hash((Schema, self.__type__))
         except TypeError:
-            return hash((Schema, repr(self._type)))
+            return hash((Schema, repr(self.__type__)))
 
     def __repr__(self) -> str:
-        return f"Schema.of({self._type.__qualname__ if isinstance(self._type, type) else repr(self._type)})"
+        return f"Schema.of({self.__type__.__qualname__ if isinstance(self.__type__, type) else repr(self.__type__)})"
 
     def __reduce__(self) -> tuple[Callable[[object], Schema[Any]], tuple[Any]]:
-        return _schema_of, (self._type,)
+        return _schema_of, (self.__type__,)
 
 
 def _compile(schema: Schema[Any]) -> Compiled:
     """Compile the type of a schema, which keeps what it is compiled to."""
     compiled = Compiled(schema.type)
-    object.__setattr__(schema, "_compiled", compiled)
+    object.__setattr__(schema, "__compiled__", compiled)
     return compiled
 
 

@@ -45,17 +45,17 @@ class JsonSchema:
     Two documents are equal when they are equal as JSON: the order of members does not count, nor `1` against `1.0`.
     """
 
-    __slots__ = ("_canonical", "_text", "_validates")
+    __slots__ = ("__canonical__", "__text__", "__validates__")
 
-    _text: bytes
-    _canonical: bytes | None
-    _validates: dict[str, Validate]
+    __text__: bytes
+    __canonical__: bytes | None
+    __validates__: dict[str, Validate]
 
     def __init__(self, text: bytes) -> None:
         """Keep JSON text that is known to be a usable document; use `JsonSchema.of`."""
-        object.__setattr__(self, "_text", text)
-        object.__setattr__(self, "_canonical", None)
-        object.__setattr__(self, "_validates", {})
+        object.__setattr__(self, "__text__", text)
+        object.__setattr__(self, "__canonical__", None)
+        object.__setattr__(self, "__validates__", {})
 
     @staticmethod
     def of(document: Mapping[str, Any] | bool | JsonSchema) -> JsonSchema:
@@ -98,11 +98,11 @@ class JsonSchema:
 
     def to_dict(self) -> Any:
         """The document as a fresh plain copy: a `dict` (or a `bool`), equal to what it was made of."""
-        return with_stack(lambda: _DECODE(self._text))
+        return with_stack(lambda: _DECODE(self.__text__))
 
     def to_json(self) -> bytes:
         """The document as JSON text in UTF-8, members in the order they were given."""
-        return self._text
+        return self.__text__
 
     def get(self, keyword: str, default: Any = None) -> Any:
         """A fresh plain copy of the value of a keyword of the root; `default` without one.
@@ -131,23 +131,9 @@ class JsonSchema:
         """
         if not plain and not is_plain(value) and (faults := plain_faults(value)):
             return faults
-        return self._validate(engine)(value)
-
-    def _validate(self, engine: Engine | None) -> Validate:
-        known = self._validates.get(engine or "")
-        if known is None:
-            from fxai.schema.validation import validator_for
-
-            known = with_stack(lambda: validator_for(self.to_dict(), engine))
-            self._validates.setdefault(engine or "", known)
-        return known
+        return _validator(self, engine)(value)
 
     # ---- as a value
-
-    def _content(self) -> bytes:
-        if self._canonical is None:
-            object.__setattr__(self, "_canonical", with_stack(lambda: _SORTED(_with_integers(self.to_dict()))))
-        return cast("bytes", self._canonical)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a JsonSchema is immutable: {name!r} cannot be set")
@@ -158,16 +144,32 @@ class JsonSchema:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, JsonSchema):
             return NotImplemented
-        return self._text == other._text or self._content() == other._content()
+        return self.__text__ == other.__text__ or _content(self) == _content(other)
 
     def __hash__(self) -> int:
-        return hash((JsonSchema, self._content()))
+        return hash((JsonSchema, _content(self)))
 
     def __repr__(self) -> str:
         return with_stack(lambda: f"JsonSchema.of({self.to_dict()!r})")
 
     def __reduce__(self) -> tuple[Callable[[bytes], JsonSchema], tuple[bytes]]:
-        return JsonSchema, (self._text,)
+        return JsonSchema, (self.__text__,)
+
+
+def _validator(document: JsonSchema, engine: Engine | None) -> Validate:
+    known = document.__validates__.get(engine or "")
+    if known is None:
+        from fxai.schema.validation import validator_for
+
+        known = with_stack(lambda: validator_for(document.to_dict(), engine))
+        document.__validates__.setdefault(engine or "", known)
+    return known
+
+
+def _content(document: JsonSchema) -> bytes:
+    if document.__canonical__ is None:
+        object.__setattr__(document, "__canonical__", with_stack(lambda: _SORTED(_with_integers(document.to_dict()))))
+    return cast("bytes", document.__canonical__)
 
 
 def _check(plain: object) -> bytes:

@@ -88,6 +88,7 @@ def test_the_face_is_what_every_program_needs() -> None:
 OFFERED = (
     *("Tool", "ExternalTool", "FunctionTool", "Toolkit", "BoundToolkit", "ToolSource", "Composite", "Aspect"),
     *("Agent", "Answer", "Budget", "Effect", "Layer", "Response", "Stream"),
+    *("JsonSchema", "Prompt", "Ref", "Schedule", "Schema"),
 )
 
 
