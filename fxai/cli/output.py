@@ -156,7 +156,7 @@ class AnswerOnly:
 def _data(part: StreamPart) -> dict[str, Any]:
     if not isinstance(part, ToolResult):
         data: dict[str, Any] = msgspec.to_builtins(part, enc_hook=_other)
-        return data
+        return data if part.metadata else {name: value for name, value in data.items() if name != "metadata"}
     bare = msgspec.structs.replace(part, result=None)
     data = msgspec.to_builtins(bare)
     data["result"] = data.pop("encoded_result")

@@ -16,9 +16,11 @@ provider; only that provider's adapter reads it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, TypeAlias, cast, final
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast, final
 
 import msgspec
+
+from fxai.schema.data import frozen
 
 __all__ = [
     "AssistantContent",
@@ -47,6 +49,8 @@ __all__ = [
 Metadata: TypeAlias = Mapping[str, Any]
 """Provider name to that provider's data, which is plain JSON data."""
 
+_NO_METADATA: Final[Metadata] = frozen({})  # that of all records without any: a long history holds very many of them
+
 # Plain JSON data is held as Python dicts and lists, which have no hash. Equality still sees all of it.
 _OUTSIDE_HASH = frozenset({"metadata", "params", "result", "encoded_result"})
 
@@ -59,7 +63,7 @@ class WithMetadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     and keys of maps whatever they carry.
     """
 
-    metadata: Metadata = {}
+    metadata: Metadata = _NO_METADATA
 
     def __hash__(self) -> int:
         fields = (getattr(self, name) for name in self.__struct_fields__ if name not in _OUTSIDE_HASH)

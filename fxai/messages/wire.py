@@ -122,12 +122,24 @@ def messages_from_json(
 
 def messages_to_data(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
     """The messages as plain data; raises a `MessageError` that names a payload which is no JSON data."""
-    return cast("list[dict[str, Any]]", _require_json(_MESSAGES.encode(messages)))
+    data = cast("list[dict[str, Any]]", _require_json(_MESSAGES.encode(messages)))
+    for message in map(_drop_empty, data):
+        for part in message["content"] if message["role"] != "system" else ():
+            _drop_empty(part)
+    return data
 
 
 def messages_to_json(messages: tuple[Message, ...]) -> str:
     """The messages as JSON text; raises as `messages_to_data` does."""
-    return _require_json(_MESSAGES.encode_json(messages)).decode()
+    text = _require_json(_MESSAGES.encode_json(messages))
+    return (msgspec.json.encode(messages_to_data(messages)) if b'"metadata":{}' in text else text).decode()
+
+
+def _drop_empty(record: dict[str, Any]) -> dict[str, Any]:
+    """The data of a message or part without metadata that has nothing in it, whether that was given or not."""
+    if "metadata" in record and not record["metadata"]:
+        del record["metadata"]
+    return record
 
 
 def _require_json(encoded: Result[_A, DecodeFailure]) -> _A:
@@ -156,7 +168,7 @@ def part_to_data(part: AnyPart) -> dict[str, Any]:
     data = cast("list[dict[str, Any]]", _require_json(_ANY_PARTS.encode((wired,))))[0]
     if isinstance(part, ToolResult):
         del data["encoded_result"]
-    return data
+    return _drop_empty(data)
 
 
 def parts_to_data(parts: Iterable[AnyPart]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import tracemalloc
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from returns.result import Failure
@@ -23,6 +23,7 @@ from fxai.messages import (
     Prompt,
     ReasoningPart,
     SystemMessage,
+    Text,
     TextPart,
     ToolApprovalRequestPart,
     ToolApprovalResponsePart,
@@ -30,6 +31,7 @@ from fxai.messages import (
     ToolMessage,
     ToolResultPart,
     UserMessage,
+    part_to_data,
 )
 from fxai.schema import Limits
 
@@ -321,3 +323,15 @@ def test_parts_can_be_members_of_sets() -> None:
 
     assert len(set(calls)) == 2
     assert hash(calls[0]) == hash(calls[1])
+
+
+def test_empty_metadata_is_shared_and_is_never_written() -> None:
+    """Records without metadata share one empty mapping that cannot be changed; one that was given is left out too."""
+    given = Prompt((UserMessage((TextPart("Hello", metadata={}),), metadata={}),))
+    assert given == Prompt.make("Hello")
+    assert given.to_json() == Prompt.make("Hello").to_json()
+    assert given.to_data() == Prompt.make("Hello").to_data()
+    assert part_to_data(Text("Hello", metadata={})) == part_to_data(Text("Hello"))
+    assert TextPart("a").metadata is UserMessage.make("b").metadata
+    with pytest.raises(TypeError, match="does not change"):
+        cast(Any, TextPart("a").metadata)["acme"] = 1
