@@ -44,7 +44,7 @@ class ServiceMeta(ABCMeta):
 
     def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, _T | None], Any, _T]:
         key: Any = cls
-        service: _T = yield key._fx_fetch
+        service: _T = yield key.__fx_fetch__
         return service
 
 
@@ -54,21 +54,21 @@ class Service(metaclass=ServiceMeta):
     The class that names `Service` among its bases is the key; implementations inherit it and are no keys.
     """
 
-    _fx_root: ClassVar[Any] = None
-    _fx_fetch: ClassVar[Any] = None
+    __fx_root__: ClassVar[Any] = None
+    __fx_fetch__: ClassVar[Any] = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if Service in cls.__bases__ or Reference in cls.__bases__:
-            cls._fx_root = cls
-            cls._fx_fetch = Fetch(cls)
+            cls.__fx_root__ = cls
+            cls.__fx_fetch__ = Fetch(cls)
         else:
-            cls._fx_fetch = Suspend(lambda: Fetch(cls.__fx_key__()))
+            cls.__fx_fetch__ = Suspend(lambda: Fetch(cls.__fx_key__()))
 
     @classmethod
     def __fx_key__(cls) -> object:
-        if cls._fx_root is not cls:
-            root = getattr(cls._fx_root, "__name__", "a service")
+        if cls.__fx_root__ is not cls:
+            root = getattr(cls.__fx_root__, "__name__", "a service")
             raise TypeError(f"{cls.__name__} implements {root} and is no key itself; use {root} as the key")
         return cls
 
@@ -86,7 +86,7 @@ class ReferenceMeta(ServiceMeta):
 
     def __iter__(cls: type[_T]) -> Generator[EffectOf[Any, Never, None], Any, _T]:
         key: Any = cls
-        service: _T = yield key._fx_fetch
+        service: _T = yield key.__fx_fetch__
         return service
 
     def __fx_default__(cls) -> Any:

@@ -89,12 +89,13 @@ OFFERED = (
     *("Tool", "ExternalTool", "FunctionTool", "Toolkit", "BoundToolkit", "ToolSource", "Composite", "Aspect"),
     *("Agent", "Answer", "Budget", "Effect", "Layer", "Response", "Stream"),
     *("JsonSchema", "Prompt", "Ref", "Schedule", "Schema"),
+    *("EmbeddingModel", "LanguageModel", "Memory", "Reference", "Service"),
 )
 
 
 @pytest.mark.parametrize("name", OFFERED)
 def test_no_private_name_is_offered_by_completion(name: str) -> None:
-    """`dir()` of a public class has no name with a single underscore, but for the one of `typing.Generic`."""
+    """`dir()` of a public class has no name with a single underscore, but for those of `typing` and `abc`."""
     cls = getattr(import_module("fxai"), name)
 
-    assert [member for member in dir(cls) if re.match(r"_(?!_)", member)] in ([], ["_is_protocol"])
+    assert {member for member in dir(cls) if re.match(r"_(?!_)", member)} <= {"_is_protocol", "_abc_impl"}
