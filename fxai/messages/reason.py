@@ -67,29 +67,29 @@ class ReasonBase(
 
     retry_after: float | None = None
 
-    _retryable: ClassVar[bool] = False
-    _advice: ClassVar[str] = ""
+    __retryable__: ClassVar[bool] = False
+    __advice__: ClassVar[str] = ""
 
     @property
     def is_retryable(self) -> bool:
         """Whether the same request may succeed when it is sent again."""
-        return self._retryable
+        return self.__retryable__
 
     @property
     def message(self) -> str:
         """What happened, in one line."""
-        return self._summary()
+        return self.__summary__()
 
     @property
     def advice(self) -> str:
         """What to do about it, in one line."""
-        return self._remedy()
+        return self.__remedy__()
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         raise NotImplementedError
 
-    def _remedy(self) -> str:
-        return self._advice
+    def __remedy__(self) -> str:
+        return self.__advice__
 
     def __str__(self) -> str:
         return f"{self.message.removesuffix('.')}. {self.advice}"
@@ -118,14 +118,14 @@ the file cannot be loaded, or the provider does not know the model."""
 class RateLimitError(ReasonBase, frozen=True):
     """Too many requests or tokens in too short a time. Retryable, after `retry_after` seconds where it is known."""
 
-    _retryable: ClassVar[bool] = True
+    __retryable__: ClassVar[bool] = True
 
     description: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         return sentence("Rate limit exceeded", self.description)
 
-    def _remedy(self) -> str:
+    def __remedy__(self) -> str:
         wait = "a while" if self.retry_after is None else f"{self.retry_after:g} s"
         return f"Wait {wait} and retry, or send fewer requests at a time"
 
@@ -134,11 +134,11 @@ class RateLimitError(ReasonBase, frozen=True):
 class QuotaExhaustedError(ReasonBase, frozen=True):
     """The account has nothing left to spend. Not retryable."""
 
-    _advice: ClassVar[str] = "Check the plan and billing of the account; retrying does not help"
+    __advice__: ClassVar[str] = "Check the plan and billing of the account; retrying does not help"
 
     description: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         return sentence("Quota exhausted", self.description)
 
 
@@ -158,10 +158,10 @@ class AuthenticationError(ReasonBase, frozen=True):
     kind: AuthenticationKind
     description: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         return sentence(f"{self.kind}: {_KEY_MESSAGES[self.kind][0]}", self.description)
 
-    def _remedy(self) -> str:
+    def __remedy__(self) -> str:
         return _KEY_MESSAGES[self.kind][1]
 
 
@@ -169,11 +169,11 @@ class AuthenticationError(ReasonBase, frozen=True):
 class ContentPolicyError(ReasonBase, frozen=True):
     """The provider refused the content of the request or of the answer. Not retryable."""
 
-    _advice: ClassVar[str] = "Change what is asked; the same request will be refused again"
+    __advice__: ClassVar[str] = "Change what is asked; the same request will be refused again"
 
     description: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         return sentence("Content policy violation", self.description)
 
 
@@ -187,13 +187,13 @@ class InvalidRequestError(ReasonBase, frozen=True):
         description: The words of the provider.
     """
 
-    _advice: ClassVar[str] = "Change the request; the same one will fail again"
+    __advice__: ClassVar[str] = "Change the request; the same one will fail again"
 
     parameter: str | None = None
     constraint: str | None = None
     description: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         words = (f"parameter '{self.parameter}'" if self.parameter else "", self.constraint or "")
         about = " ".join(word for word in words if word)
         return sentence("Invalid request", ". ".join(word for word in (about, self.description) if word))
@@ -203,14 +203,14 @@ class InvalidRequestError(ReasonBase, frozen=True):
 class InternalProviderError(ReasonBase, frozen=True):
     """The provider failed, or with `overloaded` has no room just now. Retryable."""
 
-    _retryable: ClassVar[bool] = True
-    _advice: ClassVar[str] = "Retry with growing pauses; if it lasts, look at the provider's status page"
+    __retryable__: ClassVar[bool] = True
+    __advice__: ClassVar[str] = "Retry with growing pauses; if it lasts, look at the provider's status page"
 
     description: str = ""
     status: int | None = None
     overloaded: bool = False
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         status = "" if self.status is None else f" (status {self.status})"
         summary = "Provider overloaded" if self.overloaded else "Internal provider error"
         return sentence(summary + status, self.description)
@@ -228,10 +228,10 @@ class NetworkError(ReasonBase, frozen=True):
         """Whether the same request may succeed when it is sent again: only if it got stuck on the way."""
         return self.kind == "TransportError"
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         return sentence(f"{self.kind}: {_NETWORK_MESSAGES[self.kind][0]}", self.description)
 
-    def _remedy(self) -> str:
+    def __remedy__(self) -> str:
         return _NETWORK_MESSAGES[self.kind][1]
 
 
@@ -246,13 +246,13 @@ _NETWORK_MESSAGES: dict[NetworkKind, tuple[str, str]] = {
 class RequestTimeoutError(ReasonBase, frozen=True):
     """No whole answer came within the time allowed. Retryable."""
 
-    _retryable: ClassVar[bool] = True
-    _advice: ClassVar[str] = "Retry, allow more time, or ask for less"
+    __retryable__: ClassVar[bool] = True
+    __advice__: ClassVar[str] = "Retry, allow more time, or ask for less"
 
     seconds: float | None = None
     description: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         within = "in time" if self.seconds is None else f"within {self.seconds:g} s"
         return sentence(f"No answer {within}", self.description)
 
@@ -264,13 +264,13 @@ class InvalidOutputError(ReasonBase, frozen=True):
     `pointer` is the place in the provider's data, as a JSON pointer; empty for the whole.
     """
 
-    _retryable: ClassVar[bool] = True
-    _advice: ClassVar[str] = "Retry; if it lasts, the provider speaks a protocol that this version does not know"
+    __retryable__: ClassVar[bool] = True
+    __advice__: ClassVar[str] = "Retry; if it lasts, the provider speaks a protocol that this version does not know"
 
     description: str
     pointer: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         where = place_in(self.pointer, self.description)
         return sentence(f"Invalid output{where}", self.description)
 
@@ -286,8 +286,8 @@ class StructuredOutputError(ReasonBase, frozen=True):
         tool_results: The results of the calls in the same answer, as plain JSON data: they are not lost.
     """
 
-    _retryable: ClassVar[bool] = True
-    _advice: ClassVar[str] = "Retry, give an example of the answer, or take a simpler schema"
+    __retryable__: ClassVar[bool] = True
+    __advice__: ClassVar[str] = "Retry, give an example of the answer, or take a simpler schema"
 
     text: str
     pointer: str = ""
@@ -297,7 +297,7 @@ class StructuredOutputError(ReasonBase, frozen=True):
     def __hash__(self) -> int:
         return hash((self.text, self.pointer))  # results are plain data
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         where = place_in(self.pointer, self.description)
         return sentence(f"The answer does not fit its schema{where}", self.description)
 
@@ -312,13 +312,13 @@ class UnsupportedSchemaError(ReasonBase, frozen=True):
         keyword: The JSON Schema keyword, if it is one.
     """
 
-    _advice: ClassVar[str] = "Change the schema there, or do not ask for it to be enforced"
+    __advice__: ClassVar[str] = "Change the schema there, or do not ask for it to be enforced"
 
     description: str
     pointer: str = ""
     keyword: str | None = None
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         keyword = f" (keyword '{self.keyword}')" if self.keyword else ""
         where = place_in(self.pointer, self.description)
         return sentence(f"Unsupported schema{where}{keyword}", self.description)
@@ -328,11 +328,11 @@ class UnsupportedSchemaError(ReasonBase, frozen=True):
 class ToolkitRequiredError(ReasonBase, frozen=True):
     """Approvals are answered, but the toolkit that holds their tools was not given. Not retryable."""
 
-    _advice: ClassVar[str] = "Give the toolkit that holds these tools"
+    __advice__: ClassVar[str] = "Give the toolkit that holds these tools"
 
     pending_approvals: tuple[str, ...]
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         return f"Toolkit required to resolve pending tool approvals: {', '.join(self.pending_approvals)}"
 
 
@@ -350,12 +350,12 @@ class InvalidApprovalError(ReasonBase, frozen=True):
     problem: ApprovalProblem
     description: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         return sentence(
             f"The approval {self.approval_id!r} is refused: {_APPROVAL_MESSAGES[self.problem][0]}", self.description
         )
 
-    def _remedy(self) -> str:
+    def __remedy__(self) -> str:
         return _APPROVAL_MESSAGES[self.problem][1]
 
 
@@ -363,11 +363,11 @@ class InvalidApprovalError(ReasonBase, frozen=True):
 class InvalidUserInputError(ReasonBase, frozen=True):
     """Something in the prompt cannot be sent to this provider. Not retryable."""
 
-    _advice: ClassVar[str] = "Change or leave out that part of the prompt"
+    __advice__: ClassVar[str] = "Change or leave out that part of the prompt"
 
     description: str
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         return f"Invalid user input: {self.description}"
 
 
@@ -375,13 +375,13 @@ class InvalidUserInputError(ReasonBase, frozen=True):
 class ContextOverflowError(ReasonBase, frozen=True):
     """Prompt and answer, of so many `tokens`, do not fit into the model's context window of `limit`. Not retryable."""
 
-    _advice: ClassVar[str] = "Shorten the history or the tools, or take a model with a larger window"
+    __advice__: ClassVar[str] = "Shorten the history or the tools, or take a model with a larger window"
 
     tokens: int | None = None
     limit: int | None = None
     description: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         tokens = "" if self.tokens is None else f", {self.tokens} tokens"
         limit = "" if self.limit is None else f", room for {self.limit}"
         return sentence(f"Context window full{tokens}{limit}", self.description)
@@ -421,10 +421,10 @@ class ModelUnavailableError(ReasonBase, frozen=True):
     problem: ModelProblem
     description: str = ""
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         return sentence(f"Model '{self.model}' is unavailable: {_MODEL_MESSAGES[self.problem][0]}", self.description)
 
-    def _remedy(self) -> str:
+    def __remedy__(self) -> str:
         return _MODEL_MESSAGES[self.problem][1]
 
 
@@ -432,12 +432,12 @@ class ModelUnavailableError(ReasonBase, frozen=True):
 class UnknownError(ReasonBase, frozen=True):
     """Something that no other reason describes. Not retryable."""
 
-    _advice: ClassVar[str] = "Look at the description and at the provider's documentation"
+    __advice__: ClassVar[str] = "Look at the description and at the provider's documentation"
 
     description: str = ""
     status: int | None = None
 
-    def _summary(self) -> str:
+    def __summary__(self) -> str:
         status = "" if self.status is None else f" (status {self.status})"
         return sentence(f"Unknown error{status}", self.description)
 
