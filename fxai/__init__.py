@@ -91,8 +91,8 @@ if TYPE_CHECKING:
     from fxai.models import ModelRequest as ModelRequest
     from fxai.models import repair_by_model as repair_by_model
     from fxai.models.chat import Chat
-    from fxai.models.embedding import EmbeddingModel
-    from fxai.models.tool_encoding import PreparedTools as PreparedTools
+    from fxai.models.embedding_model import EmbeddingModel
+    from fxai.models.prepared_tools import PreparedTools as PreparedTools
     from fxai.schema import Empty as Empty
     from fxai.schema import Fault as Fault
     from fxai.schema import Limits as Limits
@@ -197,7 +197,7 @@ _LATER = {
     "RunError": "fxai.agents",
     "Step": "fxai.agents",
     "Chat": "fxai.models.chat",
-    "EmbeddingModel": "fxai.models.embedding",
+    "EmbeddingModel": "fxai.models.embedding_model",
     "Aspect": "fxai.tools.aspects",
     "Invocation": "fxai.tools.aspects",
     "Return": "fxai.tools.aspects",
@@ -213,7 +213,7 @@ _ROOMS = {
         "LayerOf StreamOf Succeeded"
     ),
     "fxai.models": "ApprovalKey ChatStore ModelRequest repair_by_model",
-    "fxai.models.tool_encoding": "PreparedTools",
+    "fxai.models.prepared_tools": "PreparedTools",
     "fxai.schema": "Empty Fault Limits",
     "fxai.tools": (
         "AllowedCallers Annotation Annotations CacheControl DeferLoading Destructive "

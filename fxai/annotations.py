@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from fxai.tools.options import (
+from fxai.tools.tool_options import (
     AllowedCallers,
     Annotation,
     Annotations,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fxai.agents.agent import Agent, AgentBuilder, Hooks
 from fxai.agents.answer import Answer, BudgetExceeded, RunError, RunFailed, Step, Steps
 from fxai.agents.memory import Memory, MemoryFailure, Window
-from fxai.agents.options import (
+from fxai.agents.run_options import (
     AgentOptions,
     Budget,
     HasToolCall,

@@ -32,7 +32,8 @@ from typing_extensions import TypeVar, Unpack, override
 from fxai.agents.answer import Answer, RunError, Step, Steps
 from fxai.agents.loop import Execution, Remembering
 from fxai.agents.memory import Memory, MemoryFailure
-from fxai.agents.options import (
+from fxai.agents.run import OUTPUT_RETRIES, RunPlan
+from fxai.agents.run_options import (
     AgentOptions,
     AtLimit,
     Budget,
@@ -43,7 +44,6 @@ from fxai.agents.options import (
     StopCondition,
     check_model,
 )
-from fxai.agents.run import OUTPUT_RETRIES, RunPlan
 from fxai.agents.run_tools import Binding, Offered
 from fxai.agents.sub_agent import SubAgent, SubAgentRequest, sub_agent_of
 from fxai.effects.context import Key
@@ -56,8 +56,8 @@ from fxai.models.language_model import LanguageModel
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_listed
 from fxai.tools.identity import OnConflict, ToolConflictError
-from fxai.tools.options import ToolOptions
 from fxai.tools.tool import Tool
+from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Agent", "AgentBuilder", "Hooks"]

@@ -36,9 +36,9 @@ import msgspec
 
 from fxai.agents.answer import Answer, RunError, Step, Steps
 from fxai.agents.memory import Memory
-from fxai.agents.options import OnStep, StepSetup, is_effect
 from fxai.agents.recall import Commits, recall
 from fxai.agents.run import Run, RunPlan
+from fxai.agents.run_options import OnStep, StepSetup, is_effect
 from fxai.agents.run_tools import Binding
 from fxai.effects.cause import Cause, Die
 from fxai.effects.constructor import fail
@@ -57,7 +57,7 @@ from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
 from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest, Resolution, RoundOptions, prepare
+from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
 from fxai.models.round import LATE, TIME_IS_UP, Deadline, Emit, Round, RoundLimits, take_turn
 from fxai.models.round import Steps as Program
 from fxai.models.selection import HeldModels, hold

@@ -16,7 +16,7 @@ import msgspec
 from returns.result import Success
 
 from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit
-from fxai.agents.options import AtLimit, Budget, OnStep, PrepareStep, StopCondition
+from fxai.agents.run_options import AtLimit, Budget, OnStep, PrepareStep, StopCondition
 from fxai.effects.cause import Cause
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause
 from fxai.effects.scope import Scope
@@ -28,7 +28,7 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.models.approved_calls import OnSettled, SettledHistory
 from fxai.models.language_model import output_error, read_output
-from fxai.models.request import Resolution, RoundOptions, ToolChoice, ToolChoices
+from fxai.models.model_request import Resolution, RoundOptions, ToolChoice, ToolChoices
 from fxai.models.round import Deadline, in_order, is_ours
 from fxai.models.selection import HeldModels
 from fxai.schema.codec import Schema

@@ -19,7 +19,7 @@ import msgspec
 from typing_extensions import TypeVar, override
 
 from fxai.agents.answer import Answer, BudgetExceeded, describe_limit
-from fxai.agents.options import Budget
+from fxai.agents.run_options import Budget
 from fxai.effects.constructor import fail
 from fxai.effects.effect import EffectOf, Fetch, Succeed
 from fxai.effects.layer import LayerOf
@@ -29,9 +29,9 @@ from fxai.messages.prompt import PromptInput
 from fxai.schema.codec import Schema
 from fxai.schema.fault import SchemaError
 from fxai.tools.handler import CallContext, Gives, HandlerOf
-from fxai.tools.options import ToolOptions
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import CallFailure
+from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 __all__ = ["SubAgent", "SubAgentFailed", "SubAgentReason", "SubAgentReport", "SubAgentRequest", "sub_agent_of"]

@@ -57,7 +57,7 @@ def chat_command(as_json: bool, color: bool | None, debug: bool, **chosen: Any) 
 
     def work(out: Any, err: Any) -> bool:
         from fxai.cli.agent_args import AgentArgs
-        from fxai.cli.chat import chat
+        from fxai.cli.chat_command import chat
 
         return chat(AgentArgs(**chosen), out, err, as_json=as_json, color=color)
 
@@ -335,7 +335,7 @@ def check(target: str | None, rules: bool, as_json: bool, debug: bool, **chosen:
 @option.debug
 def call(target: str, tool: str, as_json: bool, debug: bool, **chosen: Any) -> None:
     """Call one TOOL of TARGET: parameters in JSON ({} without any), the result in JSON."""
-    from fxai.cli.call import call_tool
+    from fxai.cli.call_command import call_tool
 
     def work(out: TextIO, err: TextIO) -> bool:
         return call_tool(target, tool, out, err, as_json=as_json, **chosen)

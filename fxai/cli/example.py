@@ -17,12 +17,12 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.agents.agent import Agent
-from fxai.agents.options import Budget
+from fxai.agents.run_options import Budget
 from fxai.cli.folder import REFUSED, Folder, Refused, folder
 from fxai.cli.repository import Commit, Repository, repository
 from fxai.effects.effect import Gen
-from fxai.tools.options import Destructive, Example, OpenWorld, Readonly
 from fxai.tools.tool import Tool
+from fxai.tools.tool_options import Destructive, Example, OpenWorld, Readonly
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["PROMPTS", "agent", "handlers", "kit", "layer", "open_layer"]

@@ -33,8 +33,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, final
 import msgspec
 
 from fxai.cli.exit import WRONG_USE, CliError, error_of
-from fxai.cli.program import value_of
 from fxai.cli.progress import Spinner
+from fxai.cli.run_program import value_of
 from fxai.cli.screen import console
 from fxai.cli.target import TargetTools, find_tools, load_tools, open_tools, with_layer
 from fxai.cli.tool_view import (

@@ -7,7 +7,7 @@
 A tool of an MCP server needs approval unless the server marks it read-only. The mark is a hint, and
 a client may trust it no more than the server.
 
->>> from fxai.tools.options import Readonly
+>>> from fxai.tools.tool_options import Readonly
 >>> from fxai.tools.tool import Tool
 >>> look, change = Tool.make("look", success=str).annotate(Readonly, True), Tool.make("change", success=str)
 >>> [asks_by_caution(tool) for tool in require_approval(Toolkit.make(look, change))]
@@ -25,7 +25,7 @@ import msgspec
 from fxai.agents.memory import Memory
 from fxai.cli.exit import CliError
 from fxai.cli.output import Record, Summary
-from fxai.cli.program import value_of
+from fxai.cli.run_program import value_of
 from fxai.cli.setting import Setting, close_calls, open_setting
 from fxai.effects import fx
 from fxai.effects.effect import Gen
@@ -33,8 +33,8 @@ from fxai.effects.scope import Scope
 from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
 from fxai.schema.display import in_line
-from fxai.tools.options import Readonly
 from fxai.tools.tool import AnyTool
+from fxai.tools.tool_options import Readonly
 from fxai.tools.toolkit import Toolkit
 
 __all__ = ["Job", "Presenter", "RunReport", "asks_by_caution", "require_approval", "run"]

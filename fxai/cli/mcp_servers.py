@@ -29,14 +29,14 @@ from typing import Any, Final, TextIO, final
 
 import msgspec
 
-from fxai.cli.call import call_one
+from fxai.cli.call_command import call_one
 from fxai.cli.chat_view import ChatScreen
 from fxai.cli.exit import WRONG_USE, CliError, errors_only, require_services
 from fxai.cli.input import open_input
 from fxai.cli.mcp_target import ServerOptions, find_server, read_secret, require_mcp
-from fxai.cli.program import Background, value_of
 from fxai.cli.progress import Spinner
 from fxai.cli.question import fill_form
+from fxai.cli.run_program import Background, value_of
 from fxai.cli.screen import console
 from fxai.cli.setting import build_handlers
 from fxai.cli.target import TargetTools, find_tools, server_tools, with_layer

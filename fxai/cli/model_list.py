@@ -34,7 +34,7 @@ from urllib.parse import quote
 import msgspec
 
 from fxai.cli.exit import WRONG_USE, CliError
-from fxai.cli.program import value_of
+from fxai.cli.run_program import value_of
 from fxai.cli.screen import console
 from fxai.cli.tool_view import RECENT
 from fxai.effects import fx

@@ -43,7 +43,7 @@ from fxai.agents.agent import Agent
 from fxai.agents.run_tools import Binding
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.input import read_at_most
-from fxai.cli.program import value_of
+from fxai.cli.run_program import value_of
 from fxai.effects import fx
 from fxai.effects.effect import AnyEffect, EffectOf
 from fxai.effects.layer import AnyLayer, LayerOf
@@ -54,9 +54,9 @@ from fxai.schema.fault import DecodeError, SchemaError, found_in
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json_unsafe
 from fxai.tools.identity import ToolConflictError
-from fxai.tools.options import Annotation, Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
 from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool, Tool
+from fxai.tools.tool_options import Annotation, Destructive, Idempotent, Meta, OpenWorld, Readonly, Title
 from fxai.tools.toolkit import Toolkit, bound_of
 
 if TYPE_CHECKING:

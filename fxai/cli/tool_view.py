@@ -23,7 +23,7 @@ from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.redaction import redact
 from fxai.cli.screen import console
 from fxai.lint.rule import PROVIDERS, description_of
-from fxai.models.tool_encoding import PreparationError
+from fxai.models.prepared_tools import PreparationError
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_array, is_listed, is_object
 from fxai.schema.display import one_line
@@ -31,12 +31,12 @@ from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import strict_form
 from fxai.tools.identity import NameConflictError
-from fxai.tools.options import ExplicitNull, Strict
 from fxai.tools.tool import AnyTool
+from fxai.tools.tool_options import ExplicitNull, Strict
 
 if TYPE_CHECKING:
     from fxai.cli.target import TargetTools
-    from fxai.models.tool_encoding import PreparedTools
+    from fxai.models.prepared_tools import PreparedTools
 
 __all__ = [
     "RECENT",

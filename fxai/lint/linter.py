@@ -38,7 +38,8 @@ from fxai.schema.data import is_object
 from fxai.schema.fault import Fault, pointer_to
 from fxai.tools.handler import Given, HandlerError, missing_services
 from fxai.tools.identity import Identity
-from fxai.tools.options import (
+from fxai.tools.tool import AnyTool
+from fxai.tools.tool_options import (
     Annotation,
     CacheControl,
     DeferLoading,
@@ -54,7 +55,6 @@ from fxai.tools.options import (
     as_decode_failure,
     example_faults,
 )
-from fxai.tools.tool import AnyTool
 
 __all__ = [
     "Explain",

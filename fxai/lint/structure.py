@@ -42,7 +42,7 @@ from fxai.schema.fault import Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import Subschema, target, walk
 from fxai.schema.strict import NULL_LOST, strict_form
-from fxai.tools.options import ExplicitNull, Strict
+from fxai.tools.tool_options import ExplicitNull, Strict
 
 __all__ = [
     "Declared",

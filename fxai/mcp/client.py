@@ -40,8 +40,8 @@ from fxai.mcp.settings import (
 )
 from fxai.tools.handler import Gives
 from fxai.tools.identity import FailureMode
-from fxai.tools.options import Validation
 from fxai.tools.source import ToolSource
+from fxai.tools.tool_options import Validation
 
 __all__ = ["ClientOptions", "McpServer", "OnLog", "http", "stdio"]
 

@@ -27,7 +27,7 @@ from fxai.effects.effect import EffectOf
 from fxai.mcp.pin import Pins
 from fxai.schema.budget import MAX_LEVELS
 from fxai.tools.identity import FailureMode
-from fxai.tools.options import Validation
+from fxai.tools.tool_options import Validation
 
 __all__ = [
     "LIMITS",

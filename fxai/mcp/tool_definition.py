@@ -20,7 +20,8 @@ from fxai.schema.budget import deeper_than
 from fxai.schema.data import frozen
 from fxai.schema.fault import SchemaError
 from fxai.schema.json_schema import JsonSchema
-from fxai.tools.options import (
+from fxai.tools.tool import Tool
+from fxai.tools.tool_options import (
     Annotation,
     Annotations,
     Destructive,
@@ -31,7 +32,6 @@ from fxai.tools.options import (
     Readonly,
     Title,
 )
-from fxai.tools.tool import Tool
 
 __all__ = ["HINTS", "McpTool", "Refused", "ToolDefinition"]
 

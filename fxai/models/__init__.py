@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger, ApprovalUse
 from fxai.models.chat import Chat, ChatError, ChatStore, ChatStoreError
 from fxai.models.language_model import LanguageModel, ObjectPending, ObjectResponse, repair_by_model
-from fxai.models.request import (
+from fxai.models.model_request import (
     ModelOptions,
     ModelRequest,
     ReasoningEffort,
@@ -19,9 +19,9 @@ from fxai.models.request import (
 )
 
 if TYPE_CHECKING:
-    from fxai.models.embedding import EmbeddingModel, Embeddings, Vector, batched, similarity
+    from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector, batched, similarity
+    from fxai.models.prepared_tools import PreparationError
     from fxai.models.selection import fallback, per_step, retryable, unavailable
-    from fxai.models.tool_encoding import PreparationError
 
 __all__ = [
     "ApprovalKey",
@@ -56,15 +56,15 @@ __all__ = [
 
 # What not every program needs is imported when it is first named.
 _LATER = {
-    "EmbeddingModel": "embedding",
-    "Embeddings": "embedding",
-    "Vector": "embedding",
-    "batched": "embedding",
-    "PreparationError": "tool_encoding",
+    "EmbeddingModel": "embedding_model",
+    "Embeddings": "embedding_model",
+    "Vector": "embedding_model",
+    "batched": "embedding_model",
+    "PreparationError": "prepared_tools",
     "fallback": "selection",
     "per_step": "selection",
     "retryable": "selection",
-    "similarity": "embedding",
+    "similarity": "embedding_model",
     "unavailable": "selection",
 }
 

@@ -39,7 +39,7 @@ from fxai.models.approval import (
     without_requests,
 )
 from fxai.models.approval_services import ApprovalLedger, ApprovalUse
-from fxai.models.request import Resolution
+from fxai.models.model_request import Resolution
 from fxai.models.round import Emit, Steps, Turn
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import (

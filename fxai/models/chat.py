@@ -54,7 +54,7 @@ from fxai.models.language_model import (
     stream_round,
     text_round,
 )
-from fxai.models.request import RoundOptions
+from fxai.models.model_request import RoundOptions
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.tools.tool_error import CallFailure, ToolError

@@ -29,7 +29,7 @@ from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.response import Response, stream_of
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
-from fxai.models.request import ModelRequest, Repair, RoundOptions, ToolChoice, prepare
+from fxai.models.model_request import ModelRequest, Repair, RoundOptions, ToolChoice, prepare
 from fxai.models.round import Emit, Round, Steps, take_turn
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault

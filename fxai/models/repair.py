@@ -28,10 +28,10 @@ from fxai.effects.constructor import lift_any
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Succeed, Suspend
 from fxai.messages.message import merge_metadata
 from fxai.messages.part import ToolCall, WarningPart
-from fxai.models.request import Repair, ToolChoices, allows
+from fxai.models.model_request import Repair, ToolChoices, allows
 from fxai.tools.call import Call, Outcome
-from fxai.tools.options import ToolInfo
 from fxai.tools.tool_error import InvalidParameters, UnknownTool, encode_failure
+from fxai.tools.tool_options import ToolInfo
 
 __all__ = ["RepairBroke", "call_as_read", "mend"]
 

@@ -50,8 +50,8 @@ from fxai.messages.part import (
 )
 from fxai.messages.response import Response
 from fxai.models.approval import authority
+from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, refusal
 from fxai.models.repair import RepairBroke, call_as_read, mend
-from fxai.models.request import Model, ModelRequest, Repair, Resolution, allows, refusal
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import (

@@ -38,7 +38,7 @@ from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, AuthenticationError, ModelUnavailableError, QuotaExhaustedError
 from fxai.messages.part import Part, StreamPart, WarningPart
 from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
+from fxai.models.model_request import ModelRequest
 
 __all__ = ["HeldModel", "HeldModels", "fallback", "hold", "per_step", "retryable", "unavailable"]
 

@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 from fxai.effects import fx
 from fxai.effects.layer import Layer
 from fxai.messages.errors import AiError, ModelUnavailableError
-from fxai.models.embedding import EmbeddingModel
+from fxai.models.embedding_model import EmbeddingModel
 from fxai.models.language_model import LanguageModel
 
 __all__ = ["embedding_from_name", "from_name", "provider_names"]

@@ -9,7 +9,7 @@ import httpx2
 import msgspec
 from typing_extensions import override
 
-from fxai.providers.http.fault import why
+from fxai.providers.http.http_error import why
 from fxai.testing.tape import Answered, Asked, CassetteError, Content, Exchange, Fault, Redaction, Tape
 
 __all__ = ["Player", "Recorder"]

@@ -44,7 +44,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.response import Response, stream_of
 from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
+from fxai.models.model_request import ModelRequest
 
 __all__ = ["Delay", "Failure", "ScriptedModel", "Turn", "call", "delay", "fails", "finish", "reasoning", "text"]
 

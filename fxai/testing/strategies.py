@@ -27,10 +27,11 @@ from typing_extensions import TypeVar
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import JsonSchema
-from fxai.testing.generation.document import Draft, document_of, struct_of, type_of
 from fxai.testing.generation.instance import ANYTHING, instance_of, miss_of
 from fxai.testing.generation.scalar import characters, register_format
-from fxai.tools.options import (
+from fxai.testing.generation.schema_document import Draft, document_of, struct_of, type_of
+from fxai.tools.tool import AnyTool, Tool
+from fxai.tools.tool_options import (
     Annotations,
     Destructive,
     ExplicitNull,
@@ -43,7 +44,6 @@ from fxai.tools.options import (
     Title,
     as_decode_failure,
 )
-from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.toolkit import Toolkit
 
 __all__ = [

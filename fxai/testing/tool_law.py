@@ -31,8 +31,8 @@ from fxai.schema.json_schema import Engine, JsonSchema
 from fxai.schema.strict import ANTHROPIC, OPENAI, StrictForm, StrictRules, rule_faults, strict_form
 from fxai.testing.law import Break, Law, NoExamples, Trial
 from fxai.tools.identity import NameConflictError, NameMap, NameRule
-from fxai.tools.options import Annotations, ExplicitNull, Strict
 from fxai.tools.tool import AnyTool
+from fxai.tools.tool_options import Annotations, ExplicitNull, Strict
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:

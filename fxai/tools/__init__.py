@@ -17,7 +17,20 @@ from fxai.tools.identity import (
     ProviderTool,
     ToolConflictError,
 )
-from fxai.tools.options import (
+from fxai.tools.tool import ExternalTool, FunctionTool, Tool
+from fxai.tools.tool_error import (
+    ApprovalExpired,
+    ApprovalUnavailable,
+    Denied,
+    HandlerFailed,
+    InDoubt,
+    Interrupted,
+    InvalidParameters,
+    InvalidResult,
+    ToolError,
+    UnknownTool,
+)
+from fxai.tools.tool_options import (
     AllowedCallers,
     Annotation,
     Annotations,
@@ -43,19 +56,6 @@ from fxai.tools.options import (
     ToolNamespace,
     ToolOptions,
     Validation,
-)
-from fxai.tools.tool import ExternalTool, FunctionTool, Tool
-from fxai.tools.tool_error import (
-    ApprovalExpired,
-    ApprovalUnavailable,
-    Denied,
-    HandlerFailed,
-    InDoubt,
-    Interrupted,
-    InvalidParameters,
-    InvalidResult,
-    ToolError,
-    UnknownTool,
 )
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 

@@ -53,7 +53,6 @@ from fxai.schema.parsing import (
     written,
 )
 from fxai.tools.handler import Answering, CallContext, missing_handler
-from fxai.tools.options import JsonText, ToolInfo, as_decode_failure
 from fxai.tools.tool_error import (
     HandlerFailed,
     InvalidParameters,
@@ -62,6 +61,7 @@ from fxai.tools.tool_error import (
     UnknownTool,
     encode_failure,
 )
+from fxai.tools.tool_options import JsonText, ToolInfo, as_decode_failure
 
 if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt

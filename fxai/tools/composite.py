@@ -38,7 +38,9 @@ from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.call import Call, Outcome, model_output
 from fxai.tools.handler import CallContext, CallInfo, Given, Gives, HandlerError, HandlerOf, context_of
-from fxai.tools.options import (
+from fxai.tools.tool import AnyTool, Tool
+from fxai.tools.tool_error import HandlerFailed
+from fxai.tools.tool_options import (
     Annotations,
     Destructive,
     ExplicitNull,
@@ -49,8 +51,6 @@ from fxai.tools.options import (
     ToolInfo,
     ToolOptions,
 )
-from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_error import HandlerFailed
 
 __all__ = ["Composite", "SubCall", "SubCalls", "SubError", "SubResult", "SubResults", "composite_of"]
 

@@ -21,8 +21,8 @@ from weakref import WeakKeyDictionary
 from typing_extensions import override
 
 from fxai.schema.fault import SchemaError
-from fxai.tools.options import ToolOptions
 from fxai.tools.signature import Signature
+from fxai.tools.tool_options import ToolOptions
 
 __all__ = ["FunctionOptions", "ToolFunction", "name_of", "tools_of"]
 

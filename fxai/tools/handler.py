@@ -53,7 +53,7 @@ from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.stream import AnyStream, StreamOf
 from fxai.tools.identity import Identity
-from fxai.tools.options import ToolInfo
+from fxai.tools.tool_options import ToolInfo
 from fxai.tools.type_hints import needed_services
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ types, defaults and descriptions come from the signature, from `Annotated` and f
 return is the success; a declared `Result` keeps its failure type.
 
 >>> import msgspec
->>> from fxai.tools.options import Readonly
+>>> from fxai.tools.tool_options import Readonly
 >>> class City(msgspec.Struct, frozen=True):
 ...     name: str
 >>> weather = Tool.make("weather", parameters=City, success=float).annotate(Readonly, True)
@@ -62,7 +62,8 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.tools.function import FunctionOptions, ToolFunction, name_of
 from fxai.tools.handler import Blocking, CallContext, Gives, HandlerOf, HandlerReturn, handler_layer, typed_call
 from fxai.tools.identity import Identity, Kind, ProviderTool
-from fxai.tools.options import (
+from fxai.tools.signature import Arguments
+from fxai.tools.tool_options import (
     ToolCombinators,
     ToolInfo,
     ToolOptions,
@@ -72,7 +73,6 @@ from fxai.tools.options import (
     data_schema,
     option_fields,
 )
-from fxai.tools.signature import Arguments
 from fxai.tools.type_hints import names_around
 
 __all__ = ["AnyTool", "ExternalTool", "FunctionTool", "Tool", "ToolDecorator", "tool"]

@@ -32,9 +32,9 @@ from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.function import tools_of
 from fxai.tools.handler import Gives, MethodsOf, check_doubled, check_handlers
 from fxai.tools.identity import OnConflict, join_by_name, newcomers
-from fxai.tools.options import Annotation, Annotations, ToolOptions
 from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool
 from fxai.tools.tool_error import ToolError
+from fxai.tools.tool_options import Annotation, Annotations, ToolOptions
 
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite

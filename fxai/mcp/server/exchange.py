@@ -56,13 +56,12 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import Await, EffectOf, Timeout, Within
 from fxai.effects.fiber import run_fiber
 from fxai.effects.service import LIVE, Clock
-from fxai.mcp.server.options import Defect, ToolServerSettings
+from fxai.mcp.server.server_options import Defect, ToolServerSettings
 from fxai.mcp.server.snapshot import ServedTool, Snapshot, title_as_hint
 from fxai.messages.message import FilePart, TextPart
 from fxai.schema.data import is_array, is_object
 from fxai.schema.display import in_line
 from fxai.tools.call import Call, Outcome
-from fxai.tools.options import Title
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import (
     ApprovalExpired,
@@ -74,6 +73,7 @@ from fxai.tools.tool_error import (
     UnknownTool,
     encode_failure,
 )
+from fxai.tools.tool_options import Title
 
 __all__ = [
     "Approvals",

@@ -22,7 +22,7 @@ from fxai.effects.constructor import gen
 from fxai.effects.effect import Await, Gen
 from fxai.effects.scope import Scope, add_finalizer
 from fxai.mcp.server.exchange import Exchange, SdkServer
-from fxai.mcp.server.options import HttpSettings
+from fxai.mcp.server.server_options import HttpSettings
 
 __all__ = ["AsgiApp", "Guard", "HttpApp", "Receive", "Send", "open_app"]
 

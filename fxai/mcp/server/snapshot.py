@@ -3,7 +3,7 @@
 Arguments over MCP are always an object. A tool whose parameters are anything else takes them as the member `value`. A
 snapshot that was replaced is kept until its running calls have ended; then the resources of its layer are released.
 
->>> from fxai.tools.options import Readonly
+>>> from fxai.tools.tool_options import Readonly
 >>> from fxai.tools.tool import Tool
 >>> served = ServedTool.of(Tool.make("double", parameters=int, success=int).annotate(Readonly, True), "double")
 >>> served.document["annotations"], served.document["inputSchema"]["required"], served.params({"value": 4})
@@ -33,8 +33,8 @@ from fxai.schema.location import lookup
 from fxai.tools.call import Call
 from fxai.tools.handler import HandlerError
 from fxai.tools.identity import NameConflictError, NameRule
-from fxai.tools.options import Meta, Title
 from fxai.tools.tool import AnyTool
+from fxai.tools.tool_options import Meta, Title
 from fxai.tools.toolkit import AnyBound
 
 __all__ = ["ServedTool", "Snapshot", "open_snapshot", "served_tools", "title_as_hint"]

@@ -33,7 +33,7 @@ from mcp_types import (
 from pydantic import ValidationError
 
 from fxai.effects.process import Lines
-from fxai.mcp.server.options import ToolServerSettings
+from fxai.mcp.server.server_options import ToolServerSettings
 
 __all__ = ["over_descriptors", "over_standard_streams"]
 

@@ -29,7 +29,7 @@ from fxai.effects.constructor import gen, sleep
 from fxai.effects.effect import Await, EffectOf, Gen, Succeed, Suspend, Sync
 from fxai.effects.fiber import run_fiber
 from fxai.effects.scope import Scope, add_finalizer, scoped
-from fxai.mcp.server.options import (
+from fxai.mcp.server.server_options import (
     CannotListen,
     Defect,
     HttpOptions,

@@ -21,7 +21,7 @@ from fxai.effects.cancellation import event_loop
 from fxai.effects.constructor import fail
 from fxai.effects.effect import Await, EffectOf, Suspend
 from fxai.mcp.server.http import HttpApp
-from fxai.mcp.server.options import CannotListen, HttpSettings
+from fxai.mcp.server.server_options import CannotListen, HttpSettings
 
 __all__ = ["serve_app"]
 

@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal, TypeAlias, cast, final, overload
 import msgspec
 from typing_extensions import Unpack
 
-from fxai.models.tool_encoding import local_tool
+from fxai.models.prepared_tools import local_tool
 from fxai.providers.anthropic.computer_use import BrowserAction, BrowserConfigs, ComputerAction, ComputerConfigs
 from fxai.providers.anthropic.hosted_tools import Setting
 from fxai.schema.codec import Schema
-from fxai.tools.options import ToolOptions
 from fxai.tools.tool import Tool
+from fxai.tools.tool_options import ToolOptions
 
 __all__ = [
     "BashCommand",

@@ -18,7 +18,7 @@ from urllib.parse import unquote_to_bytes
 
 from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
-from fxai.models.tool_encoding import PreparationError
+from fxai.models.prepared_tools import PreparationError
 from fxai.providers.anthropic.options import own_metadata
 from fxai.schema.data import is_object
 

@@ -5,7 +5,7 @@ is answered in the message after it, the results first. What only Anthropic has 
 caller of a tool) stands in its `metadata["anthropic"]` and goes back as it came.
 
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.models.tool_encoding import PreparedTools
+>>> from fxai.models.prepared_tools import PreparedTools
 >>> from fxai.tools.identity import NameMap
 >>> prompt = Prompt.make("Hello").append(UserMessage.make("Are you there?")).set_system("Be brief.")
 >>> writer = HistoryWriter(PreparedTools.make({}, NameMap({})))
@@ -42,7 +42,7 @@ from fxai.messages.message import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.models.tool_encoding import (
+from fxai.models.prepared_tools import (
     Notes,
     PreparationError,
     PreparedTools,

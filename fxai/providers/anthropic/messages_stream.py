@@ -4,7 +4,7 @@ Each event is looked at once and each text joined once, so the work grows with t
 Blocks may be interleaved: each is known by its index.
 
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.models.request import ModelRequest
+>>> from fxai.models.model_request import ModelRequest
 >>> from fxai.providers.anthropic.request import prepare_request
 >>> reader = Reader(prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5", stream=True))
 >>> [part.type for part in reader.read('{"type": "message_start", "message": {"id": "msg_1"}}').unwrap()]

@@ -23,9 +23,9 @@ from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableE
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.response import Response
 from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
+from fxai.models.model_request import ModelRequest
+from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
-from fxai.models.tool_encoding import PreparationError
 from fxai.providers.anthropic.messages_stream import Reader
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import parse_reply

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal, TypeAlias, final
 import msgspec
 
 from fxai.messages.message import Metadata
-from fxai.models.tool_encoding import checked_options
+from fxai.models.prepared_tools import checked_options
 from fxai.providers.anthropic.tool_encoding import Ephemeral, supports_strict_tools
 from fxai.schema.data import is_object
 

@@ -4,7 +4,7 @@ What has no place in a part goes into its `metadata["anthropic"]`, so that the h
 block that has no kind of part is an empty text that holds it.
 
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.models.request import ModelRequest
+>>> from fxai.models.model_request import ModelRequest
 >>> from fxai.providers.anthropic.request import prepare_request
 >>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="claude-sonnet-5")
 >>> reply = b'{"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"}'

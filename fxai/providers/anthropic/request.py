@@ -16,10 +16,10 @@ import msgspec
 
 from fxai.messages.part import WarningPart
 from fxai.messages.reason import UnsupportedSchemaError
-from fxai.models.request import ModelRequest, ReasoningEffort
+from fxai.models.model_request import ModelRequest, ReasoningEffort
+from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
 from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.structured_output import AnswerForm, answer_name
-from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools, json_of
 from fxai.providers.anthropic.messages_input import Document, HistoryWriter
 from fxai.providers.anthropic.options import Capability, RequestOptions, capability_of, options_of_request
 from fxai.providers.anthropic.tool_encoding import MARKS, MOST, cost_of, fewer_marks, prepare_tools

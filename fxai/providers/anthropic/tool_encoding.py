@@ -21,8 +21,8 @@ import msgspec
 from returns.result import Success
 
 from fxai.messages.reason import UnsupportedSchemaError
-from fxai.models.request import ToolChoice, ToolChoices
-from fxai.models.tool_encoding import (
+from fxai.models.model_request import ToolChoice, ToolChoices
+from fxai.models.prepared_tools import (
     Notes,
     PreparationError,
     PreparedTools,
@@ -38,7 +38,8 @@ from fxai.models.tool_encoding import (
 from fxai.schema.data import is_array, is_object
 from fxai.schema.strict import ANTHROPIC, resolve_strict
 from fxai.tools.identity import NameMap, NameRule
-from fxai.tools.options import (
+from fxai.tools.tool import AnyTool
+from fxai.tools.tool_options import (
     AllowedCallers,
     CacheControl,
     CacheTime,
@@ -48,7 +49,6 @@ from fxai.tools.options import (
     OutputSchema,
     Strict,
 )
-from fxai.tools.tool import AnyTool
 
 __all__ = [
     "MARKS",

@@ -28,7 +28,7 @@ from fxai.messages.prompt import MessageError, Prompt
 from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest, ToolChoice, ToolChoices
+from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.host.host import Host
 from fxai.providers.host.program import HostFailure, HostOptions, Program, Take, program_of, reason_of
 from fxai.providers.host.protocol import Broken, Message, Reply, encode_line

@@ -28,9 +28,9 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.handler import CallContext, HandlerOf
-from fxai.tools.options import ToolOptions
 from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool, Tool
+from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 __all__ = ["HostToolOptions", "tool"]

@@ -37,7 +37,13 @@ from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError, ModelUnavailableError, RequestTimeoutError, reason_of_status
 from fxai.messages.reason import AuthenticationError, InvalidOutputError, NetworkError, Reason
 from fxai.providers.http.event import Event, EventReader
-from fxai.providers.http.fault import BrokenAnswerError, reason_of_fault, redact, unexpected_redirect, unexpected_type
+from fxai.providers.http.http_error import (
+    BrokenAnswerError,
+    reason_of_fault,
+    redact,
+    unexpected_redirect,
+    unexpected_type,
+)
 from fxai.providers.http.transport import TIMEOUT, Secret, Timeout, Transport
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from fxai.effects.cancellation import shield
 from fxai.messages.reason import NetworkError
-from fxai.providers.http.fault import BrokenAnswerError
+from fxai.providers.http.http_error import BrokenAnswerError
 from fxai.providers.http.transport import Secret, Timeout, Transport
 
 if TYPE_CHECKING:

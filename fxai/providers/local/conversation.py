@@ -16,7 +16,7 @@ from typing import Any, Final, final
 import msgspec
 
 from fxai.messages.message import AssistantMessage, FilePart, Message, ToolMessage, ToolResultPart, UserMessage
-from fxai.models.tool_encoding import contents_of, file_note
+from fxai.models.prepared_tools import contents_of, file_note
 
 __all__ = ["Call", "Conversation", "Exchange", "clauses", "conversation"]
 

@@ -22,9 +22,9 @@ from fxai.effects.thread import in_thread
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
 from fxai.messages.response import Response
-from fxai.models.embedding import EmbeddingModel, Embeddings
+from fxai.models.embedding_model import EmbeddingModel, Embeddings
 from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
+from fxai.models.model_request import ModelRequest
 from fxai.providers.local.engine import Engine, Pooling, Setting
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.grammar import Bounds

@@ -39,7 +39,7 @@ from fxai.messages.reason import (
     StructuredOutputError,
     UnsupportedSchemaError,
 )
-from fxai.models.request import ModelRequest, ToolChoice, ToolChoices
+from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.local import recipe
 from fxai.providers.local.conversation import clauses, conversation
 from fxai.providers.local.engine import Completed, Completion, Engine, OnText

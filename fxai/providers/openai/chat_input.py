@@ -26,7 +26,7 @@ from fxai.messages.message import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.models.tool_encoding import Notes, contents_of, file_note
+from fxai.models.prepared_tools import Notes, contents_of, file_note
 from fxai.providers.openai.media import chat_file, is_taken
 from fxai.providers.openai.options import marks
 from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text

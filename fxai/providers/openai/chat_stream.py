@@ -1,7 +1,7 @@
 """Streams of Chat Completions: from its chunks to the parts of a response, as they come.
 
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.models.request import ModelRequest
+>>> from fxai.models.model_request import ModelRequest
 >>> from fxai.providers.openai.request import prepare_request
 >>> reader = ChatReader(prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-4o", api="chat"))
 >>> [part.type for part in reader.read("", '{"choices": [{"delta": {"content": "Hi"}}]}')]

@@ -20,7 +20,7 @@ from fxai.effects.effect import Effect
 from fxai.effects.layer import Layer
 from fxai.messages.errors import AiError, ModelUnavailableError
 from fxai.messages.part import Usage
-from fxai.models.embedding import EmbeddingModel, Embeddings, Vector
+from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector
 from fxai.providers.http.client import Answer, Client
 from fxai.providers.openai.client import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, form_error, reason_of_error

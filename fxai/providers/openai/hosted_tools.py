@@ -17,9 +17,9 @@ from typing import Annotated, Any, Literal, TypeAlias, TypedDict, final, get_typ
 import msgspec
 from typing_extensions import Unpack
 
-from fxai.models.tool_encoding import HostedTool, Setting, UserLocation, hosted_tool
+from fxai.models.prepared_tools import HostedTool, Setting, UserLocation, hosted_tool
 from fxai.schema.fault import SchemaError
-from fxai.tools.options import ToolOptions
+from fxai.tools.tool_options import ToolOptions
 
 __all__ = [
     "Approval",

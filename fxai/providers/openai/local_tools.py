@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Never, TypeAlias, cast, final, overl
 import msgspec
 from typing_extensions import TypeVar, Unpack
 
-from fxai.models.tool_encoding import local_tool
+from fxai.models.prepared_tools import local_tool
 from fxai.providers.openai.hosted_tools import (
     ContainerAuto,
     ContainerReference,
@@ -26,8 +26,8 @@ from fxai.providers.openai.hosted_tools import (
     openai_tool,
 )
 from fxai.schema.codec import Schema
-from fxai.tools.options import ToolOptions
 from fxai.tools.tool import Tool
+from fxai.tools.tool_options import ToolOptions
 
 __all__ = [
     "Click",

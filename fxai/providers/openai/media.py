@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from fxai.messages.message import FilePart, FileUrl
 from fxai.messages.reason import InvalidUserInputError
-from fxai.models.tool_encoding import PreparationError
+from fxai.models.prepared_tools import PreparationError
 from fxai.providers.openai.options import marks
 
 __all__ = ["chat_file", "input_file", "is_taken"]

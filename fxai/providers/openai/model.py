@@ -23,9 +23,9 @@ from fxai.effects.stream import Emit, Stream, StreamOf
 from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableError
 from fxai.messages.part import AnyPart, Part, StreamPart
 from fxai.models.language_model import LanguageModel
-from fxai.models.request import ModelRequest
+from fxai.models.model_request import ModelRequest
+from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
-from fxai.models.tool_encoding import PreparationError
 from fxai.providers.http.client import Answer, Client
 from fxai.providers.openai.chat_stream import ChatReader
 from fxai.providers.openai.client import BASE_URL, MODULE, AccountOptions, open_account

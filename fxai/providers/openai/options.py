@@ -6,7 +6,7 @@ holds fields that only servers of others know. A model with an unknown name is t
 >>> reasons("gpt-5.5"), reasons("gpt-4o"), reasons("llama-4")
 (True, False, None)
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.models.tool_encoding import Notes
+>>> from fxai.models.prepared_tools import Notes
 >>> notes = Notes()
 >>> option_fields(ModelRequest(Prompt.make("Hello"), max_tokens=9, stop=("END",)), "gpt-5.5", "responses", notes)
 {'max_output_tokens': 9}
@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from fxai.messages.message import WithMetadata
-from fxai.models.request import ModelRequest
-from fxai.models.tool_encoding import Notes, PreparationError, without_nulls
+from fxai.models.model_request import ModelRequest
+from fxai.models.prepared_tools import Notes, PreparationError, without_nulls
 from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.data import is_array, is_object
 

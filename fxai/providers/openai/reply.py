@@ -4,7 +4,7 @@ An item of Responses that has no kind of part is kept whole in the metadata of a
 history.
 
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.models.request import ModelRequest
+>>> from fxai.models.model_request import ModelRequest
 >>> from fxai.providers.openai.request import prepare_request
 >>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-4o", api="chat")
 >>> message = {"role": "assistant", "content": "Good day."}
@@ -39,7 +39,7 @@ from fxai.messages.part import (
     Usage,
 )
 from fxai.messages.reason import ContentPolicyError, InvalidOutputError, NetworkError, Reason
-from fxai.models.tool_encoding import without_nulls
+from fxai.models.prepared_tools import without_nulls
 from fxai.providers.openai.chat_input import THOUGHTS
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.request import WireRequest
@@ -265,7 +265,7 @@ def item_parts(item: Item, sent: WireRequest) -> list[Part]:
     """The parts of an item of Responses, in order; `sent` is the request that the item answers.
 
     >>> from fxai.messages.prompt import Prompt
-    >>> from fxai.models.request import ModelRequest
+    >>> from fxai.models.model_request import ModelRequest
     >>> from fxai.providers.openai.request import prepare_request
     >>> sent = prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-5.5")
     >>> content = [{"type": "output_text", "text": "Good day.", "annotations": []}]

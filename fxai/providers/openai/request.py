@@ -16,10 +16,10 @@ import msgspec
 from fxai.messages.part import WarningPart
 from fxai.messages.prompt import Prompt
 from fxai.messages.reason import UnsupportedSchemaError
-from fxai.models.request import ModelRequest
+from fxai.models.model_request import ModelRequest
+from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, json_of
 from fxai.models.request_cache import RequestCache, size_as_json
 from fxai.models.structured_output import AnswerForm, answer_name
-from fxai.models.tool_encoding import Notes, PreparationError, PreparedTools, json_of
 from fxai.providers.openai.chat_input import ChatWriter
 from fxai.providers.openai.options import merge_options, option_fields, reasons, supports_schema
 from fxai.providers.openai.responses_input import InputWriter, SystemRole

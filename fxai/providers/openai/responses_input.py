@@ -33,7 +33,7 @@ from fxai.messages.message import (
 )
 from fxai.messages.part import AnyPart
 from fxai.messages.prompt import Prompt
-from fxai.models.tool_encoding import Notes, file_note, json_of
+from fxai.models.prepared_tools import Notes, file_note, json_of
 from fxai.providers.openai.media import input_file, is_taken
 from fxai.providers.openai.options import marks
 from fxai.providers.openai.tool_calls import (

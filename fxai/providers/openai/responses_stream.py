@@ -4,7 +4,7 @@ Events of several items may come in any order: each belongs to its item by the i
 twice is given once, and what a server never sent piece by piece is given when the item is whole.
 
 >>> from fxai.messages.prompt import Prompt
->>> from fxai.models.request import ModelRequest
+>>> from fxai.models.model_request import ModelRequest
 >>> from fxai.providers.openai.request import prepare_request
 >>> reader = ResponsesReader(prepare_request(ModelRequest(Prompt.make("Hello")), model="gpt-5.5"))
 >>> delta = '{"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hi"}'
@@ -157,7 +157,7 @@ class StreamItem:
     Its blocks are named by its key and a number.
 
     >>> from fxai.messages.prompt import Prompt
-    >>> from fxai.models.request import ModelRequest
+    >>> from fxai.models.model_request import ModelRequest
     >>> from fxai.providers.openai.request import prepare_request
     >>> sent = prepare_request(ModelRequest(Prompt.make("Add.")), model="gpt-5.5")
     >>> item = StreamItem("0", text_blocks(), reasoning_blocks(), sent)

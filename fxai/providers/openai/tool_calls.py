@@ -24,7 +24,7 @@ from returns.result import Success
 from fxai.messages.message import FilePart, ToolCallPart, ToolResultPart
 from fxai.messages.part import ApprovalRequest, File, ToolCall, ToolResult
 from fxai.messages.reason import InvalidUserInputError
-from fxai.models.tool_encoding import PreparationError, contents_of, without_nulls
+from fxai.models.prepared_tools import PreparationError, contents_of, without_nulls
 from fxai.providers.openai.options import mark, marks
 from fxai.providers.openai.tool_encoding import RequestTools
 from fxai.schema.data import is_array, is_object

@@ -17,8 +17,8 @@ import msgspec
 from returns.result import Success
 
 from fxai.messages.part import ToolCall
-from fxai.models.request import ToolChoice, ToolChoices
-from fxai.models.tool_encoding import (
+from fxai.models.model_request import ToolChoice, ToolChoices
+from fxai.models.prepared_tools import (
     Notes,
     PreparationError,
     PreparedTools,
@@ -34,7 +34,8 @@ from fxai.models.tool_encoding import (
 from fxai.schema.parsing import parse_json
 from fxai.schema.strict import OPENAI
 from fxai.tools.identity import NameMap, NameRule
-from fxai.tools.options import (
+from fxai.tools.tool import AnyTool
+from fxai.tools.tool_options import (
     AllowedCallers,
     CacheControl,
     Caller,
@@ -45,7 +46,6 @@ from fxai.tools.options import (
     Strict,
     ToolNamespace,
 )
-from fxai.tools.tool import AnyTool
 
 __all__ = [
     "NAMES",

@@ -50,8 +50,8 @@ from fxai.tools.handler import (
     lift_answer,
 )
 from fxai.tools.identity import Identity
-from fxai.tools.options import ToolInfo
 from fxai.tools.tool import AnyTool, Tool
+from fxai.tools.tool_options import ToolInfo
 
 __all__ = [
     "Aspect",

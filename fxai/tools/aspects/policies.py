@@ -37,8 +37,8 @@ from fxai.effects.service import Clock
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError
 from fxai.tools.aspects.aspect import Aspect, Invocation, Wrap
-from fxai.tools.options import Idempotent, Readonly
 from fxai.tools.tool import AnyTool, Tool
+from fxai.tools.tool_options import Idempotent, Readonly
 
 __all__ = ["cache", "log", "rate_limit", "retry", "timeout"]
 

@@ -9,7 +9,7 @@ from returns.result import Success
 
 from fxai.agents import Budget, BudgetExceeded
 from fxai.agents.answer import Limit
-from fxai.agents.options import AtLimit
+from fxai.agents.run_options import AtLimit
 from fxai.effects import Backend
 from fxai.messages import Prompt, ToolCall, Usage
 from fxai.testing import call, delay, finish, text

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fxai.agents import Budget, HasToolCall, Step, Steps, has_tool_call, step_count_is
-from fxai.agents.options import StepCountIs
+from fxai.agents.run_options import StepCountIs
 from fxai.effects import Backend, fx
 from fxai.messages import NetworkError, Response
 from fxai.testing import call, text

@@ -11,8 +11,8 @@ from typing_extensions import override
 
 from fxai.cli.exit import CliError
 from fxai.cli.input import read_stdin
-from fxai.cli.program import Background
 from fxai.cli.progress import LoadProgress, Spinner
+from fxai.cli.run_program import Background
 from fxai.cli.screen import Screen
 from fxai.effects import fx
 from fxai.messages import (

@@ -12,7 +12,16 @@ import pytest
 from fxai import PreparedTools
 from fxai.messages import InvalidRequestError, UnsupportedSchemaError
 from fxai.models import PreparationError, ToolChoice
-from fxai.models.tool_encoding import Notes, Settled, Toolset, WireCall, choose_tools, options_of, settle, without_nulls
+from fxai.models.prepared_tools import (
+    Notes,
+    Settled,
+    Toolset,
+    WireCall,
+    choose_tools,
+    options_of,
+    settle,
+    without_nulls,
+)
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI

@@ -13,7 +13,7 @@ from returns.result import Success
 from fxai import BoundToolkit, tool
 from fxai.effects import EffectOf, Layer, Tag, fx
 from fxai.mcp import Defect, ToolServer
-from fxai.mcp.server.options import ToolServerSettings
+from fxai.mcp.server.server_options import ToolServerSettings
 from fxai.tools import Tool, Toolkit
 from tests.kit.mcp_client import Era, text, used
 

@@ -11,7 +11,7 @@ from anyio.lowlevel import checkpoint
 
 from fxai.mcp import HttpOptions
 from fxai.mcp.server.http import Guard
-from fxai.mcp.server.options import HttpSettings
+from fxai.mcp.server.server_options import HttpSettings
 
 Message: TypeAlias = dict[str, Any]
 HEADERS = {"host": "localhost", "origin": "http://localhost", "authorization": "Bearer t", "content-length": "2"}

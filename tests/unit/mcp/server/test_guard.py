@@ -415,6 +415,6 @@ def test_what_would_be_open_to_all_is_refused_at_once(serve: Any, options: Any, 
 
 def test_a_token_is_in_no_repr() -> None:
     """The settings of a server never show its token."""
-    from fxai.mcp.server.options import HttpSettings
+    from fxai.mcp.server.server_options import HttpSettings
 
     assert "right" not in repr(HttpSettings.of({"token": "right"}))

@@ -10,7 +10,7 @@ import pytest
 
 from fxai.effects import Cause, Die
 from fxai.mcp import CannotListen, Defect
-from fxai.mcp.server.options import HttpSettings, ToolServerSettings, split_options
+from fxai.mcp.server.server_options import HttpSettings, ToolServerSettings, split_options
 from fxai.providers.http import Secret
 
 OWN = ("concurrency", "timeout", "approval_timeout", "page_size", "max_body")

@@ -20,7 +20,7 @@ from mcp.server.lowlevel.server import Server
 from fxai import tool
 from fxai.effects import Effect, fx
 from fxai.mcp import ToolServer, serve_stdio
-from fxai.mcp.server.options import ToolServerSettings
+from fxai.mcp.server.server_options import ToolServerSettings
 from fxai.mcp.server.stdio import _claim_streams, _when_ready, over_descriptors
 from fxai.tools import BoundToolkit
 

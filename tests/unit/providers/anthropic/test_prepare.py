@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from fxai.models import PreparationError, ToolChoice
-from fxai.models.tool_encoding import WireCall
+from fxai.models.prepared_tools import WireCall
 from fxai.providers import anthropic
 from fxai.providers.anthropic.tool_encoding import Cost, cost_of, kind_of, programs_of, runs_in_programs
 from fxai.schema import JsonSchema, Schema

@@ -11,7 +11,7 @@ import pytest
 
 from fxai.messages import InvalidOutputError, NetworkError, Reason, RequestTimeoutError
 from fxai.providers.http import Timeout
-from fxai.providers.http.fault import (
+from fxai.providers.http.http_error import (
     BrokenAnswerError,
     reason_of_fault,
     redact,

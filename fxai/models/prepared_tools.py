@@ -30,14 +30,14 @@ from typing_extensions import TypeVar
 from fxai.messages.message import FilePart, TextPart, ToolResultPart
 from fxai.messages.part import WarningKind, WarningPart
 from fxai.messages.reason import InvalidRequestError, NetworkError, Reason, UnsupportedSchemaError
-from fxai.models.request import ToolChoice, ToolChoices
+from fxai.models.model_request import ToolChoice, ToolChoices
 from fxai.schema.codec import Schema
 from fxai.schema.data import Empty, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, resolve_strict, strict_form
 from fxai.tools.identity import NameMap
-from fxai.tools.options import ExplicitNull, Strict
 from fxai.tools.tool import ExternalTool, Tool
+from fxai.tools.tool_options import ExplicitNull, Strict
 
 __all__ = [
     "AnyTool",

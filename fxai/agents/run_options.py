@@ -22,7 +22,7 @@ from fxai.effects.layer import LayerOf
 from fxai.messages.errors import AiError
 from fxai.messages.prompt import Prompt, PromptInput
 from fxai.models.language_model import LanguageModel
-from fxai.models.request import RoundOptions, ToolChoices
+from fxai.models.model_request import RoundOptions, ToolChoices
 from fxai.schema.data import frozen
 from fxai.tools.toolkit import Toolkit
 

@@ -27,9 +27,9 @@ from fxai.cli.chat_view import WORDS, ChatLines, ChatScreen, ChatView, slash_com
 from fxai.cli.exit import INTERRUPTED, WRONG_USE, CliError
 from fxai.cli.input import LineInput, open_input, read_entry
 from fxai.cli.job import RunReport
-from fxai.cli.program import Background
 from fxai.cli.progress import LoadProgress
 from fxai.cli.question import Consent
+from fxai.cli.run_program import Background
 from fxai.cli.setting import OpenSetting, close_calls, memory_at, open_setting
 from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf

@@ -26,8 +26,8 @@ from returns.result import Failure
 
 from fxai.cli.exit import WRONG_USE, CliError, is_server_failure, require_services, server_error
 from fxai.cli.input import read_at_most
-from fxai.cli.program import value_of
 from fxai.cli.progress import Spinner
+from fxai.cli.run_program import value_of
 from fxai.cli.target import TargetTools, find_tools, open_tools, with_layer
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
