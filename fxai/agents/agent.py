@@ -60,8 +60,6 @@ from fxai.tools.tool import Tool
 from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["Agent", "AgentBuilder", "Hooks"]
-
 _T = TypeVar("_T", default=Never)
 _O = TypeVar("_O", default=str)
 _F = TypeVar("_F", default=Never)

@@ -27,8 +27,6 @@ from fxai.messages.response import Response
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import ToolError
 
-__all__ = ["Answer", "BudgetExceeded", "Ended", "Limit", "RunError", "RunFailed", "Step", "Steps", "describe_limit"]
-
 _S = TypeVar("_S")
 _O_co = TypeVar("_O_co", covariant=True, default=str)
 

@@ -49,10 +49,11 @@ from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock
 from fxai.effects.stream import StreamOf
 from fxai.messages.calls import unpaired_calls
-from fxai.messages.errors import AiError, InvalidUserInputError
+from fxai.messages.errors import AiError
 from fxai.messages.message import SystemMessage
 from fxai.messages.part import Finish, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt, PromptInput
+from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
@@ -63,8 +64,6 @@ from fxai.models.round import Steps as Program
 from fxai.models.selection import HeldModels, hold
 from fxai.tools.tool_error import interrupt_calls
 from fxai.tools.toolkit import BoundToolkit, Toolkit
-
-__all__ = ["Execution", "OnAnswer", "Remembering", "run_loop"]
 
 OnAnswer: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
 """Is given the answer of a run that has ended well, before its last part is read; what it fails with fails the run."""

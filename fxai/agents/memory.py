@@ -34,13 +34,12 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.service import Service
 from fxai.messages.calls import pending_in
 from fxai.messages.message import Content, FilePart, Message, ToolMessage, ToolResultPart
-from fxai.messages.prompt import MessageError, Prompt
+from fxai.messages.prompt import Prompt
+from fxai.messages.wire import MessageError
 from fxai.tools.tool_error import InDoubt
 
 if TYPE_CHECKING:
     from fxai.storage.journal import Entry, Form, Journal
-
-__all__ = ["Memory", "MemoryFailure", "NotAwaitedError", "Window", "estimated_tokens", "merge_commits", "turn_of"]
 
 _A = TypeVar("_A")
 

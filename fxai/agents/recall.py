@@ -39,8 +39,6 @@ from fxai.messages.message import Message, ToolCallPart, ToolMessage, ToolResult
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool_error import Interrupted, encode_failure
 
-__all__ = ["Commits", "recall"]
-
 _WAITS: Final = "it waits for an answer, and has not been run"
 
 

@@ -36,8 +36,6 @@ from fxai.schema.fault import DecodeFailure
 from fxai.tools.tool_error import CallFailure, interrupt_calls
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
-__all__ = ["OUTPUT_RETRIES", "Run", "RunPlan", "judge_turn", "options_after"]
-
 OUTPUT_RETRIES: Final = 2
 """How often an answer that does not fit is asked for again, unless the agent says otherwise."""
 

@@ -26,24 +26,6 @@ from fxai.models.model_request import RoundOptions, ToolChoices
 from fxai.schema.data import frozen
 from fxai.tools.toolkit import Toolkit
 
-__all__ = [
-    "AgentOptions",
-    "AtLimit",
-    "Budget",
-    "HasToolCall",
-    "Hook",
-    "OnStep",
-    "Options",
-    "PrepareStep",
-    "StepCountIs",
-    "StepSetup",
-    "StopCondition",
-    "check_model",
-    "has_tool_call",
-    "is_effect",
-    "step_count_is",
-]
-
 _H = TypeVar("_H")
 _E = TypeVar("_E", default=Never)
 _R = TypeVar("_R", default=None)

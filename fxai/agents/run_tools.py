@@ -27,8 +27,6 @@ from fxai.tools.source import ToolSource
 from fxai.tools.tool import Tool
 from fxai.tools.toolkit import BoundToolkit, Toolkit, bound_of
 
-__all__ = ["Binding", "Offer", "Offered"]
-
 _E_co = TypeVar("_E_co", covariant=True)
 _R_co = TypeVar("_R_co", covariant=True)
 

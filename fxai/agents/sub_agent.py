@@ -34,8 +34,6 @@ from fxai.tools.tool_error import CallFailure
 from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
-__all__ = ["SubAgent", "SubAgentFailed", "SubAgentReason", "SubAgentReport", "SubAgentRequest", "sub_agent_of"]
-
 _P = TypeVar("_P")
 _O = TypeVar("_O")
 _R_co = TypeVar("_R_co", covariant=True)
@@ -66,7 +64,6 @@ class Runnable(Protocol[_O_co]):
     @property
     def output(self) -> Schema[Any] | None:
         """What its answer is; None for text."""
-        ...
 
     def execute(self, prompt: PromptInput, /) -> EffectOf[Answer[_O_co], Any, Any]:
         """The answer to `prompt`."""

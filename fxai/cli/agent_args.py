@@ -24,8 +24,6 @@ from fxai.tools.source import ToolSource
 if TYPE_CHECKING:
     from fxai.mcp.settings import Elicit
 
-__all__ = ["AgentArgs", "make_job", "read_args"]
-
 
 @final
 class AgentArgs(msgspec.Struct, frozen=True, kw_only=True):

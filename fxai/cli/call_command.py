@@ -41,8 +41,6 @@ from fxai.tools.handler import CallContext
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import HandlerFailed, InvalidParameters, InvalidResult, encode_failure
 
-__all__ = ["SingleCall", "call_one", "call_tool", "parameters", "run_call"]
-
 _REMEDY: Final = """give JSON such as '{"a": 1}', @file, or - for stdin"""
 
 

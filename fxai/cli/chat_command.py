@@ -39,12 +39,6 @@ from fxai.messages.prompt import Prompt
 if TYPE_CHECKING:
     from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation
 
-__all__ = [
-    "Conversation",
-    "Draft",
-    "chat",
-]
-
 
 @final
 class Draft(Memory):

@@ -31,17 +31,6 @@ from fxai.tools.tool import AnyTool
 if TYPE_CHECKING:
     from fxai.mcp.settings import Elicitation
 
-__all__ = [
-    "COMMANDS",
-    "HELP",
-    "WORDS",
-    "ChatLines",
-    "ChatScreen",
-    "ChatView",
-    "slash_command",
-]
-
-
 COMMANDS: Final = {
     "help": "show this",
     "tools": "show the tools that the model has",

@@ -22,8 +22,6 @@ from fxai.cli.exit import PIPE_CLOSED, WRONG_USE, CliError, abandon, error_from,
 from fxai.cli.mcp_command import mcp
 from fxai.schema.display import json_line
 
-__all__ = ["chat_command", "cli", "main"]
-
 _MORE_CHAT: Final = """\b
 Examples:
   fxai chat

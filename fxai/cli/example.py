@@ -25,8 +25,6 @@ from fxai.tools.tool import Tool
 from fxai.tools.tool_options import Destructive, Example, OpenWorld, Readonly
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["PROMPTS", "agent", "handlers", "kit", "layer", "open_layer"]
-
 PROMPTS: Final = (
     "How many lines are in README.md?",
     "Which files are here?",

@@ -42,30 +42,6 @@ from fxai.tools.identity import ToolConflictError
 from fxai.tools.tool import AnyTool
 from fxai.tools.tool_error import HandlerFailed, InvalidResult
 
-__all__ = [
-    "FAILED",
-    "HUNG_UP",
-    "INTERRUPTED",
-    "PIPE_CLOSED",
-    "TERMINATED",
-    "WRONG_USE",
-    "CliError",
-    "Outlet",
-    "abandon",
-    "error_from",
-    "error_of",
-    "errors_only",
-    "is_server_failure",
-    "require_services",
-    "run_command",
-    "server_error",
-    "stop",
-    "warnings_on",
-    "writable",
-    "write_obstacle",
-]
-
-
 FAILED: Final = 1
 HUNG_UP: Final = 129
 """As shells say it of a program whose terminal went away."""

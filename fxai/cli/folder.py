@@ -27,8 +27,6 @@ from fxai.effects.layer import Layer
 from fxai.effects.service import Service
 from fxai.schema.codec import Schema
 
-__all__ = ["REFUSED", "Folder", "Problem", "Refused", "Stopped", "folder", "in_thread", "regular"]
-
 _A = TypeVar("_A")
 
 _LARGEST: Final = 2 * 1024 * 1024

@@ -32,18 +32,6 @@ from typing import Any, Final, Protocol, TextIO, final
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.schema.display import clean
 
-__all__ = [
-    "LineInput",
-    "PipedInput",
-    "TerminalInput",
-    "open_input",
-    "read_at_most",
-    "read_entry",
-    "read_stdin",
-    "wake_on_signal",
-]
-
-
 _PATIENCE: Final = 0.5
 _LARGEST: Final = 16 * 1024 * 1024
 
@@ -93,11 +81,9 @@ class LineInput(Protocol):
         Raises:
             KeyboardInterrupt: Ctrl-C was typed in its place.
         """
-        ...
 
     def answer(self, prompt: str, /) -> str | None:
         """The next line typed after the prompt is shown; what was typed before is discarded."""
-        ...
 
     def back(self, line: str) -> None:
         """Puts a line back: it is the next line."""

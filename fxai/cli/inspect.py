@@ -57,18 +57,6 @@ from fxai.schema.display import indent_json, json_line, one_line
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = [
-    "Verdict",
-    "check_tools",
-    "list_rules",
-    "show_request",
-    "show_rules",
-    "show_schema",
-    "show_schemas",
-    "show_tools",
-    "show_verdict",
-]
-
 
 def show_tools(target: str, out: TextIO, err: TextIO, *, as_json: bool, color: bool | None = None) -> bool:
     """Shows the tools of a target; False where an entry of it is no tool."""

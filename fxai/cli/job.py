@@ -37,8 +37,6 @@ from fxai.tools.tool import AnyTool
 from fxai.tools.tool_options import Readonly
 from fxai.tools.toolkit import Toolkit
 
-__all__ = ["Job", "Presenter", "RunReport", "asks_by_caution", "require_approval", "run"]
-
 
 def require_approval(kit: Toolkit[Any]) -> Toolkit[Any]:
     """The tools; those that are not marked read-only need approval."""

@@ -15,8 +15,6 @@ from typing_extensions import TypeVar
 from fxai.cli import option
 from fxai.cli.exit import run_command
 
-__all__ = ["mcp"]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 _SERVER: Final = """\b

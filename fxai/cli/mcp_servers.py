@@ -57,17 +57,6 @@ from fxai.tools.source import ToolSource
 from fxai.tools.tool import AnyTool
 from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit
 
-__all__ = [
-    "HttpOptions",
-    "Listing",
-    "call_server",
-    "host_and_port",
-    "plain_text",
-    "serve",
-    "show_server",
-]
-
-
 _PLACE: Final = re.compile(r"(?:(\[[^\]]+\]|[^:]*):)?(\d{1,5})")
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from fxai.mcp.pin import Pins
     from fxai.mcp.settings import Elicit
 
-__all__ = ["TOKEN", "ServerOptions", "find_server", "read_secret", "require_mcp"]
-
 TOKEN: Final = "FXAI_MCP_TOKEN_"
 """Before a server's name, in capitals: the environment variable with the bearer token that it is sent."""
 

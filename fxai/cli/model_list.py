@@ -43,18 +43,6 @@ from fxai.effects.scope import Scope
 from fxai.messages.errors import AiError
 from fxai.schema.display import json_line, one_line
 
-__all__ = [
-    "Abilities",
-    "Ability",
-    "Entry",
-    "State",
-    "check_model",
-    "check_models",
-    "list_models",
-    "require_ready",
-    "show_models",
-]
-
 Ability: TypeAlias = Literal["yes", "no", "by a tool", "unknown"]
 """Whether a model can do something; "by a tool": it is made to call one; "unknown": fxai has no data on the model."""
 State: TypeAlias = Literal["ready", "no-key", "not-installed", "missing"]

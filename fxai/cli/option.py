@@ -18,22 +18,6 @@ from typing import Any, Final
 import click
 from typing_extensions import TypeVar, override
 
-__all__ = [
-    "GROUP",
-    "Command",
-    "Group",
-    "agent_options",
-    "as_json",
-    "color",
-    "debug",
-    "env",
-    "layer",
-    "models_like",
-    "pins",
-    "target",
-    "timeout",
-]
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 

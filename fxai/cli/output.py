@@ -25,13 +25,6 @@ from fxai.messages.calls import Pending, pending_in
 from fxai.messages.part import AnyPart, StreamPart, ToolResult, Usage
 from fxai.schema.display import clean, json_line
 
-__all__ = [
-    "AnswerOnly",
-    "JsonLines",
-    "Record",
-    "Summary",
-]
-
 
 @final
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

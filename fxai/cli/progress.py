@@ -29,12 +29,6 @@ from fxai.schema.display import one_line
 if TYPE_CHECKING:
     from fxai.providers.local import Progress
 
-__all__ = [
-    "LoadProgress",
-    "Spinner",
-]
-
-
 _PATIENCE: Final = 0.7
 
 

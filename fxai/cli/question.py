@@ -40,12 +40,6 @@ from fxai.schema.parsing import parse_json_unsafe
 if TYPE_CHECKING:
     from fxai.mcp.settings import ElicitAnswer, Elicitation
 
-__all__ = [
-    "Consent",
-    "fill_form",
-]
-
-
 _AGREED: Final = "agreed? [y]es, [n]o: "
 _VISITED: Final = "opened and done there? [y]es, [n]o: "
 _YES_NO: Final = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}

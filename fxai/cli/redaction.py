@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["has_secret", "is_secret_name", "redact"]
-
 _HIDDEN: Final = "(hidden)"
 _PIECE: Final = 2**15
 """How much is searched at once: meanwhile no other thread runs."""

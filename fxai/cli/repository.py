@@ -33,8 +33,6 @@ from fxai.effects.effect import Effect, Gen
 from fxai.effects.layer import Layer
 from fxai.effects.service import Service
 
-__all__ = ["Commit", "Repository", "repository"]
-
 _MOST_COMMITS: Final = 50
 
 

@@ -36,12 +36,6 @@ from fxai.effects import fx
 from fxai.effects.cause import Exit, Succeeded
 from fxai.effects.effect import EffectOf
 
-__all__ = [
-    "Background",
-    "success_of",
-    "value_of",
-]
-
 _A = TypeVar("_A")
 
 

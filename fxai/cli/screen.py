@@ -27,8 +27,6 @@ from fxai.tools.tool_error import Unanswered
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Screen", "console"]
-
 _LONGEST_RESULT: Final = 800
 _LONGEST_PROMPT: Final = 400
 _PIECE: Final = re.compile(r"\n|[^\S\n]*[^\s]+|[^\S\n]+")

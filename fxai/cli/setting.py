@@ -35,18 +35,6 @@ from fxai.tools.source import ToolSource
 from fxai.tools.tool_error import ApprovalUnavailable, Interrupted, encode_failure
 from fxai.tools.toolkit import AnyBound, BoundToolkit
 
-__all__ = [
-    "AnyAgent",
-    "OpenSetting",
-    "Setting",
-    "build_handlers",
-    "close_calls",
-    "memory_at",
-    "model_layer",
-    "open_setting",
-]
-
-
 _LEFT: Final = "nobody approved or denied it before the conversation went on"
 _UNRUN: Final = "nobody ran it before the conversation went on"
 _LINES: Final = (".jsonl", ".ndjson")

@@ -62,20 +62,6 @@ from fxai.tools.toolkit import Toolkit, bound_of
 if TYPE_CHECKING:
     from fxai.cli.mcp_target import ServerOptions
 
-__all__ = [
-    "TargetTools",
-    "ToolList",
-    "find_tools",
-    "load",
-    "load_matching",
-    "load_tools",
-    "open_tools",
-    "read_tools",
-    "server_tools",
-    "with_layer",
-]
-
-
 _T = TypeVar("_T")
 _Fits: TypeAlias = Callable[[object], bool]
 _LIBRARIES: Final = tuple(get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib"))

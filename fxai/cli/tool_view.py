@@ -38,18 +38,6 @@ if TYPE_CHECKING:
     from fxai.cli.target import TargetTools
     from fxai.models.prepared_tools import PreparedTools
 
-__all__ = [
-    "RECENT",
-    "PreviewOptions",
-    "RequestPreview",
-    "SentTool",
-    "overview_data",
-    "preview_request",
-    "show_overview",
-    "tool_data",
-]
-
-
 RECENT: Final = {"openai": "gpt-5.5", "anthropic": "claude-sonnet-5"}
 """A recent model of each provider that is sent requests."""
 _FLAGS: Final = {True: "strict", False: "not strict", None: "strict is not said"}

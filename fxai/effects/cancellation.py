@@ -26,18 +26,6 @@ from typing_extensions import TypeVar
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = [
-    "Guard",
-    "Request",
-    "cancelled_once",
-    "event_loop",
-    "handles",
-    "interrupt",
-    "is_reraised",
-    "request_of",
-    "shield",
-]
-
 _A = TypeVar("_A")
 _SCOPE = "cancel scope "  # in the message of each cancellation that anyio makes
 

@@ -22,24 +22,6 @@ import msgspec.structs
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeVar, override
 
-__all__ = [
-    "Cause",
-    "Die",
-    "Exit",
-    "Fail",
-    "Failed",
-    "FailureError",
-    "Interrupt",
-    "InterruptedProgramError",
-    "Reason",
-    "Succeeded",
-    "attach",
-    "attachment",
-    "ending",
-    "outcome",
-]
-
-
 _E = TypeVar("_E")
 _E2 = TypeVar("_E2")
 _E_co = TypeVar("_E_co", covariant=True, default=Never)

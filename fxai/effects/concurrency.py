@@ -53,19 +53,6 @@ from fxai.effects.fiber import FAIR, TURN_TAKEN, Children, Fiber, Inside, inside
 from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.task import Held, spawn, stops_the_loop, task_group
 
-__all__ = [
-    "FiberHandle",
-    "Lock",
-    "all_",
-    "begin",
-    "collect",
-    "for_each",
-    "fork",
-    "parallel",
-    "race",
-]
-
-
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 _C = TypeVar("_C")

@@ -43,34 +43,6 @@ from fxai.effects.effect import (
 )
 from fxai.effects.fiber import Fiber, run_fiber
 
-__all__ = [
-    "Absent",
-    "attempt",
-    "attempt_async",
-    "attempt_work",
-    "checkpoint",
-    "context",
-    "die",
-    "fail",
-    "fail_cause",
-    "from_reader",
-    "gen",
-    "lift",
-    "lift_any",
-    "maybe",
-    "never",
-    "reference",
-    "service",
-    "sleep",
-    "succeed",
-    "suspend",
-    "sync",
-    "to_future_result",
-    "to_reader",
-    "wait",
-]
-
-
 _P = ParamSpec("_P")
 _A = TypeVar("_A")
 _E = TypeVar("_E")

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, cast, final
 import msgspec
 from typing_extensions import TypeVar
 
-__all__ = ["Context", "ContextOf", "Key", "MissingServiceError"]
-
 _I = TypeVar("_I")
 _S = TypeVar("_S")
 _R = TypeVar("_R", default=None)

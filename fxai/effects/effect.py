@@ -37,8 +37,6 @@ from typing_extensions import TypeAliasType, TypeVar
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded
 from fxai.effects.context import ContextOf
 
-__all__ = ["AnyEffect", "Effect", "EffectOf", "Gen", "Policy", "Timeout"]
-
 _A = TypeVar("_A", default=None)
 _E = TypeVar("_E", default=Never)
 _R = TypeVar("_R", default=None)
@@ -65,7 +63,6 @@ class Policy(Protocol[_In_contra]):
 
     def __fx_input__(self, x: _In_contra, /) -> None:
         """For checkers: what it decides by."""
-        ...
 
     def retrying(self, effect: EffectOf[_B, _E2, _R2], /) -> EffectOf[_B, _E2, _R2]:
         """The effect, run again after its failures."""

@@ -42,23 +42,6 @@ from fxai.effects.effect import (
 from fxai.effects.service import LIVE, Clock
 from fxai.effects.task import in_own_task
 
-__all__ = [
-    "EMITTED",
-    "FAIR",
-    "NESTED",
-    "RESUMED",
-    "TURN_TAKEN",
-    "Children",
-    "Fiber",
-    "Inside",
-    "ReaderLeft",
-    "close_block",
-    "inside",
-    "report",
-    "report_cause",
-    "run_fiber",
-]
-
 _A = TypeVar("_A")
 _E = TypeVar("_E")
 

@@ -50,9 +50,6 @@ from fxai.effects.scope import NOTHING, Scope
 from fxai.effects.service import ReferenceMeta
 from fxai.effects.stream import StreamOf
 
-__all__ = ["AnyLayer", "Build", "Layer", "LayerOf", "MemoMap", "Merging"]
-
-
 Build: TypeAlias = "Callable[[MemoMap, Scope], EffectOf[ContextOf[Any], Any, Any]]"
 Make: TypeAlias = Callable[[ContextOf[Any]], ContextOf[Any]]
 

@@ -34,8 +34,6 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 
 from fxai.effects.cancellation import shield
 
-__all__ = ["GONE", "ChildProcess", "Lines"]
-
 GONE: Final = (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream)
 """What reading from, or writing to, a program raises that has ended."""
 

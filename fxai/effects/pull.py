@@ -41,9 +41,6 @@ from fxai.effects.fiber import EMITTED, NESTED, RESUMED, TURN_TAKEN, Children, F
 from fxai.effects.scope import NOTHING, Scope, add_finalizer, scoped
 from fxai.effects.task import in_own_task
 
-__all__ = ["END", "Channel", "Open", "Pull", "Steps"]
-
-
 _A = TypeVar("_A")
 
 

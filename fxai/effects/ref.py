@@ -17,8 +17,6 @@ from fxai.effects.concurrency import Lock
 from fxai.effects.effect import EffectOf, OnExit, Suspend, Sync, Then
 from fxai.effects.scope import Scope
 
-__all__ = ["Ref"]
-
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 _E = TypeVar("_E")

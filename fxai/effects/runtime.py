@@ -23,19 +23,6 @@ from fxai.effects.fiber import Fiber, close_block, report, run_fiber
 from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.scope import Scope
 
-__all__ = [
-    "Backend",
-    "Runtime",
-    "run",
-    "run_async",
-    "run_async_exit",
-    "run_exit",
-    "run_io_result",
-    "run_result",
-    "run_sync",
-    "runtime",
-]
-
 _A = TypeVar("_A")
 _E = TypeVar("_E")
 _Out = TypeVar("_Out")

@@ -23,8 +23,6 @@ from fxai.effects.cause import Succeeded
 from fxai.effects.effect import Ask, Await, EffectOf, FailCause, Gen, Generate
 from fxai.effects.service import Clock
 
-__all__ = ["Retryable", "Schedule"]
-
 _A = TypeVar("_A")
 _E = TypeVar("_E")
 _R = TypeVar("_R")
@@ -47,7 +45,6 @@ class Retryable(Protocol):
     @property
     def retry_after(self) -> float | None:
         """The least number of seconds to wait, or None."""
-        ...
 
 
 class _Again(msgspec.Struct, frozen=True):

@@ -38,8 +38,6 @@ from fxai.effects.effect import (
 )
 from fxai.effects.service import Service
 
-__all__ = ["Finalizer", "Scope", "acquire_cm", "acquire_release", "add_finalizer", "scoped"]
-
 _A = TypeVar("_A")
 _E = TypeVar("_E")
 _R = TypeVar("_R")

@@ -32,9 +32,6 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import EffectOf, Fetch, Suspend
 
-__all__ = ["ClassKey", "Clock", "Reference", "ReferenceMeta", "Service", "Tag"]
-
-
 _S = TypeVar("_S")
 _T = TypeVar("_T")
 

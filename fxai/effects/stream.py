@@ -28,8 +28,6 @@ from fxai.effects.fiber import close_block, run_fiber
 from fxai.effects.pull import END, Channel, Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
-__all__ = ["AnyStream", "Emit", "Iteration", "Stream", "StreamOf"]
-
 _A = TypeVar("_A", default=None)
 _X = TypeVar("_X", default=Never)
 _N = TypeVar("_N", default=None)

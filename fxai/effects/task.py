@@ -42,9 +42,6 @@ from fxai.effects.cause import attach, attachment
 if TYPE_CHECKING:
     import asyncio
 
-__all__ = ["Child", "Held", "TaskGroup", "in_own_task", "spawn", "stops_the_loop", "task_group"]
-
-
 Child: TypeAlias = Callable[[AbstractContextManager[Any]], Coroutine[Any, Any, None]]
 """What a task runs, all of it inside the context manager that it is given. It raises cancellations and nothing else."""
 

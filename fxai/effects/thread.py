@@ -18,8 +18,6 @@ from typing_extensions import TypeVar
 from fxai.effects.cancellation import event_loop, shield
 from fxai.effects.cause import Cause, Die, attach
 
-__all__ = ["in_thread"]
-
 _A = TypeVar("_A")
 
 

@@ -24,8 +24,6 @@ from typing import Any, Final
 from fxai.schema.data import is_array, is_object
 from fxai.schema.pattern import Choice, Node, Other, PatternError, Series, longest, parse, shortest
 
-__all__ = ["contradictions", "width"]
-
 _COUNTED: Final = ("Length", "Items", "Properties", "Contains")
 
 

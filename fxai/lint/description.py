@@ -23,8 +23,6 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.location import Subschema, target, walk
 from fxai.tools.tool import AnyTool
 
-__all__ = ["name_findings", "number_findings", "wording_findings"]
-
 _RENAME = "rename one: tool.rename(…), or toolkit.prefix(…)"
 
 

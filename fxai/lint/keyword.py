@@ -22,8 +22,6 @@ from fxai.schema.dialect import DIALECTS, Dialect
 from fxai.schema.fault import pointer_to
 from fxai.schema.location import Subschema
 
-__all__ = ["KINDS", "keyword_findings"]
-
 _ABOUT: Final = {
     "numbers": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
     "strings": ("minLength", "maxLength", "pattern", "contentEncoding", "contentMediaType"),

@@ -56,15 +56,6 @@ from fxai.tools.tool_options import (
     example_faults,
 )
 
-__all__ = [
-    "Explain",
-    "attribute_findings",
-    "handler_findings",
-    "in_order",
-    "lint",
-]
-
-
 _FLAGS: Final = (Readonly, Destructive, Idempotent, OpenWorld, ExplicitNull, JsonText)
 
 

@@ -28,22 +28,6 @@ from fxai.schema.strict.rules import ANTHROPIC, OPENAI, StrictRules
 from fxai.tools.identity import NameRule
 from fxai.tools.tool import AnyTool
 
-__all__ = [
-    "OTHERS",
-    "PROVIDERS",
-    "RULES",
-    "SEVERITIES",
-    "Entry",
-    "Finding",
-    "Provider",
-    "Rule",
-    "Severity",
-    "Subject",
-    "at_least",
-    "description_of",
-]
-
-
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 

@@ -44,16 +44,6 @@ from fxai.schema.location import Subschema, target, walk
 from fxai.schema.strict import NULL_LOST, strict_form
 from fxai.tools.tool_options import ExplicitNull, Strict
 
-__all__ = [
-    "Declared",
-    "document_findings",
-    "fitting_findings",
-    "is_untyped",
-    "required_findings",
-    "strict_findings",
-    "structure_findings",
-]
-
 _SAYS_WHAT: Final = frozenset(
     ("type", "enum", "const", "$ref", "$dynamicRef", "$recursiveRef", "anyOf", "oneOf", "allOf", "not", "if")
 )

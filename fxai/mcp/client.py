@@ -43,8 +43,6 @@ from fxai.tools.identity import FailureMode
 from fxai.tools.source import ToolSource
 from fxai.tools.tool_options import Validation
 
-__all__ = ["ClientOptions", "McpServer", "OnLog", "http", "stdio"]
-
 
 class ClientOptions(TypedDict, total=False):
     """Options of every server, however it is reached."""

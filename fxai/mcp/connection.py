@@ -40,8 +40,6 @@ from fxai.tools.toolkit import BoundToolkit, Toolkit
 if TYPE_CHECKING:
     from fxai.mcp.link import Answer, Link
 
-__all__ = ["Change", "Connection", "McpHandler", "ServerInfo"]
-
 _UNREAD: Final = 64
 
 

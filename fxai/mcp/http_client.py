@@ -18,8 +18,6 @@ from typing_extensions import override
 from fxai.effects.cancellation import cancelled_once, shield
 from fxai.mcp.settings import Address, McpLimits
 
-__all__ = ["HTTP_STATUS", "NETWORK", "NO_ANSWER", "TOO_LARGE", "address_transport"]
-
 NETWORK: Final = -32010
 """The error code for a failure of the network; in the range for implementations."""
 HTTP_STATUS: Final = -32011

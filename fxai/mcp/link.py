@@ -37,8 +37,6 @@ from fxai.mcp.stdio_client import program_transport
 from fxai.mcp.tool_definition import ToolDefinition
 from fxai.mcp.watch import Watch, watch_streams
 
-__all__ = ["About", "Answer", "Deadlines", "Link"]
-
 
 @final
 class Deadlines:

@@ -28,8 +28,6 @@ from fxai.mcp.result import McpError
 from fxai.storage import read_record
 from fxai.storage.private_file import file_path, update_file
 
-__all__ = ["Digests", "Pins", "Unseen"]
-
 _A = TypeVar("_A")
 
 Digests: TypeAlias = Mapping[str, Mapping[str, str]]

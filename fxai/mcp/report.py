@@ -16,8 +16,6 @@ from fxai.mcp.result import LinkError, McpError, McpErrorKind
 from fxai.mcp.settings import Address, HeaderError, ServerProgram, ServerSettings
 from fxai.mcp.watch import UNREAD, Watch, brief
 
-__all__ = ["REOPEN", "Report", "is_lost", "leaf"]
-
 REOPEN: Final = "open it again"
 """What to do about a connection that is gone."""
 

@@ -22,19 +22,6 @@ from typing_extensions import override
 from fxai.schema.codec import Schema
 from fxai.schema.data import is_listed
 
-__all__ = [
-    "LinkError",
-    "McpCallError",
-    "McpError",
-    "McpErrorKind",
-    "McpToolError",
-    "content_text",
-    "failure_schema",
-    "result_value",
-    "shown_content",
-    "without_data",
-]
-
 _LEFT_OUT: Final = re.compile(r"\(\d+ characters of base64, left out\)")
 
 

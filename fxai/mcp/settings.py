@@ -29,22 +29,6 @@ from fxai.schema.budget import MAX_LEVELS
 from fxai.tools.identity import FailureMode
 from fxai.tools.tool_options import Validation
 
-__all__ = [
-    "LIMITS",
-    "Address",
-    "Concealed",
-    "Elicit",
-    "ElicitAnswer",
-    "Elicitation",
-    "HeaderError",
-    "McpLimits",
-    "Mode",
-    "OnLog",
-    "Revealing",
-    "ServerProgram",
-    "ServerSettings",
-]
-
 _RUNNER: Final = re.compile(r"(uvx?|npx|pipx|node|python[\d.]*|bunx?|deno|docker|bash|sh|py|run|exec)(\.exe)?")
 _FIELD_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # by RFC 9110, 5.6.2
 _FIELD_VALUE: Final = re.compile(r"(?:[!-~](?:[ \t]*[!-~])*)?")  # by RFC 9110, 5.5, but for what is not ASCII

@@ -21,8 +21,6 @@ from fxai.effects.process import GONE, ChildProcess, Lines
 from fxai.mcp.settings import ServerProgram
 from fxai.mcp.watch import BATCH, Watch, parts_of
 
-__all__ = ["program_transport"]
-
 _FLUSH: Final = 0.5  # seconds to write accepted messages before the input is closed
 
 _Incoming = SessionMessage | Exception

@@ -33,8 +33,6 @@ from fxai.tools.tool_options import (
     Title,
 )
 
-__all__ = ["HINTS", "McpTool", "Refused", "ToolDefinition"]
-
 HINTS: Final[dict[str, Annotation[bool]]] = {
     "readOnlyHint": Readonly,
     "destructiveHint": Destructive,

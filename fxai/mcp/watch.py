@@ -22,8 +22,6 @@ from fxai.mcp.result import McpErrorKind
 from fxai.mcp.settings import McpLimits
 from fxai.schema.data import is_array, is_object
 
-__all__ = ["BATCH", "UNREAD", "Trouble", "Watch", "answered_id", "brief", "parts_of", "watch_streams"]
-
 UNREAD: Final = "Failed to parse"
 """The beginning of the message of an error for an answer that cannot be parsed, as in the SDK."""
 

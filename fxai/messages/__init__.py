@@ -9,30 +9,7 @@ A `Prompt` is a conversation, a `Response` the answer to it, an `AiError` the re
 
 from __future__ import annotations
 
-from fxai.messages.errors import (
-    AiError,
-    AuthenticationError,
-    AuthenticationKind,
-    ContentPolicyError,
-    ContextOverflowError,
-    InternalProviderError,
-    InvalidApprovalError,
-    InvalidOutputError,
-    InvalidRequestError,
-    InvalidUserInputError,
-    ModelProblem,
-    ModelUnavailableError,
-    NetworkError,
-    NetworkKind,
-    QuotaExhaustedError,
-    RateLimitError,
-    Reason,
-    RequestTimeoutError,
-    StructuredOutputError,
-    ToolkitRequiredError,
-    UnknownError,
-    UnsupportedSchemaError,
-)
+from fxai.messages.errors import AiError
 from fxai.messages.message import (
     AssistantContent,
     AssistantMessage,
@@ -82,9 +59,32 @@ from fxai.messages.part import (
     WarningKind,
     WarningPart,
 )
-from fxai.messages.prompt import MessageError, Prompt, PromptInput
+from fxai.messages.prompt import Prompt, PromptInput
+from fxai.messages.reason import (
+    AuthenticationError,
+    AuthenticationKind,
+    ContentPolicyError,
+    ContextOverflowError,
+    InternalProviderError,
+    InvalidApprovalError,
+    InvalidOutputError,
+    InvalidRequestError,
+    InvalidUserInputError,
+    ModelProblem,
+    ModelUnavailableError,
+    NetworkError,
+    NetworkKind,
+    QuotaExhaustedError,
+    RateLimitError,
+    Reason,
+    RequestTimeoutError,
+    StructuredOutputError,
+    ToolkitRequiredError,
+    UnknownError,
+    UnsupportedSchemaError,
+)
 from fxai.messages.response import Response, stream_of
-from fxai.messages.wire import part_from_data, part_to_data
+from fxai.messages.wire import MessageError, part_from_data, part_to_data
 
 __all__ = [
     "AiError",

@@ -44,8 +44,6 @@ from fxai.messages.part import (
     ToolParamsStart,
 )
 
-__all__ = ["fold", "gather"]
-
 # Ids are unique within a family only: a text and a line of reasoning may both be called "0".
 _FAMILY: Final[Mapping[type[Any], str]] = {
     **dict.fromkeys((TextStart, TextDelta, TextEnd), "text"),

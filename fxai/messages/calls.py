@@ -24,8 +24,6 @@ from typing_extensions import override
 from fxai.messages.message import Content, Message, ToolApprovalResponsePart, ToolCallPart, ToolMessage, ToolResultPart
 from fxai.messages.part import AnyPart
 
-__all__ = ["UNANSWERED", "Pairing", "Pending", "pending_in", "place_results", "unpaired_calls"]
-
 UNANSWERED: Final = {
     "expired": "nobody answered in time whether it may run, and nobody denied it",
     "unavailable": "nobody could be asked whether it may run, and nobody denied it",

@@ -43,59 +43,20 @@ import msgspec
 from returns.result import Result
 
 from fxai.messages.reason import (
-    ApprovalProblem,
     AuthenticationError,
-    AuthenticationKind,
     ContentPolicyError,
     ContextOverflowError,
     InternalProviderError,
-    InvalidApprovalError,
-    InvalidOutputError,
     InvalidRequestError,
-    InvalidUserInputError,
-    ModelProblem,
     ModelUnavailableError,
-    NetworkError,
-    NetworkKind,
     QuotaExhaustedError,
     RateLimitError,
     Reason,
     RequestTimeoutError,
-    StructuredOutputError,
-    ToolkitRequiredError,
     UnknownError,
-    UnsupportedSchemaError,
 )
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
-
-__all__ = [
-    "AiError",
-    "ApprovalProblem",
-    "AuthenticationError",
-    "AuthenticationKind",
-    "ContentPolicyError",
-    "ContextOverflowError",
-    "InternalProviderError",
-    "InvalidApprovalError",
-    "InvalidOutputError",
-    "InvalidRequestError",
-    "InvalidUserInputError",
-    "ModelProblem",
-    "ModelUnavailableError",
-    "NetworkError",
-    "NetworkKind",
-    "QuotaExhaustedError",
-    "RateLimitError",
-    "Reason",
-    "RequestTimeoutError",
-    "StructuredOutputError",
-    "ToolkitRequiredError",
-    "UnknownError",
-    "UnsupportedSchemaError",
-    "reason_of_status",
-    "retry_after_of",
-]
 
 
 class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forbid_unknown_fields=True):

@@ -22,30 +22,6 @@ import msgspec
 
 from fxai.schema.data import frozen
 
-__all__ = [
-    "AssistantContent",
-    "AssistantMessage",
-    "Content",
-    "FilePart",
-    "FileUrl",
-    "Message",
-    "Metadata",
-    "ReasoningPart",
-    "SystemMessage",
-    "TextPart",
-    "ToolApprovalRequestPart",
-    "ToolApprovalResponsePart",
-    "ToolCallPart",
-    "ToolContent",
-    "ToolMessage",
-    "ToolResultPart",
-    "UserContent",
-    "UserMessage",
-    "WithMetadata",
-    "merge_metadata",
-]
-
-
 Metadata: TypeAlias = Mapping[str, Any]
 """Provider name to that provider's data, which is plain JSON data."""
 

@@ -22,35 +22,6 @@ import msgspec
 from fxai.messages.errors import AiError
 from fxai.messages.message import FileUrl, WithMetadata
 
-__all__ = [
-    "AnyPart",
-    "ApprovalRequest",
-    "ErrorPart",
-    "File",
-    "Finish",
-    "FinishReason",
-    "Part",
-    "Reasoning",
-    "ReasoningDelta",
-    "ReasoningEnd",
-    "ReasoningStart",
-    "ResponseMetadata",
-    "Source",
-    "StreamPart",
-    "Text",
-    "TextDelta",
-    "TextEnd",
-    "TextStart",
-    "ToolCall",
-    "ToolParamsDelta",
-    "ToolParamsEnd",
-    "ToolParamsStart",
-    "ToolResult",
-    "Usage",
-    "WarningKind",
-    "WarningPart",
-]
-
 
 def _plus(left: int | None, right: int | None) -> int | None:
     if left is None:

@@ -23,7 +23,6 @@ from fxai.messages.message import Content, FileUrl, Message, SystemMessage, Text
 from fxai.messages.part import AnyPart
 from fxai.messages.wire import (
     HISTORY_LIMITS,
-    MessageError,
     messages_from_data,
     messages_from_json,
     messages_of,
@@ -32,8 +31,6 @@ from fxai.messages.wire import (
 )
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.parsing import Limits
-
-__all__ = ["MessageError", "Prompt", "PromptInput"]
 
 PromptInput: TypeAlias = "str | Prompt | Message | Iterable[Message | Mapping[str, Any]]"
 """What `Prompt.make` takes: the text of a user, a prompt, a message, or messages as records or as plain data."""

@@ -16,34 +16,6 @@ from typing import Any, ClassVar, Literal, TypeAlias, final
 
 import msgspec
 
-__all__ = [
-    "ApprovalProblem",
-    "AuthenticationError",
-    "AuthenticationKind",
-    "ContentPolicyError",
-    "ContextOverflowError",
-    "InternalProviderError",
-    "InvalidApprovalError",
-    "InvalidOutputError",
-    "InvalidRequestError",
-    "InvalidUserInputError",
-    "ModelProblem",
-    "ModelUnavailableError",
-    "NetworkError",
-    "NetworkKind",
-    "QuotaExhaustedError",
-    "RateLimitError",
-    "Reason",
-    "ReasonBase",
-    "RequestTimeoutError",
-    "StructuredOutputError",
-    "ToolkitRequiredError",
-    "UnknownError",
-    "UnsupportedSchemaError",
-    "place_in",
-    "sentence",
-]
-
 
 def sentence(summary: str, description: str) -> str:
     """The summary, with the description behind it where there is one."""

@@ -47,8 +47,6 @@ from fxai.messages.wire import HISTORY_LIMITS, parts_from_data, parts_from_json,
 from fxai.schema.fault import DecodeFailure
 from fxai.schema.parsing import Limits
 
-__all__ = ["Response", "stream_of"]
-
 _A = TypeVar("_A")
 
 

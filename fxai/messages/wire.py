@@ -20,22 +20,6 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in
 from fxai.schema.parsing import Limits, parse_json_unsafe
 
-__all__ = [
-    "HISTORY_LIMITS",
-    "MessageError",
-    "messages_from_data",
-    "messages_from_json",
-    "messages_of",
-    "messages_to_data",
-    "messages_to_json",
-    "part_from_data",
-    "part_to_data",
-    "parts_from_data",
-    "parts_from_json",
-    "parts_to_data",
-    "parts_to_json",
-]
-
 _A = TypeVar("_A")
 _Messages: TypeAlias = tuple[Message, ...]
 _Parts: TypeAlias = tuple[Part, ...]

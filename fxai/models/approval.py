@@ -30,7 +30,6 @@ from typing_extensions import override
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Ask, EffectOf
 from fxai.effects.service import Clock
-from fxai.messages.errors import ApprovalProblem, InvalidApprovalError
 from fxai.messages.message import (
     AssistantMessage,
     Message,
@@ -41,23 +40,11 @@ from fxai.messages.message import (
 )
 from fxai.messages.part import ApprovalRequest, ToolCall
 from fxai.messages.prompt import Prompt
+from fxai.messages.reason import ApprovalProblem, InvalidApprovalError
 from fxai.models.approval_services import ApprovalKey, ApprovalLedger
 from fxai.schema.codec import Schema
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import Tool
-
-__all__ = [
-    "AnsweredRequest",
-    "ApprovalHistory",
-    "Authority",
-    "authority",
-    "digest_of",
-    "has_turns",
-    "is_waiting",
-    "read_approvals",
-    "without_requests",
-    "without_settled",
-]
 
 
 @final

@@ -30,12 +30,11 @@ from fxai.effects.constructor import attempt_work, fail
 from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed, Suspend
 from fxai.effects.layer import LayerOf
 from fxai.effects.service import Clock, Reference
-from fxai.messages.errors import AiError, AuthenticationError, UnknownError
+from fxai.messages.errors import AiError
+from fxai.messages.reason import AuthenticationError, UnknownError
 
 if TYPE_CHECKING:
     from fxai.storage.once import Uses
-
-__all__ = ["DAY", "ApprovalKey", "ApprovalLedger", "ApprovalUse"]
 
 _A = TypeVar("_A")
 

@@ -23,10 +23,11 @@ from fxai.effects.cause import Cause, Fail
 from fxai.effects.effect import EffectOf, FailCause, Generate, Succeed
 from fxai.effects.stream import StreamOf
 from fxai.messages.calls import UNANSWERED
-from fxai.messages.errors import AiError, ApprovalProblem, InvalidApprovalError, Reason, ToolkitRequiredError
+from fxai.messages.errors import AiError
 from fxai.messages.message import ToolCallPart
 from fxai.messages.part import Finish, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt
+from fxai.messages.reason import ApprovalProblem, InvalidApprovalError, Reason, ToolkitRequiredError
 from fxai.messages.response import Response
 from fxai.models.approval import (
     AnsweredRequest,
@@ -51,8 +52,6 @@ from fxai.tools.tool_error import (
     failed_result,
     with_responses,
 )
-
-__all__ = ["OnSettled", "SettledHistory", "Settling", "relay", "settle_approvals"]
 
 _A = TypeVar("_A")
 

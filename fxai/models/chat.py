@@ -63,8 +63,6 @@ from fxai.tools.toolkit import Toolkit
 if TYPE_CHECKING:
     from fxai.storage.history import Histories
 
-__all__ = ["Chat", "ChatError", "ChatStore", "ChatStoreError"]
-
 _A = TypeVar("_A")
 _E = TypeVar("_E")
 _R = TypeVar("_R")

@@ -35,10 +35,9 @@ from fxai.effects.layer import LayerOf
 from fxai.effects.pull import Channel
 from fxai.effects.scope import Scope
 from fxai.effects.service import Service
-from fxai.messages.errors import AiError, InvalidOutputError
+from fxai.messages.errors import AiError
 from fxai.messages.part import Usage
-
-__all__ = ["EmbeddingModel", "Embeddings", "Vector", "batched", "similarity"]
+from fxai.messages.reason import InvalidOutputError
 
 _E = TypeVar("_E")
 _R = TypeVar("_R")

@@ -24,9 +24,10 @@ from fxai.effects.constructor import fail
 from fxai.effects.effect import Effect, EffectOf, Fetch, Generate, Succeed
 from fxai.effects.service import Service
 from fxai.effects.stream import Stream, StreamOf
-from fxai.messages.errors import AiError, StructuredOutputError
+from fxai.messages.errors import AiError
 from fxai.messages.part import Finish, Part, StreamPart, ToolCall, ToolResult
 from fxai.messages.prompt import Prompt, PromptInput
+from fxai.messages.reason import StructuredOutputError
 from fxai.messages.response import Response, stream_of
 from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
 from fxai.models.model_request import ModelRequest, Repair, RoundOptions, ToolChoice, prepare
@@ -35,18 +36,6 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure, Fault
 from fxai.tools.tool_error import InvalidParameters, ToolError, UnknownTool
 from fxai.tools.toolkit import Toolkit
-
-__all__ = [
-    "LanguageModel",
-    "ObjectPending",
-    "ObjectResponse",
-    "object_round",
-    "output_error",
-    "read_output",
-    "repair_by_model",
-    "stream_round",
-    "text_round",
-]
 
 _T = TypeVar("_T", default=Never)
 _V = TypeVar("_V")

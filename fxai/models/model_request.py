@@ -15,9 +15,10 @@ import msgspec
 
 from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf
-from fxai.messages.errors import AiError, InvalidRequestError, InvalidUserInputError, Reason
+from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart, ToolCall, ToolParamsStart, ToolResult, WarningPart
 from fxai.messages.prompt import Prompt
+from fxai.messages.reason import InvalidRequestError, InvalidUserInputError, Reason
 from fxai.schema.codec import Schema
 from fxai.schema.data import frozen
 from fxai.schema.json_schema import JsonSchema
@@ -26,22 +27,6 @@ from fxai.tools.call import OnInvalidCall, Outcome, model_output
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import InvalidParameters, UnknownTool
 from fxai.tools.toolkit import Toolkit
-
-__all__ = [
-    "Model",
-    "ModelOptions",
-    "ModelRequest",
-    "ReasoningEffort",
-    "Repair",
-    "Resolution",
-    "RoundOptions",
-    "ToolChoice",
-    "ToolChoices",
-    "allows",
-    "narrow",
-    "prepare",
-    "refusal",
-]
 
 _Calling = TypeVar("_Calling", ToolCall, ToolParamsStart)
 

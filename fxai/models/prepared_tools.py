@@ -39,32 +39,6 @@ from fxai.tools.identity import NameMap
 from fxai.tools.tool import ExternalTool, Tool
 from fxai.tools.tool_options import ExplicitNull, Strict
 
-__all__ = [
-    "AnyTool",
-    "HostedTool",
-    "Notes",
-    "PreparationError",
-    "PreparedTools",
-    "Setting",
-    "Settled",
-    "Toolset",
-    "UserLocation",
-    "WireCall",
-    "checked_options",
-    "choice_mode",
-    "choose_tools",
-    "contents_of",
-    "file_note",
-    "hosted_tool",
-    "json_of",
-    "local_tool",
-    "option_names",
-    "options_of",
-    "refuse_approval",
-    "settle",
-    "without_nulls",
-]
-
 
 def file_note(part: FilePart) -> str:
     """What a model reads in place of a file that its API does not take: name, media type and size as far as known.

@@ -33,8 +33,6 @@ from fxai.tools.call import Call, Outcome
 from fxai.tools.tool_error import InvalidParameters, UnknownTool, encode_failure
 from fxai.tools.tool_options import ToolInfo
 
-__all__ = ["RepairBroke", "call_as_read", "mend"]
-
 
 @final
 class RepairBroke(RuntimeError):

@@ -25,8 +25,6 @@ import msgspec
 from fxai.messages.message import Message
 from fxai.tools.tool import Tool
 
-__all__ = ["RequestCache", "size_as_json"]
-
 _T = TypeVar("_T")
 _W = TypeVar("_W")
 

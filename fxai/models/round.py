@@ -66,20 +66,6 @@ from fxai.tools.tool_error import (
     with_responses,
 )
 
-__all__ = [
-    "LATE",
-    "TIME_IS_UP",
-    "Deadline",
-    "Emit",
-    "Round",
-    "RoundLimits",
-    "Steps",
-    "Turn",
-    "in_order",
-    "is_ours",
-    "take_turn",
-]
-
 Steps: TypeAlias = Generator[AnyEffect, Any, Any]
 Emit: TypeAlias = Callable[[StreamPart], EffectOf[None]]
 

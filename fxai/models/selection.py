@@ -35,13 +35,11 @@ from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
-from fxai.messages.errors import AiError, AuthenticationError, ModelUnavailableError, QuotaExhaustedError
+from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart, WarningPart
+from fxai.messages.reason import AuthenticationError, ModelUnavailableError, QuotaExhaustedError
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest
-
-__all__ = ["HeldModel", "HeldModels", "fallback", "hold", "per_step", "retryable", "unavailable"]
-
 
 _SAYS_NOTHING: Final = frozenset({"response-metadata", "warning"})
 

@@ -24,8 +24,6 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import parse_json
 from fxai.schema.strict import Obstacle, StrictForm, StrictRules, strict_form
 
-__all__ = ["AnswerForm", "answer_name"]
-
 _NO_NAME: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 _LONGEST: Final = 64  # the least of what providers allow
 _MEMBER: Final = "value"

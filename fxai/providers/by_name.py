@@ -18,11 +18,10 @@ from typing import Any, Final, cast
 
 from fxai.effects import fx
 from fxai.effects.layer import Layer
-from fxai.messages.errors import AiError, ModelUnavailableError
+from fxai.messages.errors import AiError
+from fxai.messages.reason import ModelUnavailableError
 from fxai.models.embedding_model import EmbeddingModel
 from fxai.models.language_model import LanguageModel
-
-__all__ = ["embedding_from_name", "from_name", "provider_names"]
 
 _LAYER: Final = "layer"
 _EMBEDDING: Final = "embedding_layer"

@@ -1,6 +1,7 @@
 """Floor 1. Python types and JSON, both ways: schemas, codecs, JSON Schema documents, and text read within limits."""
 
-from fxai.schema.codec import Codec, Schema
+from fxai.schema.codec import Schema
+from fxai.schema.codecs import Codec
 from fxai.schema.data import Empty
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import Engine, JsonSchema

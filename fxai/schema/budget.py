@@ -25,36 +25,6 @@ import msgspec
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import Fault, pointer_of
 
-__all__ = [
-    "ANY_ITEM",
-    "ANY_PROPERTY",
-    "MAX_BYTES",
-    "MAX_CONTAINERS",
-    "MAX_FAULTS",
-    "MAX_LEVELS",
-    "MAX_PATTERN",
-    "MAX_PLACES",
-    "MAX_POINTER",
-    "MAX_SCHEMAS",
-    "MAX_STEPS",
-    "MAX_VALUES",
-    "MAX_VISITS",
-    "NO_GROWTH",
-    "STRIDE",
-    "Exhausted",
-    "Findings",
-    "Growth",
-    "Reach",
-    "Steps",
-    "cycles",
-    "deeper_than",
-    "depth_fault",
-    "descend",
-    "new_stack",
-    "too_deep",
-    "with_stack",
-]
-
 _R = TypeVar("_R")
 
 MAX_BYTES: Final = 1024 * 1024

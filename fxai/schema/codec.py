@@ -47,8 +47,6 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
 from fxai.schema.plan import derive
 
-__all__ = ["Codec", "Schema"]
-
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 _W = TypeVar("_W")

@@ -37,20 +37,6 @@ from fxai.schema.pattern import (
     shared_matcher,
 )
 
-__all__ = [
-    "DECIMAL_STRING",
-    "DURATION_MILLIS",
-    "DURATION_SECONDS",
-    "EPOCH_MILLIS",
-    "EPOCH_SECONDS",
-    "INT_STRING",
-    "Codec",
-    "Matching",
-    "is_light",
-    "matching",
-]
-
-
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLI: Final = timedelta(milliseconds=1)
 _SECOND: Final = timedelta(seconds=1)

@@ -32,8 +32,6 @@ from fxai.schema.plan import plan_of
 if TYPE_CHECKING:
     from fxai.schema.explain import Explainer
 
-__all__ = ["ROOTS", "Compiled", "Refuse", "raise_faults"]
-
 Refuse: TypeAlias = Callable[[tuple[Fault, ...]], Any]
 """Takes the faults of data that is no value of the type, and gives what is to be given in its place, or raises."""
 

@@ -21,8 +21,6 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect
 from fxai.schema.pattern import SECONDS, Matcher
 
-__all__ = ["MAKERS", "Check", "Parts", "Work", "always", "is_multiple", "never", "number_of"]
-
 _FEW: Final = 2  # how many distinct items cost as much as a visit
 _LIST: Final = 8  # how many names that are looked up, or values that are compared, cost as much as a visit
 _FRACTION: Final = 32  # what reckoning with a step that is no integer costs
@@ -193,11 +191,9 @@ class Checks(Protocol):
 
     def number(self, value: Any, /) -> object:
         """The number of a constant."""
-        ...
 
     def number_in(self, value: Any, work: Work, /) -> object:
         """The number of a value of the data."""
-        ...
 
 
 def _enum(to: Checks, parts: Parts, values: Any, _: Any) -> None:

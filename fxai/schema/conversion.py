@@ -31,22 +31,6 @@ from fxai.schema.codecs import Codec
 from fxai.schema.data import is_listed, is_object
 from fxai.schema.fault import NOTHING, DecodeError, Fault, found_in, pointer_to
 
-__all__ = [
-    "Arm",
-    "Choice",
-    "Coded",
-    "Conversion",
-    "Entries",
-    "Fields",
-    "Fixed",
-    "Items",
-    "Later",
-    "Slot",
-    "Unfit",
-    "Way",
-    "label",
-]
-
 
 class Unfit(Exception):
     """A value that a conversion does not take; the fault walks find out why."""

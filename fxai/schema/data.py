@@ -19,23 +19,6 @@ from typing import Any, Final, NoReturn, TypeGuard, cast, final
 import msgspec
 from typing_extensions import override
 
-__all__ = [
-    "Empty",
-    "FrozenArray",
-    "FrozenObject",
-    "containers_in",
-    "copy_data",
-    "frozen",
-    "holds_more",
-    "identity",
-    "is_array",
-    "is_listed",
-    "is_object",
-    "is_same",
-    "size_of",
-]
-
-
 _HOLDING: Final[frozenset[Any]] = frozenset((dict, list, tuple))
 
 

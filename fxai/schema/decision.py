@@ -19,8 +19,6 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import Dialect
 from fxai.schema.location import lookup, names_inside
 
-__all__ = ["Decider", "decider_of"]
-
 _NOT_COMPILED: Final = ("$dynamicRef", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties")
 
 

@@ -18,8 +18,6 @@ import msgspec
 
 from fxai.schema.fault import SchemaError
 
-__all__ = ["DIALECTS", "LATEST", "METASCHEMAS", "REF_ALONE", "Dialect", "dialect_of"]
-
 
 @final
 class Dialect(msgspec.Struct, frozen=True):

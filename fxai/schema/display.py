@@ -21,8 +21,6 @@ from typing import Any, Final
 
 import msgspec
 
-__all__ = ["clean", "in_line", "indent_json", "json_line", "one_line", "quote_name", "squeeze"]
-
 _LONGEST: Final = 600
 _SUSPECT: Final = re.compile(r"[^\x20-\x7e\n\t]")
 _JOINERS: Final = "\u200c\u200d"

@@ -35,8 +35,6 @@ from fxai.schema.fault import Fault, SchemaError, found_in, list_values, pointer
 from fxai.schema.location import MISSING, References, Site, absolute, is_reference, subschemas
 from fxai.schema.pattern import compiled_pattern, expansion
 
-__all__ = ["document_faults", "excess_of", "growth_of", "relocate"]
-
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _IN_PLACE: Final = frozenset(
     ("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies")

@@ -43,8 +43,6 @@ from fxai.schema.fault import (
 from fxai.schema.parsing import builtin, plain_faults
 from fxai.schema.plan import mirrored_class
 
-__all__ = ["Explainer", "fault_of_message", "with_integers"]
-
 _Judge: TypeAlias = Callable[[Any, str, Findings], None]
 """Adds what is wrong with a value that stands at a pointer."""
 

@@ -28,28 +28,6 @@ from msgspec import inspect as nodes
 
 from fxai.schema.data import is_array, is_listed, is_object
 
-__all__ = [
-    "NOTHING",
-    "DecodeError",
-    "DecodeFailure",
-    "Fault",
-    "SchemaError",
-    "describe",
-    "either",
-    "expectation",
-    "found_in",
-    "in_order",
-    "kind_in",
-    "kinds_of",
-    "list_values",
-    "pointer_of",
-    "pointer_to",
-    "pointer_tokens",
-    "quantity",
-    "unwrap",
-]
-
-
 NOTHING: Final = "nothing"
 """What was found where something is missing."""
 

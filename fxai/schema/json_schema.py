@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from fxai.schema.validation import Validate
 from fxai.schema.data import containers_in, is_array, is_object
 
-__all__ = ["Engine", "JsonSchema"]
-
 Engine = Literal["jsonschema", "jsonschema-rs"]
 """The packages that validate: the second is faster, and comes with the extra `fast`."""
 

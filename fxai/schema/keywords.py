@@ -31,8 +31,6 @@ from fxai.schema.location import names_inside
 from fxai.schema.pattern import PatternTimeout
 from fxai.schema.search import MATCHER, SEARCH, VALUES_A_STEP, QuietArray, error_about, late_error, quiet_copy
 
-__all__ = ["inside", "targets_of", "validator_of"]
-
 _validators: Final[Any] = jsonschema.validators
 _STOCK: Final[dict[str, Any]] = {
     "draft-04": jsonschema.Draft4Validator,

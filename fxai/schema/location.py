@@ -23,25 +23,6 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import LATEST, METASCHEMAS, Dialect, dialect_of
 from fxai.schema.fault import SchemaError, pointer_to, pointer_tokens
 
-__all__ = [
-    "ANNOTATIONS",
-    "MISSING",
-    "Place",
-    "PlaceError",
-    "Reader",
-    "References",
-    "Site",
-    "Subschema",
-    "absolute",
-    "is_reference",
-    "lookup",
-    "names_inside",
-    "subschemas",
-    "target",
-    "value_at",
-    "walk",
-]
-
 ANNOTATIONS: Final = frozenset(("title", "description", "default", "examples", "deprecated"))
 """Keywords that describe a value and do not restrict it."""
 

@@ -30,8 +30,6 @@ from fxai.schema.parsing import LIMITS, Limits, may_be_nested, parse_json
 from fxai.schema.pattern import Matcher, PatternTimeout
 from fxai.schema.search import Search
 
-__all__ = ["read_texts"]
-
 _MOST_INSIDE: Final = 4
 _WORK: Final = 20_000
 _CREDIT: Final = 60_000  # how much more for what texts say, all together

@@ -29,25 +29,6 @@ from fxai.schema.budget import MAX_FAULTS, MAX_LEVELS, MAX_VALUES, deeper_than, 
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, found_in, pointer_to
 
-__all__ = [
-    "CALL_LIMITS",
-    "LIMITS",
-    "Limits",
-    "builtin",
-    "holds_nested",
-    "is_plain",
-    "may_be_nested",
-    "may_hold_nested",
-    "parse_json",
-    "parse_json_unsafe",
-    "parse_whole",
-    "plain_faults",
-    "read_text",
-    "too_deep",
-    "written",
-]
-
-
 _A = TypeVar("_A")
 
 _SHALLOW: Final = 128

@@ -28,31 +28,6 @@ import msgspec
 
 from fxai.schema.budget import MAX_LEVELS, MAX_PATTERN, with_stack
 
-__all__ = [
-    "SECONDS",
-    "Characters",
-    "Choice",
-    "Matcher",
-    "Node",
-    "Other",
-    "PatternError",
-    "PatternTimeout",
-    "Repeat",
-    "Series",
-    "compiled_pattern",
-    "compiled_python_pattern",
-    "expansion",
-    "in_time",
-    "is_plain",
-    "longest",
-    "parse",
-    "set_members",
-    "shared_matcher",
-    "shortest",
-    "tokens",
-    "translate",
-]
-
 SECONDS: Final = 0.04
 """How long the patterns of one validation may compute, all together."""
 

@@ -41,15 +41,6 @@ from fxai.schema.type_info import (
     survey,
 )
 
-__all__ = [
-    "Plan",
-    "component_name",
-    "derive",
-    "mirrored_class",
-    "plan_of",
-]
-
-
 _UNION: Final[Any] = Union
 _DICT: Final[Any] = dict
 _LIST: Final[Any] = list

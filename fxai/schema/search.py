@@ -24,20 +24,6 @@ from fxai.schema.data import identity, is_array, is_object, size_of
 from fxai.schema.decision import Decider
 from fxai.schema.pattern import SECONDS, Matcher, PatternTimeout
 
-__all__ = [
-    "MATCHER",
-    "SEARCH",
-    "VALUES_A_STEP",
-    "Errors",
-    "KeywordError",
-    "QuietArray",
-    "Search",
-    "deciding_with",
-    "error_about",
-    "late_error",
-    "quiet_copy",
-]
-
 MATCHER: Final[ContextVar[Matcher]] = ContextVar("fxai_pattern_matcher")
 
 

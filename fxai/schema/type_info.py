@@ -41,19 +41,6 @@ from fxai.schema.codecs import Codec, Matching, is_light, matching
 from fxai.schema.fault import SchemaError
 from fxai.schema.pattern import compiled_python_pattern
 
-__all__ = [
-    "ABSENT",
-    "Member",
-    "Survey",
-    "arms_of",
-    "codec_of",
-    "is_class",
-    "kind_of",
-    "members_of",
-    "plain_type",
-    "survey",
-]
-
 Kind = Literal["struct", "dataclass", "typed-dict", "named-tuple", "attrs"]
 
 ABSENT: Final = msgspec.NODEFAULT

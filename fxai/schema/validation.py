@@ -28,13 +28,6 @@ from fxai.schema.fault import NOTHING, Fault, describe, either, found_in, in_ord
 from fxai.schema.parsing import too_deep, written
 from fxai.schema.pattern import PatternTimeout, in_time
 
-__all__ = [
-    "Breach",
-    "Validate",
-    "faults_of_breaches",
-    "validator_for",
-]
-
 
 @final
 class Breach(msgspec.Struct, frozen=True):

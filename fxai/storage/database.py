@@ -26,8 +26,6 @@ from fxai.storage.private_file import create_file, file_path, protect, warn
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-__all__ = ["connect", "database_path", "transact"]
-
 _WAIT: Final = 30.0  # seconds for others that write
 _BESIDE: Final = ("-wal", "-shm", "-journal")
 _CREATING = threading.Lock()

@@ -26,8 +26,6 @@ from fxai.messages.prompt import Prompt
 from fxai.storage import is_intact, read_record, seal
 from fxai.storage.private_file import file_name, hold_file, own_folder, read_file, remove_file, replace_file
 
-__all__ = ["FileHistories", "Histories", "ProcessHistories", "TableHistories"]
-
 _REMEDY: Final = "put it back from a copy, or move it away to begin anew"
 _TABLES: Final = (
     "CREATE TABLE IF NOT EXISTS chat (id TEXT PRIMARY KEY, history TEXT, expires REAL) STRICT",

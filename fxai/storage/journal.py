@@ -39,8 +39,6 @@ from fxai.storage.private_file import file_name, hold_file, own_folder, warn
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
-__all__ = ["JSON", "Choose", "Entry", "Form", "Journal", "ProcessJournal", "TableJournal"]
-
 _A = TypeVar("_A")
 _T = TypeVar("_T")
 

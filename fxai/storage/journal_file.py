@@ -42,8 +42,6 @@ from fxai.storage.private_file import (
     write_all,
 )
 
-__all__ = ["FileJournal"]
-
 _A = TypeVar("_A")
 _T = TypeVar("_T")
 

@@ -27,8 +27,6 @@ from typing_extensions import override
 from fxai.storage import is_intact, read_record, seal
 from fxai.storage.private_file import update_file
 
-__all__ = ["FileUses", "ProcessUses", "TableUses", "Use", "Uses"]
-
 Use: TypeAlias = Literal["begun", "ended", "denied", "used"]
 """What became of an id: it was claimed, and no end is known; what it was claimed for has ended; it was denied; it was
 used, and that is all that is known."""

@@ -35,29 +35,6 @@ from fxai.effects.constructor import attempt_async
 from fxai.effects.effect import Effect, EffectOf, Fetch, FlatMap
 from fxai.effects.scope import NOTHING, Scope
 
-__all__ = [
-    "create_file",
-    "file_name",
-    "file_path",
-    "free_lock",
-    "full_path",
-    "hold_file",
-    "lock_file",
-    "make_folder",
-    "open_file",
-    "open_lock",
-    "own_folder",
-    "protect",
-    "read_file",
-    "remove_file",
-    "replace_file",
-    "sync_folder",
-    "take_lock",
-    "update_file",
-    "warn",
-    "write_all",
-]
-
 _FIRST_PAUSE, _LAST_PAUSE = 0.0005, 0.02  # seconds between two looks at a lock, in a thread
 _HOLD_PAUSE, _LAST_HOLD_PAUSE = 0.005, 0.1  # seconds between two looks at a lock that may be held for long
 _WAIT: Final = 30.0  # seconds for others that write

@@ -41,19 +41,6 @@ from fxai.tools.toolkit import Toolkit
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = [
-    "HANDLER_LAWS",
-    "LAYER_LAWS",
-    "Handled",
-    "apart",
-    "check_handler",
-    "check_layer",
-    "check_tool",
-    "check_toolkit",
-    "laws_of",
-]
-
-
 _A = TypeVar("_A")
 
 

@@ -28,8 +28,6 @@ from fxai.effects.effect import Await, EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.effects.service import Clock
 
-__all__ = ["TestClock"]
-
 _SETTLE = 25  # turns of the event loop that programs get to react to the time
 
 

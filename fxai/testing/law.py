@@ -22,8 +22,6 @@ from typing_extensions import override
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["Break", "Law", "LawCase", "LawError", "Trial", "TrialOptions"]
-
 _A = TypeVar("_A")
 
 

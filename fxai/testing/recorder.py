@@ -12,8 +12,6 @@ from typing_extensions import override
 from fxai.providers.http.http_error import why
 from fxai.testing.tape import Answered, Asked, CassetteError, Content, Exchange, Fault, Redaction, Tape
 
-__all__ = ["Player", "Recorder"]
-
 _FAULTS: Final = {
     fault.__name__: fault
     for fault in (

@@ -24,7 +24,7 @@ from fxai.effects.effect import AnyEffect, Await, Effect, EffectOf, FailCause, G
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
 from fxai.effects.stream import Stream, StreamOf
-from fxai.messages.errors import AiError, Reason
+from fxai.messages.errors import AiError
 from fxai.messages.part import (
     AnyPart,
     Finish,
@@ -42,11 +42,10 @@ from fxai.messages.part import (
     ToolCall,
     Usage,
 )
+from fxai.messages.reason import Reason
 from fxai.messages.response import Response, stream_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest
-
-__all__ = ["Delay", "Failure", "ScriptedModel", "Turn", "call", "delay", "fails", "finish", "reasoning", "text"]
 
 
 @final

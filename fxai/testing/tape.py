@@ -22,19 +22,6 @@ import msgspec
 from fxai.providers.http.transport import Secret
 from fxai.storage.private_file import replace_file
 
-__all__ = [
-    "REMOVED",
-    "Answered",
-    "Asked",
-    "CassetteError",
-    "Content",
-    "Exchange",
-    "Fault",
-    "Redaction",
-    "Tape",
-    "pretty",
-]
-
 
 class CassetteError(AssertionError):
     """A cassette cannot be read, or does not hold what is asked: a mistake of the test, no failure of a model."""

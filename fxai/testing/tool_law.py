@@ -38,8 +38,6 @@ from fxai.tools.toolkit import Toolkit
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-__all__ = ["TOOLKIT_LAWS", "TOOL_LAWS", "Subject", "engines", "first_fault"]
-
 
 @final
 class Subject(msgspec.Struct, frozen=True, eq=False):

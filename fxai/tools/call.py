@@ -66,8 +66,6 @@ from fxai.tools.tool_options import JsonText, ToolInfo, as_decode_failure
 if TYPE_CHECKING:
     from fxai.messages.prompt import Prompt
 
-__all__ = ["PREDICATE_SECONDS", "Call", "OnInvalidCall", "Outcome", "model_output", "needs_asking"]
-
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 OnInvalidCall: TypeAlias = Literal["return", "error"]

@@ -52,8 +52,6 @@ from fxai.tools.tool_options import (
     ToolOptions,
 )
 
-__all__ = ["Composite", "SubCall", "SubCalls", "SubError", "SubResult", "SubResults", "composite_of"]
-
 _T_co = TypeVar("_T_co", covariant=True)
 
 _Tools: TypeAlias = Mapping[str, AnyTool]

@@ -24,8 +24,6 @@ from fxai.schema.fault import SchemaError
 from fxai.tools.signature import Signature
 from fxai.tools.tool_options import ToolOptions
 
-__all__ = ["FunctionOptions", "ToolFunction", "name_of", "tools_of"]
-
 
 class FunctionOptions(ToolOptions, total=False):
     """The options of a tool from a function: those of every tool, and these."""

@@ -36,17 +36,7 @@ from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
 from fxai.effects.constructor import lift_any, of_result
 from fxai.effects.context import ContextOf, MissingServiceError
-from fxai.effects.effect import (
-    AnyEffect,
-    Await,
-    AwaitExit,
-    EffectOf,
-    Generate,
-    Instruction,
-    Local,
-    Succeed,
-    Within,
-)
+from fxai.effects.effect import AnyEffect, Await, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
 from fxai.effects.fiber import run_fiber
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
@@ -59,26 +49,6 @@ from fxai.tools.type_hints import needed_services
 if TYPE_CHECKING:
     from fxai.messages.message import Message
     from fxai.messages.prompt import Prompt
-
-__all__ = [
-    "Answering",
-    "Blocking",
-    "CallContext",
-    "CallInfo",
-    "Gives",
-    "Handler",
-    "HandlerError",
-    "HandlerOf",
-    "HandlerReturn",
-    "MethodsOf",
-    "answer_effect",
-    "check_doubled",
-    "check_handlers",
-    "context_of",
-    "handler_layer",
-    "lift_answer",
-    "missing_services",
-]
 
 _P = TypeVar("_P")
 _S = TypeVar("_S")
@@ -203,12 +173,10 @@ class CallInfo(Protocol):
     @property
     def prompt(self) -> Prompt | None:
         """The conversation so far; None where no model made the call."""
-        ...
 
     @property
     def emit(self) -> Callable[[Any], EffectOf[None]] | None:
         """What is given the preliminary outcomes; None where they are not read."""
-        ...
 
     def context(self, tool: ToolInfo, /) -> CallContext:
         """What the handler of `tool` may know of the call."""
@@ -220,7 +188,6 @@ class Answering(Protocol):
 
     def answer(self, params: Any, tool: ToolInfo, call: CallInfo | None, services: ContextOf[Any]) -> Any:
         """A `Result`, or else the effect of what it gives."""
-        ...
 
     def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
         """The keys of the services that it says it needs, and that it would not find if it were called with these."""

@@ -24,20 +24,6 @@ from typing_extensions import override
 
 from fxai.schema.fault import SchemaError
 
-__all__ = [
-    "FailureMode",
-    "Identity",
-    "Kind",
-    "NameConflictError",
-    "NameMap",
-    "NameRule",
-    "OnConflict",
-    "ProviderTool",
-    "ToolConflictError",
-    "join_by_name",
-    "newcomers",
-]
-
 Kind: TypeAlias = Literal["user-defined", "dynamic", "provider-defined"]
 """How a tool was made: by `Tool.make`, `Tool.dynamic` or `Tool.provider_defined`."""
 

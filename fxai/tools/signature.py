@@ -36,8 +36,6 @@ from fxai.schema.type_info import arms_of
 from fxai.tools.handler import CallContext
 from fxai.tools.type_hints import WRITTEN, Returned, hints_of, read_return
 
-__all__ = ["Arguments", "Docstring", "Signature"]
-
 _Q = ParamSpec("_Q")
 
 _ANNOTATED: Any = Annotated

@@ -27,8 +27,6 @@ from fxai.tools.handler import Gives
 from fxai.tools.identity import OnConflict
 from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit, bound_of
 
-__all__ = ["Sourced", "ToolSource"]
-
 _A = TypeVar("_A")
 _T = TypeVar("_T")
 _T2 = TypeVar("_T2")
@@ -50,7 +48,6 @@ class Sourced(Protocol[_T_co, _E_co, _R_co]):
 
     def __fx_bound__(self) -> Any:
         """A tool and its layer, a bound toolkit, or the effect that opens one."""
-        ...
 
 
 @final

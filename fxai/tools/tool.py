@@ -75,8 +75,6 @@ from fxai.tools.tool_options import (
 )
 from fxai.tools.type_hints import names_around
 
-__all__ = ["AnyTool", "ExternalTool", "FunctionTool", "Tool", "ToolDecorator", "tool"]
-
 _P = TypeVar("_P")
 _S = TypeVar("_S")
 _F = TypeVar("_F", default=Never)

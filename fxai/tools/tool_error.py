@@ -24,25 +24,6 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.schema.fault import Fault
 
-__all__ = [
-    "ApprovalExpired",
-    "ApprovalUnavailable",
-    "CallFailure",
-    "Denied",
-    "HandlerFailed",
-    "InDoubt",
-    "Interrupted",
-    "InvalidParameters",
-    "InvalidResult",
-    "ToolError",
-    "Unanswered",
-    "UnknownTool",
-    "encode_failure",
-    "failed_result",
-    "interrupt_calls",
-    "with_responses",
-]
-
 _F_co = TypeVar("_F_co", covariant=True, default=Any)
 
 

@@ -30,41 +30,6 @@ from fxai.schema.parsing import is_plain, plain_faults
 from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
 from fxai.tools.type_hints import data_meant
 
-__all__ = [
-    "AllowedCallers",
-    "Annotation",
-    "Annotations",
-    "CacheControl",
-    "CacheTime",
-    "Caller",
-    "DeferLoading",
-    "Destructive",
-    "EagerInputStreaming",
-    "Example",
-    "ExplicitNull",
-    "Idempotent",
-    "JsonText",
-    "Meta",
-    "Namespace",
-    "NeedsApproval",
-    "OpenWorld",
-    "OutputSchema",
-    "Readonly",
-    "Strict",
-    "Title",
-    "ToolCombinators",
-    "ToolInfo",
-    "ToolNamespace",
-    "ToolOptions",
-    "Validation",
-    "as_decode_failure",
-    "check_examples",
-    "check_name",
-    "data_schema",
-    "example_faults",
-    "option_fields",
-]
-
 _K = TypeVar("_K")
 
 

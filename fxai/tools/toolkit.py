@@ -39,8 +39,6 @@ from fxai.tools.tool_options import Annotation, Annotations, ToolOptions
 if TYPE_CHECKING:
     from fxai.tools.composite import Composite
 
-__all__ = ["AnyBound", "BoundToolkit", "Toolkit", "bound_of"]
-
 _T = TypeVar("_T")
 _E = TypeVar("_E")
 _E2 = TypeVar("_E2")

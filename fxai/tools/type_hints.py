@@ -29,12 +29,7 @@ from types import FrameType, GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Literal, Never, Union, final, get_args, get_origin, get_type_hints
 
 import msgspec
-from returns.context import (
-    RequiresContext,
-    RequiresContextFutureResult,
-    RequiresContextIOResult,
-    RequiresContextResult,
-)
+from returns.context import RequiresContext, RequiresContextFutureResult, RequiresContextIOResult, RequiresContextResult
 from returns.future import Future, FutureResult
 from returns.io import IO, IOFailure, IOResult
 from returns.maybe import Maybe
@@ -48,19 +43,6 @@ from fxai.effects.service import ReferenceMeta
 from fxai.effects.stream import StreamOf
 from fxai.schema.codecs import Codec
 from fxai.schema.fault import SchemaError
-
-__all__ = [
-    "WRITTEN",
-    "Returned",
-    "class_of",
-    "data_meant",
-    "hints_of",
-    "innermost",
-    "names_around",
-    "needed_services",
-    "read_return",
-]
-
 
 WRITTEN = "__fx_written__"
 """The attribute by which a function that was made of another one names it."""

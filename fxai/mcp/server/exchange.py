@@ -75,18 +75,6 @@ from fxai.tools.tool_error import (
 )
 from fxai.tools.tool_options import Title
 
-__all__ = [
-    "Approvals",
-    "Exchange",
-    "Refusal",
-    "SdkServer",
-    "content_of",
-    "failure_result",
-    "report",
-    "success_result",
-    "text_of",
-]
-
 
 def text_of(value: Any) -> str:
     """Plain JSON data as a text: a text itself, anything else as JSON."""

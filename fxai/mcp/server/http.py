@@ -24,8 +24,6 @@ from fxai.effects.scope import Scope, add_finalizer
 from fxai.mcp.server.exchange import Exchange, SdkServer
 from fxai.mcp.server.server_options import HttpSettings
 
-__all__ = ["AsgiApp", "Guard", "HttpApp", "Receive", "Send", "open_app"]
-
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
 Send: TypeAlias = Callable[[Message], Awaitable[None]]

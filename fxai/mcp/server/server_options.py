@@ -19,17 +19,6 @@ from typing_extensions import override
 from fxai.effects.cause import Cause
 from fxai.mcp.settings import Concealed, Revealing
 
-__all__ = [
-    "CannotListen",
-    "Defect",
-    "HttpOptions",
-    "HttpServerOptions",
-    "HttpSettings",
-    "ServerOptions",
-    "ToolServerSettings",
-    "split_options",
-]
-
 _LOCAL_HOSTS: Final = ("localhost:*", "127.0.0.1:*", "[::1]:*")
 _MIB: Final = 1 << 20
 

@@ -37,8 +37,6 @@ from fxai.tools.tool import AnyTool
 from fxai.tools.tool_options import Meta, Title
 from fxai.tools.toolkit import AnyBound
 
-__all__ = ["ServedTool", "Snapshot", "open_snapshot", "served_tools", "title_as_hint"]
-
 _VALUE: Final = "value"
 _NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # the rule of protocol 2025-11-25, "Tool Names"
 _RULE: Final = NameRule(128)

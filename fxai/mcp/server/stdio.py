@@ -35,8 +35,6 @@ from pydantic import ValidationError
 from fxai.effects.process import Lines
 from fxai.mcp.server.server_options import ToolServerSettings
 
-__all__ = ["over_descriptors", "over_standard_streams"]
-
 _CHUNK: Final = 1 << 16
 _GRACE: Final = 1.0  # seconds in which requests from before the end of the input are still answered
 _ATOMIC: Final = getattr(select, "PIPE_BUF", 512)  # what a pipe that can be written to takes without blocking

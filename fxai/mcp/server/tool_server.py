@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from fxai.mcp.server.exchange import Exchange, SdkServer
     from fxai.mcp.server.http import HttpApp
 
-__all__ = ["ToolServer", "http_app", "serve_http", "serve_stdio"]
-
 _T = TypeVar("_T")
 _E = TypeVar("_E")
 _R = TypeVar("_R")

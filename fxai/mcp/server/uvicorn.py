@@ -23,8 +23,6 @@ from fxai.effects.effect import Await, EffectOf, Suspend
 from fxai.mcp.server.http import HttpApp
 from fxai.mcp.server.server_options import CannotListen, HttpSettings
 
-__all__ = ["serve_app"]
-
 _BACKLOG: Final = 128  # connections that wait to be accepted
 _OPTIONS: Final[dict[str, Any]] = {
     "lifespan": "off",

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from fxai.models.prepared_tools import HostedTool, UserLocation
 from fxai.providers.anthropic.computer_use import (
     BrowserAction,
     BrowserCloseTab,
@@ -74,14 +75,12 @@ from fxai.providers.anthropic.hosted_tools import (
     ExceptSources,
     FetchArgs,
     FetchVersion,
-    HostedTool,
     NoSources,
     OnlySources,
     SearchVersion,
     ToolReference,
     UrlSource,
     UrlSources,
-    UserLocation,
     code_execution,
     tool_search,
     web_fetch,

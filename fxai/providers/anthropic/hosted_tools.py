@@ -21,27 +21,6 @@ from fxai.models.prepared_tools import HostedTool, Setting, UserLocation, hosted
 from fxai.schema.fault import SchemaError
 from fxai.tools.tool_options import ToolOptions
 
-__all__ = [
-    "AllSources",
-    "Citations",
-    "ExceptSources",
-    "FetchArgs",
-    "FetchVersion",
-    "HostedTool",
-    "NoSources",
-    "OnlySources",
-    "SearchVersion",
-    "Setting",
-    "ToolReference",
-    "UrlSource",
-    "UrlSources",
-    "UserLocation",
-    "code_execution",
-    "tool_search",
-    "web_fetch",
-    "web_search",
-]
-
 _Positive: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 

@@ -14,35 +14,11 @@ from typing import Annotated, Any, Literal, TypeAlias, cast, final, overload
 import msgspec
 from typing_extensions import Unpack
 
-from fxai.models.prepared_tools import local_tool
+from fxai.models.prepared_tools import Setting, local_tool
 from fxai.providers.anthropic.computer_use import BrowserAction, BrowserConfigs, ComputerAction, ComputerConfigs
-from fxai.providers.anthropic.hosted_tools import Setting
 from fxai.schema.codec import Schema
 from fxai.tools.tool import Tool
 from fxai.tools.tool_options import ToolOptions
-
-__all__ = [
-    "BashCommand",
-    "Create",
-    "Delete",
-    "EditorCommand",
-    "EditorCommand20250124",
-    "ImageContent",
-    "Insert",
-    "InsertNewStr",
-    "MemoryCommand",
-    "Rename",
-    "StrReplace",
-    "TextContent",
-    "ToolContent",
-    "UndoEdit",
-    "View",
-    "bash",
-    "browser_toolset",
-    "computer_toolset",
-    "memory",
-    "text_editor",
-]
 
 
 @final

@@ -22,8 +22,6 @@ from fxai.models.prepared_tools import PreparationError
 from fxai.providers.anthropic.options import own_metadata
 from fxai.schema.data import is_object
 
-__all__ = ["file_block", "file_id_of", "refusal"]
-
 _UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
 _IMAGES: Final = ("image/jpeg", "image/png", "image/gif", "image/webp")
 _PDF: Final = "application/pdf"

@@ -42,33 +42,10 @@ from fxai.messages.message import (
     ToolResultPart,
     UserMessage,
 )
-from fxai.models.prepared_tools import (
-    Notes,
-    PreparationError,
-    PreparedTools,
-    file_note,
-    json_of,
-    without_nulls,
-)
+from fxai.models.prepared_tools import Notes, PreparationError, PreparedTools, file_note, json_of, without_nulls
 from fxai.providers.anthropic.media import file_block, refusal
 from fxai.providers.anthropic.options import own_metadata
 from fxai.schema.data import is_array, is_object
-
-__all__ = [
-    "Document",
-    "History",
-    "HistoryWriter",
-    "call_block",
-    "call_id",
-    "citations_of",
-    "hosted_block",
-    "made_file_block",
-    "reasoning_block",
-    "result_block",
-    "text_block",
-    "with_cache",
-]
-
 
 _NO_ID: Final = re.compile(r"[^a-zA-Z0-9_-]")
 _DENIED: Final = "Tool call execution denied."

@@ -21,7 +21,7 @@ from typing import Any, Final, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.messages.errors import AiError, NetworkError
+from fxai.messages.errors import AiError
 from fxai.messages.part import (
     Part,
     ReasoningDelta,
@@ -35,14 +35,13 @@ from fxai.messages.part import (
     ToolParamsEnd,
     ToolParamsStart,
 )
+from fxai.messages.reason import NetworkError
 from fxai.messages.response import stream_of
 from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import Blocks, Malformed, Unread, error_of, metadata_of, text_at
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.schema.data import is_object
-
-__all__ = ["Reader"]
 
 _CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
 _TEXTS: Final[Mapping[str, tuple[str, str]]] = {

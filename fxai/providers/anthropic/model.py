@@ -19,8 +19,9 @@ from fxai.effects.pull import END
 from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf
-from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableError
+from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart
+from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.messages.response import Response
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest
@@ -36,8 +37,6 @@ from fxai.tools.identity import NameConflictError
 
 if TYPE_CHECKING:
     import httpx2
-
-__all__ = ["BASE_URL", "KEY", "AnthropicModel", "Config", "layer", "open_account"]
 
 BASE_URL: Final = "https://api.anthropic.com"
 """Where Anthropic's API is."""

@@ -22,9 +22,6 @@ from fxai.models.prepared_tools import checked_options
 from fxai.providers.anthropic.tool_encoding import Ephemeral, supports_strict_tools
 from fxai.schema.data import is_object
 
-__all__ = ["NAME", "Capability", "RequestOptions", "Thinking", "capability_of", "options_of_request", "own_metadata"]
-
-
 Thinking: TypeAlias = Literal["none", "budget", "adaptive", "always"]
 """How a model thinks before it answers.
 

@@ -20,7 +20,7 @@ from typing import Any, Final, final
 import msgspec
 from returns.result import Failure, Result, Success
 
-from fxai.messages.errors import AiError, InvalidOutputError
+from fxai.messages.errors import AiError
 from fxai.messages.message import FileUrl
 from fxai.messages.part import (
     File,
@@ -35,12 +35,11 @@ from fxai.messages.part import (
     ToolResult,
     Usage,
 )
+from fxai.messages.reason import InvalidOutputError
 from fxai.providers.anthropic.messages_input import Document, citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.request import PreparedRequest
 from fxai.schema.data import is_array, is_object
-
-__all__ = ["Blocks", "Malformed", "Unread", "error_of", "metadata_of", "parse_reply", "text_at"]
 
 _FINISHES: Final[Mapping[str | None, FinishReason]] = {
     None: "unknown",

@@ -26,8 +26,6 @@ from fxai.providers.anthropic.tool_encoding import MARKS, MOST, cost_of, fewer_m
 from fxai.schema.data import is_object
 from fxai.schema.strict import ANTHROPIC
 
-__all__ = ["VERSION", "Cache", "PreparedRequest", "prepare_request"]
-
 VERSION: Final = "2026-10-21"
 """The version of the API that requests name."""
 

@@ -50,25 +50,6 @@ from fxai.tools.tool_options import (
     Strict,
 )
 
-__all__ = [
-    "MARKS",
-    "MOST",
-    "NAMES",
-    "TOOLSETS",
-    "Cost",
-    "Ephemeral",
-    "Writer",
-    "cost_of",
-    "fewer_marks",
-    "kind_of",
-    "prepare_tools",
-    "programs_of",
-    "runs_in_programs",
-    "supports_strict_tools",
-    "within",
-]
-
-
 MARKS: Final = 4
 """How many marks for the cache one request may have, by the tools, the system prompt, the messages and the request."""
 
@@ -218,10 +199,7 @@ def _marks_in(block: Any, section: str, where: str) -> Iterator[_Mark]:
 
 _WHERE: Final = "Anthropic's Messages API"
 
-TOOLSETS: Final[Mapping[str, str]] = {
-    "computer_toolset_20260801": "computer",
-    "browser_toolset_20260801": "browser",
-}
+TOOLSETS: Final[Mapping[str, str]] = {"computer_toolset_20260801": "computer", "browser_toolset_20260801": "browser"}
 """The tools that the model sees as several, each with what the wire calls the set."""
 
 _Caller: TypeAlias = Literal["direct", "code_execution_20250825", "code_execution_20260120", "code_execution_20260521"]

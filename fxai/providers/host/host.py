@@ -34,8 +34,6 @@ from fxai.providers.host.protocol import (
     read_text,
 )
 
-__all__ = ["Compose", "Hear", "Host"]
-
 Compose: TypeAlias = Callable[[int, frozenset[str]], bytes]
 """Makes the line of a request from its number and from what the host takes beside messages."""
 

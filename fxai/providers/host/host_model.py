@@ -24,17 +24,16 @@ from fxai.effects.scope import Scope
 from fxai.effects.stream import Stream, StreamOf
 from fxai.messages.errors import AiError
 from fxai.messages.part import Part, StreamPart, WarningPart
-from fxai.messages.prompt import MessageError, Prompt
+from fxai.messages.prompt import Prompt
 from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
+from fxai.messages.wire import MessageError
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.host.host import Host
 from fxai.providers.host.program import HostFailure, HostOptions, Program, Take, program_of, reason_of
 from fxai.providers.host.protocol import Broken, Message, Reply, encode_line
 from fxai.tools.tool import AnyTool, Tool
-
-__all__ = ["HostModel", "model"]
 
 _MODULE: Final = "host"
 _OPTIONS: Final = ("max_tokens", "temperature", "stop", "reasoning", "parallel_tool_calls")

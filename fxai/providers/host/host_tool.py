@@ -33,8 +33,6 @@ from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
-__all__ = ["HostToolOptions", "tool"]
-
 _P = TypeVar("_P")
 _S = TypeVar("_S", default=object)
 

@@ -30,20 +30,6 @@ from fxai.messages.reason import (
     UnknownError,
 )
 
-__all__ = [
-    "Format",
-    "HostFailure",
-    "HostOptions",
-    "HostProblem",
-    "Lifetime",
-    "Process",
-    "Program",
-    "Take",
-    "TooMuch",
-    "program_of",
-    "reason_of",
-]
-
 Format: TypeAlias = Literal["text", "json"]
 """The format of requests and answers: lines of plain text, or one JSON object a line."""
 

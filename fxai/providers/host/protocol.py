@@ -40,26 +40,6 @@ from fxai.messages.part import (
 from fxai.messages.response import stream_of
 from fxai.schema.parsing import Limits, parse_json
 
-__all__ = [
-    "VERSION",
-    "Acknowledged",
-    "Broken",
-    "Called",
-    "Delta",
-    "Message",
-    "Progress",
-    "Reply",
-    "Reported",
-    "Result",
-    "Thought",
-    "Tokens",
-    "Unreadable",
-    "Warned",
-    "encode_line",
-    "read",
-    "read_text",
-]
-
 VERSION: Final = 1
 """The version of the protocol, said in `init`."""
 

@@ -34,8 +34,15 @@ from fxai.effects.schedule import Schedule
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock
 from fxai.effects.stream import Stream, StreamOf
-from fxai.messages.errors import AiError, ModelUnavailableError, RequestTimeoutError, reason_of_status
-from fxai.messages.reason import AuthenticationError, InvalidOutputError, NetworkError, Reason
+from fxai.messages.errors import AiError, reason_of_status
+from fxai.messages.reason import (
+    AuthenticationError,
+    InvalidOutputError,
+    ModelUnavailableError,
+    NetworkError,
+    Reason,
+    RequestTimeoutError,
+)
 from fxai.providers.http.event import Event, EventReader
 from fxai.providers.http.http_error import (
     BrokenAnswerError,
@@ -48,8 +55,6 @@ from fxai.providers.http.transport import TIMEOUT, Secret, Timeout, Transport
 
 if TYPE_CHECKING:
     import httpx2
-
-__all__ = ["RETRY", "Answer", "Client", "ConnectionOptions", "Key", "key_of", "open_client"]
 
 _A = TypeVar("_A")
 
@@ -168,12 +173,7 @@ class Client:
         return self._whole(Call("POST", path, body, headers, accept, method or f"POST {path}"))
 
     def get(
-        self,
-        path: str,
-        *,
-        headers: Mapping[str, str | Secret] = {},
-        accept: str = JSON,
-        method: str | None = None,
+        self, path: str, *, headers: Mapping[str, str | Secret] = {}, accept: str = JSON, method: str | None = None
     ) -> Effect[Answer, AiError]:
         """The whole answer to a GET of `path`; arguments and failures as `post`."""
         return self._whole(Call("GET", path, b"", headers, accept, method or f"GET {path}"))

@@ -17,8 +17,6 @@ import msgspec
 
 from fxai.messages.reason import InvalidOutputError, NetworkError
 
-__all__ = ["LARGEST", "Event", "EventReader", "read_events"]
-
 LARGEST: Final = 64 * 2**20
 """The bytes that one event may have, by default: an image in base64 fits."""
 

@@ -14,16 +14,6 @@ from fxai.providers.http.transport import Timeout
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = [
-    "BrokenAnswerError",
-    "address_of",
-    "reason_of_fault",
-    "redact",
-    "unexpected_redirect",
-    "unexpected_type",
-    "why",
-]
-
 _SHOWN = 300
 _SHORT = 8
 HIDDEN = "(secret)"

@@ -23,8 +23,6 @@ from fxai.providers.http.transport import Secret, Timeout, Transport
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["open_pool", "ssl_context"]
-
 _LIMITS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=5.0)
 _PROXY_SCHEMES: Final = ("http", "https", "socks5", "socks5h")
 _TRUST: Final = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")

@@ -23,12 +23,11 @@ from typing_extensions import override
 from fxai.effects import fx
 from fxai.effects.effect import Effect
 from fxai.effects.service import Reference
-from fxai.messages.errors import AiError, AuthenticationError
+from fxai.messages.errors import AiError
+from fxai.messages.reason import AuthenticationError
 
 if TYPE_CHECKING:
     from httpx2 import AsyncBaseTransport
-
-__all__ = ["TIMEOUT", "Secret", "Timeout", "Transport"]
 
 
 class Transport(Reference):

@@ -18,8 +18,6 @@ import msgspec
 from fxai.messages.message import AssistantMessage, FilePart, Message, ToolMessage, ToolResultPart, UserMessage
 from fxai.models.prepared_tools import contents_of, file_note
 
-__all__ = ["Call", "Conversation", "Exchange", "clauses", "conversation"]
-
 _THREE_WORDS: Final = r"(?=\w++\s++\w++\s++\w)"
 _END: Final = re.compile(
     rf"(?:(?<=[.?!;])\s++(?:(?:and|then|also)\s++)*|(?:,|(?<!\s))\s++(?:and then|then|and also|and)\s++){_THREE_WORDS}",

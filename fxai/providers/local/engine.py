@@ -31,16 +31,9 @@ from anyio import from_thread
 from fxai.effects.cancellation import shield
 from fxai.effects.thread import in_thread
 from fxai.messages.part import Usage
-from fxai.messages.reason import (
-    ContextOverflowError,
-    InternalProviderError,
-    InvalidRequestError,
-    ModelUnavailableError,
-)
+from fxai.messages.reason import ContextOverflowError, InternalProviderError, InvalidRequestError, ModelUnavailableError
 from fxai.providers.local.failure import LocalFailure, embedding_reason, reason_of
 from fxai.providers.local.weights import Description, OnProgress, Progress, read_description
-
-__all__ = ["Completed", "Completion", "Engine", "OnText", "Pooling", "Setting", "Unrepeated"]
 
 _BATCH: Final = 128
 _PROMPT_CACHE_MIB: Final = 256

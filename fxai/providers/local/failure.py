@@ -22,8 +22,6 @@ from fxai.messages.reason import (
     UnsupportedSchemaError,
 )
 
-__all__ = ["LocalFailure", "embedding_reason", "reason_of"]
-
 
 @final
 class LocalFailure(Exception):

@@ -33,17 +33,6 @@ from fxai.schema.pattern import (
     shortest,
 )
 
-__all__ = [
-    "DIGITS",
-    "FRACTION_DIGITS",
-    "integers",
-    "literal",
-    "multiples",
-    "numbers",
-    "pattern_grammar",
-    "string_grammar",
-]
-
 DIGITS: Final = 15
 """The digits that an unbounded integer may have: what a double carries exactly."""
 

@@ -32,8 +32,6 @@ from fxai.schema.data import copy_data
 from fxai.schema.location import Place, PlaceError, Site
 from fxai.schema.pattern import PatternError
 
-__all__ = ["Bounds", "Grammar", "GrammarFailure", "choice_grammar", "grammar"]
-
 
 @final
 class Bounds(msgspec.Struct, frozen=True):

@@ -31,8 +31,6 @@ from fxai.providers.local.grammar import Bounds
 from fxai.providers.local.turn import Turn
 from fxai.providers.local.weights import OnProgress, assemble, check_file
 
-__all__ = ["LocalEmbeddingModel", "LocalModel", "embedding_layer", "layer", "open_engine", "to_ai_error"]
-
 _MODULE: Final = "local"
 
 

@@ -20,19 +20,6 @@ import msgspec
 
 from fxai.providers.local.conversation import Call, Conversation, Exchange
 
-__all__ = [
-    "Candidate",
-    "answering",
-    "choosing",
-    "filling",
-    "narrow",
-    "no_tool",
-    "prose",
-    "render",
-    "structuring",
-    "talking",
-]
-
 _NONE: Final = "none"
 
 _SMALL_TALK: Final = (

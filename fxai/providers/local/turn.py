@@ -49,8 +49,6 @@ from fxai.providers.local.recipe import Candidate, narrow
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.tool import AnyTool, Tool
 
-__all__ = ["Turn", "Wanted"]
-
 Emit: TypeAlias = "Callable[[StreamPart], None]"
 """Called with each part, in the event loop."""
 

@@ -24,8 +24,6 @@ from fxai.schema.fault import kind_in
 from fxai.schema.location import Place, PlaceError, Reader, Site
 from fxai.schema.pattern import Matcher, PatternTimeout
 
-__all__ = ["Form", "Variants"]
-
 _TYPES: Final = frozenset({"null", "boolean", "integer", "number", "string", "array", "object"})
 _REFUSED: Final = {
     "not": "a grammar cannot say what a value must not be",
@@ -223,7 +221,7 @@ def _own_form(site: Site) -> Form:
         most_items=_count(site, "maxItems"),
         unique=schema.get("uniqueItems") is True,
         objects=(site,) if schema.keys() & _OBJECT_KEYWORDS else (),
-        required=_required(site),
+        required=_required_names(site),
         least_members=_count(site, "minProperties") or 0,
         most_members=_count(site, "maxProperties"),
     )
@@ -267,7 +265,7 @@ def _refuse(site: Site) -> None:
             raise PlaceError(site.pointer, keyword, why)
 
 
-def _required(site: Site) -> tuple[str, ...]:
+def _required_names(site: Site) -> tuple[str, ...]:
     """The required names, and those that any dependency requires, so that every dependency holds."""
     names: list[str] = [*site.schema.get("required", ())]
     for keyword in ("dependentRequired", "dependencies"):

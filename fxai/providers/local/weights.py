@@ -36,19 +36,6 @@ import msgspec
 from fxai.messages.reason import ModelProblem, ModelUnavailableError
 from fxai.providers.local.failure import LocalFailure
 
-__all__ = [
-    "DEFAULT",
-    "Description",
-    "OnProgress",
-    "Progress",
-    "Weights",
-    "assemble",
-    "cache_directory",
-    "check_file",
-    "describe",
-    "read_description",
-]
-
 _SCALARS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT: Final = 8
 _ARRAY: Final = 9

@@ -32,8 +32,6 @@ from fxai.providers.openai.options import marks
 from fxai.providers.openai.tool_calls import arguments_of, input_of, item_type, refuse_unanswered, result_text
 from fxai.providers.openai.tool_encoding import RequestTools
 
-__all__ = ["THOUGHTS", "ChatRole", "ChatWriter"]
-
 THOUGHTS: Final = ("reasoning_content", "reasoning")
 """The fields that servers of others write reasoning into; OpenAI's own Chat Completions shows none."""
 

@@ -47,8 +47,6 @@ from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.responses_stream import json_piece, reasoning_blocks, text_blocks
 from fxai.schema.data import is_object
 
-__all__ = ["ChatReader"]
-
 _DONE = "[DONE]"
 _TEXT, _REFUSAL = "text", "refusal"
 

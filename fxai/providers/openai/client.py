@@ -23,8 +23,6 @@ from fxai.providers.http.transport import TIMEOUT, Secret, Timeout
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["BASE_URL", "MODULE", "AccountOptions", "address", "open_account"]
-
 BASE_URL: Final = "https://api.openai.com/v1"
 """Where OpenAI's own API is."""
 MODULE: Final = "openai"

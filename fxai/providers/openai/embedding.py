@@ -18,14 +18,13 @@ from typing_extensions import Unpack, override
 from fxai.effects import fx
 from fxai.effects.effect import Effect
 from fxai.effects.layer import Layer
-from fxai.messages.errors import AiError, ModelUnavailableError
+from fxai.messages.errors import AiError
 from fxai.messages.part import Usage
+from fxai.messages.reason import ModelUnavailableError
 from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector
 from fxai.providers.http.client import Answer, Client
 from fxai.providers.openai.client import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, form_error, reason_of_error
-
-__all__ = ["MOST_TEXTS", "OpenAIEmbeddingModel", "embedding_layer", "prepare_embedding", "read_embeddings"]
 
 MOST_TEXTS: Final = 2048
 """The most texts that OpenAI takes in one request."""

@@ -21,48 +21,6 @@ from fxai.models.prepared_tools import HostedTool, Setting, UserLocation, hosted
 from fxai.schema.fault import SchemaError
 from fxai.tools.tool_options import ToolOptions
 
-__all__ = [
-    "Approval",
-    "ApprovalRules",
-    "ComparisonFilter",
-    "CompoundFilter",
-    "Container",
-    "ContainerAuto",
-    "ContainerReference",
-    "ContextSize",
-    "DomainSecret",
-    "Filter",
-    "HostedContainer",
-    "HostedTool",
-    "HybridSearch",
-    "ImageArgs",
-    "ImageMask",
-    "InlineSkill",
-    "McpTools",
-    "MemoryLimit",
-    "NetworkAllowlist",
-    "NetworkDisabled",
-    "Ranking",
-    "SearchFilters",
-    "Setting",
-    "Skill",
-    "SkillReference",
-    "SkillSource",
-    "Svg",
-    "SvgReasoning",
-    "UserLocation",
-    "code_interpreter",
-    "file_search",
-    "image_generation",
-    "mcp",
-    "openai_tool",
-    "programmatic_tool_calling",
-    "read_filter",
-    "web_search",
-    "web_search_preview",
-]
-
-
 # -- web search
 
 

@@ -16,55 +16,11 @@ from typing import Annotated, Any, Literal, Never, TypeAlias, cast, final, overl
 import msgspec
 from typing_extensions import TypeVar, Unpack
 
-from fxai.models.prepared_tools import local_tool
-from fxai.providers.openai.hosted_tools import (
-    ContainerAuto,
-    ContainerReference,
-    HostedContainer,
-    HostedTool,
-    Setting,
-    openai_tool,
-)
+from fxai.models.prepared_tools import HostedTool, Setting, local_tool
+from fxai.providers.openai.hosted_tools import ContainerAuto, ContainerReference, HostedContainer, openai_tool
 from fxai.schema.codec import Schema
 from fxai.tools.tool import Tool
 from fxai.tools.tool_options import ToolOptions
-
-__all__ = [
-    "Click",
-    "ComputerAction",
-    "ComputerActions",
-    "CreateFile",
-    "DeleteFile",
-    "DoubleClick",
-    "Drag",
-    "Grammar",
-    "Keypress",
-    "LocalEnvironment",
-    "LocalShellAction",
-    "LocalSkill",
-    "Move",
-    "PatchOperation",
-    "Point",
-    "SafetyCheck",
-    "Screen",
-    "Screenshot",
-    "Scroll",
-    "ShellAction",
-    "ShellExit",
-    "ShellOutput",
-    "ShellTimeout",
-    "Type",
-    "UpdateFile",
-    "Wait",
-    "apply_patch",
-    "computer",
-    "computer_use_preview",
-    "custom",
-    "local_shell",
-    "shell",
-    "tool_search",
-]
-
 
 # -- shell
 
@@ -380,11 +336,7 @@ class _Custom(Setting, frozen=True):
 
 @overload
 def custom(
-    name: str,
-    *,
-    format: Grammar | None = None,
-    failure: type[_F] | Schema[_F] = ...,
-    **options: Unpack[ToolOptions],
+    name: str, *, format: Grammar | None = None, failure: type[_F] | Schema[_F] = ..., **options: Unpack[ToolOptions]
 ) -> Tool[str, str, _F]: ...
 @overload
 def custom(

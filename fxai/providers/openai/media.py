@@ -21,8 +21,6 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.models.prepared_tools import PreparationError
 from fxai.providers.openai.options import marks
 
-__all__ = ["chat_file", "input_file", "is_taken"]
-
 _UPLOADED: Final = re.compile(r"file[-_][A-Za-z0-9_-]+")
 _IMAGES: Final = ("image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp")
 _SOUNDS: Final = {

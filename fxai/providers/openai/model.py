@@ -20,22 +20,21 @@ from fxai.effects.layer import Layer
 from fxai.effects.pull import END
 from fxai.effects.scope import Scope
 from fxai.effects.stream import Emit, Stream, StreamOf
-from fxai.messages.errors import AiError, InvalidRequestError, ModelUnavailableError
+from fxai.messages.errors import AiError
 from fxai.messages.part import AnyPart, Part, StreamPart
+from fxai.messages.reason import InvalidRequestError, ModelUnavailableError
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest
 from fxai.models.prepared_tools import PreparationError
 from fxai.models.request_cache import RequestCache
 from fxai.providers.http.client import Answer, Client
 from fxai.providers.openai.chat_stream import ChatReader
-from fxai.providers.openai.client import BASE_URL, MODULE, AccountOptions, open_account
+from fxai.providers.openai.client import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, read_reply
 from fxai.providers.openai.request import Cache, Profile, WireRequest, prepare_request
 from fxai.providers.openai.responses_input import SystemRole, digests_of, reply_items
 from fxai.providers.openai.responses_stream import ResponsesReader
 from fxai.providers.openai.tool_encoding import Api
-
-__all__ = ["BASE_URL", "Continuation", "OpenAIModel", "layer"]
 
 _PATHS: Final[Mapping[str, str]] = {"responses": "/responses", "chat": "/chat/completions"}
 

@@ -26,19 +26,6 @@ from fxai.models.prepared_tools import Notes, PreparationError, without_nulls
 from fxai.providers.openai.tool_encoding import Api
 from fxai.schema.data import is_array, is_object
 
-__all__ = [
-    "NAME",
-    "is_known",
-    "mark",
-    "marks",
-    "merge_options",
-    "option_fields",
-    "reasons",
-    "samples",
-    "supports_schema",
-]
-
-
 _REASONING: Final = re.compile(r"^(?:ft:)?(?:o[1-9]|gpt-[5-9]|codex|computer-use)(?!.*chat-latest)")
 _PLAIN: Final = re.compile(r"^(?:ft:)?(?:gpt-3|gpt-4|chatgpt-4|gpt-[5-9][\d.]*-chat-latest|davinci|babbage)")
 _SAMPLING: Final = re.compile(r"^(?:gpt-5\.[1-9]|gpt-[6-9])")

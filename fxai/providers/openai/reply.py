@@ -47,29 +47,6 @@ from fxai.providers.openai.tool_calls import ANSWERED, HOSTED, OURS, PAIRED, cal
 from fxai.providers.openai.tool_encoding import RequestTools
 from fxai.schema.data import is_array, is_object
 
-__all__ = [
-    "Item",
-    "ReplyError",
-    "chat_finish_of",
-    "cut",
-    "finish_of",
-    "finish_part",
-    "form_error",
-    "is_hosted",
-    "item_parts",
-    "kind_of_item",
-    "metadata_of",
-    "objects_in",
-    "parse_object",
-    "read_reply",
-    "reason_of_error",
-    "sound_data",
-    "sound_of",
-    "source_of",
-    "turn_end",
-    "usage_of",
-]
-
 Item: TypeAlias = Mapping[str, Any]
 """An object of an answer, as plain JSON data."""
 

@@ -28,8 +28,6 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.strict import OPENAI
 from fxai.tools.identity import NameConflictError
 
-__all__ = ["Cache", "Profile", "WireRequest", "prepare_prompt", "prepare_request"]
-
 _ANSWER: Final = "final_answer"
 _DESCRIPTION: Final = "Gives the final answer. Call it once, with the whole answer."
 _NO_TOOLS = RequestTools(PreparedTools(b"{}", prepare_tools((), model="").naming))

@@ -47,8 +47,6 @@ from fxai.providers.openai.tool_calls import (
 )
 from fxai.providers.openai.tool_encoding import RequestTools
 
-__all__ = ["InputWriter", "SystemRole", "digests_of", "reply_items"]
-
 SystemRole: TypeAlias = Literal["instructions", "system", "developer"]
 """How system messages are sent: those at the front as the request's instructions, or all as messages of a role."""
 

@@ -58,8 +58,6 @@ from fxai.providers.openai.request import WireRequest
 from fxai.providers.openai.tool_calls import ANSWERED, OURS, hosted_name, media_type
 from fxai.schema.data import is_object
 
-__all__ = ["Blocks", "ResponsesReader", "StreamItem", "json_piece", "reasoning_blocks", "text_blocks"]
-
 
 @final
 class Blocks:

@@ -30,26 +30,6 @@ from fxai.providers.openai.tool_encoding import RequestTools
 from fxai.schema.data import is_array, is_object
 from fxai.schema.parsing import parse_json
 
-__all__ = [
-    "ANSWERED",
-    "HOSTED",
-    "OURS",
-    "PAIRED",
-    "Hosted",
-    "arguments_of",
-    "call_of",
-    "hosted_item",
-    "hosted_name",
-    "hosted_parts",
-    "input_of",
-    "item_of",
-    "item_type",
-    "media_type",
-    "output_of",
-    "refuse_unanswered",
-    "result_text",
-]
-
 
 def result_text(part: ToolResultPart) -> str:
     """A tool's result as a text for the model: a text as it is, anything else as JSON, a denial by its reason alone.

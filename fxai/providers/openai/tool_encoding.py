@@ -47,20 +47,6 @@ from fxai.tools.tool_options import (
     ToolNamespace,
 )
 
-__all__ = [
-    "NAMES",
-    "Api",
-    "RequestTools",
-    "Writer",
-    "allow_list",
-    "choice_on_wire",
-    "entry",
-    "kind_of",
-    "prepare_tools",
-    "supports_strict_tools",
-]
-
-
 Api: TypeAlias = Literal["responses", "chat"]
 """Responses, or Chat Completions, which servers of others speak as well."""
 

@@ -26,16 +26,7 @@ from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_tokens
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.location import ANNOTATIONS, Place, PlaceError, Reader, Site
 from fxai.schema.pattern import Matcher
-from fxai.schema.strict.node import (
-    DEFS,
-    NULL,
-    Node,
-    NoForm,
-    annotations_of,
-    describe,
-    keyword_words,
-    reference_node,
-)
+from fxai.schema.strict.node import DEFS, NULL, Node, NoForm, annotations_of, describe, keyword_words, reference_node
 from fxai.schema.strict.rules import Obstacle, StrictRules, Weakening, rule_faults
 from fxai.schema.strict.shapes import (
     array_form,
@@ -47,14 +38,6 @@ from fxai.schema.strict.shapes import (
     values_of,
 )
 from fxai.schema.strict.union import Overlaps, any_node
-
-__all__ = [
-    "StrictForm",
-    "Transformer",
-    "resolve_strict",
-    "strict_form",
-]
-
 
 _Key: TypeAlias = frozenset[tuple[str, frozenset[str]]]
 

@@ -20,32 +20,6 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.location import Site
 from fxai.schema.parsing import may_be_nested, parse_json
 
-__all__ = [
-    "DEFS",
-    "NULL",
-    "REST",
-    "Member",
-    "NoForm",
-    "Node",
-    "Shape",
-    "Way",
-    "annotations_of",
-    "array_node",
-    "closed_object",
-    "describe",
-    "keyword_words",
-    "lead",
-    "length_words",
-    "map_node",
-    "map_text",
-    "null_words",
-    "number_words",
-    "object_node",
-    "reference_node",
-    "tuple_node",
-]
-
-
 _LONGEST: Final = 400
 
 

@@ -20,17 +20,6 @@ from fxai.schema.fault import NOTHING, Fault, found_in, pointer_to
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.pattern import is_plain
 
-__all__ = [
-    "ANTHROPIC",
-    "NULL_LOST",
-    "OPENAI",
-    "Obstacle",
-    "StrictRules",
-    "Weakening",
-    "rule_faults",
-]
-
-
 NULL_LOST: Final = (
     "null is sent for what is left out, so that null itself cannot be said: the tool's annotation ExplicitNull keeps"
     " the two apart"

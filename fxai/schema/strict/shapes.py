@@ -34,21 +34,6 @@ from fxai.schema.strict.node import (
 from fxai.schema.strict.rules import NULL_LOST, StrictRules
 from fxai.schema.strict.union import any_node
 
-__all__ = [
-    "SCALAR",
-    "Places",
-    "Weaken",
-    "array_form",
-    "listed_types",
-    "number_node",
-    "object_form",
-    "string_node",
-    "tightest",
-    "value_nodes",
-    "values_of",
-]
-
-
 Weaken: TypeAlias = Callable[[Site, str, str], None]
 """Notes that the keyword of a site is not enforced, and why."""
 
@@ -72,11 +57,9 @@ class Places(Protocol):
 
     def place(self, place: Place, at: str, /) -> Node | None:
         """The node of a place; None when no value fits. `at` is its pointer, for messages."""
-        ...
 
     def weaken(self, site: Site, keyword: str, reason: str, /) -> None:
         """Note that a keyword is not enforced by the provider."""
-        ...
 
     def is_root(self, at: str, /) -> bool:
         """Whether a place is the root, where providers want an object."""

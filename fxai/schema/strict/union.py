@@ -15,20 +15,7 @@ from fxai.schema.budget import MAX_PLACES, Steps, descend
 from fxai.schema.data import identity, is_array, is_object
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import holds_nested
-from fxai.schema.strict.node import (
-    DEFS,
-    Node,
-    NoForm,
-    Shape,
-    closed_object,
-    lead,
-    map_text,
-)
-
-__all__ = [
-    "Overlaps",
-    "any_node",
-]
+from fxai.schema.strict.node import DEFS, Node, NoForm, Shape, closed_object, lead, map_text
 
 
 @final

@@ -18,8 +18,6 @@ from fxai.schema.data import is_array, is_object
 from fxai.schema.dialect import DIALECTS, Dialect
 from fxai.schema.keywords import inside, targets_of
 
-__all__ = ["Conjunction", "Dead", "gather", "height", "keyword_of"]
-
 KINDS: Final = ("null", "boolean", "integer", "number", "string", "array", "object")
 _BY_NAME: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in DIALECTS.values()}
 _SAYS_OF: Final = {

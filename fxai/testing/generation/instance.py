@@ -30,9 +30,6 @@ from fxai.schema.search import Search, deciding_with
 from fxai.testing.generation.conjunction import Conjunction, Dead, gather, height, keyword_of
 from fxai.testing.generation.scalar import by_pattern, characters, integers, numbers, reach_of, texts
 
-__all__ = ["ANYTHING", "SCALARS", "instance_of", "miss_of"]
-
-
 _DEEP: Final = 4
 """From this depth on, values are as small as the schema lets them be."""
 

@@ -26,21 +26,6 @@ from hypothesis import strategies as st
 from fxai.schema.pattern import tokens, translate
 from fxai.testing.generation.conjunction import Conjunction, Dead, keyword_of
 
-__all__ = [
-    "FORMATS",
-    "Reach",
-    "by_format",
-    "characters",
-    "integers",
-    "numbers",
-    "reach_of",
-    "register_format",
-    "strings",
-    "texts",
-    "with_lengths",
-]
-
-
 _FAR = 10**6
 _LONGEST = 10_000  # characters that are drawn for one string
 

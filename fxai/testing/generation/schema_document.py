@@ -31,14 +31,6 @@ from fxai.schema.document import document_faults
 from fxai.testing.generation.instance import ANYTHING, SCALARS
 from fxai.testing.generation.scalar import characters
 
-__all__ = [
-    "Draft",
-    "document_of",
-    "struct_of",
-    "type_of",
-]
-
-
 Draft: TypeAlias = Literal["draft-04", "draft-06", "draft-07", "2019-09", "2020-12"]
 """The drafts of JSON Schema that are known."""
 

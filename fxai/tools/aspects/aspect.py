@@ -53,16 +53,6 @@ from fxai.tools.identity import Identity
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_options import ToolInfo
 
-__all__ = [
-    "Aspect",
-    "HookReturn",
-    "Hooks",
-    "Invocation",
-    "Return",
-    "Ring",
-    "Wrap",
-]
-
 _P = TypeVar("_P")
 _S = TypeVar("_S")
 _F = TypeVar("_F")

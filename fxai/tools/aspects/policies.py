@@ -21,17 +21,7 @@ from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.context import ContextOf
-from fxai.effects.effect import (
-    AnyEffect,
-    Ask,
-    Await,
-    EffectOf,
-    FailCause,
-    Fold,
-    Succeed,
-    Timeout,
-    Within,
-)
+from fxai.effects.effect import AnyEffect, Ask, Await, EffectOf, FailCause, Fold, Succeed, Timeout, Within
 from fxai.effects.schedule import Schedule
 from fxai.effects.service import Clock
 from fxai.schema.codec import Schema
@@ -39,8 +29,6 @@ from fxai.schema.fault import DecodeError
 from fxai.tools.aspects.aspect import Aspect, Invocation, Wrap
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_options import Idempotent, Readonly
-
-__all__ = ["cache", "log", "rate_limit", "retry", "timeout"]
 
 _P = TypeVar("_P")
 _F = TypeVar("_F")
