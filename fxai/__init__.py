@@ -64,13 +64,14 @@ from fxai.tools.tool import tool
 
 if TYPE_CHECKING:
     from fxai.agents import Agent, Answer, Budget, BudgetExceeded, Memory, RunError, Step
-
-    # Names of rooms that stood here before: they work, and are not offered. New programs take them from their rooms.
     from fxai.agents import AgentBuilder as AgentBuilder
     from fxai.agents import MemoryFailure as MemoryFailure
     from fxai.agents import SubAgent as SubAgent
     from fxai.agents import SubAgentFailed as SubAgentFailed
     from fxai.agents import Window as Window
+
+    # Names of rooms that stood here before: they work, and are not offered. New programs take them from their rooms.
+    from fxai.annotations import *  # noqa: F403
     from fxai.effects import Cause as Cause
     from fxai.effects import ClassKey as ClassKey
     from fxai.effects import Clock as Clock
@@ -96,25 +97,8 @@ if TYPE_CHECKING:
     from fxai.schema import Empty as Empty
     from fxai.schema import Fault as Fault
     from fxai.schema import Limits as Limits
-    from fxai.tools import AllowedCallers as AllowedCallers
-    from fxai.tools import Annotation as Annotation
-    from fxai.tools import Annotations as Annotations
-    from fxai.tools import CacheControl as CacheControl
-    from fxai.tools import DeferLoading as DeferLoading
-    from fxai.tools import Destructive as Destructive
-    from fxai.tools import EagerInputStreaming as EagerInputStreaming
-    from fxai.tools import ExplicitNull as ExplicitNull
-    from fxai.tools import Idempotent as Idempotent
-    from fxai.tools import JsonText as JsonText
-    from fxai.tools import Meta as Meta
     from fxai.tools import NameMap as NameMap
     from fxai.tools import NameRule as NameRule
-    from fxai.tools import Namespace as Namespace
-    from fxai.tools import OpenWorld as OpenWorld
-    from fxai.tools import OutputSchema as OutputSchema
-    from fxai.tools import Readonly as Readonly
-    from fxai.tools import Strict as Strict
-    from fxai.tools import Title as Title
     from fxai.tools.aspects import Aspect, Invocation, Return
     from fxai.tools.composite import Composite
     from fxai.tools.source import ToolSource
@@ -188,26 +172,23 @@ __all__ = [
 ]
 
 # What not every program needs is imported when it is first named.
-_LATER = {
-    "Agent": "fxai.agents",
-    "Answer": "fxai.agents",
-    "Budget": "fxai.agents",
-    "BudgetExceeded": "fxai.agents",
-    "Memory": "fxai.agents",
-    "RunError": "fxai.agents",
-    "Step": "fxai.agents",
-    "Chat": "fxai.models.chat",
-    "EmbeddingModel": "fxai.models.embedding_model",
-    "Aspect": "fxai.tools.aspects",
-    "Invocation": "fxai.tools.aspects",
-    "Return": "fxai.tools.aspects",
-    "Composite": "fxai.tools.composite",
-    "ToolSource": "fxai.tools.source",
+_ROOMS = {
+    "fxai.agents": "Agent Answer Budget BudgetExceeded Memory RunError Step",
+    "fxai.models.chat": "Chat",
+    "fxai.models.embedding_model": "EmbeddingModel",
+    "fxai.tools.aspects": "Aspect Invocation Return",
+    "fxai.tools.composite": "Composite",
+    "fxai.tools.source": "ToolSource",
 }
 
 # Names that stood here before, by the room that they come from now.
-_ROOMS = {
+_MOVED = {
     "fxai.agents": "AgentBuilder MemoryFailure SubAgent SubAgentFailed Window",
+    "fxai.annotations": (
+        "AllowedCallers Annotation Annotations CacheControl CacheTime Caller DeferLoading Destructive "
+        "EagerInputStreaming ExplicitNull Idempotent JsonText Meta Namespace OpenWorld OutputSchema Readonly "
+        "Strict Title ToolNamespace"
+    ),
     "fxai.effects": (
         "Cause ClassKey Clock Context ContextOf Die EffectOf Fail Failed FiberHandle Interrupt Key "
         "LayerOf StreamOf Succeeded"
@@ -215,13 +196,9 @@ _ROOMS = {
     "fxai.models": "ApprovalKey ChatStore ModelRequest repair_by_model",
     "fxai.models.prepared_tools": "PreparedTools",
     "fxai.schema": "Empty Fault Limits",
-    "fxai.tools": (
-        "AllowedCallers Annotation Annotations CacheControl DeferLoading Destructive "
-        "EagerInputStreaming ExplicitNull Idempotent JsonText Meta NameMap NameRule Namespace "
-        "OpenWorld OutputSchema Readonly Strict Title"
-    ),
+    "fxai.tools": "NameMap NameRule",
 }
-_LATER.update({name: room for room, names in _ROOMS.items() for name in names.split()})
+_LATER = {name: room for rooms in (_ROOMS, _MOVED) for room, names in rooms.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -446,7 +446,7 @@ def turn_of(messages: Prompt, newest_first: Iterable[Prompt]) -> int | None:
         return None
     if first.role != "tool":
         return _newest_closed(newest_first)
-    brought = _ids_in(first)
+    brought = {part.id if part.type == "tool-result" else part.approval_id for part in first.content}
     for index, turn in enumerate(newest_first):
         if brought <= _open(turn) | _replaced_by(first, turn):
             return index
@@ -468,10 +468,6 @@ def _newest_closed(newest_first: Iterable[Prompt]) -> int | None:
         "it begins with words of the model, and every kept turn waits for an answer; answer one of them, or begin with "
         "a user message"
     )
-
-
-def _ids_in(message: ToolMessage) -> frozenset[str]:
-    return frozenset(part.id if part.type == "tool-result" else part.approval_id for part in message.content)
 
 
 def _open(turn: Prompt) -> frozenset[str]:

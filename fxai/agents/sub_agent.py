@@ -107,16 +107,15 @@ class SubAgentFailed(msgspec.Struct, frozen=True):
         return hash((self.agent, self.reason, self.message))
 
 
-def _report(failed: SubAgentFailed) -> SubAgentReport:
-    return SubAgentReport(failed.agent, failed.reason, failed.message)
-
-
-def _read(report: SubAgentReport) -> SubAgentFailed:
-    return SubAgentFailed(report.agent, report.reason, report.message)
-
-
 _FAILURE: Schema[SubAgentFailed] = Schema.of(
-    Annotated[SubAgentFailed, Schema.codec(wire=SubAgentReport, decode=_read, encode=_report)]
+    Annotated[
+        SubAgentFailed,
+        Schema.codec(
+            wire=SubAgentReport,
+            decode=lambda report: SubAgentFailed(report.agent, report.reason, report.message),
+            encode=lambda failed: SubAgentReport(failed.agent, failed.reason, failed.message),
+        ),
+    ]
 )
 
 

@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, Any, TextIO, final
 from typing_extensions import override
 
 from fxai.agents.memory import Memory, MemoryFailure
-from fxai.cli.agent_args import AgentArgs, read_args
 from fxai.cli.chat_view import WORDS, ChatLines, ChatScreen, ChatView, slash_command
 from fxai.cli.exit import INTERRUPTED, WRONG_USE, CliError
 from fxai.cli.input import LineInput, open_input, read_entry
-from fxai.cli.job import RunReport
+from fxai.cli.job import AgentArgs, RunReport, read_args
 from fxai.cli.progress import LoadProgress
 from fxai.cli.question import Consent
 from fxai.cli.run_program import Background

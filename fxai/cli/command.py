@@ -54,8 +54,8 @@ def chat_command(as_json: bool, color: bool | None, debug: bool, **chosen: Any) 
     """
 
     def work(out: Any, err: Any) -> bool:
-        from fxai.cli.agent_args import AgentArgs
         from fxai.cli.chat_command import chat
+        from fxai.cli.job import AgentArgs
 
         return chat(AgentArgs(**chosen), out, err, as_json=as_json, color=color)
 
@@ -239,7 +239,7 @@ def run(prompt: str | None, as_json: bool, quiet: bool, color: bool | None, debu
 def _run(
     stdout: TextIO, stderr: TextIO, prompt: str | None, *, as_json: bool, quiet: bool, color: bool | None, **chosen: Any
 ) -> bool:
-    from fxai.cli.agent_args import AgentArgs, make_job
+    from fxai.cli.job import AgentArgs, make_job
     from fxai.cli.job import run as run_job
     from fxai.cli.output import AnswerOnly, JsonLines, Record
     from fxai.cli.progress import LoadProgress

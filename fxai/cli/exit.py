@@ -389,11 +389,7 @@ def errors_only(logger: str) -> Generator[None]:
 
 
 def stop(trouble: CliError, stderr: TextIO, *, debug: bool) -> NoReturn:
-    """Writes the error and ends the command.
-
-    Raises:
-        click.exceptions.Exit: always, with the error's code.
-    """
+    """Writes the error and ends the command. Raises `click.exceptions.Exit`: always, with the error's code."""
     if trouble.of_output:
         abandon(sys.stdout)
     if trouble.code != PIPE_CLOSED:

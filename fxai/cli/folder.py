@@ -196,9 +196,8 @@ def _text(place: Path, path: str) -> str:
 def regular(place: Path) -> BinaryIO:
     """The file at `place`, opened to be read.
 
-    Raises:
-        IsADirectoryError: it is a folder, a pipe, a device or anything else that is no regular file.
-        OSError: it cannot be opened.
+    Raises `IsADirectoryError`: it is a folder, a pipe, a device or anything else that is no regular file. `OSError`: it
+    cannot be opened.
     """
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
     if not stat.S_ISREG(place.stat().st_mode):  # some devices do things when they are opened

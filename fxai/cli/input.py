@@ -78,8 +78,7 @@ class LineInput(Protocol):
     def line(self, prompt: str, /) -> str | None:
         """The next line, without its end; None where there are no more.
 
-        Raises:
-            KeyboardInterrupt: Ctrl-C was typed in its place.
+        Raises `KeyboardInterrupt`: Ctrl-C was typed in its place.
         """
 
     def answer(self, prompt: str, /) -> str | None:
@@ -105,8 +104,7 @@ def open_input(stdout: TextIO, stderr: TextIO, words: Iterable[str] = ()) -> Lin
 def read_entry(lines: LineInput) -> str | None:
     """The next entry; None where there are no more lines.
 
-    Raises:
-        KeyboardInterrupt: Ctrl-C was typed before an entry began; within one it discards the entry.
+    Raises `KeyboardInterrupt`: Ctrl-C was typed before an entry began; within one it discards the entry.
     """
     while (first := lines.line(_FIRST)) is not None:
         try:

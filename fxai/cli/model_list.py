@@ -177,7 +177,7 @@ def _has_key(variable: str) -> bool:
 
 
 def _own_server() -> bool:
-    from fxai.providers.openai.client import BASE_URL, address
+    from fxai.providers.openai.model import BASE_URL, address
 
     return address().startswith(BASE_URL)
 
@@ -276,7 +276,7 @@ def check_model(entry: Entry) -> Effect[Entry]:
 
 @fx.gen
 def _ask_openai(model: str) -> Gen[object, AiError, Scope]:
-    from fxai.providers.openai.client import open_account
+    from fxai.providers.openai.model import open_account
 
     client = yield from open_account(timeout=_PATIENCE, retry=None)
     page = f"/models/{quote(model, safe='')}" if _own_server() else "/models"  # others have no page for each model

@@ -49,8 +49,7 @@ _LONGEST: Final = 160
 def fill_form(asked: Elicitation, lines: LineInput) -> ElicitAnswer:
     """The user's answer; `cancel` where the input has ended.
 
-    Raises:
-        KeyboardInterrupt: Ctrl-C was typed in place of an answer.
+    Raises `KeyboardInterrupt`: Ctrl-C was typed in place of an answer.
     """
     from fxai.mcp.settings import ElicitAnswer  # not before a server asks
 
@@ -160,8 +159,7 @@ class Consent:
     def answer(self, waiting: Pending) -> ToolApprovalResponsePart | ToolResultPart:
         """The answer for a call: an approval, a denial, or a result.
 
-        Raises:
-            KeyboardInterrupt: Ctrl-C was typed in place of an answer.
+        Raises `KeyboardInterrupt`: Ctrl-C was typed in place of an answer.
         """
         if waiting.approval_id is not None and self._always.issuperset(_runs((), waiting.name, waiting.params)):
             return waiting.approve()

@@ -290,9 +290,8 @@ async def cancelled_once(awaitable: Awaitable[_A]) -> _A:
     It is for coroutines of others, whose `finally` a second `Task.cancel` would cut short. Cancel scopes of anyio and
     trio interrupt it as ever: those who wait in a `finally` shield it from them.
 
-    Raises:
-        BaseException: what `awaitable` raises; a cancellation by asyncio that came while it unwound, if it did not
-            raise one.
+    Raises `BaseException`: what `awaitable` raises; a cancellation by asyncio that came while it unwound, if it did not
+    raise one.
     """
     if event_loop() != "asyncio":
         return await awaitable

@@ -353,8 +353,7 @@ class Fiber(msgspec.Struct, eq=False):
 
         Where it has emitted one, `exit` is not set.
 
-        Raises:
-            BaseException: the cancellation (or `KeyboardInterrupt`, `SystemExit`) that ended it, itself.
+        Raises `BaseException`: the cancellation (or `KeyboardInterrupt`, `SystemExit`) that ended it, itself.
         """
         while pending is not None:
             if pending is EMITTED:
@@ -514,8 +513,7 @@ def _here(f: Callable[..., Any], *arguments: Any) -> Any:
 async def run_fiber(effect: EffectOf[_A, _E, Any], env: Any) -> Exit[_A, _E]:
     """The exit of `effect`, run in the current task.
 
-    Raises:
-        BaseException: the cancellation of the task, itself, when finalizers have run.
+    Raises `BaseException`: the cancellation of the task, itself, when finalizers have run.
     """
     fiber = Fiber(env)
     try:

@@ -97,11 +97,7 @@ class Held(msgspec.Struct, eq=False):
 
 
 def spawn(child: Child, variables: Context) -> Held:
-    """Starts `child` in a task of its own; gives what cancels it.
-
-    Raises:
-        RuntimeError: no event loop runs here.
-    """
+    """Starts `child` in a task of its own; gives what cancels it. Raises `RuntimeError`: no event loop runs here."""
     held = Held(child, variables, _tasks.discard)
     if event_loop() == "trio":
         import trio

@@ -55,18 +55,12 @@ __all__ = [
 ]
 
 # What not every program needs is imported when it is first named.
-_LATER = {
-    "EmbeddingModel": "embedding_model",
-    "Embeddings": "embedding_model",
-    "Vector": "embedding_model",
-    "batched": "embedding_model",
-    "PreparationError": "prepared_tools",
-    "fallback": "selection",
-    "per_step": "selection",
-    "retryable": "selection",
-    "similarity": "embedding_model",
-    "unavailable": "selection",
+_ROOMS = {
+    "embedding_model": "EmbeddingModel Embeddings Vector batched similarity",
+    "prepared_tools": "PreparationError",
+    "selection": "fallback per_step retryable unavailable",
 }
+_LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -155,15 +155,12 @@ def _settle(
     if emit is not None:
         for result in unrun:
             yield emit(result)
-    turn = Turn((*[_call(one.call) for one in approved], Finish("tool-calls")), _for_approved(resolution))
+    allowed = msgspec.structs.replace(resolution, choice="auto", repair=None, approved=True)
+    turn = Turn((*[_call(one.call) for one in approved], Finish("tool-calls")), allowed)
     yield turn.resolve(emit)
     if approved:
         yield checking.ledger.finish([one.request.approval_id for one in approved]).catch_all(_log_unmarked)
     return (yield from _end(prompt, history, waiting, turn, unrun, on_settled))
-
-
-def _for_approved(resolution: Resolution) -> Resolution:
-    return msgspec.structs.replace(resolution, choice="auto", repair=None, approved=True)
 
 
 def _end(

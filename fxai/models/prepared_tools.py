@@ -61,16 +61,12 @@ def contents_of(part: ToolResultPart, *kinds: Literal["text", "file"]) -> list[T
         kinds: only a list that holds one of these counts.
     """
     result = part.result
-    if part.is_failure or not is_array(result) or not any(_kind(one) in kinds for one in result):
+    if part.is_failure or not is_array(result) or not any(one.get("type") in kinds for one in result if is_object(one)):
         return None
     try:
         return msgspec.convert(result, list[TextPart | FilePart])
     except msgspec.ValidationError:
         return None
-
-
-def _kind(value: Any) -> Any:
-    return value.get("type") if is_object(value) else None
 
 
 class PreparationError(ValueError):

@@ -109,7 +109,7 @@ class Compiled:
 
     def _converter(self) -> Callable[[Any], Any]:
         if self.wire is Never or self.wire is Any:
-            return _refuse_any if self.wire is Never else _itself
+            return _refuse_any if self.wire is Never else lambda data: data
         return partial(msgspec.convert, type=self.wire, str_keys=True)
 
     @property
@@ -180,7 +180,8 @@ class Compiled:
             if found:
                 return refuse(in_order(found, data) if len(found) > 1 else tuple(found))
             if not found.complete:  # msgspec names the first fault of any data
-                return refuse((_undecided_fault(data) if why is None else _retell(why, data),))
+                undecided = Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(data))
+                return refuse((undecided if why is None else _retell(why, data),))
             from fxai.schema.explain import with_integers
 
             try:
@@ -290,14 +291,6 @@ def _retell(error: Exception, data: object) -> Fault:
     from fxai.schema.explain import fault_of_message
 
     return fault_of_message(str(error), data)
-
-
-def _undecided_fault(data: object) -> Fault:
-    return Fault("", f"data that is decided within {MAX_STEPS} steps", found_in(data))
-
-
-def _itself(data: Any) -> Any:
-    return data
 
 
 def _refuse_any(data: object) -> NoReturn:

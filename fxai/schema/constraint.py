@@ -44,11 +44,7 @@ class Work:
         self.numbers_of: dict[int, object] = {}
 
     def take(self, steps: int) -> None:
-        """Count steps.
-
-        Raises:
-            Exhausted: so many are not left.
-        """
+        """Count steps. Raises `Exhausted`: so many are not left."""
         self.left -= steps
         if self.left < 0:
             raise Exhausted

@@ -143,8 +143,7 @@ METASCHEMAS: Final = frozenset(
 def dialect_of(schema: Mapping[str, Any] | bool, inherited: Dialect = LATEST) -> Dialect:
     """The dialect that a schema names by `$schema`, or the one around it.
 
-    Raises:
-        SchemaError: `$schema` names no known dialect; the message lists those that are.
+    Raises `SchemaError`: `$schema` names no known dialect; the message lists those that are.
     """
     uri = inherited.uri if isinstance(schema, bool) else schema.get("$schema", inherited.uri)
     known = DIALECTS.get(uri.removesuffix("#")) if isinstance(uri, str) else None

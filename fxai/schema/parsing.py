@@ -235,7 +235,11 @@ def _doubled_keys(root: object) -> list[Fault]:
             for key, _ in value:
                 seen[key] = seen.get(key, 0) + 1
             faults += [
-                Fault(pointer_to(pointer, key), "each key once", f"key {key!r} {_times(count)}")
+                Fault(
+                    pointer_to(pointer, key),
+                    "each key once",
+                    f"key {key!r} {'twice' if count == 2 else f'{count} times'}",
+                )
                 for key, count in seen.items()
                 if count > 1
             ]
@@ -244,10 +248,6 @@ def _doubled_keys(root: object) -> list[Fault]:
             items = value
             waiting += [(pointer_to(pointer, i), items[i]) for i in range(len(items) - 1, -1, -1)]
     return list(dict.fromkeys(faults))
-
-
-def _times(count: int) -> str:
-    return "twice" if count == 2 else f"{count} times"
 
 
 def _fail(text: bytes | str, limits: Limits) -> NoReturn:

@@ -91,11 +91,8 @@ _MOST_OF_ONE: Final = 2_000  # a repeated character costs no more, however often
 def expansion(pattern: str) -> int:
     """How long a pattern is with every repetition written out: what it costs to compile, about.
 
-    Raises:
-        ValueError: its groups nest deeper than `MAX_LEVELS`.
-
-    >>> expansion("^[a-z]{2}$"), expansion("(?:a{1,9}b){1,9}"), expansion("((a{99}){99}){99}") > 900_000
-    (9, 171, True)
+    Raises `ValueError`: its groups nest deeper than `MAX_LEVELS`. >>> expansion("^[a-z]{2}$"),
+    expansion("(?:a{1,9}b){1,9}"), expansion("((a{99}){99}){99}") > 900_000 (9, 171, True)
     """
     if len(pattern) > MAX_PATTERN:
         return len(pattern)
@@ -165,8 +162,7 @@ _LETTERS: Final = {
 def compiled_pattern(pattern: str) -> Any:
     """The pattern of a JSON Schema, ready to search with a timeout.
 
-    Raises:
-        ValueError: it is no pattern, or one that expands to more than `MAX_PATTERN`; with the reason.
+    Raises `ValueError`: it is no pattern, or one that expands to more than `MAX_PATTERN`; with the reason.
     """
     return _compile(pattern, ecma=True)
 
@@ -302,8 +298,7 @@ Node: TypeAlias = Characters | Other | Series | Choice | Repeat
 def parse(pattern: str) -> Series | Choice:
     """The tree of a pattern; repetition that gives as little as possible is as any other.
 
-    Raises:
-        PatternError: it is broken, or its groups nest deeper than `MAX_LEVELS`.
+    Raises `PatternError`: it is broken, or its groups nest deeper than `MAX_LEVELS`.
     """
     groups = [_Group("")]
     before: str | None = None
@@ -377,11 +372,7 @@ class _Group:
 
 
 def shortest(node: Node) -> int:
-    """The fewest characters that a node matches.
-
-    Raises:
-        PatternError: what it matches is not known.
-    """
+    """The fewest characters that a node matches. Raises `PatternError`: what it matches is not known."""
     match node:
         case Characters():
             return 1
@@ -398,8 +389,7 @@ def shortest(node: Node) -> int:
 def longest(node: Node) -> int | None:
     """The most characters that a node matches; None when there is no end.
 
-    Raises:
-        PatternError: what it matches is not known.
+    Raises `PatternError`: what it matches is not known.
     """
     match node:
         case Characters():
@@ -438,19 +428,11 @@ class Matcher:
         self.late: str | None = None
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Whether the pattern is found anywhere in the text.
-
-        Raises:
-            PatternTimeout: the time is used up.
-        """
+        """Whether the pattern is found anywhere in the text. Raises `PatternTimeout`: the time is used up."""
         return self.search(compiled_pattern(pattern), pattern, text)
 
     def search(self, compiled: Any, pattern: str, text: str) -> bool:
-        """The same by a pattern that is compiled already.
-
-        Raises:
-            PatternTimeout: the time is used up.
-        """
+        """The same by a pattern that is compiled already. Raises `PatternTimeout`: the time is used up."""
         if self.late is None and self._left > 0:
             start = thread_time()
             try:

@@ -71,8 +71,7 @@ class Plan(msgspec.Struct, frozen=True):
 def plan_of(tp: Any) -> Plan:
     """The plan of a type, compiled anew.
 
-    Raises:
-        SchemaError: the type has no JSON form; the message names the type, the place and the remedy.
+    Raises `SchemaError`: the type has no JSON form; the message names the type, the place and the remedy.
     """
     found = survey(tp)
     if not found.coded:
@@ -129,7 +128,9 @@ class _Deriving:
             Arm(_fits(wire), _fits(_python(arm)), step) for arm, (wire, step) in zip(arms, derived, strict=True)
         )
         wires = tuple(wire for wire, _ in derived)
-        return _UNION[wires], Choice(choice, " or ".join(_type_name(arm) for arm in arms))
+        return _UNION[wires], Choice(
+            choice, " or ".join(str(getattr(_python(arm), "__name__", _python(arm))) for arm in arms)
+        )
 
     def _container(self, tp: Any) -> _Derived:
         origin, arguments = get_origin(tp), get_args(tp)
@@ -299,10 +300,6 @@ def _python(tp: Any) -> Any:
     return tp if coded is None else coded[0]
 
 
-def _type_name(tp: Any) -> str:
-    return str(getattr(_python(tp), "__name__", _python(tp)))
-
-
 def _fits(tp: Any) -> Callable[[Any], bool]:
     """Whether a value, of any type, is of this one, as far as its outermost layer tells."""
     tp = plain_type(tp)
@@ -338,8 +335,7 @@ _DEFS: Final = "#/$defs/"
 def derive(plan: Plan) -> dict[str, Any]:
     """The JSON Schema document (2020-12) of a plan's wire type, as plain data that is the caller's own.
 
-    Raises:
-        SchemaError: a default of the type has no JSON form.
+    Raises `SchemaError`: a default of the type has no JSON form.
     """
     if plan.wire in (Never, NoReturn):
         return {"not": {}}

@@ -133,8 +133,7 @@ class Search:
     def decides(self, validator: Any, value: object) -> bool:
         """Whether a validator's schema takes plain data, which must live as long as the search.
 
-        Raises:
-            Exhausted: the steps are used up.
+        Raises `Exhausted`: the steps are used up.
         """
         return self.takes(validator, value, validator.schema, lambda: validator.iter_errors(value))
 
@@ -187,11 +186,7 @@ class Search:
             return False
 
     def spend(self, steps: int) -> None:
-        """Count steps.
-
-        Raises:
-            Exhausted: so many are not left.
-        """
+        """Count steps. Raises `Exhausted`: so many are not left."""
         self._left -= steps
         if self._left < 0:
             raise Exhausted

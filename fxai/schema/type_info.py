@@ -196,8 +196,7 @@ def kind_of(tp: Any) -> Kind | None:
 def members_of(tp: Any) -> tuple[Member, ...] | None:
     """The members of a class, inherited ones too, in order; nothing for a type without members.
 
-    Raises:
-        SchemaError: an annotation names what cannot be found.
+    Raises `SchemaError`: an annotation names what cannot be found.
     """
     kind = kind_of(tp)
     if kind is None:

@@ -319,8 +319,7 @@ Validate: TypeAlias = Callable[[object], tuple[Fault, ...]]
 def validator_for(document: Any, engine: str | None) -> Validate:
     """A document compiled for an engine, or for `None` for the fast one; for the slow one where that is not possible.
 
-    Raises:
-        ImportError: the engine that was asked for is not installed.
+    Raises `ImportError`: the engine that was asked for is not installed.
     """
     slow = _Slow(document)
     fast = _by_engine(document, engine, slow)
@@ -389,7 +388,8 @@ def _fast(document: Any, slow: _Slow) -> Validate:
         faults = slow.find_faults(value)
         if faults:
             return faults
-        errors = (error for error in validator.iter_errors(value) if not _gave_up(error))
+        # where the fast package stopped trying a pattern, the other one decides, within its time
+        errors = (error for error in validator.iter_errors(value) if "backtracking" not in error.message)
         found = tuple(_fast_fault(error, value) for error in islice(errors, MAX_FAULTS))
         return found or slow.faults(value)  # it gave up on a pattern: the other one decides, to the end
 
@@ -433,11 +433,6 @@ def _fast_fault(error: Any, root: object) -> Fault:
         there = there[token]
     message = error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]}…"
     return Fault(pointer_of(error.instance_path), f"what the schema says ({message})", found_in(there))
-
-
-def _gave_up(error: Any) -> bool:
-    """Whether the fast package stopped trying a pattern: then the other one decides, within its time."""
-    return "backtracking" in error.message
 
 
 @final

@@ -165,11 +165,6 @@ def _line_type(entry: str, data: str) -> type[_Line]:
     return cast("type[_Line]", made)
 
 
-def _first(form: Form[Any]) -> bytes:
-    """The first line of files of the first version, or of ones that a person has mended."""
-    return b'{"format":"fxai %s","version":1}\n' % form.name.encode()
-
-
 def _head(form: Form[Any], commits: int) -> bytes:
     return seal_text(b'%s%0*d"}' % (_head_begin(form), _WIDTH, commits)) + b"\n"
 
@@ -252,7 +247,8 @@ class _Log(Generic[_T]):
         self._file = file
         self._form = form
         self._line = _line_type(form.entry, form.data)
-        self._old_head = _first(form)
+        # of files of the first version, and of those that a person has mended
+        self._old_head = b'{"format":"fxai %s","version":1}\n' % form.name.encode()
         self._begin, self._commits = self._read_head()  # before the size: what is acknowledged then is behind it
         self._size = file.seek(0, os.SEEK_END)
         self._ending: _End | None = None

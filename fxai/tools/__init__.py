@@ -30,33 +30,7 @@ from fxai.tools.tool_error import (
     ToolError,
     UnknownTool,
 )
-from fxai.tools.tool_options import (
-    AllowedCallers,
-    Annotation,
-    Annotations,
-    CacheControl,
-    CacheTime,
-    Caller,
-    DeferLoading,
-    Destructive,
-    EagerInputStreaming,
-    Example,
-    ExplicitNull,
-    Idempotent,
-    JsonText,
-    Meta,
-    Namespace,
-    NeedsApproval,
-    OpenWorld,
-    OutputSchema,
-    Readonly,
-    Strict,
-    Title,
-    ToolInfo,
-    ToolNamespace,
-    ToolOptions,
-    Validation,
-)
+from fxai.tools.tool_options import Example, NeedsApproval, ToolInfo, ToolOptions, Validation
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 if TYPE_CHECKING:
@@ -64,23 +38,13 @@ if TYPE_CHECKING:
     from fxai.tools.source import Sourced, ToolSource
 
 __all__ = [
-    "AllowedCallers",
-    "Annotation",
-    "Annotations",
     "ApprovalExpired",
     "ApprovalUnavailable",
     "BoundToolkit",
-    "CacheControl",
-    "CacheTime",
     "CallContext",
-    "Caller",
     "Composite",
-    "DeferLoading",
     "Denied",
-    "Destructive",
-    "EagerInputStreaming",
     "Example",
-    "ExplicitNull",
     "ExternalTool",
     "FailureMode",
     "FunctionTool",
@@ -88,38 +52,28 @@ __all__ = [
     "HandlerFailed",
     "HandlerOf",
     "HandlerReturn",
-    "Idempotent",
     "InDoubt",
     "Interrupted",
     "InvalidParameters",
     "InvalidResult",
-    "JsonText",
     "Kind",
-    "Meta",
     "MethodsOf",
     "NameConflictError",
     "NameMap",
     "NameRule",
-    "Namespace",
     "NeedsApproval",
     "OnConflict",
     "OnInvalidCall",
-    "OpenWorld",
     "Outcome",
-    "OutputSchema",
     "ProviderTool",
-    "Readonly",
     "Sourced",
-    "Strict",
     "SubCall",
     "SubCalls",
     "SubResults",
-    "Title",
     "Tool",
     "ToolConflictError",
     "ToolError",
     "ToolInfo",
-    "ToolNamespace",
     "ToolOptions",
     "ToolSource",
     "Toolkit",
@@ -128,14 +82,8 @@ __all__ = [
 ]
 
 # What not every program needs is imported when it is first named.
-_LATER = {
-    "Composite": "composite",
-    "Sourced": "source",
-    "SubCall": "composite",
-    "SubCalls": "composite",
-    "SubResults": "composite",
-    "ToolSource": "source",
-}
+_ROOMS = {"composite": "Composite SubCall SubCalls SubResults", "source": "Sourced ToolSource"}
+_LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> Any:

@@ -97,8 +97,7 @@ def hints_of(f: Callable[..., Any], around: Mapping[str, Any]) -> dict[str, Any]
 
     Names are looked for in `around`, then among what the function closes over, then in its module.
 
-    Raises:
-        NameError: a name is not defined, or not yet.
+    Raises `NameError`: a name is not defined, or not yet.
     """
     function = innermost(f)
     globals_: dict[str, Any] = getattr(function, "__globals__", {})
@@ -215,8 +214,7 @@ def read_return(
     and failure, and so does a union of them; anything else is the success itself, and no failure is declared. A type
     that is given as `success` or `failure` takes the place of what the annotation says.
 
-    Raises:
-        SchemaError: the annotation says neither, or both.
+    Raises `SchemaError`: the annotation says neither, or both.
     """
     origin, arguments = _taken_apart(hint)
     if origin in _AWAITED and arguments:

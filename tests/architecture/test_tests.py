@@ -14,9 +14,9 @@ import pytest
 from tests.kit.source import ROOT, modules
 
 FACES = {module.name for module in modules() if module.path.endswith("__init__.py")} | {
-    f"fxai.{name}" for name in ("testing.strategies", "testing.plugin", "testing.recording")
+    f"fxai.{name}" for name in ("annotations", "testing.strategies", "testing.plugin", "testing.recording")
 }
-"""What a test may import from: packages, and modules of the testing kit that are documented as such."""
+"""What a test may import from: packages, and modules that are documented as such."""
 
 INTERNAL = {
     "tests/conformance/test_approval_cases.py": "what an approval covers",

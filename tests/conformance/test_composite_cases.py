@@ -12,9 +12,10 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
+from fxai.annotations import Readonly
 from fxai.effects import fx
 from fxai.schema import SchemaError
-from fxai.tools import Readonly, SubResults, Tool, ToolConflictError, Toolkit
+from fxai.tools import SubResults, Tool, ToolConflictError, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, Return
 from tests.kit.conformance import Case, case
 

@@ -12,12 +12,13 @@ import pytest
 from returns.result import Result, Success
 
 from fxai import PreparedTools
+from fxai.annotations import Strict
 from fxai.effects import fx
 from fxai.models import PreparationError, ToolChoice
 from fxai.providers import anthropic, openai
 from fxai.schema import Schema, SchemaError
 from fxai.schema.strict import OPENAI, rule_faults
-from fxai.tools import Strict, Tool, Toolkit
+from fxai.tools import Tool, Toolkit
 from tests.kit.conformance import Case, case
 from tests.kit.data import is_array, is_object
 

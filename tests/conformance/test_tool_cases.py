@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
+from fxai.annotations import Readonly, Strict, Title
 from fxai.schema import Empty, Limits, Schema, SchemaError, parse_json
-from fxai.tools import NameConflictError, NameMap, NameRule, Readonly, Strict, Title, Tool
+from fxai.tools import NameConflictError, NameMap, NameRule, Tool
 from tests.kit.conformance import Case, case
 
 

@@ -8,8 +8,9 @@ import msgspec
 from returns.result import Result, Success
 
 from fxai import Destructive, Effect, Layer, Readonly, Service, Strict, Tool, Toolkit, ToolSource, fx, tool
+from fxai.annotations import Annotation
 from fxai.schema import Schema
-from fxai.tools import Annotation, BoundToolkit
+from fxai.tools import BoundToolkit
 
 
 def described(**properties: Any) -> dict[str, Any]:

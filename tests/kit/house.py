@@ -19,7 +19,6 @@ from tests.kit.source import ROOT, Module, modules
 __all__ = ["MEASURES", "THIN", "Measure", "circles", "measure", "participles", "thin_modules"]
 
 THIN: Mapping[str, str] = {
-    "fxai.lint.keyword": "a rule of its own: the keywords of each draft, and those that are near to them",
     "fxai.providers.anthropic.media": "the twin of OpenAI's module, which has more",
 }
 """Modules that have one importer and under 120 lines, and stay, each with the reason."""
@@ -202,7 +201,7 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 240,
     "modules with one importer and under 120 lines": 10,
-    "lines": 64_300,
+    "lines": 64_000,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 112,

@@ -7,9 +7,7 @@ from typing import Any
 
 import msgspec
 
-from fxai.providers import anthropic, openai
-from fxai.schema import JsonSchema
-from fxai.tools import (
+from fxai.annotations import (
     AllowedCallers,
     CacheControl,
     DeferLoading,
@@ -17,9 +15,11 @@ from fxai.tools import (
     Namespace,
     OutputSchema,
     Strict,
-    Tool,
     ToolNamespace,
 )
+from fxai.providers import anthropic, openai
+from fxai.schema import JsonSchema
+from fxai.tools import Tool
 
 __all__ = ["ANTHROPIC", "OPENAI", "Query", "with_everything"]
 

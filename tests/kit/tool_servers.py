@@ -15,9 +15,10 @@ import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai import BoundToolkit, tool
+from fxai.annotations import Destructive, Meta, Readonly, Title
 from fxai.effects import Effect, Gen, Scope, fx
 from fxai.mcp import ServerOptions, ToolServer
-from fxai.tools import CallContext, Destructive, Meta, Readonly, Title, Tool, Toolkit
+from fxai.tools import CallContext, Tool, Toolkit
 
 __all__ = ["OPTIONS", "TOOLS", "City", "Weather", "opened"]
 

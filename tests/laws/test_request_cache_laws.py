@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fxai.annotations import Strict
 from fxai.messages import (
     AssistantMessage,
     FilePart,
@@ -29,7 +30,7 @@ from fxai.models.request_cache import RequestCache
 from fxai.providers import anthropic, openai
 from fxai.providers.anthropic import prepare_request as prepare_anthropic
 from fxai.providers.openai import prepare_request as prepare_openai
-from fxai.tools import Strict, Tool
+from fxai.tools import Tool
 from tests.kit.reaching import Reached
 
 _PARAMS: dict[str, Any] = {"type": "object", "properties": {"a": {"type": ["integer", "null"]}}}

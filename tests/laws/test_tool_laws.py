@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from returns.result import Failure, Result, Success
 
+from fxai.annotations import Annotations, Destructive, Meta, Readonly, Strict, Title
 from fxai.effects import fx
 from fxai.schema import Schema
-from fxai.tools import Annotations, Destructive, InvalidParameters, Meta, Readonly, Strict, Title, Tool, Toolkit
+from fxai.tools import InvalidParameters, Tool, Toolkit
 from tests.kit.data import is_object
 
 LAW = settings(max_examples=60)

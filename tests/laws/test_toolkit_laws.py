@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from returns.result import Success
 
+from fxai.annotations import Annotations, Readonly, Title
 from fxai.effects import fx
-from fxai.tools import Annotations, NameConflictError, NameMap, NameRule, Readonly, Title, Tool, Toolkit
+from fxai.tools import NameConflictError, NameMap, NameRule, Tool, Toolkit
 from tests.kit.samples import Sum, giving
 
 NAMES = st.text(min_size=1, max_size=6).filter(str.strip)

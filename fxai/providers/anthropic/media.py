@@ -49,8 +49,7 @@ def file_block(part: FilePart) -> dict[str, Any]:
     `title`, `context` and `citations` of documents, `transformations` of images; `"type": "container_upload"` puts an
     uploaded file into the container of code execution. A document's title is the file's name unless it is given.
 
-    Raises:
-        PreparationError: the API has no place for such a file, or it is not what its media type says.
+    Raises `PreparationError`: the API has no place for such a file, or it is not what its media type says.
     """
     own = own_metadata(part.metadata)
     file_id = file_id_of(part)

@@ -255,8 +255,7 @@ class HistoryWriter:
     def write(self, messages: Sequence[Message]) -> list[dict[str, Any]]:
         """Write the messages that come next; gives the blocks that they are.
 
-        Raises:
-            PreparationError: a file cannot be sent; a call has no result.
+        Raises `PreparationError`: a file cannot be sent; a call has no result.
         """
         self._written = messages
         self._pairing.add(messages)
@@ -284,8 +283,7 @@ class HistoryWriter:
     def history(self) -> History:
         """The history as it stands; what is written behind it later does not change it.
 
-        Raises:
-            PreparationError: there is no message; there is a result without a call.
+        Raises `PreparationError`: there is no message; there is a result without a call.
         """
         left = self._pairing.left
         if left:

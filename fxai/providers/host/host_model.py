@@ -29,7 +29,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.messages.wire import MessageError
 from fxai.models.language_model import LanguageModel
-from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
+from fxai.models.model_request import ModelRequest, ToolChoice
 from fxai.providers.host.host import Host
 from fxai.providers.host.program import HostFailure, HostOptions, Program, Take, program_of, reason_of
 from fxai.providers.host.protocol import Broken, Message, Reply, encode_line
@@ -187,7 +187,10 @@ def _record(request: ModelRequest, question: _Question, takes: frozenset[str]) -
             {"name": tool.name, "description": tool.description, "parameters": tool.json_schema()}
             for tool in _own_tools(request)
         ]
-        record["tool_choice"] = _choice(request.tool_choice)
+        choice = request.tool_choice
+        record["tool_choice"] = (
+            {"mode": choice.mode, "names": list(choice.names)} if isinstance(choice, ToolChoice) else choice
+        )
     if "schema" in takes and request.response_schema is not None:
         record["schema"] = request.response_schema.to_dict()
     options = _options(request)
@@ -195,10 +198,6 @@ def _record(request: ModelRequest, question: _Question, takes: frozenset[str]) -
         record["options"] = options
     own = request.provider_options.get(_MODULE)
     return record if own is None else {**record, "provider_options": own}
-
-
-def _choice(choice: ToolChoices) -> object:
-    return {"mode": choice.mode, "names": list(choice.names)} if isinstance(choice, ToolChoice) else choice
 
 
 def _own_tools(request: ModelRequest) -> list[AnyTool]:

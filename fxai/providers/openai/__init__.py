@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 from fxai.models.prepared_tools import HostedTool, UserLocation
-from fxai.providers.openai.client import BASE_URL, AccountOptions
 from fxai.providers.openai.embedding import OpenAIEmbeddingModel, embedding_layer, prepare_embedding, read_embeddings
 from fxai.providers.openai.hosted_tools import (
     Approval,
@@ -80,7 +79,7 @@ from fxai.providers.openai.local_tools import (
     shell,
     tool_search,
 )
-from fxai.providers.openai.model import OpenAIModel, layer
+from fxai.providers.openai.model import BASE_URL, AccountOptions, OpenAIModel, layer
 from fxai.providers.openai.reply import ReplyError, read_reply
 from fxai.providers.openai.request import Profile, WireRequest, prepare_prompt, prepare_request
 from fxai.providers.openai.responses_input import SystemRole

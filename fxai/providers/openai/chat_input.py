@@ -72,8 +72,7 @@ class ChatWriter:
     def write(self, messages: Sequence[Message]) -> None:
         """Write the messages that come next.
 
-        Raises:
-            PreparationError: a call has no result; a file of a kind that the wire does not take.
+        Raises `PreparationError`: a call has no result; a file of a kind that the wire does not take.
         """
         refuse_unanswered(self._pairing.add(messages))
         for message in messages:

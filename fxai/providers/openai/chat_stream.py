@@ -83,11 +83,7 @@ class ChatReader:
         """Whether the answer is whole."""
 
     def read(self, name: str, data: str) -> list[StreamPart]:
-        """The parts of an event.
-
-        Raises:
-            ReplyError: it is no chunk, or it is an error.
-        """
+        """The parts of an event. Raises `ReplyError`: it is no chunk, or it is an error."""
         if self.done:
             return []
         if data.strip() == _DONE:
@@ -111,8 +107,7 @@ class ChatReader:
     def end(self) -> list[StreamPart]:
         """The last parts, where the stream ended without its last event.
 
-        Raises:
-            ReplyError: it ended before the model did.
+        Raises `ReplyError`: it ended before the model did.
         """
         if self.done:
             return []

@@ -23,7 +23,7 @@ from fxai.messages.part import Usage
 from fxai.messages.reason import ModelUnavailableError
 from fxai.models.embedding_model import EmbeddingModel, Embeddings, Vector
 from fxai.providers.http.client import Answer, Client
-from fxai.providers.openai.client import MODULE, AccountOptions, open_account
+from fxai.providers.openai.model import MODULE, AccountOptions, open_account
 from fxai.providers.openai.reply import ReplyError, form_error, reason_of_error
 
 MOST_TEXTS: Final = 2048

@@ -53,8 +53,7 @@ def input_file(part: FilePart) -> dict[str, Any]:
 
     Its metadata under `"openai"` may hold `detail` and `prompt_cache_breakpoint`.
 
-    Raises:
-        PreparationError: it is a sound or a film, which Responses does not take.
+    Raises `PreparationError`: it is a sound or a film, which Responses does not take.
     """
     extras = marks(part, "detail", "prompt_cache_breakpoint")
     if part.media_type.startswith("image/"):

@@ -145,9 +145,8 @@ def option_fields(request: ModelRequest, model: str, api: Api, notes: Notes) -> 
 def merge_options(fields: Mapping[str, Any], options: Mapping[str, Any], api: Api) -> dict[str, Any]:
     """The fields of a request with the provider's own options: objects by their members, `include` as both lists.
 
-    Raises:
-        PreparationError: the options are no object, or hold what this API has no field for, or what is made from
-            the prompt and the tools.
+    Raises `PreparationError`: the options are no object, or hold what this API has no field for, or what is made from
+    the prompt and the tools.
     """
     own = options.get(NAME, {})
     where = f"provider_options[{NAME!r}]"

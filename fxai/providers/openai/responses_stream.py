@@ -388,8 +388,7 @@ class ResponsesReader:
     def read(self, name: str, data: str) -> list[StreamPart]:
         """The parts of an event; none for an event that is not known.
 
-        Raises:
-            ReplyError: it is no event, or it is an error.
+        Raises `ReplyError`: it is no event, or it is an error.
         """
         if self.done or data.strip() == "[DONE]":
             return []
@@ -407,11 +406,7 @@ class ResponsesReader:
         return parts
 
     def end(self) -> list[StreamPart]:
-        """Nothing, where the answer is whole.
-
-        Raises:
-            ReplyError: the stream ended before that.
-        """
+        """Nothing, where the answer is whole. Raises `ReplyError`: the stream ended before that."""
         if not self.done:
             raise cut("the response was completed")
         return []

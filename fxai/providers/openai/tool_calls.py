@@ -134,8 +134,7 @@ def item_of(part: ToolCallPart, offer: RequestTools) -> dict[str, Any]:
 def refuse_unanswered(calls: Iterable[ToolCallPart]) -> None:
     """Refuses calls without a result, which neither API takes; those of asynchronous tools may wait.
 
-    Raises:
-        PreparationError: there is such a call.
+    Raises `PreparationError`: there is such a call.
     """
     for call in calls:
         if not marks(call).get("async"):

@@ -267,7 +267,7 @@ class Transformer:
             case "number" | "integer":
                 node = number_node(kind, sites, self.rules, self.weaken)
                 strange = kind == "integer" and self.reader.dialect.name == "draft-04"
-                return Node(node.schema, _whole, _itself, checks=node.checks) if strange else node
+                return Node(node.schema, _whole, lambda value: value, checks=node.checks) if strange else node
             case _:
                 return Node({"type": kind})
 
@@ -283,10 +283,6 @@ def _free_name(document: Any) -> str:
 def _whole(value: Any) -> Any:
     """An integer of draft 4, where `3.0` is none."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _itself(value: Any) -> Any:
-    return value
 
 
 def _distinct(nodes: Sequence[Node]) -> list[Node]:

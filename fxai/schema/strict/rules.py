@@ -239,7 +239,8 @@ class _Check:
         self.text += sum(map(len, properties))
         optional = [name for name in properties if name not in required]
         self.optional += len(optional)
-        self.unions += sum(map(_is_union, properties.values()))
+        inner = [schema for schema in properties.values() if is_object(schema)]
+        self.unions += sum("anyOf" in schema or is_array(schema.get("type")) for schema in inner)
         if optional and self.rules.all_required:
             expected = f"{', '.join(map(repr, optional))} among the required"
             yield Fault(f"{pointer}/required", expected, found_in(required) if required else NOTHING)
@@ -288,7 +289,3 @@ def _around(place: str) -> Iterator[str]:
         if not place:
             return
         place = place.rpartition("/")[0]
-
-
-def _is_union(schema: Any) -> bool:
-    return is_object(schema) and ("anyOf" in schema or is_array(schema.get("type")))

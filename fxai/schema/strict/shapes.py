@@ -132,8 +132,7 @@ def number_node(kind: str, sites: Sequence[Site], rules: StrictRules, weaken: We
 def values_of(sites: Sequence[Site]) -> list[Any] | None:
     """The values that schemas list by `const` and `enum`, those that all of them have; None where none lists any.
 
-    Raises:
-        PlaceError: an object or an array is listed.
+    Raises `PlaceError`: an object or an array is listed.
     """
     values: list[Any] | None = None
     for site in sites:
@@ -387,8 +386,7 @@ def _property(rule: Site, name: str, to: Places) -> Iterator[Site]:
 def _map(sites: Sequence[Site], at: str, to: Places, *, bare: bool) -> Node | None:
     """The names that are not declared, as pairs; None when there are none. `bare`: no name is declared.
 
-    Raises:
-        PlaceError: they may hold anything.
+    Raises `PlaceError`: they may hold anything.
     """
     patterns = [(site, pattern) for site in sites for pattern in site.get("patternProperties", {})]
     others = [site.under("additionalProperties") for site in sites if "additionalProperties" in site]

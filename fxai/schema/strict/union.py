@@ -128,8 +128,7 @@ class Overlaps:
     def distinguish(self, nodes: Sequence[Node]) -> list[Node]:
         """The alternatives; each that clashes with one before it stands under a property of its own.
 
-        Raises:
-            Exhausted: there are too many to compare.
+        Raises `Exhausted`: there are too many to compare.
         """
         if all(node.back is None for node in nodes):
             return list(nodes)

@@ -93,11 +93,7 @@ class Drawing:
         self._left = _BUDGET
 
     def value(self, roots: list[Any], depth: int) -> Any:
-        """A value that all these schemas take.
-
-        Raises:
-            Dead: none was found.
-        """
+        """A value that all these schemas take. Raises `Dead`: none was found."""
         for _ in range(_ATTEMPTS):
             self._left -= 1
             if self._left < 0:
@@ -310,11 +306,7 @@ class Members:
         self.most = math.inf
 
     def draw(self) -> dict[str, Any]:
-        """The object.
-
-        Raises:
-            Dead: none was found.
-        """
+        """The object. Raises `Dead`: none was found."""
         self.least = math.ceil(max(self.here.all("minProperties"), default=0))
         self.most = math.floor(min(self.here.all("maxProperties"), default=10**9))
         if self.least > _MOST_PROPERTIES:

@@ -99,8 +99,7 @@ def _near(low: int | None, high: int | None) -> tuple[int | None, int | None]:
 def integers(here: Conjunction) -> st.SearchStrategy[Any]:
     """Whole numbers in reach; some are written as `3.0`, where the dialect calls that an integer.
 
-    Raises:
-        Dead: there is none.
+    Raises `Dead`: there is none.
     """
     reach = reach_of(here)
     step = 1 if reach.step is None else reach.step.numerator
@@ -116,11 +115,7 @@ def _steps(low: int | None, high: int | None, step: int, *, pointed: bool) -> st
 
 
 def numbers(here: Conjunction) -> st.SearchStrategy[Any]:
-    """Numbers in reach, whole ones among them.
-
-    Raises:
-        Dead: there is none.
-    """
+    """Numbers in reach, whole ones among them. Raises `Dead`: there is none."""
     reach = reach_of(here)
     if reach.step is not None:
         step = reach.step
@@ -167,8 +162,7 @@ def _float(end: Fraction | None, *, up: bool) -> float | None:
 def texts(here: Conjunction, formats: dict[str, st.SearchStrategy[str]]) -> list[st.SearchStrategy[str]]:
     """Strings, by pattern, by format or by length, the best first: what comes must be looked at where several hold.
 
-    Raises:
-        Dead: no length is left.
+    Raises `Dead`: no length is left.
     """
     least = math.ceil(max(here.all("minLength"), default=0))
     most = min((math.floor(end) for end in here.all("maxLength")), default=None)

@@ -10,7 +10,8 @@ from typing import Any, Literal, TypeAlias, cast
 import pytest
 
 from fxai import Gen, ToolSource, fx, mcp
-from fxai.tools import Meta, Readonly, Title, Toolkit
+from fxai.annotations import Meta, Readonly, Title
+from fxai.tools import Toolkit
 from tests.kit.server_process import serving
 
 pytestmark = pytest.mark.xdist_group("mcp_own_client")

@@ -12,9 +12,10 @@ from anthropic.types.beta import BetaToolUnionParam
 from openai.types.chat import ChatCompletionToolUnionParam
 from openai.types.responses import ToolParam
 
+from fxai.annotations import Strict
 from fxai.providers import anthropic, openai
 from fxai.schema import SchemaError
-from fxai.tools import Strict, Tool
+from fxai.tools import Tool
 from tests.kit import sdk_samples as samples
 from tests.kit.sdk_requests import anthropic_faults, responses_faults
 

@@ -13,23 +13,21 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fxai import PreparedTools
-from fxai.models import ToolChoice
-from fxai.providers import anthropic, openai
-from fxai.schema.strict import ANTHROPIC, OPENAI, rule_faults
-from fxai.tools import (
+from fxai.annotations import (
     AllowedCallers,
     Annotation,
     CacheControl,
     DeferLoading,
     EagerInputStreaming,
-    NameRule,
     Namespace,
     OutputSchema,
     Strict,
-    Tool,
-    Toolkit,
     ToolNamespace,
 )
+from fxai.models import ToolChoice
+from fxai.providers import anthropic, openai
+from fxai.schema.strict import ANTHROPIC, OPENAI, rule_faults
+from fxai.tools import NameRule, Tool, Toolkit
 from tests.kit import sdk_samples as samples
 from tests.kit.sdk_requests import anthropic_faults, chat_faults, responses_faults
 

@@ -10,8 +10,9 @@ from returns.io import IOResult, IOSuccess
 from returns.result import Failure, Result, Success
 
 from fxai import BoundToolkit, Empty, ToolSource, tool
+from fxai.annotations import Readonly
 from fxai.effects import Effect, EffectOf, Gen, LayerOf, Scope, Stream, StreamOf, fx
-from fxai.tools import CallContext, HandlerOf, MethodsOf, Outcome, Readonly, Tool, ToolError, Toolkit
+from fxai.tools import CallContext, HandlerOf, MethodsOf, Outcome, Tool, ToolError, Toolkit
 from tests.typing.world import DB, LOG, CfgFault, Db, DbFault, Log
 
 

@@ -8,22 +8,13 @@ import msgspec
 from returns.result import Result, Success
 
 from fxai import PreparedTools
+from fxai.annotations import AllowedCallers, Caller, DeferLoading, Namespace, ToolNamespace
 from fxai.effects import LayerOf
 from fxai.messages import AiError
 from fxai.models import LanguageModel, ToolChoice
 from fxai.providers import anthropic, openai
 from fxai.providers.http import ConnectionOptions
-from fxai.tools import (
-    AllowedCallers,
-    Caller,
-    DeferLoading,
-    ExternalTool,
-    HandlerOf,
-    Namespace,
-    Tool,
-    Toolkit,
-    ToolNamespace,
-)
+from fxai.tools import ExternalTool, HandlerOf, Tool, Toolkit
 
 
 class Words(msgspec.Struct, frozen=True):

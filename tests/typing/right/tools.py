@@ -10,8 +10,9 @@ from returns.future import FutureResult
 from returns.io import IOResult, IOSuccess
 from returns.result import Failure, Result, Success
 
+from fxai.annotations import Readonly, Strict, Title
 from fxai.effects import Context, Effect, EffectOf, Gen, Layer, LayerOf, Stream, fx
-from fxai.tools import CallContext, ExternalTool, HandlerOf, Outcome, Readonly, Strict, Title, Tool, ToolError, Toolkit
+from fxai.tools import CallContext, ExternalTool, HandlerOf, Outcome, Tool, ToolError, Toolkit
 from tests.typing.world import DB, LOG, Db, DbFault, Log
 
 

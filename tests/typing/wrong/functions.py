@@ -7,8 +7,9 @@ from typing import Any
 from returns.result import Result, Success
 
 from fxai import BoundToolkit, ToolSource, tool
+from fxai.annotations import Readonly
 from fxai.effects import Effect, Gen, Scope, fx
-from fxai.tools import Readonly, Toolkit
+from fxai.tools import Toolkit
 from tests.typing.world import LOG, CfgFault, Db, DbFault, Log
 
 

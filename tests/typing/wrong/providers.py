@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from returns.result import Result, Success
 
+from fxai.annotations import AllowedCallers, DeferLoading
 from fxai.models import ToolChoice
 from fxai.providers import anthropic, openai
-from fxai.tools import AllowedCallers, DeferLoading, Toolkit
+from fxai.tools import Toolkit
 
 openai.web_search(search_context_size="huge")  # wrong: no such size
 openai.web_search(max_uses=2)  # wrong: OpenAI's has no such arg

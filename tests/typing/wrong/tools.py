@@ -7,8 +7,9 @@ from typing import Never
 import msgspec
 from returns.result import Failure, Result, Success
 
+from fxai.annotations import Readonly, Title
 from fxai.effects import Effect, Gen, Stream, fx
-from fxai.tools import CallContext, Outcome, Readonly, Title, Tool, ToolError, Toolkit
+from fxai.tools import CallContext, Outcome, Tool, ToolError, Toolkit
 from tests.typing.world import LOG, Db, DbFault, Log, NetFault
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from fxai.annotations import Destructive, Readonly
 from fxai.cli.example import agent, handlers, kit
 from fxai.cli.folder import Refused, folder
 from fxai.cli.repository import repository
 from fxai.effects import fx
-from fxai.tools import Destructive, Outcome, Readonly, Tool
+from fxai.tools import Outcome, Tool
 
 
 @pytest.fixture

@@ -13,13 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from fxai import Destructive, ExplicitNull, Idempotent, Layer, Readonly, Strict, Tool, fx
+from fxai.annotations import CacheControl, DeferLoading
 from fxai.cli.target import read_tools
 from fxai.lint import RULES, Finding, Subject, handler_findings, lint
 from fxai.lint.contradiction import contradictions, width
 from fxai.lint.rule import PROVIDERS
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema, Schema
-from fxai.tools import CacheControl, DeferLoading
 from tests.kit.faulty_tools import described
 
 Found = tuple[str, str]

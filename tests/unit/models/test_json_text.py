@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
+from fxai.annotations import ExplicitNull, JsonText
 from fxai.effects import Backend, fx
 from fxai.messages import Prompt, ToolCall
 from fxai.messages.accumulate import gather
@@ -16,7 +17,7 @@ from fxai.models.approval import digest_of
 from fxai.providers import anthropic, openai
 from fxai.schema import DecodeFailure, JsonSchema
 from fxai.testing import call, text
-from fxai.tools import ExplicitNull, InvalidParameters, JsonText, Tool, Toolkit
+from fxai.tools import InvalidParameters, Tool, Toolkit
 from tests.kit.approvals import HOW, How, Office, answered, changed
 from tests.kit.samples import outcome_of
 

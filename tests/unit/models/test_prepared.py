@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from fxai import PreparedTools
+from fxai.annotations import ExplicitNull, Strict
 from fxai.messages import InvalidRequestError, UnsupportedSchemaError
 from fxai.models import PreparationError, ToolChoice
 from fxai.models.prepared_tools import (
@@ -25,7 +26,7 @@ from fxai.models.prepared_tools import (
 from fxai.providers import anthropic, openai
 from fxai.schema import JsonSchema
 from fxai.schema.strict import ANTHROPIC, NULL_LOST, OPENAI
-from fxai.tools import ExplicitNull, NameMap, Strict, Tool, Toolkit
+from fxai.tools import NameMap, Tool, Toolkit
 
 NAMES = NameMap({"Calculator.add": "Calculator__add", "screen": "computer"})
 PAGE = JsonSchema.of({"type": "object", "properties": {"limit": {"type": "integer"}}})

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from fxai.annotations import Annotation, Meta
 from fxai.messages import Prompt
 from fxai.models import ModelRequest
 from fxai.schema.data import FrozenArray, FrozenObject, copy_data, frozen
-from fxai.tools import Annotation, Meta, Tool
+from fxai.tools import Tool
 
 DATA: dict[str, Any] = {"a": {"b": [3, 1], "c": {"x": None}}, "d": "e"}
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from fxai.schema import JsonSchema
-from fxai.tools import (
+from fxai.annotations import (
     AllowedCallers,
     Annotation,
     Annotations,
@@ -24,9 +23,10 @@ from fxai.tools import (
     Readonly,
     Strict,
     Title,
-    Tool,
     ToolNamespace,
 )
+from fxai.schema import JsonSchema
+from fxai.tools import Tool
 
 
 def test_the_defaults_are_those_of_mcp() -> None:

@@ -9,10 +9,11 @@ from typing import Any, Never
 import pytest
 from returns.result import Failure, Result, Success
 
+from fxai.annotations import Idempotent, Readonly
 from fxai.effects import Backend, Effect, EffectOf, Gen, LayerOf, Schedule, Timeout, fx
 from fxai.schema import Empty, SchemaError
 from fxai.testing import TestClock
-from fxai.tools import Idempotent, Readonly, Tool, Toolkit
+from fxai.tools import Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, cache, log, rate_limit, retry, timeout
 from tests.kit.samples import Sum, TooBig, add, defect_of, double, giving, on_double
 

@@ -11,27 +11,13 @@ import pytest
 from returns.result import Result, Success
 
 from fxai import Composite
+from fxai.annotations import Annotations, Destructive, Idempotent, OpenWorld, Readonly, Title
 from fxai.effects import Backend, Effect, Gen, Layer, StreamOf, Tag, fx
 from fxai.messages import Prompt
 from fxai.models import LanguageModel
 from fxai.schema import JsonSchema, Schema, SchemaError
 from fxai.testing import ScriptedModel, call
-from fxai.tools import (
-    Annotations,
-    CallContext,
-    Destructive,
-    HandlerError,
-    Idempotent,
-    NeedsApproval,
-    OpenWorld,
-    Readonly,
-    SubCall,
-    SubCalls,
-    SubResults,
-    Title,
-    Tool,
-    Toolkit,
-)
+from fxai.tools import CallContext, HandlerError, NeedsApproval, SubCall, SubCalls, SubResults, Tool, Toolkit
 from fxai.tools.aspects import Aspect, Return, cache
 from fxai.tools.composite import SubError, SubResult
 from tests.kit.samples import Sum, add, add_kit, defect_of, double, giving, on_add, on_double, outcome_of

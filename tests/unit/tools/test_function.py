@@ -32,8 +32,9 @@ from fxai import (
     fx,
     tool,
 )
+from fxai.annotations import Annotations
 from fxai.effects import Backend
-from fxai.tools import Annotations, CallContext, HandlerError, HandlerFailed, InvalidResult
+from fxai.tools import CallContext, HandlerError, HandlerFailed, InvalidResult
 
 
 class Odd(msgspec.Struct, frozen=True):

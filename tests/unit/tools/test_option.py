@@ -11,12 +11,13 @@ import msgspec
 import pytest
 from returns.result import Success
 
+from fxai.annotations import Readonly
 from fxai.effects import Tag, fx
 from fxai.messages import Prompt
 from fxai.models import LanguageModel
 from fxai.schema import SchemaError
 from fxai.testing import ScriptedModel, call
-from fxai.tools import NeedsApproval, Readonly, Tool, ToolError, Toolkit
+from fxai.tools import NeedsApproval, Tool, ToolError, Toolkit
 from tests.kit.samples import Sum, giving
 
 

@@ -11,20 +11,10 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
+from fxai.annotations import Annotations, Destructive, Meta, Readonly, Strict, Title
 from fxai.effects import fx
 from fxai.schema import Empty, JsonSchema, Schema, SchemaError
-from fxai.tools import (
-    Annotations,
-    Destructive,
-    Example,
-    ExternalTool,
-    Meta,
-    Readonly,
-    Strict,
-    Title,
-    Tool,
-    Toolkit,
-)
+from fxai.tools import Example, ExternalTool, Tool, Toolkit
 from tests.kit.samples import Sum, TooBig, add, on_add
 
 RAW: dict[str, Any] = {

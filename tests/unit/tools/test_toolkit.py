@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from returns.result import Success
 
+from fxai.annotations import Readonly, Title
 from fxai.effects import Backend, fx
 from fxai.schema import SchemaError
-from fxai.tools import HandlerError, Readonly, Title, Tool, ToolConflictError, Toolkit
+from fxai.tools import HandlerError, Tool, ToolConflictError, Toolkit
 from tests.kit.samples import Sum, add, defect_of, double, on_add, on_double
 
 one, two, three = Tool.make("one"), Tool.make("two"), Tool.make("three")

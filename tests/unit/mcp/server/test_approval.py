@@ -20,10 +20,11 @@ from pydantic import TypeAdapter
 from returns.result import Failure, Result, Success
 
 from fxai import BoundToolkit, tool
+from fxai.annotations import Title
 from fxai.effects import Cause, EffectOf, Interrupt, fx
 from fxai.mcp import ToolServer
 from fxai.schema import DecodeFailure, Fault
-from fxai.tools import Title, Tool, Toolkit
+from fxai.tools import Tool, Toolkit
 from tests.kit.mcp_client import Era, refused, text, used
 
 both_eras = pytest.mark.parametrize("era", ["auto", "legacy"])

@@ -15,22 +15,11 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from returns.result import Failure, Result, Success
 
 from fxai import BoundToolkit, tool
+from fxai.annotations import Destructive, Idempotent, JsonText, Meta, OpenWorld, Readonly, Title
 from fxai.effects import Effect, Gen, Layer, Tag, fx
 from fxai.mcp import Defect, ToolServer, http_app
 from fxai.mcp.server.http import AsgiApp
-from fxai.tools import (
-    CallContext,
-    Destructive,
-    HandlerError,
-    Idempotent,
-    JsonText,
-    Meta,
-    OpenWorld,
-    Readonly,
-    Title,
-    Tool,
-    Toolkit,
-)
+from fxai.tools import CallContext, HandlerError, Tool, Toolkit
 from tests.kit.mcp_client import Era, refused, text, used
 from tests.kit.mcp_http import INITIALIZE, Client, OnClient, asking, modern, on_client, status_of
 

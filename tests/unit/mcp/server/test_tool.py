@@ -8,10 +8,11 @@ from typing import Any, Never
 import msgspec
 import pytest
 
+from fxai.annotations import Meta, OpenWorld
 from fxai.mcp.server.exchange import content_of
 from fxai.mcp.server.snapshot import ServedTool, served_tools
 from fxai.schema import JsonSchema, Schema
-from fxai.tools import Meta, NameConflictError, OpenWorld, Tool
+from fxai.tools import NameConflictError, Tool
 
 
 class Leaf(msgspec.Struct, frozen=True, tag=True):

@@ -7,23 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
+from fxai.annotations import (
+    AllowedCallers,
+    CacheControl,
+    DeferLoading,
+    EagerInputStreaming,
+    Namespace,
+    OutputSchema,
+    Strict,
+    ToolNamespace,
+)
 from fxai.models import PreparationError, ToolChoice
 from fxai.models.prepared_tools import WireCall
 from fxai.providers import anthropic
 from fxai.providers.anthropic.tool_encoding import Cost, cost_of, kind_of, programs_of, runs_in_programs
 from fxai.schema import JsonSchema, Schema
-from fxai.tools import (
-    AllowedCallers,
-    CacheControl,
-    DeferLoading,
-    EagerInputStreaming,
-    NameConflictError,
-    Namespace,
-    OutputSchema,
-    Strict,
-    Tool,
-    ToolNamespace,
-)
+from fxai.tools import NameConflictError, Tool
 
 A, B = Tool.make("a"), Tool.make("b")
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fxai.annotations import CacheControl
 from fxai.messages import (
     AssistantMessage,
     FilePart,
@@ -33,7 +34,7 @@ from fxai.models import ModelRequest, PreparationError, ToolChoice
 from fxai.providers.anthropic import PreparedRequest, prepare_request
 from fxai.providers.anthropic.messages_input import hosted_block
 from fxai.schema import JsonSchema, Schema
-from fxai.tools import CacheControl, Tool
+from fxai.tools import Tool
 
 SONNET = "claude-sonnet-5"
 OLD = "claude-sonnet-4-20250514"

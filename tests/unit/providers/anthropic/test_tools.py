@@ -9,9 +9,10 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
+from fxai.annotations import DeferLoading
 from fxai.effects import fx
 from fxai.providers import anthropic
-from fxai.tools import DeferLoading, Tool, Toolkit
+from fxai.tools import Tool, Toolkit
 
 SERVED: list[Any] = [
     anthropic.web_search(),

@@ -6,21 +6,20 @@ from typing import Any
 
 import pytest
 
-from fxai.models import PreparationError, ToolChoice
-from fxai.providers import openai
-from fxai.schema import JsonSchema
-from fxai.tools import (
+from fxai.annotations import (
     AllowedCallers,
     CacheControl,
     DeferLoading,
     EagerInputStreaming,
-    NameConflictError,
     Namespace,
     OutputSchema,
     Strict,
-    Tool,
     ToolNamespace,
 )
+from fxai.models import PreparationError, ToolChoice
+from fxai.providers import openai
+from fxai.schema import JsonSchema
+from fxai.tools import NameConflictError, Tool
 
 A, B = Tool.make("a"), Tool.make("b")
 SCHEMA = {"type": "string"}

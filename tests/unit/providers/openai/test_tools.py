@@ -11,11 +11,12 @@ import msgspec
 import pytest
 from returns.result import Failure, Result, Success
 
+from fxai.annotations import DeferLoading
 from fxai.effects import fx
 from fxai.providers import openai
 from fxai.providers.openai import Screen, ShellOutput
 from fxai.schema import Empty, SchemaError
-from fxai.tools import DeferLoading, Tool, Toolkit
+from fxai.tools import Tool, Toolkit
 
 SERVED: list[Any] = [
     openai.web_search(),
