@@ -79,7 +79,7 @@ def test_odd_values_are_shown_all_the_same(fxai: Run, tmp_path: Path) -> None:
     """Annotations that no JSON has, a type without a JSON form and an Any do not stop it."""
     file = tmp_path / "odd_tools.py"
     file.write_text(
-        "import msgspec\nfrom fxai import Tool, Toolkit\nfrom fxai.tools import Annotation\n"
+        "import msgspec\nfrom fxai import Tool, Toolkit\nfrom fxai.annotations import Annotation\n"
         "class P(msgspec.Struct, frozen=True):\n    c: complex\n"
         "kit = Toolkit.make(Tool.make('p', parameters=P), Tool.make('q').annotate(Annotation('o', None), object))\n"
     )
