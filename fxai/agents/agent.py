@@ -24,7 +24,7 @@ one place for each thing:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Never, cast, final, get_args, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, cast, final, get_args, overload
 
 import msgspec
 from typing_extensions import TypeVar, Unpack, override
@@ -60,11 +60,17 @@ from fxai.tools.tool import Tool
 from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import Toolkit
 
+if TYPE_CHECKING:
+    from fxai.agents.state import PromptState
+    from fxai.agents.stateful import StatefulPrompt
+
 _T = TypeVar("_T", default=Never)
 _O = TypeVar("_O", default=str)
 _F = TypeVar("_F", default=Never)
 _F2 = TypeVar("_F2", default=Never)
 _N2 = TypeVar("_N2", default=None)
+_F3 = TypeVar("_F3", default=Never)
+_N3 = TypeVar("_N3", default=None)
 _E = TypeVar("_E")
 _M = TypeVar("_M")
 _P = TypeVar("_P")
@@ -127,44 +133,67 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     """Whether the tools that it was made with are left out."""
     remembering: Remembering | None = None
     """The memory, if there is one."""
+    prompt: StatefulPrompt[Any, Any] | None = None
+    """The stateful prompt that each step is rendered from, if there is one."""
 
     @overload
     @staticmethod
     def make(
-        name: str, *, toolkit: Offered[_F, _T] = ..., **options: Unpack[AgentOptions]
-    ) -> Agent[_T, str, RunError | _F]: ...
-    @overload
-    @staticmethod
-    def make(
-        name: str, *, toolkit: Offered[_F, _T] = ..., output: type[_O] | Schema[_O], **options: Unpack[AgentOptions]
-    ) -> Agent[_T, _O, RunError | _F]: ...
+        name: str,
+        *,
+        toolkit: Offered[_F, _T] = ...,
+        prompt: StatefulPrompt[_N3, _F3] = ...,
+        **options: Unpack[AgentOptions],
+    ) -> Agent[_T, str, RunError | _F | _F3, LanguageModel | _N3]: ...
     @overload
     @staticmethod
     def make(
         name: str,
         *,
         toolkit: Offered[_F, _T] = ...,
+        prompt: StatefulPrompt[_N3, _F3] = ...,
+        output: type[_O] | Schema[_O],
+        **options: Unpack[AgentOptions],
+    ) -> Agent[_T, _O, RunError | _F | _F3, LanguageModel | _N3]: ...
+    @overload
+    @staticmethod
+    def make(
+        name: str,
+        *,
+        toolkit: Offered[_F, _T] = ...,
+        prompt: StatefulPrompt[_N3, _F3] = ...,
         model: LayerOf[LanguageModel, _F2, _N2],
         **options: Unpack[AgentOptions],
-    ) -> Agent[_T, str, RunError | _F | _F2, _N2]: ...
+    ) -> Agent[_T, str, RunError | _F | _F2 | _F3, _N2 | _N3]: ...
     @overload
     @staticmethod
     def make(
         name: str,
         *,
         toolkit: Offered[_F, _T] = ...,
+        prompt: StatefulPrompt[_N3, _F3] = ...,
         model: LayerOf[LanguageModel, _F2, _N2],
         output: type[_O] | Schema[_O],
         **options: Unpack[AgentOptions],
-    ) -> Agent[_T, _O, RunError | _F | _F2, _N2]: ...
+    ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _N2 | _N3]: ...
     @staticmethod
-    def make(name: str, *, toolkit: Any = _NO_TOOLS, model: Any = None, output: Any = None, **options: Any) -> Any:
+    def make(
+        name: str,
+        *,
+        toolkit: Any = _NO_TOOLS,
+        prompt: Any = None,
+        model: Any = None,
+        output: Any = None,
+        **options: Any,
+    ) -> Any:
         """An agent.
 
         Args:
             name: its name, which its tool and its failures have, too.
             toolkit: its tools: a toolkit, which needs its handlers, or one that has them: a bound toolkit, a tool
                 source, an MCP server; by default none.
+            prompt: a stateful prompt, from which each step is rendered: its tools stand behind those of `toolkit`, its
+                sections behind the instructions, and its effects run before `prepare_step`. By default none.
             model: the layer of the model that it asks, built when it is first asked in a run and released with the run;
                 by default the one around. Handlers keep the one around.
             output: the type of its answer, `answer.output`; by default text.
@@ -189,6 +218,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
             hooks,
             _retries(options.pop("output_retries", OUTPUT_RETRIES)),
             Options(options),
+            prompt=_prompt(prompt),
         )
 
     @property
@@ -412,29 +442,40 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
 
     # -- the run
 
-    def execute(self, prompt: PromptInput) -> EffectOf[Answer[_O_co], _E_co, _T_co | _R_co | None]:
+    def execute(
+        self, prompt: PromptInput, *, state: PromptState | None = None
+    ) -> EffectOf[Answer[_O_co], _E_co, _T_co | _R_co | None]:
         """The answer to `prompt`: the model is asked until a turn calls no tool.
+
+        Args:
+            prompt: what the user says, or a history to go on from.
+            state: what a stateful prompt begins with, such as `answer.state` of the run before; by default what the
+                memory holds, else the initial values.
 
         Fails with `BudgetExceeded` when the budget is spent first, with `AiError` when the model cannot be asked or
         understood, and with a `ToolError` when a handler failed in failure mode `"error"`. The first and the last hold
         the history. With a memory also with `MemoryFailure`; with a source as it does.
         """
-        return _execution(self).answer(prompt)
+        return _execution(self, state).answer(prompt)
 
-    def stream(self, prompt: PromptInput) -> StreamOf[StreamPart, _E_co, _T_co | _R_co | None]:
+    def stream(
+        self, prompt: PromptInput, *, state: PromptState | None = None
+    ) -> StreamOf[StreamPart, _E_co, _T_co | _R_co | None]:
         """The parts of the answer to `prompt` as they come; each round ends with its `finish`.
 
         Leaving the stream early stops the model and the handlers, closes sources, and commits nothing. Fails as
         `execute`.
         """
-        return _execution(self).parts(prompt)
+        return _execution(self, state).parts(prompt)
 
 
 AgentBuilder = Agent
 """Another name for `Agent`, which `with_tools`, `without_tools`, `with_memory` and the hooks give."""
 
 
-def _execution(agent: Agent[Any, Any, Any, Any]) -> Execution:
+def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> Execution:
+    if state is not None and agent.prompt is None:
+        raise TypeError(f"the agent {agent.name!r} has no stateful prompt, so that no state can be given to its runs")
     binding = agent.binding
     plan = RunPlan(
         binding.toolkit,
@@ -447,6 +488,7 @@ def _execution(agent: Agent[Any, Any, Any, Any]) -> Execution:
         agent.output,
         agent.output_retries,
         without_own=agent.without_own,
+        prompt=None if agent.prompt is None else agent.prompt.plan(state),
     )
     return Execution(plan, binding, agent.instructions, agent.model, agent.remembering)
 
@@ -470,6 +512,17 @@ def _instructions(given: Any) -> str | None:
     if not (given is None or isinstance(given, str)):
         raise TypeError(f"instructions are one text, not {given!r}: join what they are made of")
     return given
+
+
+def _prompt(given: Any) -> Any:
+    if given is None:
+        return None
+    from fxai.agents.stateful import StatefulPrompt
+
+    if not isinstance(given, StatefulPrompt):
+        advice = "say StatefulPrompt.make(name, f)"
+        raise TypeError(f"prompt={given!r} is no stateful prompt: {advice}; what the user says is given to execute")
+    return cast(Any, given)
 
 
 def _retries(given: Any) -> int:

@@ -13,7 +13,7 @@ the run was not done after 10 rounds: allow more with Budget(rounds=…), or go 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Generic, Literal, TypeAlias, cast, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, cast, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -26,6 +26,10 @@ from fxai.messages.prompt import Prompt
 from fxai.messages.response import Response
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import ToolError
+
+if TYPE_CHECKING:
+    from fxai.agents.state import PromptState, RenderReason
+    from fxai.agents.step_patch import StepRecord
 
 _S = TypeVar("_S")
 _O_co = TypeVar("_O_co", covariant=True, default=str)
@@ -40,6 +44,8 @@ class Step(msgspec.Struct, frozen=True):
     number: int
     """The number of the round, from 1."""
     response: Response
+    record: StepRecord | None = None
+    """What a stateful prompt asked it with: tools, messages, patches, and the state before and after."""
 
     @property
     def text(self) -> str:
@@ -152,6 +158,8 @@ class Answer(msgspec.Struct, Generic[_O_co], frozen=True):
     """Whether the agent has an output type."""
     value: _O_co | msgspec.UnsetType = msgspec.UNSET
     """The typed output, where there is one; read `output` instead."""
+    state: PromptState | None = None
+    """The state of a stateful prompt after the run, for `execute(…, state=…)`; None of an agent without one."""
 
     @property
     def output(self) -> _O_co:
@@ -231,6 +239,8 @@ class BudgetExceeded(msgspec.Struct, frozen=True):
     limit: float
     history: Prompt
     """Every call in it has its result: another run can go on from it, with a budget of its own."""
+    state: PromptState | None = None
+    """The state of a stateful prompt then; None of an agent without one."""
 
     @override
     def __str__(self) -> str:
@@ -249,11 +259,15 @@ class RunFailed(AiError, frozen=True, tag="AiError"):
 
     history: Prompt
     """The conversation before the turn that failed, with the results of all calls."""
+    state: PromptState | None = None
+    """The state of a stateful prompt then; None of an agent without one."""
 
     @staticmethod
-    def of(error: AiError, history: Prompt) -> RunFailed:
+    def of(error: AiError, history: Prompt, state: PromptState | None = None) -> RunFailed:
         """The error with a conversation; an error that has its own keeps it."""
-        return error if isinstance(error, RunFailed) else RunFailed(error.module, error.method, error.reason, history)
+        if isinstance(error, RunFailed):
+            return error
+        return RunFailed(error.module, error.method, error.reason, history, state)
 
     @property
     def error(self) -> AiError:
@@ -273,6 +287,31 @@ class RunFailed(AiError, frozen=True, tag="AiError"):
     @override
     def __str__(self) -> str:
         return str(self.error)
+
+
+@final
+class RenderFailed(msgspec.Struct, frozen=True):
+    """The failure of a run whose stateful prompt was rendered wrongly: which one, at which step, and why."""
+
+    prompt: str
+    """What the prompt is called."""
+    step: int
+    """The number of the step that was rendered, from 1."""
+    reason: RenderReason
+    message: str
+    """What is wrong, and what to do."""
+    history: Prompt
+    """The conversation so far; every call in it has its result, or waits."""
+    state: PromptState
+    """The state then."""
+
+    @override
+    def __str__(self) -> str:
+        return f"the prompt {self.prompt!r} could not be rendered for step {self.step}: {self.message}"
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.prompt, self.step, self.reason, self.message))
 
 
 RunError: TypeAlias = RunFailed | ToolError | BudgetExceeded

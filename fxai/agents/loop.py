@@ -11,6 +11,7 @@ it is there; each round ends with its `finish`, which is handed on when all else
 What listens to a run stands in one of these places, for whole and streamed runs alike:
 
 - `on_step`, in `_notify`: each finished step, before the run goes on. Telemetry, progress and journals stand here.
+- `prompt`, in `_prepare`: a stateful prompt, from which each step is rendered; see `agents/rendering.py`.
 - `prepare_step`, in `_prepare`: the request of each step, before it is sent, which it may change.
 - `stop_when`, in `_stop`: whether the run ends after a step.
 - `emit`, in `_loop` and `take_turn`: each part as it comes, of a streamed run. A user interface stands here.
@@ -63,7 +64,7 @@ from fxai.models.round import LATE, TIME_IS_UP, Deadline, Emit, Round, RoundLimi
 from fxai.models.round import Steps as Program
 from fxai.models.selection import HeldModels, hold
 from fxai.tools.tool_error import interrupt_calls
-from fxai.tools.toolkit import BoundToolkit, Toolkit
+from fxai.tools.toolkit import Toolkit
 
 OnAnswer: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
 """Is given the answer of a run that has ended well, before its last part is read; what it fails with fails the run."""
@@ -251,9 +252,11 @@ def _program(
 ) -> AnyEffect:
     run = Run(prompt, plan, on_settled)
     looped = Fold(Generate(_loop, (run, emit, on_answer), {}), run.fail, None)
-    if not plan.prepare_step:
+    if not plan.prepare_step and plan.prompt is None:
         return looped
     run.scope = Scope()
+    if plan.prompt is not None:
+        run.rendering = plan.prompt.begin(run.scope)
     return looped.on_exit(run.scope.close)
 
 
@@ -262,9 +265,8 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     plan = run.plan
     yield from _begin(run, emit, on_answer)
     step: StepRequest | AiError | None
-    is_prepared = bool(plan.prepare_step) or plan.tools_now is not None
     while run.goes_on:
-        step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
+        step = (yield from _prepare(run)) if plan.is_prepared else _request(run, run.shown, plan.toolkit, run.options)
         if isinstance(step, AiError):
             return (yield fail(step))
         round_ = _NO_ROUND if step is None else (yield from _ask(run, step, step.model or (yield _MODEL), emit))
@@ -315,11 +317,13 @@ def _run_approved(run: Run, emit: Emit | None) -> Program:
     """The calls that the history approves are run, before the model is asked; calls that wait still end the run."""
     if not run.options.get("resolve_tools", True):
         return
-    bound = yield _tools_now(run)
-    if bound is LATE:
+    setup = yield from _begin_step(run)
+    if setup is not LATE and run.rendering is not None:
+        setup = yield run.cut(run.rendering.render_approved(setup))
+    if setup is LATE:
         run.exceed("seconds")
         return
-    prepared = prepare(run.history, bound.toolkit, run.options, is_hidden=run.plan.is_hidden)
+    prepared = prepare(run.history, setup.toolkit, run.options, is_hidden=run.plan.is_hidden)
     if isinstance(prepared, AiError):
         yield fail(prepared)
         return
@@ -328,7 +332,7 @@ def _run_approved(run: Run, emit: Emit | None) -> Program:
         return
     results: list[ToolResult] = []
     settled = settling(emit if run.deadline is None else _note_results(results, emit))
-    done = yield run.cut(settled if run.plan.tools_now is None else settled.provide(bound.layer))
+    done = yield run.cut(settled if setup.handlers is None else settled.provide(setup.handlers))
     if done is not LATE:
         run.settle(done)
         return
@@ -384,19 +388,34 @@ def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -
     return take_turn(model, request, resolution, emit, resolves=step.resolves, handlers=handlers, limits=limits)
 
 
-def _tools_now(run: Run) -> AnyEffect:
-    """The tools of the next step with their handlers, `LATE` where the time was up; those of the run have none here."""
-    live = run.plan.tools_now
-    return Succeed(BoundToolkit(run.plan.toolkit, ())) if live is None else run.cut(live)
+def _begin_step(run: Run) -> Program:
+    """The setup of the next step: with the tools that there are now, and handlers where those bring theirs.
+
+    `LATE` where the time was up.
+    """
+    toolkit, handlers = run.plan.toolkit, None
+    if run.plan.tools_now is not None:
+        bound = yield run.cut(run.plan.tools_now)
+        if bound is LATE:
+            return LATE
+        toolkit, handlers = bound.toolkit, bound.layer
+    return StepSetup(
+        len(run.steps) + 1, Steps(run.steps), run.shown, toolkit, run.options, model=None, handlers=handlers
+    )
 
 
 def _prepare(run: Run) -> Program:
-    """The request of the next step, as the hooks and the live sources of tools change it; None: the time was up."""
+    """The request of the next step: of the live sources of tools, rendered, and as hooks change it.
+
+    None: the time was up.
+    """
     run.in_round = False
-    bound = yield _tools_now(run)
-    if bound is LATE:
+    setup = yield from _begin_step(run)
+    if setup is not LATE and run.rendering is not None:
+        setup = yield run.cut(run.rendering.prepare(setup))
+    if setup is LATE:
         return None
-    setup = StepSetup(len(run.steps) + 1, Steps(run.steps), run.shown, bound.toolkit, run.options)
+    shown = setup.messages
     for prepare_step in run.plan.prepare_step:
         given: Any = prepare_step(setup)
         setup = (yield run.cut(given)) if is_effect(given) else given
@@ -409,12 +428,13 @@ def _prepare(run: Run) -> Program:
         models: HeldModels = yield _hold_models(run)
         model = models.model_of(setup.model)
     run.in_round = True
-    if setup.messages is not run.shown:
+    if setup.messages is not shown:
         yield from _check_pairs(run, setup.messages)
+    run.asked = setup
     step = _request(run, setup.messages, setup.toolkit, setup.options)
     if isinstance(step, AiError):
         return step
-    return msgspec.structs.replace(step, model=model, handlers=None if run.plan.tools_now is None else bound.layer)
+    return msgspec.structs.replace(step, model=model, handlers=setup.handlers)
 
 
 def _request(run: Run, messages: Prompt, toolkit: Toolkit[Any], options: RoundOptions) -> StepRequest | AiError:

@@ -10,13 +10,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, final
+from typing import TYPE_CHECKING, Any, Final, Literal, final
 
 import msgspec
 from returns.result import Success
 
 from fxai.agents.answer import Answer, BudgetExceeded, Ended, Limit, RunFailed, Step, describe_limit
-from fxai.agents.run_options import AtLimit, Budget, OnStep, PrepareStep, StopCondition
+from fxai.agents.run_options import AtLimit, Budget, OnStep, PrepareStep, StepSetup, StopCondition
 from fxai.effects.cause import Cause
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause
 from fxai.effects.scope import Scope
@@ -35,6 +35,10 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
 from fxai.tools.tool_error import CallFailure, interrupt_calls
 from fxai.tools.toolkit import BoundToolkit, Toolkit
+
+if TYPE_CHECKING:
+    from fxai.agents.rendering import Rendering, RenderPlan
+    from fxai.agents.state import PromptState
 
 OUTPUT_RETRIES: Final = 2
 """How often an answer that does not fit is asked for again, unless the agent says otherwise."""
@@ -69,10 +73,20 @@ class RunPlan(msgspec.Struct, frozen=True):
     """When it is cut, where its time began before it did; None: after `budget.seconds`, if there are any."""
     without_own: bool = False
     """Whether the agent's own tools are left out, which its `tool_choice` may name all the same."""
+    prompt: RenderPlan | None = None
+    """The stateful prompt that each step is rendered from, if there is one."""
 
     def is_hidden(self, name: str) -> bool:
-        """Whether a tool choice may name a tool that a step lacks: one of the run's, or one that was left out."""
-        return self.without_own or name in self.toolkit
+        """Whether a tool choice may name a tool that a step lacks: one of the run's, or one that was left out.
+
+        A stateful prompt may define any tool in another step.
+        """
+        return self.without_own or self.prompt is not None or name in self.toolkit
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether each step has to be prepared: by hooks, by a prompt, or because tools may change."""
+        return bool(self.prepare_step) or self.prompt is not None or self.tools_now is not None
 
     def __post_init__(self) -> None:
         if self.output_retries < 0:
@@ -84,6 +98,7 @@ class Run:
     """The state of one run: its history, what it took, and how it ended, if it has."""
 
     __slots__ = (
+        "asked",
         "calls",
         "cut",
         "deadline",
@@ -98,6 +113,7 @@ class Run:
         "on_settled",
         "options",
         "plan",
+        "rendering",
         "scope",
         "shown",
         "steps",
@@ -107,7 +123,7 @@ class Run:
     )
 
     scope: Scope
-    """Where the models of single steps are held; there only where steps are prepared."""
+    """Where the models of single steps and what a prompt builds are held; there only where steps are prepared."""
 
     def __init__(self, prompt: Prompt, plan: RunPlan, on_settled: OnSettled | None = None) -> None:
         self.plan = plan
@@ -124,6 +140,8 @@ class Run:
         self.deadline: Deadline | None = None
         self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
         self.models: HeldModels | None = None
+        self.rendering: Rendering | None = None
+        self.asked: StepSetup | None = None  # of the step that was prepared last
         self.value: Any = msgspec.UNSET
         self.exceeded: Limit | None = None
         self.tokens = self.calls = self.wrong = 0
@@ -137,7 +155,12 @@ class Run:
     def answer(self) -> Answer[Any]:
         """The answer, when it has ended."""
         typed = self.plan.output is not None
-        return Answer(tuple(self.steps), self.history, self.ended or "done", typed, self.value)
+        return Answer(tuple(self.steps), self.history, self.ended or "done", typed, self.value, self.state)
+
+    @property
+    def state(self) -> PromptState | None:
+        """The state of the stateful prompt, if there is one."""
+        return None if self.rendering is None else self.rendering.state(is_done=self.ended not in (None, "pending"))
 
     # -- what happens in it
 
@@ -164,7 +187,9 @@ class Run:
         if self.early:
             response = Response((*self.early, *response.content))
             self.early = ()
-        step = Step(len(self.steps) + 1, response)
+        asked, rendering = self.asked, self.rendering
+        record = None if asked is None or rendering is None else rendering.record(asked.toolkit, asked.messages)
+        step = Step(len(self.steps) + 1, response, record)
         self.steps.append(step)
         if self.plan.budget.tokens is not None:
             self.tokens += response.usage.total_tokens or 0
@@ -217,7 +242,7 @@ class Run:
         budget = self.plan.budget
         mode = self.plan.at_limit
         if mode == "fail" or self.is_last or (mode == "last_text" and not self.steps):
-            self.failure = BudgetExceeded(what, getattr(budget, what), self.history)
+            self.failure = BudgetExceeded(what, getattr(budget, what), self.history, self.state)
         elif mode == "answer":
             self.is_last = True
             if self.deadline is not None and budget.seconds is not None:
@@ -235,7 +260,7 @@ class Run:
             self.value, self.ended = output.unwrap(), ended
         elif self.is_last or self.wrong >= self.plan.output_retries or response.finish_reason not in _GOES_ON:
             error = output_error("Agent", "execute", response, output.failure())
-            self.failure = RunFailed.of(error, self.history)
+            self.failure = RunFailed.of(error, self.history, self.state)
         else:
             self.wrong += 1
             correction = (_correction(output.failure()),)
@@ -247,17 +272,19 @@ class Run:
 
     def fail(self, cause: Cause[Any]) -> AnyEffect | None:
         """The failure of the run, whose errors hold the conversation; None where it broke or was cancelled."""
+        if self.rendering is not None:
+            cause = self.rendering.explain(cause, self.history)
         return FailCause(cause.map(self._with_history)) if cause.failures else None
 
     def _with_history(self, error: Any) -> Any:
         if isinstance(error, AiError):
-            return RunFailed.of(error, self.history)
+            return RunFailed.of(error, self.history, self.state)
         if not self.in_round or not isinstance(error, CallFailure):
             return error
         content = () if error.response is None else error.response.content
         response = error.response if not self.early else Response((*self.early, *content))
         history = self.history.with_response(in_order(Response(content)).content)
-        return msgspec.structs.replace(error, response=response, history=history)
+        return msgspec.structs.replace(error, response=response, history=history, state=self.state)
 
 
 def _uncut(effect: AnyEffect) -> AnyEffect:

@@ -144,6 +144,8 @@ class StepSetup(msgspec.Struct, frozen=True, eq=False):
     """How it is asked; after the first step no longer with a `tool_choice` that demands a call."""
     model: LayerOf[LanguageModel, AiError, None] | None = None
     """The model that is asked; None for the one of the run."""
+    handlers: LayerOf[Any, Any, Any] | None = None
+    """Handlers that are there for this step alone; None where all are around."""
 
     def with_model(self, model: LayerOf[LanguageModel, AiError, None]) -> StepSetup:
         """The same, asked of the model of a layer: built when it is first asked, and released with the run.

@@ -38,6 +38,7 @@ _P = TypeVar("_P")
 _O = TypeVar("_O")
 _R_co = TypeVar("_R_co", covariant=True)
 _O_co = TypeVar("_O_co", covariant=True)
+_N_co = TypeVar("_N_co", covariant=True, default=Any)
 
 SubAgentReason: TypeAlias = Literal["budget", "model", "tool", "pending", "output", "other"]
 """Why an agent gave no answer.
@@ -48,8 +49,8 @@ understood. `tool`: one of its tools failed. `pending`: calls of its tools wait 
 """
 
 
-class Runnable(Protocol[_O_co]):
-    """What a sub-agent runs: an agent."""
+class Runnable(Protocol[_O_co, _N_co]):
+    """What a sub-agent runs: an agent, or a stateful prompt; its runs need `N`."""
 
     @property
     def name(self) -> str:
@@ -65,7 +66,7 @@ class Runnable(Protocol[_O_co]):
     def output(self) -> Schema[Any] | None:
         """What its answer is; None for text."""
 
-    def execute(self, prompt: PromptInput, /) -> EffectOf[Answer[_O_co], Any, Any]:
+    def execute(self, prompt: PromptInput, /) -> EffectOf[Answer[_O_co], object, _N_co]:
         """The answer to `prompt`."""
         ...
 

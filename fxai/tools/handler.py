@@ -19,7 +19,7 @@ import inspect
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from types import CoroutineType
+from types import CoroutineType, FunctionType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Protocol, TypeAlias, cast, final
 
 import anyio
@@ -397,7 +397,14 @@ def handler_layer(
     return LayerOf.of(bind)
 
 
+def handler_of(f: Callable[..., Any], services: ContextOf[Any]) -> Handler:
+    """`f` as the handler of a tool, with services that are there already."""
+    return Handler(f, services, wants_context=_positional(f) >= 2, blocking=None)
+
+
 def _positional(f: Callable[..., Any]) -> int:
+    if type(f) is FunctionType and not f.__dict__:  # what `signature` would say, without its cost
+        return f.__code__.co_argcount - len(f.__defaults__ or ())
     try:
         parameters = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):  # a builtin without a signature

@@ -41,6 +41,8 @@ class CallFailure(_Failure, frozen=True, kw_only=True):
     """The model's response with the result of every call, where a model made this one."""
     history: Prompt | None = None
     """The whole conversation, results included, where a loop made it."""
+    state: Any = None
+    """The `PromptState` then, where the loop was that of a stateful prompt."""
 
 
 @final

@@ -22,6 +22,7 @@ LONG = {
 
 # Modules, not packages, that users import from.
 MODULES_OF_USERS = {
+    "fxai.agents.stateful",
     "fxai.annotations",
     "fxai.effects.fx",
     "fxai.testing.plugin",

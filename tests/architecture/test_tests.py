@@ -14,7 +14,8 @@ import pytest
 from tests.kit.source import ROOT, modules
 
 FACES = {module.name for module in modules() if module.path.endswith("__init__.py")} | {
-    f"fxai.{name}" for name in ("annotations", "testing.strategies", "testing.plugin", "testing.recording")
+    f"fxai.{name}"
+    for name in ("agents.stateful", "annotations", "testing.strategies", "testing.plugin", "testing.recording")
 }
 """What a test may import from: packages, and modules that are documented as such."""
 

@@ -201,7 +201,7 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 240,
     "modules with one importer and under 120 lines": 10,
-    "lines": 64_000,
+    "lines": 66_800,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 112,
@@ -212,7 +212,10 @@ MEASURES: Mapping[str, int] = {
     "types that are Any three times over": 150,
     "functions named by a bare participle": 0,
 }
-"""The measures and their limits. A room that is added raises the first limits by what it needs, and says so here."""
+"""The measures and their limits. A room that is added raises the first limits by what it needs, and says so here.
+
+Stateful prompts: 6 modules and 2,800 lines.
+"""
 
 
 if __name__ == "__main__":

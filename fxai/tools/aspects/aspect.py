@@ -112,6 +112,11 @@ HookReturn = TypeAliasType(
 Wrap = Callable[[Invocation[Any], AnyEffect], AnyEffect]
 """What an aspect makes of the effect of a handler, or of an aspect further in."""
 
+Wrapping = Callable[[ContextOf[Any], ContextOf[Any]], ContextOf[Any]]
+"""What an aspect makes of a context with handlers, of that and of the services around."""
+
+_Wraps = tuple[tuple[Identity | None, Wrap], ...]  # the innermost first
+
 
 @final
 class Hooks(msgspec.Struct, frozen=True):
@@ -332,21 +337,25 @@ class Aspect(msgspec.Struct, Generic[_R_co], frozen=True):
 
         def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
             built = layer.build_in(memo, scope)
-            return built.flat_map(lambda given: Ask(lambda around: _apply(self.rings, given, around)))
+            return built.flat_map(lambda given: Ask(lambda around: self.begin()(given, around)))
 
         return LayerOf(build)
 
+    def begin(self) -> Wrapping:
+        """What wraps handlers that are built already; a state of the aspect begins now."""
+        wraps = tuple((ring.only, ring.start()) for ring in reversed(self.rings))
+        return lambda given, around: _apply(wraps, given, around)
 
-def _apply(rings: tuple[Ring, ...], given: ContextOf[Any], around: ContextOf[Any]) -> ContextOf[Any]:
+
+def _apply(wraps: _Wraps, given: ContextOf[Any], around: ContextOf[Any]) -> ContextOf[Any]:
     identities = [key for key in given if isinstance(key, Identity)]
-    stray = [ring.only.name for ring in rings if ring.only is not None and ring.only not in identities]
+    stray = [only.name for only, _ in reversed(wraps) if only is not None and only not in identities]
     if stray:
         there = ", ".join(identity.name for identity in identities) or "none"
         raise HandlerError(
             f"an aspect is for a tool whose handler is not in the layer that it wraps: {', '.join(stray)}; "
             f"the handlers there: {there}"
         )
-    wraps = [(ring.only, ring.start()) for ring in reversed(rings)]
     services = dict(given.services)
     for identity in identities:
         chosen = tuple(wrap for only, wrap in wraps if only is None or only == identity)

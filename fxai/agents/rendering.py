@@ -1,0 +1,352 @@
+"""Renderings: the renders of one run of a stateful prompt, each of which prepares a step of the loop.
+
+Before each step the prompt is rendered with the values of now, then its effects run in order, and what their patches
+say is put together with what the render defined: the tools of the step with the handlers of this render, the system
+prompt, and the messages around the conversation, which themselves stay as they are.
+
+What has a life of its own, the layers of toolkits and aspects with a state, is built when a render first defines it,
+and released when a render does not define it any more, or with the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from inspect import isawaitable
+from itertools import takewhile
+from typing import Any, Final, TypeAlias, cast, final
+
+import msgspec
+
+from fxai.agents.answer import RenderFailed
+from fxai.agents.render import Definitions, RenderEffect, RenderOf, StepView
+from fxai.agents.run_options import StepSetup
+from fxai.agents.section import reference_to, system_text
+from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, same_deps
+from fxai.agents.step_patch import Definition, StepPatch, StepRecord
+from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
+from fxai.effects.constructor import lift_any
+from fxai.effects.context import ContextOf
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, Generate, Succeed, Wait
+from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
+from fxai.effects.scope import Scope
+from fxai.messages.message import Message, SystemMessage, TextPart, UserMessage
+from fxai.messages.prompt import Prompt
+from fxai.tools.aspects.aspect import Aspect, Wrapping
+from fxai.tools.handler import handler_of
+from fxai.tools.identity import Identity, ToolConflictError
+from fxai.tools.tool import AnyTool
+from fxai.tools.toolkit import AnyBound, Toolkit
+
+_Steps: TypeAlias = Generator[AnyEffect, Any, Any]
+
+_TOOLKITS: Final = 16  # of the last steps that are kept
+_NO_PATCH: Final = StepPatch[Any]()
+_DONE: Final = Succeeded(None)
+
+
+@final
+class RenderPlan(msgspec.Struct, frozen=True):
+    """What the steps of a run are rendered from."""
+
+    name: str
+    """What the prompt is called."""
+    f: Callable[[Any], object]
+    """Defines a step on the `Render` that it is given."""
+    state: PromptState | None = None
+    """What the run begins with; None: the initial values."""
+
+    def begin(self, scope: Scope) -> Rendering:
+        """The renders of a run that has just begun and ends when `scope` closes."""
+        return Rendering(self, scope)
+
+
+@final
+class Rendering:
+    """The renders of one run, which ends when `scope` closes."""
+
+    __slots__ = ("_asked", "_conversation", "_handlers", "_number", "_patches", "_plan", "_store", "_toolkits")
+
+    def __init__(self, plan: RenderPlan, scope: Scope) -> None:
+        self._plan = plan
+        self._store = StateStore(plan.state)
+        self._handlers = _Handlers(scope)
+        self._conversation = _Conversation()
+        self._toolkits = _Toolkits()
+        self._number = 0  # of the step that is rendered
+        self._asked: Asked | None = None  # what the step that was asked last was rendered from
+        self._patches: tuple[tuple[str, StepPatch[Any]], ...] = ()
+        scope.add(self._end)
+
+    # -- a step
+
+    def prepare(self, setup: StepSetup) -> EffectOf[StepSetup, Any, Any]:
+        """The setup of a step, rendered: its tools, the handlers of these, and its messages."""
+        return Generate(self._prepare, (setup,), {})
+
+    def _prepare(self, setup: StepSetup) -> _Steps:
+        before = dict(self._store.cells)
+        definitions, patch = self._render(setup.number, before), StepPatch[Any]()
+        self._patches = ()
+        if definitions.effects:
+            patch = yield from self._run_effects(definitions, setup)
+        final = definitions if patch == _NO_PATCH else definitions.with_patch(patch)
+        toolkit = self._toolkits.of(setup.toolkit, final, patch.hidden)
+        handlers = yield from self._handlers.of(final, setup.handlers)
+        system = ""
+        if final.sections:
+            system = system_text(final.sections.values(), frozenset(map(reference_to, toolkit.tools)))
+        behind = (*patch.messages, *_reminder(patch.reminders, final, toolkit))
+        messages = self._conversation.show(setup.messages, system, final.messages, behind)
+        self._asked = Asked(setup.number, before)
+        return msgspec.structs.replace(setup, messages=messages, toolkit=toolkit, handlers=handlers)
+
+    def _render(self, number: int, seen: dict[str, Cell]) -> Definitions:
+        self._number = number
+        at: RenderOf[Any, Any] = RenderOf(number, self._store, seen)
+        self._store.is_rendering = True
+        try:
+            given = self._plan.f(at)
+        finally:
+            self._store.is_rendering = False
+            at.close()
+        if given is not None:
+            why = f"a render gives None, and this one gave {given!r}"
+            raise RenderError("unsettled", f"{why}: define everything on what it is given, without waiting")
+        return at.definitions
+
+    def _run_effects(self, definitions: Definitions, setup: StepSetup) -> Generator[AnyEffect, Any, StepPatch[Any]]:
+        """Runs the effects that are due; gives what their patches come to."""
+        tools = tuple(dict.fromkeys((*setup.toolkit.tools, *definitions.tools)))
+        view = StepView(setup.number, setup.steps, setup.messages, tools, tuple(definitions.sections))
+        patches: list[tuple[str, StepPatch[Any]]] = []
+        ran = self._store.effects
+        for key in ran.keys() - definitions.effects.keys():
+            del ran[key]
+        for effect in definitions.effects.values():
+            if effect.deps is not None and effect.key in ran and same_deps(ran[effect.key], effect.deps):
+                continue
+            patch = yield from _run_effect(effect, view)
+            if effect.deps is not None:
+                ran[effect.key] = effect.deps
+            if patch is not None:
+                patches.append((effect.key, patch))
+        self._patches = tuple(patches)
+        return sum((patch for _, patch in patches), StepPatch[Any]())
+
+    def record(self, toolkit: Toolkit[Any], messages: Prompt) -> StepRecord:
+        """What the step that has just ended was asked with: its tools and messages as hooks left them."""
+        before = PromptState({} if self._asked is None else self._asked.cells)
+        return StepRecord(tuple(toolkit.tools), messages, self._patches, before, self._store.snapshot())
+
+    # -- approved calls
+
+    def render_approved(self, setup: StepSetup) -> EffectOf[StepSetup, Any, Any]:
+        """The setup of calls that were approved, with the tools and handlers of the step that made them.
+
+        What that was rendered from is rendered again; its effects are not run.
+        """
+        return Generate(self._render_approved, (setup,), {})
+
+    def _render_approved(self, setup: StepSetup) -> _Steps:
+        asked = self._pending or Asked(1, self._store.cells)
+        definitions = self._render(asked.number, dict(asked.cells))
+        toolkit = self._toolkits.of(setup.toolkit, definitions, frozenset())
+        handlers = yield from self._handlers.of(definitions, setup.handlers)
+        return msgspec.structs.replace(setup, toolkit=toolkit, handlers=handlers)
+
+    # -- the state
+
+    @property
+    def _pending(self) -> Asked | None:
+        return None if self._plan.state is None else self._plan.state.pending
+
+    def state(self, *, is_done: bool) -> PromptState:
+        """The state as it is now; unless all calls are answered, with what the last step was rendered from."""
+        return self._store.snapshot(None if is_done else self._asked or self._pending)
+
+    def explain(self, cause: Cause[Any], history: Prompt) -> Cause[Any]:
+        """The cause, in which a wrong render is a typed failure."""
+
+        def explain(reason: Any) -> Any:
+            error = reason.defect if isinstance(reason, Die) else None
+            if not isinstance(error, RenderError):
+                return reason
+            state = self.state(is_done=False)
+            return Fail(RenderFailed(self._plan.name, self._number, error.reason, str(error), history, state))
+
+        return Cause(tuple(map(explain, cause.reasons)))
+
+    def _end(self, _: Exit[Any, Any]) -> AnyEffect:
+        self._store.is_over = True
+        return Succeed(None)
+
+
+def _run_effect(effect: RenderEffect, view: StepView) -> Generator[AnyEffect, Any, StepPatch[Any] | None]:
+    given: Any = effect.f(view)
+    if isawaitable(given):
+        waiting: Any = given
+        given = yield Wait(lambda: waiting)
+    if not (given is None or isinstance(given, StepPatch)):
+        lifted = lift_any(given)
+        if lifted is not None:
+            given = yield lifted
+    if given is None or isinstance(given, StepPatch):
+        return None if given is None else cast(Any, given)
+    advice = "it gives a StepPatch, None, or an effect of these"
+    raise TypeError(f"the effect {effect.key!r} of a stateful prompt gave {given!r}: {advice}")
+
+
+def _reminder(reminders: Iterable[Definition], final: Definitions, toolkit: Toolkit[Any]) -> tuple[Message, ...]:
+    """The one message that reminds the model of what the step has; none where it has none of it."""
+    there = [one for one in dict.fromkeys(reminders) if one.name in toolkit or one.name in final.sections]
+    if not there:
+        return ()
+    listed = "\n".join(f"- {one} ({one.kind})" for one in there)
+    return (UserMessage((TextPart(f"<reminder>\nRemember to use, in your next answer:\n{listed}\n</reminder>"),)),)
+
+
+# -- what the steps of a run have in common
+
+
+@final
+class _Toolkits:
+    """The toolkits of the last steps: the same one for the same tools, so that requests are prepared once."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[tuple[object, ...], tuple[Toolkit[Any], list[AnyTool], Toolkit[Any]]] = {}
+
+    def of(self, own: Toolkit[Any], definitions: Definitions, hidden: frozenset[str]) -> Toolkit[Any]:
+        """The tools of a step: the agent's own, then the render's, without those that are hidden.
+
+        Raises:
+            RenderError: the agent has another tool of that name.
+        """
+        tools = [one.tool for one in definitions.tools.values()]
+        key = (id(own), hidden, *map(id, tools))
+        known = self._made.get(key)
+        if known is not None:
+            return known[2]
+        try:
+            made = own.merge(Toolkit.of(tools))
+        except ToolConflictError as error:
+            raise RenderError(
+                "conflict", f"the agent has another tool of a name that the render defines: {error}"
+            ) from None
+        made = made.omit(*[name for name in hidden if name in made])
+        while len(self._made) >= _TOOLKITS:
+            del self._made[next(iter(self._made))]
+        self._made[key] = (own, tools, made)
+        return made
+
+
+@final
+class _Conversation:
+    """The conversation as the model is shown it. Where only its end is new, only that is put behind what was shown."""
+
+    __slots__ = ("_front", "_of", "_shown")
+
+    def __init__(self) -> None:
+        self._of = self._shown = Prompt()
+        self._front: tuple[Message, ...] = ()
+
+    def show(
+        self, conversation: Prompt, system: str, messages: Iterable[Message], behind: tuple[Message, ...]
+    ) -> Prompt:
+        """The conversation, with what the prompt says behind its system messages, and messages behind all."""
+        front = (*((SystemMessage(system),) if system else ()), *messages)
+        count = len(self._of)
+        grows = 0 < count <= len(conversation) and conversation[count - 1] is self._of[count - 1]
+        if grows and front == self._front:
+            self._shown = self._shown.extend([conversation[at] for at in range(count, len(conversation))])
+        else:
+            lead = sum(1 for _ in takewhile(lambda message: message.role == "system", conversation))
+            given = conversation.messages
+            self._shown, self._front = Prompt((*given[:lead], *front, *given[lead:])), front
+        self._of = conversation
+        return self._shown.extend(behind)
+
+
+@final
+class _Held(msgspec.Struct, frozen=True, eq=False):
+    """The handlers that a toolkit brings, built, and the scope that they live in."""
+
+    origin: AnyBound
+    services: ContextOf[Any]
+    scope: Scope
+    token: object
+    """What takes the scope out of that of the run."""
+
+
+@final
+class _Handlers:
+    """The handlers of the steps of a run, and what of them lives longer than a step."""
+
+    __slots__ = ("_begun", "_held", "_scope")
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._held: dict[str, _Held] = {}  # by the names of the tools
+        self._begun: dict[str, tuple[Aspect[Any], Wrapping]] = {}  # aspects with their states, likewise
+
+    def of(self, definitions: Definitions, around: AnyLayer | None) -> Generator[AnyEffect, Any, AnyLayer | None]:
+        """The layer of the handlers that a render defines, with those that are `around`."""
+        tools = definitions.tools
+        if not tools:
+            return around
+        gone = [name for name, held in self._held.items() if name not in tools or tools[name].origin != held.origin]
+        if gone:
+            yield from self._release(gone)
+        services: dict[object, Any] = {}
+        given: list[_Given] = []
+        for one in tools.values():
+            if one.origin is not None:
+                held = self._held.get(one.name) or (yield from self._hold(one.name, one.origin))
+                services.update(held.services.services)
+            elif one.handler is not None:
+                wrapping = None if one.aspect is None else self._begin(one.name, one.aspect)
+                given.append((one.tool.identity, one.handler, wrapping))
+        layer = LayerOf.of(lambda context: _services(given, services, context))
+        return layer if around is None else around | layer
+
+    def _begin(self, name: str, aspect: Aspect[Any]) -> Wrapping:
+        known = self._begun.get(name)
+        if known is None or known[0] != aspect:
+            known = self._begun[name] = (aspect, aspect.begin())
+        return known[1]
+
+    def _hold(self, name: str, origin: AnyBound) -> Generator[AnyEffect, Any, _Held]:
+        for other in self._held.values():
+            if other.origin is origin:
+                self._held[name] = other
+                return other
+        scope = Scope()
+        token = self._scope.add(scope.close)
+        memo = yield Ask(MemoMap.of)
+        services = yield origin.layer.build_in(memo, scope)
+        held = self._held[name] = _Held(origin, services, scope, token)
+        return held
+
+    def _release(self, names: list[str]) -> _Steps:
+        released = [self._held.pop(name) for name in names]
+        left = {id(held) for held in self._held.values()}
+        for held in {id(held): held for held in released if id(held) not in left}.values():
+            self._scope.remove(held.token)
+            yield held.scope.close(_DONE)
+
+
+_Given: TypeAlias = "tuple[Identity, Callable[..., Any], Wrapping | None]"
+"""The handler that a render gives for a tool, and what is around it."""
+
+
+def _services(given: list[_Given], built: dict[object, Any], around: ContextOf[Any]) -> ContextOf[Any]:
+    """The handlers of a step, with the services that are around when its calls run."""
+    services = dict(built)
+    for identity, f, wrapping in given:
+        handler = handler_of(f, around)
+        if wrapping is None:
+            services[identity] = handler
+        else:
+            services.update(wrapping(ContextOf({identity: handler}), around).services)
+    return ContextOf(services)
