@@ -317,9 +317,7 @@ def _run_approved(run: Run, emit: Emit | None) -> Program:
     """The calls that the history approves are run, before the model is asked; calls that wait still end the run."""
     if not run.options.get("resolve_tools", True):
         return
-    setup = yield from _begin_step(run)
-    if setup is not LATE and run.rendering is not None:
-        setup = yield run.cut(run.rendering.render_approved(setup))
+    setup = yield from _begin_step(run, None if run.rendering is None else run.rendering.render_approved)
     if setup is LATE:
         run.exceed("seconds")
         return
@@ -388,8 +386,8 @@ def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -
     return take_turn(model, request, resolution, emit, resolves=step.resolves, handlers=handlers, limits=limits)
 
 
-def _begin_step(run: Run) -> Program:
-    """The setup of the next step: with the tools that there are now, and handlers where those bring theirs.
+def _begin_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Program:
+    """The setup of the next step, rendered: with the tools that there are now, and handlers where those bring theirs.
 
     `LATE` where the time was up.
     """
@@ -399,9 +397,9 @@ def _begin_step(run: Run) -> Program:
         if bound is LATE:
             return LATE
         toolkit, handlers = bound.toolkit, bound.layer
-    return StepSetup(
-        len(run.steps) + 1, Steps(run.steps), run.shown, toolkit, run.options, model=None, handlers=handlers
-    )
+    number, steps = len(run.steps) + 1, Steps(run.steps)
+    setup = StepSetup(number, steps, run.shown, toolkit, run.options, handlers=handlers)
+    return setup if render is None else (yield run.cut(render(setup)))
 
 
 def _prepare(run: Run) -> Program:
@@ -410,9 +408,7 @@ def _prepare(run: Run) -> Program:
     None: the time was up.
     """
     run.in_round = False
-    setup = yield from _begin_step(run)
-    if setup is not LATE and run.rendering is not None:
-        setup = yield run.cut(run.rendering.prepare(setup))
+    setup = yield from _begin_step(run, None if run.rendering is None else run.rendering.prepare)
     if setup is LATE:
         return None
     shown = setup.messages
