@@ -265,8 +265,9 @@ def _loop(run: Run, emit: Emit | None, on_answer: OnAnswer | None) -> Program:
     plan = run.plan
     yield from _begin(run, emit, on_answer)
     step: StepRequest | AiError | None
+    is_prepared = plan.is_prepared
     while run.goes_on:
-        step = (yield from _prepare(run)) if plan.is_prepared else _request(run, run.shown, plan.toolkit, run.options)
+        step = (yield from _prepare(run)) if is_prepared else _request(run, run.shown, plan.toolkit, run.options)
         if isinstance(step, AiError):
             return (yield fail(step))
         round_ = _NO_ROUND if step is None else (yield from _ask(run, step, step.model or (yield _MODEL), emit))

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from inspect import isawaitable
-from itertools import takewhile
 from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
@@ -22,7 +21,7 @@ from fxai.agents.render import Definitions, RenderEffect, RenderOf, StepView
 from fxai.agents.run_options import StepSetup
 from fxai.agents.section import reference_to, system_text
 from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, same_deps
-from fxai.agents.step_patch import Definition, StepPatch, StepRecord
+from fxai.agents.step_patch import Definition, StepPatch, StepRecord, Surrounded
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.constructor import lift_any
 from fxai.effects.context import ContextOf
@@ -136,7 +135,8 @@ class Rendering:
     def record(self, toolkit: Toolkit[Any], messages: Prompt) -> StepRecord:
         """What the step that has just ended was asked with: its tools and messages as hooks left them."""
         before = PromptState({} if self._asked is None else self._asked.cells)
-        return StepRecord(tuple(toolkit.tools), messages, self._patches, before, self._store.snapshot())
+        asked = self._conversation.asked(messages)
+        return StepRecord(tuple(toolkit.tools), asked, self._patches, before, self._store.snapshot())
 
     # -- approved calls
 
@@ -245,27 +245,32 @@ class _Toolkits:
 class _Conversation:
     """The conversation as the model is shown it. Where only its end is new, only that is put behind what was shown."""
 
-    __slots__ = ("_front", "_of", "_shown")
+    __slots__ = ("_last", "_shown", "_whole")
 
     def __init__(self) -> None:
-        self._of = self._shown = Prompt()
-        self._front: tuple[Message, ...] = ()
+        self._last = Surrounded(Prompt(), ())
+        self._shown = self._whole = Prompt()  # without and with the messages behind it
 
     def show(
         self, conversation: Prompt, system: str, messages: Iterable[Message], behind: tuple[Message, ...]
     ) -> Prompt:
         """The conversation, with what the prompt says behind its system messages, and messages behind all."""
         front = (*((SystemMessage(system),) if system else ()), *messages)
-        count = len(self._of)
-        grows = 0 < count <= len(conversation) and conversation[count - 1] is self._of[count - 1]
-        if grows and front == self._front:
+        before = self._last.conversation
+        count = len(before)
+        grows = 0 < count <= len(conversation) and conversation[count - 1] is before[count - 1]
+        if grows and front == self._last.front:
             self._shown = self._shown.extend([conversation[at] for at in range(count, len(conversation))])
+            front = self._last.front
         else:
-            lead = sum(1 for _ in takewhile(lambda message: message.role == "system", conversation))
-            given = conversation.messages
-            self._shown, self._front = Prompt((*given[:lead], *front, *given[lead:])), front
-        self._of = conversation
-        return self._shown.extend(behind)
+            self._shown = Surrounded(conversation, front).messages
+        self._last = Surrounded(conversation, front, behind)
+        self._whole = self._shown.extend(behind)
+        return self._whole
+
+    def asked(self, messages: Prompt) -> Prompt | Surrounded:
+        """Messages that the model was shown, as a record keeps them: what hooks changed is kept whole."""
+        return self._last if messages is self._whole else messages
 
 
 @final
