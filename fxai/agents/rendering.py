@@ -93,7 +93,8 @@ class Rendering:
         handlers = yield from self._handlers.of(final, setup.handlers)
         system = ""
         if final.sections:
-            system = system_text(final.sections.values(), frozenset(map(reference_to, toolkit.tools)))
+            references = frozenset(map(reference_to, (*definitions.tools, *toolkit.tools)))
+            system = system_text(final.sections.values(), references)
         behind = (*patch.messages, *_reminder(patch.reminders, final, toolkit))
         messages = self._conversation.show(setup.messages, system, final.messages, behind)
         self._asked = Asked(setup.number, before)
@@ -135,8 +136,8 @@ class Rendering:
     def record(self, toolkit: Toolkit[Any], messages: Prompt) -> StepRecord:
         """What the step that has just ended was asked with: its tools and messages as hooks left them."""
         before = PromptState({} if self._asked is None else self._asked.cells)
-        asked = self._conversation.asked(messages)
-        return StepRecord(tuple(toolkit.tools), asked, self._patches, before, self._store.snapshot())
+        shown = self._conversation.compact(messages)
+        return StepRecord(tuple(toolkit.tools), shown, self._patches, before, self._store.snapshot())
 
     # -- approved calls
 
@@ -234,11 +235,19 @@ class _Toolkits:
             raise RenderError(
                 "conflict", f"the agent has another tool of a name that the render defines: {error}"
             ) from None
+        _check_sections(definitions, made)
         made = made.omit(*[name for name in hidden if name in made])
         while len(self._made) >= _TOOLKITS:
             del self._made[next(iter(self._made))]
         self._made[key] = (own, tools, made)
         return made
+
+
+def _check_sections(definitions: Definitions, toolkit: Toolkit[Any]) -> None:
+    """Refuses a section that is called as a tool of the agent: a text that mentions the one could open the other."""
+    both = [name for name in definitions.sections if name in toolkit]
+    if both:
+        raise RenderError("conflict", f"the agent has a tool called {both[0]!r}: call the section otherwise")
 
 
 @final
@@ -268,7 +277,7 @@ class _Conversation:
         self._whole = self._shown.extend(behind)
         return self._whole
 
-    def asked(self, messages: Prompt) -> Prompt | Surrounded:
+    def compact(self, messages: Prompt) -> Prompt | Surrounded:
         """Messages that the model was shown, as a record keeps them: what hooks changed is kept whole."""
         return self._last if messages is self._whole else messages
 
