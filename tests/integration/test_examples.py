@@ -77,6 +77,25 @@ SAID = {
         "  | Message: Add the oven",
         "Steps: 2. Answer: ",
     ],
+    "96_tools_by_mode.py": [
+        "  mode sort, tools sort_letter; called sort_letter {'kind': 'order'}\n",
+        "  mode order, tools find_order; called find_order {'number': 4711}\n  -> Your order: two loaves.\n",
+        "  mode complaint, tools refund; called refund {'item': 'bread'}\n",
+        "  mode question, tools opening_hours price; called opening_hours {'day': 'Sunday'}\n  -> Sunday: 9 to 11.\n",
+        "Sent: 5. Mode: sort.",
+    ],
+    "97_order_desk.py": [
+        "Step 1: basket {}, tools look change order\n",
+        "Step 2: basket {}, tools change order\n    weary disables look\n",
+        "    change add {'name': 'mugs', 'pieces': 9}: {'error': 'there are 2'}\n",
+        "    change remove {'name': 'mugs'}: IT IS OUT\n",
+        "Step 3: basket {'tea': 3}, tools change order\n    weary disables look\n    filled reminds of <order>\n",
+        "    order {}: waits\n    change add {'name': 'mugs', 'pieces': 1}: it is in\n",
+        "pending: basket {'tea': 3, 'mugs': 1}, looks 2\nAnother process goes on:\n  Waiting: order.\n",
+        "  The van is loaded with {'tea': 3}.\n  Step 1: basket {'mugs': 1}, tools change order\n",
+        "done: basket {'mugs': 1}, looks 2\nAnother process goes on:\n  Waiting: nothing.\n  Step 1: basket",
+        "    says You are welcome.\n  done: basket {'mugs': 1}, looks 2\n",
+    ],
 }
 
 PROGRAM = """
