@@ -45,7 +45,7 @@ from fxai.agents.run_options import (
     check_model,
 )
 from fxai.agents.run_tools import Binding, Offered
-from fxai.agents.sub_agent import SubAgent, SubAgentRequest, sub_agent_of
+from fxai.agents.sub_agent import Runs, SubAgent, SubAgentRequest, sub_agent_of
 from fxai.effects.context import Key
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
@@ -439,6 +439,10 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
             SchemaError: `parameters` without `prompt`, or the other way round.
         """
         return sub_agent_of(self, name, parameters, prompt, options)
+
+    def __fx_runs__(self) -> Runs[_T_co, _O_co, _E_co, _R_co | None]:
+        """For checkers: what it is."""
+        raise NotImplementedError
 
     # -- the run
 

@@ -42,7 +42,7 @@ from fxai.agents.step_patch import (
     define_tool,
     define_tools,
 )
-from fxai.agents.sub_agent import Runnable, SubAgent, sub_agent_of
+from fxai.agents.sub_agent import Callee, SubAgent, sub_agent_of
 from fxai.effects.effect import EffectOf
 from fxai.messages.message import Message
 from fxai.messages.part import ToolCall, ToolResult
@@ -395,7 +395,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
     def agent(
         self,
         name: str,
-        agent: Runnable[object, _R_contra | LanguageModel | None],
+        agent: Callee[_F, _R_contra | LanguageModel | None],
         /,
         **options: Unpack[ToolOptions],
     ) -> Definition: ...
@@ -403,7 +403,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
     def agent(
         self,
         name: str,
-        agent: Runnable[object, _R_contra | LanguageModel | None],
+        agent: Callee[_F, _R_contra | LanguageModel | None],
         /,
         *,
         parameters: type[_P] | Schema[_P],

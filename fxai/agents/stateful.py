@@ -30,13 +30,14 @@ from typing_extensions import TypeVar, override
 
 from fxai.agents.answer import Answer, RenderFailed, RunError
 from fxai.agents.loop import Execution
-from fxai.agents.render import Render, RenderOf, StepView
+from fxai.agents.render import EffectReturn, Render, RenderOf, StepView
 from fxai.agents.rendering import RenderPlan
 from fxai.agents.run import RunPlan
 from fxai.agents.run_options import Budget
 from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState, RenderError, RenderReason, State, StateError
 from fxai.agents.step_patch import Definition, StepPatch, StepRecord
+from fxai.agents.sub_agent import Runs
 from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf
 from fxai.messages.part import StreamPart
@@ -46,6 +47,7 @@ from fxai.tools.toolkit import Toolkit
 
 __all__ = [
     "Definition",
+    "EffectReturn",
     "PromptState",
     "Render",
     "RenderError",
@@ -60,8 +62,8 @@ __all__ = [
     "StepView",
 ]
 
-_R2 = TypeVar("_R2")
-_E2 = TypeVar("_E2")
+_R2 = TypeVar("_R2", default=None)
+_E2 = TypeVar("_E2", default=Never)
 _R_co = TypeVar("_R_co", covariant=True, default=None)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 
@@ -136,6 +138,10 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
     ) -> StreamOf[StreamPart, RunError | _E_co, _R_co | LanguageModel | None]:
         """The parts of the answer to `prompt` as they come; each step ends with its `finish`. As `execute`."""
         return self._execution(state).parts(prompt)
+
+    def __fx_runs__(self) -> Runs[Never, str, RunError | _E_co, _R_co | LanguageModel | None]:
+        """For checkers: what it is."""
+        raise NotImplementedError
 
     def _execution(self, state: PromptState | None) -> Execution:
         return Execution(RunPlan(Toolkit.empty(), {}, self.budget, prompt=self.plan(state)), Binding())

@@ -38,7 +38,8 @@ _P = TypeVar("_P")
 _O = TypeVar("_O")
 _R_co = TypeVar("_R_co", covariant=True)
 _O_co = TypeVar("_O_co", covariant=True)
-_N_co = TypeVar("_N_co", covariant=True, default=Any)
+_T_co = TypeVar("_T_co", covariant=True)
+_E_co = TypeVar("_E_co", covariant=True)
 
 SubAgentReason: TypeAlias = Literal["budget", "model", "tool", "pending", "output", "other"]
 """Why an agent gave no answer.
@@ -49,8 +50,8 @@ understood. `tool`: one of its tools failed. `pending`: calls of its tools wait 
 """
 
 
-class Runnable(Protocol[_O_co, _N_co]):
-    """What a sub-agent runs: an agent, or a stateful prompt; its runs need `N`."""
+class Runnable(Protocol[_O_co]):
+    """What a sub-agent runs: an agent, or a stateful prompt."""
 
     @property
     def name(self) -> str:
@@ -66,8 +67,25 @@ class Runnable(Protocol[_O_co, _N_co]):
     def output(self) -> Schema[Any] | None:
         """What its answer is; None for text."""
 
-    def execute(self, prompt: PromptInput, /) -> EffectOf[Answer[_O_co], object, _N_co]:
+    def execute(self, prompt: PromptInput, /) -> EffectOf[Answer[_O_co], Any, Any]:
         """The answer to `prompt`."""
+        ...
+
+
+@final
+class Runs(Generic[_T_co, _O_co, _E_co, _R_co]):
+    """What an agent is, as four types: see `Agent`. A type only, never made."""
+
+    def __init__(self) -> None:
+        raise TypeError("Runs is a type only: use Agent or StatefulPrompt")
+
+
+class Callee(Protocol[_E_co, _R_co]):
+    """What can be made a sub-agent of: an agent, or a stateful prompt, whose run fails with `E` and needs `R`."""
+
+    # Not by `execute`: of an `Agent.make(…)` that stands for it as an argument pyright would infer a part only.
+    def __fx_runs__(self) -> Runs[_R_co, object, _E_co, _R_co]:
+        """For checkers: what it is."""
         ...
 
 
