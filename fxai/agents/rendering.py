@@ -90,6 +90,7 @@ class Rendering:
             patch = yield from self._run_effects(definitions, setup)
         final = definitions if patch == _NO_PATCH else definitions.with_patch(patch)
         toolkit = self._toolkits.of(setup.toolkit, final, patch.hidden)
+        _check_sections(final, toolkit)
         handlers = yield from self._handlers.of(final, setup.handlers)
         system = ""
         if final.sections:
@@ -235,7 +236,6 @@ class _Toolkits:
             raise RenderError(
                 "conflict", f"the agent has another tool of a name that the render defines: {error}"
             ) from None
-        _check_sections(definitions, made)
         made = made.omit(*[name for name in hidden if name in made])
         while len(self._made) >= _TOOLKITS:
             del self._made[next(iter(self._made))]
