@@ -105,10 +105,7 @@ _TELEMETRY = "it is about the attributes of spans: the room for telemetry is to 
 _OWN_IDS = "nobody chooses how ids are made: those of calls are the provider's, those of approvals are secrets"
 
 _OF_STATEFUL_PROMPTS = """
-LM001 LM021 LM022 LM025 LM029 LM154 LM155 LM158 LM159 LM160 LM162 LM164 LM175 LM176 LM178 LM179 LM180 LM181 LM183
-LM184 LM-P01 LM-P02a LM-P02b LM-P02c LM-P02d LM-P02e LM-P02f LM-P03 LM-P03b LM-P03c LM-P04a LM-P04b LM-P05 LM-P08
-LM-P08b LM-P10 LM-P12 LM-P13 LM-P14 LM-P17 LM-P20 LM-P24 LM-Q02 LM-Q03 LM-Q04 LM-Q05 LM-Q06 LM-Q07 LM-Q11 LM-Q14
-LM-R08 LM-S01
+
 """
 
 _OF_UI = """
