@@ -2,7 +2,8 @@
 
 An entry has a number and one or more parts. The first part begins it; each further part goes on with it. A call is
 written ahead as one part and its outcome as the next, so that after a crash an entry without its last part is in doubt.
-A part is on the disk, whole or not at all, when `append` returns.
+A part is on the disk, whole or not at all, when `append` returns. A journal may also have a state, which is not made of
+its entries: one that is appended with a part takes the place of the one before, whatever becomes of the entries.
 
 Any number of processes may read and append at once. A program that must be the only one to go on with a journal, such
 as the one that resumes a run, owns it meanwhile.
@@ -57,6 +58,17 @@ Choose: TypeAlias = Callable[[Iterator[Entry[_T]]], Entry[_T] | None]
 """Of the entries, the newest first, the one that a part goes on with; None: the part begins an entry."""
 
 
+def _encode(data: Any) -> str:
+    return msgspec.json.encode(data).decode()
+
+
+def _decode(text: bytes) -> Any:
+    try:
+        return read_record(text, object)
+    except ValueError as error:
+        raise OSError(f"it holds no JSON ({error})") from error
+
+
 @final
 class Form(msgspec.Struct, Generic[_T], frozen=True):
     """How the journals of one kind are written: the names in files and tables, and the parts as JSON texts."""
@@ -73,6 +85,10 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
     """The JSON text of a part."""
     decode: Callable[[bytes], _T]
     """The part of a JSON text; it raises an `OSError` that says what is wrong, and not where."""
+    encode_state: Callable[[Any], str] = _encode
+    """The JSON text of a state; by default, of JSON data."""
+    decode_state: Callable[[bytes], Any] = _decode
+    """The state of a JSON text; it raises as `decode`."""
 
     @property
     def table(self) -> str:
@@ -80,15 +96,8 @@ class Form(msgspec.Struct, Generic[_T], frozen=True):
         return f"{self.name}_{self.entry}"
 
 
-def _decode(text: bytes) -> Any:
-    try:
-        return read_record(text, object)
-    except ValueError as error:
-        raise OSError(f"it holds no JSON ({error})") from error
-
-
-JSON: Form[Any] = Form("journal", "name", "entry", "data", lambda data: msgspec.json.encode(data).decode(), _decode)
-"""The form of journals whose parts are JSON data."""
+JSON: Form[Any] = Form("journal", "name", "entry", "data", _encode, _decode)
+"""The form of journals whose parts and states are JSON data."""
 
 
 class Journal(ABC, Generic[_T]):
@@ -111,17 +120,22 @@ class Journal(ABC, Generic[_T]):
         """
 
     @abstractmethod
-    def append(self, part: _T, choose: Choose[_T] | None = None) -> None:
-        """Appends a part, whole or, where it fails as `read`, not at all.
+    def read_state(self) -> Any:
+        """The state that was appended last; None: none was. It fails as `read`."""
+
+    @abstractmethod
+    def append(self, part: _T, choose: Choose[_T] | None = None, state: Any = None) -> None:
+        """Appends a part, and with it the state, whole or, where it fails as `read`, not at all.
 
         Args:
             part: the part.
             choose: gives the entry that it goes on with, while no other process appends; None: it begins an entry.
+            state: what the journal's state is from now on; None: what it was.
         """
 
     @abstractmethod
     def clear(self) -> None:
-        """Removes all entries; it fails as `read`."""
+        """Removes all entries and the state; it fails as `read`."""
 
     @abstractmethod
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
@@ -147,6 +161,7 @@ class ProcessJournal(Journal[_T]):
         """An empty journal, which keeps the newest `keep` entries; None: all."""
         self._entries: deque[Entry[_T]] = deque(maxlen=keep)
         self._newest = 0
+        self._state: Any = None
         self._lock = threading.Lock()
         self._owner = Lock()
 
@@ -162,9 +177,14 @@ class ProcessJournal(Journal[_T]):
         return f(reversed(entries))
 
     @override
-    def append(self, part: _T, choose: Choose[_T] | None = None) -> None:
+    def read_state(self) -> Any:
+        return self._state
+
+    @override
+    def append(self, part: _T, choose: Choose[_T] | None = None, state: Any = None) -> None:
         with self._lock:
             entry = choose(reversed(self._entries)) if choose else None
+            self._state = self._state if state is None else state
             if entry is None:
                 self._newest += 1
                 self._entries.append(Entry(self._newest, (part,)))
@@ -175,7 +195,7 @@ class ProcessJournal(Journal[_T]):
     def clear(self) -> None:
         with self._lock:
             self._entries.clear()
-            self._newest = 0
+            self._newest, self._state = 0, None
 
     @override
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
@@ -194,6 +214,13 @@ class _Row(msgspec.Struct, frozen=True):
 
     data: msgspec.Raw
     parts: int = 1  # in the first row of an entry: how many it has
+    digest: str | None = None
+
+
+class _State(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The one row of a state."""
+
+    state: msgspec.Raw
     digest: str | None = None
 
 
@@ -231,6 +258,7 @@ class TableJournal(Journal[_T]):
             f"CREATE TABLE IF NOT EXISTS {head} ({heads}) STRICT, WITHOUT ROWID",
         )
         self._rows = f"SELECT number, part, {data} FROM {table} WHERE {name} = ? ORDER BY number DESC, part DESC"
+        self._states = f"{form.name}_state"  # a table that is made with the first state
         self._head = f"SELECT oldest, newest FROM {head} WHERE {name} = ?"
         self._set_head = (
             f"INSERT INTO {head} SELECT ?1, coalesce(min(number), 1), ?2 FROM {table} WHERE {name} = ?1 "
@@ -292,13 +320,49 @@ class TableJournal(Journal[_T]):
         )
 
     @override
-    def append(self, part: _T, choose: Choose[_T] | None = None) -> None:
+    def read_state(self) -> Any:
+        with connect(self.path, *self._tables) as database:
+            database.execute("BEGIN")
+            if not self._has_states(database):
+                return None
+            select = f"SELECT state FROM {self._states} WHERE {self._form.key} = ?"
+            row: tuple[object] | None = database.execute(select, (self._key,)).fetchone()
+            try:
+                return None if row is None else self._decode_state(row[0])
+            except OSError as error:
+                damage = f"the state is damaged: {error}"
+                raise OSError(f"{damage}; take its row out of the table {self._states}") from error
+
+    def _decode_state(self, text: object) -> Any:
+        row = text.encode() if isinstance(text, str) else b""
+        if not is_intact(row):
+            raise OSError("it was changed")
+        try:
+            return self._form.decode_state(bytes(read_record(row, _State).state))
+        except ValueError as error:
+            raise OSError(f"it holds no state ({error})") from error
+
+    def _has_states(self, database: Connection) -> bool:
+        find = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
+        return database.execute(find, (self._states,)).fetchone() is not None
+
+    def _set_state(self, database: Connection, text: str) -> None:
+        columns = f"{self._form.key} TEXT PRIMARY KEY, state TEXT NOT NULL"
+        database.execute(f"CREATE TABLE IF NOT EXISTS {self._states} ({columns}) STRICT, WITHOUT ROWID")
+        row = seal(_State(msgspec.Raw(text.encode()))).decode()
+        database.execute(f"INSERT OR REPLACE INTO {self._states} VALUES (?, ?)", (self._key, row))
+
+    @override
+    def append(self, part: _T, choose: Choose[_T] | None = None, state: Any = None) -> None:
         row = _row_type(self._form.data)(msgspec.Raw(self._form.encode(part).encode()))
+        state_text = None if state is None else self._form.encode_state(state)
         with connect(self.path, *self._tables) as database, transact(database):
             entry = choose(self._entries(database)) if choose else None
             number, place = (self._bounds(database)[1], 0) if entry is None else (entry.number, len(entry.parts))
             insert = f"INSERT INTO {self._form.table} VALUES (?, ?, ?, ?)"
             database.execute(insert, (self._key, number, place, seal(row).decode()))
+            if state_text is not None:
+                self._set_state(database, state_text)
             if place:
                 self._count_parts(database, number, place + 1)
                 return
@@ -317,7 +381,8 @@ class TableJournal(Journal[_T]):
     @override
     def clear(self) -> None:
         with connect(self.path, *self._tables) as database, transact(database):
-            for table in (self._form.table, f"{self._form.name}_head"):
+            states = [self._states] if self._has_states(database) else []
+            for table in (self._form.table, f"{self._form.name}_head", *states):
                 database.execute(f"DELETE FROM {table} WHERE {self._form.key} = ?", (self._key,))
 
     @override

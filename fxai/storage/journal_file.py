@@ -2,7 +2,8 @@
 
 The first line says what the file is and how many commits it holds, so that a file that was cut short is noticed. Each
 other line is a commit: a part of an entry, with a number and a digest, so that a line that is missing, doubled or
-changed is noticed too.
+changed is noticed too. A state of the journal stands in the line of the part that it was appended with; the last line
+that has one counts.
 
 >>> import tempfile
 >>> from fxai.storage.journal import JSON
@@ -83,14 +84,22 @@ class FileJournal(Journal[_T]):
         except FileNotFoundError:
             return f(iter(()))
 
+    @override
+    def read_state(self) -> Any:
+        try:
+            with os.fdopen(open_file(self.path, writing=False), "rb") as file:
+                return _Log(self.path, file, self._form).state()
+        except FileNotFoundError:
+            return None
+
     def _newest(self, log: _Log[_T]) -> Iterator[Entry[_T]]:
         return islice(log.entries(), self._keep)
 
     @override
-    def append(self, part: _T, choose: Choose[_T] | None = None) -> None:
+    def append(self, part: _T, choose: Choose[_T] | None = None, state: Any = None) -> None:
         with lock_file(self._beside("lock")):
             with self._writable() as log:
-                newest = log.append(part, choose(self._newest(log)) if choose else None)
+                newest = log.append(part, choose(self._newest(log)) if choose else None, state)
             if self._keep is not None:
                 with suppress(OSError):  # what is committed stays so; the next commit tries again
                     self._drop_old(newest, self._keep)
@@ -101,8 +110,8 @@ class FileJournal(Journal[_T]):
             log = _Log(self.path, file, self._form)
             if newest - log.oldest + 1 < 2 * keep:
                 return
-            entries = list(self._newest(log))[::-1]
-        replace_file(self.path, _text_of(entries, self._form))
+            entries, (_, state) = list(self._newest(log))[::-1], log.newest_state()
+        replace_file(self.path, _text_of(entries, self._form, state))
 
     @override
     def clear(self) -> None:
@@ -144,6 +153,9 @@ class FileJournal(Journal[_T]):
 # -- lines
 
 
+_NO_STATE: Final = msgspec.Raw()
+
+
 class _Line(msgspec.Struct, frozen=True):
     """A commit: to which entry, its which part it is, and which entry is the newest behind it."""
 
@@ -151,6 +163,7 @@ class _Line(msgspec.Struct, frozen=True):
     part: int  # from 0
     newest: int
     data: msgspec.Raw
+    state: msgspec.Raw = _NO_STATE
     commit: int | None = None  # which commit of the file, from 1; the first version wrote none
     digest: str | None = None  # the first version wrote none
 
@@ -159,7 +172,7 @@ class _Line(msgspec.Struct, frozen=True):
 def _line_type(entry: str, data: str) -> type[_Line]:
     """A line as it is written, with the names of the form."""
     fields: list[Any] = [("number", int), ("part", int), ("newest", int), ("data", msgspec.Raw)]
-    fields += [("commit", int | None, None), ("digest", str | None, None)]
+    fields += [("state", msgspec.Raw, _NO_STATE), ("commit", int | None, None), ("digest", str | None, None)]
     names = {"number": entry, "data": data}
     made = msgspec.defstruct("Line", fields, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename=names)
     return cast("type[_Line]", made)
@@ -173,13 +186,14 @@ def _head_begin(form: Form[Any]) -> bytes:
     return b'{"format":"fxai %s","version":2,"commits":"' % form.name.encode()
 
 
-def _text_of(entries: Iterable[Entry[_T]], form: Form[_T]) -> bytes:
-    """What a file of these entries holds; the oldest first."""
+def _text_of(entries: Iterable[Entry[_T]], form: Form[_T], state: msgspec.Raw) -> bytes:
+    """What a file of these entries holds, the oldest first, and of a state, which stands in the last line."""
     parts = [(entry.number, place, part) for entry in entries for place, part in enumerate(entry.parts)]
     newest, line, lines = parts[-1][0] if parts else 0, _line_type(form.entry, form.data), [_head(form, len(parts))]
     for commit, (number, place, part) in enumerate(parts, start=1):
         data = msgspec.Raw(form.encode(part).encode())
-        lines.append(seal(line(number, place, newest, data, commit)) + b"\n")
+        of_line = state if commit == len(parts) else _NO_STATE
+        lines.append(seal(line(number, place, newest, data, of_line, commit)) + b"\n")
     return b"".join(lines)
 
 
@@ -279,13 +293,27 @@ class _Log(Generic[_T]):
         for (missing, *_), *_ in parts.values():
             raise self._damage(missing, f"it goes on with a {self._form.entry} that is not there any more")
 
-    def append(self, part: _T, entry: Entry[_T] | None) -> int:
-        """Appends a part, on the disk when this ends, or nothing where it fails. Gives the newest entry's number."""
+    def state(self) -> Any:
+        """The newest state; None where no line has one."""
+        place, state = self.newest_state()
+        try:
+            return self._form.decode_state(text) if (text := bytes(state)) else None
+        except OSError as error:
+            raise self._damage(place, str(error)) from error
+
+    def newest_state(self) -> tuple[int, msgspec.Raw]:
+        """Where the line of the newest state stands, and the state as it is written."""
+        written = ((place, line.state) for place, line in self._in_order() if bytes(line.state))
+        return next(written, (0, _NO_STATE))
+
+    def append(self, part: _T, entry: Entry[_T] | None, state: Any) -> int:
+        """Appends a part and a state, on the disk when this ends, or nothing if it fails; gives the newest entry."""
         end = self._end()
         newest, commit = (0, 0) if end.last is None else (end.last.newest, end.last.commit or self._commits or 0)
         number, place = (newest + 1, 0) if entry is None else (entry.number, len(entry.parts))
         data = msgspec.Raw(self._form.encode(part).encode())
-        line = self._line(number, place, max(newest, number), data, commit + 1)
+        text = _NO_STATE if state is None else msgspec.Raw(self._form.encode_state(state).encode())
+        line = self._line(number, place, max(newest, number), data, text, commit + 1)
         self._keep_torn(end)
         self._write(seal(line) + b"\n", end.place)
         with suppress(OSError):  # not waited for: a number that reaches the disk late is too small, which does no harm

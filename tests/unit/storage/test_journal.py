@@ -98,36 +98,83 @@ def test_journals_of_a_database_are_apart(tmp_path: Path) -> None:
     assert (_all(one), _all(other)) == ([], [(1, ("b",))])
 
 
-STEPS = st.lists(
-    st.tuples(st.sampled_from(["begin", "begin", "go on", "clear"]), st.integers(0, 5), st.text(max_size=3)),
-    max_size=10,
-)
+KIND_OF_STEP = st.sampled_from(["begin", "begin", "go on", "clear"])
+STATES = st.none() | st.integers() | st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=2)
+STEPS = st.lists(st.tuples(KIND_OF_STEP, st.integers(0, 5), st.text(max_size=3), STATES), max_size=10)
 
 
 @settings(max_examples=15)
 @given(STEPS, st.none() | st.integers(1, 3))
 def test_journals_of_every_kind_are_one(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str]], keep: int | None
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, int, str, Any]], keep: int | None
 ) -> None:
-    """The same entries after the same steps."""
+    """The same entries and the same state after the same steps."""
 
     def run(kind: str) -> list[Any]:
         journal, seen = _journal(kind, tmp_path_factory.mktemp("journal"), keep), list[Any]()
-        for step, place, text in steps:
+        for step, place, text, state in steps:
             numbers = [number for number, _ in _all(journal)]
             if step == "clear":
                 journal.clear()
             elif step == "begin" or not numbers:
-                journal.append(text)
+                journal.append(text, state=state)
             else:
-                journal.append(text, _to(numbers[place % len(numbers)]))
-            seen.append(_all(journal))
+                journal.append(text, _to(numbers[place % len(numbers)]), state)
+            seen.append((_all(journal), journal.read_state()))
         return seen
+
+    def last_state() -> Any:
+        begun = max((at for at, (step, *_) in enumerate(steps) if step == "clear"), default=-1)
+        given_ = [state for *_, state in steps[begun + 1 :] if state is not None]
+        return given_[-1] if given_ else None
 
     process, file, sqlite = (run(kind) for kind in KINDS)
 
     assert process == file == sqlite
-    assert all(keep is None or len(entries) <= keep for entries in process)
+    assert all(keep is None or len(entries) <= keep for entries, _ in process)
+    assert not steps or process[-1][1] == last_state()
+
+
+@of_each_kind
+def test_a_state_that_was_appended_last_counts(kind: str, tmp_path: Path) -> None:
+    """Whichever entry it came with, and though that is not kept any more; a part without one leaves it."""
+    journal, seen = _journal(kind, tmp_path, keep=2), list[Any]()
+    seen.append(journal.read_state())
+    for part, to, state in (("a", None, 1), ("b", None, 2), ("c", _to(1), 3), *[(n, None, None) for n in range(9)]):
+        journal.append(part, to, state)
+        seen.append(journal.read_state())
+
+    assert seen == [None, 1, 2, *[3] * 10]
+    assert len(_all(journal)) == 2
+
+
+def test_a_part_without_a_state_is_written_as_ever(tmp_path: Path) -> None:
+    """Neither the lines of a file nor the tables of a database say anything about one."""
+    import sqlite3
+
+    for kind in KINDS[1:]:
+        journal = _journal(kind, tmp_path)
+        journal.append("a")
+        journal.read_state()
+        journal.clear()
+        journal.append("b")
+    database = sqlite3.connect(tmp_path / "runs.db")
+    tables = database.execute("SELECT name FROM sqlite_master").fetchall()
+    database.close()
+
+    assert tables == [("journal_entry",), ("journal_head",)]
+    assert "state" not in (tmp_path / "run.jsonl").read_text()
+
+
+@between_processes
+def test_nothing_is_appended_with_a_state_that_cannot_be_written(kind: str, tmp_path: Path) -> None:
+    """Neither of both."""
+    journal = _journal(kind, tmp_path)
+    journal.append("one", state=1)
+    with pytest.raises(TypeError):
+        journal.append("two", state=object())
+
+    assert (_all(journal), journal.read_state()) == ([(1, ("one",))], 1)
 
 
 # -- damage
@@ -151,6 +198,26 @@ def test_what_was_changed_is_named(kind: str, tmp_path: Path) -> None:
 
     with pytest.raises(OSError, match=said):
         _all(journal)
+
+
+@between_processes
+def test_a_state_that_was_changed_is_named(kind: str, tmp_path: Path) -> None:
+    """Where it stands, and what to do about it."""
+    import sqlite3
+
+    journal = _journal(kind, tmp_path)
+    journal.append("a", state="milk")
+    if isinstance(journal, FileJournal):
+        journal.path.write_bytes(journal.path.read_bytes().replace(b"milk", b"beer"))
+        said = r"line 2 of .* is damaged: it is no commit of a journal, or was changed"
+    else:
+        database = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
+        database.execute("UPDATE journal_state SET state = replace(state, 'milk', 'beer')")
+        database.close()
+        said = r"the state is damaged: it was changed; take its row out of the table journal_state"
+
+    with pytest.raises(OSError, match=said):
+        journal.read_state()
 
 
 def test_a_file_of_another_form_is_left_alone(tmp_path: Path) -> None:
