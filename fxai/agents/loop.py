@@ -31,12 +31,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import islice, takewhile
-from typing import Any, TypeAlias, final
+from typing import TYPE_CHECKING, Any, TypeAlias, final
 
 import msgspec
 
 from fxai.agents.answer import Answer, RunError, Step, Steps
-from fxai.agents.memory import Memory
+from fxai.agents.memory import Memory, keeps_no_state
 from fxai.agents.recall import Commits, recall
 from fxai.agents.run import Run, RunPlan
 from fxai.agents.run_options import OnStep, StepSetup, is_effect
@@ -57,7 +57,7 @@ from fxai.messages.prompt import Prompt, PromptInput
 from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
-from fxai.models.approved_calls import OnSettled, SettledHistory, relay, settle_approvals
+from fxai.models.approved_calls import SettledHistory, relay, settle_approvals
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
 from fxai.models.round import LATE, TIME_IS_UP, Deadline, Emit, Round, RoundLimits, take_turn
@@ -66,8 +66,15 @@ from fxai.models.selection import HeldModels, hold
 from fxai.tools.tool_error import interrupt_calls
 from fxai.tools.toolkit import Toolkit
 
+if TYPE_CHECKING:
+    from fxai.agents.rendering import RenderPlan
+    from fxai.agents.state import PromptState
+
 OnAnswer: TypeAlias = Callable[[Answer[Any]], EffectOf[Any, Any, Any]]
 """Is given the answer of a run that has ended well, before its last part is read; what it fails with fails the run."""
+
+OnSettled: TypeAlias = Callable[[Prompt, "PromptState | None"], EffectOf[Any, Any, Any]]
+"""Is given the history as it is to be remembered if nothing comes after, and the state of a prompt, if there is one."""
 
 _Running: TypeAlias = Callable[[Emit | None], AnyEffect]
 """Gives the effect of a run; with an `emit`, it is streamed to what that belongs to."""
@@ -175,9 +182,11 @@ class Execution(msgspec.Struct, frozen=True):
         memory: Memory = yield remembering.find()
         if plan.deadline is None and plan.budget.seconds is not None:
             plan = msgspec.structs.replace(plan, deadline=Deadline.after((yield _CLOCK), plan.budget.seconds))
-        past = yield _in_time(memory.load(), plan)
-        if past is LATE:
+        loaded = yield _in_time(_load(memory, plan.prompt, keeps=remembering.auto_append), plan)
+        if loaded is LATE:
             return (yield run_loop(_with_instructions(self.instructions, prompt), plan, emit=emit))
+        past, rendered = loaded
+        plan = plan if rendered is plan.prompt else msgspec.structs.replace(plan, prompt=rendered)
         systems = Prompt(takewhile(lambda message: message.role == "system", prompt))
         new = Prompt(islice(prompt, len(systems), None))
         whole = _with_instructions(self.instructions, systems) + recall(past, new) + new
@@ -189,6 +198,17 @@ class Execution(msgspec.Struct, frozen=True):
             return commits.end(answer) if _is_success(answer) else Succeed(None)
 
         return (yield run_loop(whole, plan, end, commits.settle, emit))
+
+
+def _load(memory: Memory, prompt: RenderPlan | None, *, keeps: bool) -> AnyEffect:
+    """What a memory holds, and the prompt with the state that the run begins with: by default the memory's."""
+    if prompt is not None and keeps and type(memory).commit_with is Memory.commit_with:
+        return fail(keeps_no_state(memory))  # before a model is asked whose answer could not be kept
+    past: AnyEffect = memory.load()
+    if prompt is None or prompt.state is not None:
+        return past.map(lambda messages: (messages, prompt))
+    begun = memory.load_state().map(lambda state: msgspec.structs.replace(prompt, state=state))
+    return past.flat_map(lambda messages: begun.map(lambda begun: (messages, begun)))
 
 
 def _in_time(loading: AnyEffect, plan: RunPlan) -> AnyEffect:
@@ -239,8 +259,8 @@ def run_loop(
         prompt: the conversation so far.
         plan: how it goes.
         on_answer: is given the answer of a run that has ended well; what it fails with fails the run.
-        on_settled: is given the history when the calls that `prompt` approves begin and when they have ended; what it
-            fails with fails the run.
+        on_settled: is given the history, and the state, when the calls that `prompt` approves begin and when they have
+            ended; what it fails with fails the run.
         emit: hands each part to the reader of a streamed run; each round ends with its `finish`. A run that fails, or
             whose reader leaves before its last part, has no answer.
     """
@@ -250,7 +270,7 @@ def run_loop(
 def _program(
     prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None, on_settled: OnSettled | None, emit: Emit | None
 ) -> AnyEffect:
-    run = Run(prompt, plan, on_settled)
+    run = Run(prompt, plan, None if on_settled is None else lambda history: on_settled(history, run.state))
     looped = Fold(Generate(_loop, (run, emit, on_answer), {}), run.fail, None)
     if not plan.prepare_step and plan.prompt is None:
         return looped

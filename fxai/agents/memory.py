@@ -2,6 +2,7 @@
 
 A turn is the messages of one run, from the user's message to the last answer. A run begins with the turns in the
 memory's window, and commits its own messages whole when it has succeeded. Many runs may use one memory at once.
+With them goes the state of a stateful prompt, where the agent has one.
 
 A `Memory` is for agents, which read it and add to it by themselves. A `Chat` (`fxai.models`) is for a program that
 talks with a model turn by turn, and does not need an agent.
@@ -25,11 +26,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal, Never, TypeAlias, TypeVar, cast, final
 
 import msgspec
-from returns.result import Success
+from returns.result import Result, Success
 from typing_extensions import override
 
-from fxai.effects.constructor import attempt_work
-from fxai.effects.effect import Effect
+from fxai.agents.state import PromptState, StateError
+from fxai.effects.constructor import attempt_work, fail
+from fxai.effects.effect import Effect, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.service import Service
 from fxai.messages.calls import pending_in
@@ -44,9 +46,6 @@ if TYPE_CHECKING:
 _A = TypeVar("_A")
 
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # of a disk, of what a user may have, of what a file may be
-
-
-# -- windows
 
 _BYTES_OF_TOKEN = 4
 _OF_MESSAGE = 4  # tokens, for its role
@@ -175,6 +174,8 @@ class MemoryFailure(msgspec.Struct, frozen=True):
     description: str
     history: Prompt | None = None
     """The whole conversation, where a run was done and could not be committed: it can go on from it."""
+    state: PromptState | None = None
+    """The state of that run's prompt, if it has one."""
 
     @override
     def __str__(self) -> str:
@@ -220,6 +221,28 @@ class Memory(Service):
         Fails with:
             MemoryFailure: It cannot be written.
         """
+
+    def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
+        """The state that was committed last, of all turns, whatever the window; None: none was.
+
+        A memory that keeps no state, which is one that does not define this, gives None.
+
+        Fails with:
+            MemoryFailure: As `load`.
+        """
+        return Succeed(None)
+
+    def commit_with(self, messages: Prompt, state: PromptState | None) -> Effect[None, MemoryFailure]:
+        """Commits messages, and with them the state of a prompt: both or, where it fails, neither.
+
+        Args:
+            messages: as for `commit`; where there are none, the state alone.
+            state: what the state is from now on; None: what it was.
+
+        Fails with:
+            MemoryFailure: As `commit`; or there is a state, and the memory does not define this.
+        """
+        return self.commit(messages) if state is None else fail(keeps_no_state(self))
 
     @property
     def layer(self) -> LayerOf[Memory, Never, None]:
@@ -296,6 +319,12 @@ class Memory(Service):
         return _JournalMemory(journal, window, described)
 
 
+def keeps_no_state(memory: Memory) -> MemoryFailure:
+    """The failure of a memory that is to keep the state of a prompt, and does not define how."""
+    why = "it keeps no state of a stateful prompt; define `load_state` and `commit_with` in its class"
+    return MemoryFailure(type(memory).__qualname__, "commit", why)
+
+
 def _check(window: object, keep: int | None) -> None:
     if not (window is None or isinstance(window, Window)):
         raise TypeError(f"window={window!r} is no window: say Window.turns(…) or Window.tokens(…)")
@@ -313,7 +342,7 @@ def _describe(constructor: str, *values: object, **named: object) -> str:
 def _form() -> Form[Prompt]:
     from fxai.storage.journal import Form
 
-    return Form("memory", "conversation", "turn", "messages", _encode, _decode)
+    return Form("memory", "conversation", "turn", "messages", _encode, _decode, PromptState.to_json, _decode_state)
 
 
 def _encode(messages: Prompt) -> str:
@@ -330,11 +359,18 @@ def _encode(messages: Prompt) -> str:
 
 
 def _decode(text: bytes) -> Prompt:
-    read = Prompt.from_json(text)
+    return _check_read(Prompt.from_json(text), "messages")
+
+
+def _decode_state(text: bytes) -> PromptState:
+    return _check_read(PromptState.from_json(text), "state of a prompt")
+
+
+def _check_read(read: Result[_A, object], what: str) -> _A:
     if isinstance(read, Success):
-        messages: Prompt = read.unwrap()
-        return messages
-    raise OSError(f"it holds no messages ({read.failure()})")
+        value: _A = read.unwrap()
+        return value
+    raise OSError(f"it holds no {what} ({read.failure()})")
 
 
 @final
@@ -353,22 +389,30 @@ class _JournalMemory(Memory):
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:
         def join(entries: Iterator[Entry[Prompt]]) -> Prompt:
-            newest = map(_turn, entries)
+            newest = _turns(entries)
             turns = tuple(newest)[::-1] if self._window is None else self._window.newest(newest)
             return Prompt(message for turn in turns for message in turn)
 
         return self._attempt("load", lambda: self._journal.read(join))
 
     @override
+    def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
+        return self._attempt("load", self._journal.read_state)
+
+    @override
     def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        return self._attempt("turns", lambda: self._journal.read(lambda entries: tuple(map(_turn, entries))[::-1]))
+        return self._attempt("turns", lambda: self._journal.read(lambda entries: tuple(_turns(entries))[::-1]))
 
     @override
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
+        return self.commit_with(messages, None)
+
+    @override
+    def commit_with(self, messages: Prompt, state: PromptState | None) -> Effect[None, MemoryFailure]:
         def commit() -> None:
             new = _without_system(messages)
-            if len(new):
-                self._journal.append(new, lambda entries: _find_entry(new, entries))
+            if len(new) or state is not None:
+                self._journal.append(new, lambda entries: _find_entry(new, entries), state)
 
         return self._attempt("commit", commit)
 
@@ -381,13 +425,9 @@ class _JournalMemory(Memory):
 
         def fail(error: Exception) -> MemoryFailure | None:
             if isinstance(error, OSError) and error.errno is not None:
-                remedy = (
-                    "make room"
-                    if error.errno in _FULL
-                    else "give the path of a file that this process may read and write"
-                )
+                remedy = "make room" if error.errno in _FULL else "give the path of a file that this process may use"
                 return MemoryFailure(place, doing, f"{error.strerror}; {remedy}")
-            is_known = isinstance(error, OSError | MessageError | NotAwaitedError)
+            is_known = isinstance(error, OSError | MessageError | StateError | NotAwaitedError)
             return MemoryFailure(place, doing, str(error)) if is_known else None
 
         return attempt_work(work, fail, in_thread=self._journal.blocks)
@@ -400,6 +440,11 @@ def _without_system(messages: Prompt) -> Prompt:
     return messages.without_system() if any(one.role == "system" for one in messages) else messages
 
 
+def _turns(entries: Iterable[Entry[Prompt]]) -> Iterator[Prompt]:
+    """The turns; an entry without messages holds a state alone."""
+    return (turn for turn in map(_turn, entries) if len(turn))
+
+
 def _turn(entry: Entry[Prompt]) -> Prompt:
     """The messages of a turn."""
     if len(entry.parts) == 1:
@@ -408,7 +453,9 @@ def _turn(entry: Entry[Prompt]) -> Prompt:
 
 
 def _find_entry(messages: Prompt, entries: Iterator[Entry[Prompt]]) -> Entry[Prompt] | None:
-    """The entry whose turn the messages go on with."""
+    """The entry whose turn the messages go on with; without messages, the newest."""
+    if not len(messages):
+        return next(entries, None)
     read: list[Entry[Prompt]] = []
 
     def newest_first() -> Iterator[Prompt]:

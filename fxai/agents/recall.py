@@ -5,7 +5,8 @@ result right behind it, so `recall` puts a result behind each call that still wa
 
 The messages of a run are committed when it has succeeded. Answers to approval requests are committed earlier: before
 the approved calls run, they are committed as in doubt, and their results replace that as soon as they have ended. So
-whatever stops the run in between, no approved call is run again.
+whatever stops the run in between, no approved call is run again. The state of a stateful prompt is committed with the
+results of approved calls, and with the messages that the run ends with.
 
 >>> from fxai.messages.message import ToolCallPart, ToolResultPart
 >>> from fxai.messages.message import AssistantMessage, ToolMessage, UserMessage
@@ -32,6 +33,7 @@ import msgspec
 
 from fxai.agents.answer import Answer
 from fxai.agents.memory import Memory, NotAwaitedError, merge_commits, turn_of
+from fxai.agents.state import PromptState
 from fxai.effects.effect import EffectOf, Suspend
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import pending_in, place_results
@@ -109,18 +111,20 @@ class Commits:
         self._new = new
         self._committed = 0  # how many messages of `new`, with the results that belong there
 
-    def settle(self, history: Prompt) -> EffectOf[None, Any]:
-        """Commits the answers to approval requests, and the state of their calls in `history`: in doubt, then results.
+    def settle(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
+        """Commits the answers to approval requests, and what is known of their calls: a doubt, then their results.
+
+        With the results goes the state, which their handlers may have changed.
 
         Fails with:
-            MemoryFailure: As `Memory.commit`, with the history.
+            MemoryFailure: As `Memory.commit_with`, with the history and the state.
         """
-        return Suspend(lambda: self._settle(history))
+        return Suspend(lambda: self._settle(history, state))
 
-    def _settle(self, history: Prompt) -> EffectOf[None, Any]:
+    def _settle(self, history: Prompt, state: PromptState | None) -> EffectOf[None, Any]:
         results = _new_results(self._prompt, history)
         if self._committed:
-            return self._commit(Prompt((ToolMessage(results),)), history)
+            return self._commit(Prompt((ToolMessage(results),)), history, state)
         messages = self._messages(results)
         known = {id(part) for part in results}
         end = 1 + max(i for i, one in enumerate(messages) if one.role == "tool" and known & set(map(id, one.content)))
@@ -131,12 +135,12 @@ class Commits:
         return self._commit(Prompt(messages[:end]), history).map(note)
 
     def end(self, answer: Answer[Any]) -> EffectOf[None, Any]:
-        """Commits the messages of the run that are not committed yet.
+        """Commits the messages of the run that are not committed yet, and the state of its prompt, if it has one.
 
         Fails with:
-            MemoryFailure: As `Memory.commit`, with the history.
+            MemoryFailure: As `Memory.commit_with`, with the history and the state.
         """
-        return Suspend(lambda: self._commit(self._rest(answer), answer.history))
+        return Suspend(lambda: self._commit(self._rest(answer), answer.history, answer.state))
 
     def _rest(self, answer: Answer[Any]) -> Prompt:
         early = _early(answer)
@@ -158,9 +162,9 @@ class Commits:
         there = {part.id for one in here if one.role == "tool" for part in one.content if part.type == "tool-result"}
         return here if there.issuperset(one.id for one in early) else place_results(self._new, early)
 
-    def _commit(self, messages: Prompt, history: Prompt) -> EffectOf[None, Any]:
-        committed = self._memory.commit(messages)
-        return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=history))
+    def _commit(self, messages: Prompt, history: Prompt, state: PromptState | None = None) -> EffectOf[None, Any]:
+        committed = self._memory.commit_with(messages, state)
+        return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=history, state=state))
 
 
 def _new_results(prompt: Prompt, history: Prompt) -> tuple[ToolResultPart, ...]:

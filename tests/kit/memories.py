@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
+from typing_extensions import override
+
 from fxai.agents import Memory, Window
 from fxai.effects import fx
 from fxai.messages import (
@@ -18,9 +20,43 @@ from fxai.messages import (
     UserMessage,
 )
 
-__all__ = ["KINDS", "answered", "approved", "asked", "begun_with", "chat", "commit_all", "looked_up", "memory_of"]
+__all__ = [
+    "KINDS",
+    "OwnMemory",
+    "answered",
+    "approved",
+    "asked",
+    "begun_with",
+    "chat",
+    "commit_all",
+    "looked_up",
+    "memory_of",
+]
 
 KINDS: Final = ("in process", "file", "sqlite")
+
+
+class OwnMemory(Memory):
+    """A memory of the user's own, which knows of no state."""
+
+    def __init__(self) -> None:
+        self.kept: list[Prompt] = []
+
+    @override
+    def load(self) -> Any:
+        return fx.sync(lambda: Prompt(message for turn in self.kept for message in turn))
+
+    @override
+    def commit(self, messages: Prompt) -> Any:
+        return fx.sync(lambda: self.kept.append(messages))
+
+    @override
+    def turns(self) -> Any:
+        return fx.sync(lambda: tuple(self.kept))
+
+    @override
+    def clear(self) -> Any:
+        return fx.sync(self.kept.clear)
 
 
 def memory_of(kind: str, folder: Path, window: Window | None = None, keep: int | None = None) -> Memory:
