@@ -165,7 +165,7 @@ class Definitions:
                 self.sections[one.name] = one
             else:
                 self.tools[one.name] = one
-        elif there != one:
+        elif not _is_same(there, one):
             kinds = f"{_describe(there)} and {_describe(one)}"
             remedy = "define one thing once, or call them differently"
             raise RenderError("conflict", f"two things are called {one.name!r}: {kinds}; {remedy}")
@@ -205,9 +205,30 @@ class Definitions:
         return patched
 
     def _check_number(self) -> None:
-        if len(self.tools) + len(self.sections) + len(self.messages) + len(self.effects) > MOST_DEFINITIONS:
-            why = f"it defines more than {MOST_DEFINITIONS:,} things"
-            raise RenderError("unsettled", f"the render does not come to an end: {why}")
+        _check_number(len(self.tools) + len(self.sections) + len(self.messages) + len(self.effects))
+
+
+def _check_number(count: int) -> None:
+    if count > MOST_DEFINITIONS:
+        why = f"it defines more than {MOST_DEFINITIONS:,} things"
+        raise RenderError("unsettled", f"the render does not come to an end: {why}")
+
+
+def _is_same(there: _Named, one: _Named) -> bool:
+    """Whether two things of one name are one: sections that the model would read alike, or equal tools."""
+    if isinstance(there, Section) and isinstance(one, Section):
+        return there.kind == one.kind and there.text() == one.text()  # 1 and True are equal, and not the same
+    return there == one
+
+
+def _check_key(key: object, what: str) -> None:
+    """Raises `RenderError` unless a key is text that JSON can hold."""
+    try:
+        is_text = isinstance(key, str) and bool(key.isascii() or key.encode())
+    except UnicodeEncodeError:
+        is_text = False
+    if not is_text:
+        raise RenderError("value", f"the key of {what} is text, not {key!a}")
 
 
 def _describe(one: _Named) -> str:
@@ -270,10 +291,12 @@ class RenderOf(Generic[_R_contra, _E_contra]):
                 `initial` does not say all, such as for `()`, `None` or a union.
 
         Raises:
-            RenderError: it has another type than in a render before, what was read from JSON does not fit, or it is
-                declared twice in different ways.
+            RenderError: it has another type than in a render before, what was read from JSON does not fit, it is
+                declared twice in different ways, or the key is no text.
         """
         _ = self._open(f"at.state({key!r}, …)")
+        _check_key(key, "a state")
+        _check_number(len(self._states))
         there = self._states.setdefault(key, (initial, schema))
         if there != (initial, schema):
             both = f"{there[0]!r} and {initial!r} at first"
@@ -449,9 +472,10 @@ class RenderOf(Generic[_R_contra, _E_contra]):
                 One that a render does not define is forgotten.
 
         Raises:
-            RenderError: another effect has that key, `f` is no function, or `deps` no tuple.
+            RenderError: another effect has that key, the key is no text, `f` is no function, or `deps` no tuple.
         """
         definitions = self._open(f"at.effect({key!r}, …)")
+        _check_key(key, "an effect")
         if not callable(cast(object, f)):
             raise RenderError("value", f"the effect {key!r} is a function of the step, not {f!r}")
         if not isinstance(cast(object, deps), tuple | None):

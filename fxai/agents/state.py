@@ -28,7 +28,7 @@ from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import EffectOf, Sync
 from fxai.schema.codec import Schema
-from fxai.schema.data import FrozenArray, FrozenObject, frozen
+from fxai.schema.data import FrozenArray, FrozenObject, frozen, is_array, is_listed, is_object
 from fxai.schema.fault import DecodeError, DecodeFailure, SchemaError
 
 _A = TypeVar("_A")
@@ -77,9 +77,9 @@ class Cell(msgspec.Struct, frozen=True):
             RenderError: it does not fit.
         """
         if form is type(None):  # of `None` at first nothing is known but that it may be anything
-            return Cell(frozen(self.value), form)
+            return Cell(_freeze(self.value), form)
         try:
-            return Cell(frozen(_schema(form).decode_unsafe(self.value)), form)
+            return Cell(_freeze(_schema(form).decode_unsafe(self.value)), form)
         except DecodeError as error:
             why = f"the state {key!r} does not fit what the render declares, {_name(form)}: {error.failure}"
             raise RenderError("state", f"{why}; give the state of a run of this prompt, or migrate it") from None
@@ -103,6 +103,32 @@ class Cell(msgspec.Struct, frozen=True):
         raise StateError(
             f"the state {key!r} cannot be written as JSON, {why}: say its type as at.state({key!r}, …, schema=…)"
         )
+
+
+def _cell(key: str, value: Any, form: Form | None) -> Cell:
+    """A value that a program gave, frozen.
+
+    Raises:
+        RenderError: it is too deep, or holds itself.
+    """
+    try:
+        return Cell(_freeze(value), form)
+    except RecursionError:
+        raise RenderError("value", f"the state {key!r} is given a value that is too deep, or holds itself") from None
+
+
+def _freeze(value: Any) -> Any:
+    """A value whose arrays and objects cannot be changed, within tuples too."""
+    if isinstance(value, FrozenObject | FrozenArray):
+        return value
+    if is_object(value):
+        return FrozenObject({key: _freeze(one) for key, one in value.items()})
+    if is_array(value):
+        return FrozenArray([_freeze(one) for one in value])
+    if is_listed(value):  # a tuple, which holds what may change
+        make: Any = tuple if type(value) is tuple else getattr(value, "_make", None)
+        return value if make is None else make(map(_freeze, value))
+    return frozen(value)
 
 
 def _schema(form: Form) -> Schema[Any]:
@@ -275,7 +301,7 @@ class StateStore:
             for cells in (self.cells, seen):
                 cell = cells.get(key)
                 if cell is None:
-                    cells[key] = Cell(frozen(initial), form)
+                    cells[key] = _cell(key, initial, form)
                 elif cell.form is None:
                     cells[key] = cell.read_as(key, form)
                 elif cell.form is not form and cell.form != form:
@@ -294,7 +320,7 @@ class StateStore:
                 raise RuntimeError(f"the run is over: the state {key!r} cannot be changed any more")
             cell = self.cells[key]
             given, value = f(cell.value)
-            self.cells[key] = Cell(frozen(value), cell.form)
+            self.cells[key] = _cell(key, value, cell.form)
             return given
 
     def snapshot(self, pending: Asked | None = None) -> PromptState:
