@@ -93,20 +93,11 @@ NOT_PORTED: Mapping[str, str] = {
     "mcp.protocol/196": _NO_SESSION,
 }
 
-_STATEFUL = (
-    "it is about tools, agents, texts and state that a prompt defines anew before each step: stateful prompts are a "
-    "room to come, and the case is ported with it"
-)
-
 _UI = "it is about the stream that a user interface reads: that room is to come, and the case is ported with it"
 
 _TELEMETRY = "it is about the attributes of spans: the room for telemetry is to come, and the case is ported with it"
 
 _OWN_IDS = "nobody chooses how ids are made: those of calls are the provider's, those of approvals are secrets"
-
-_OF_STATEFUL_PROMPTS = """
-
-"""
 
 _OF_UI = """
 VE-139 VE-141 VE-144 VE-145 VE-148 VE-149 VE-150 VE-152 VE-153 VE-154 VE-155 VE-156 VE-157 VE-158 VE-159
@@ -114,7 +105,6 @@ VE-161 VE-162 VE-163 VE-164 VE-165 VE-166 VE-169 VE-170 VE-171 VE-173 VE-175 VE-
 """
 
 TO_COME: Mapping[str, str] = {
-    **dict.fromkeys(_OF_STATEFUL_PROMPTS.split(), _STATEFUL),
     **dict.fromkeys(_OF_UI.split(), _UI),
     "id/198": _OWN_IDS,
     "telemetry/200": _TELEMETRY,
