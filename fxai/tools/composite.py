@@ -37,7 +37,7 @@ from fxai.schema.document import relocate
 from fxai.schema.fault import DecodeFailure, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.tools.call import Call, Outcome, model_output
-from fxai.tools.handler import CallContext, CallInfo, Given, Gives, HandlerError, HandlerOf, context_of
+from fxai.tools.handler import Answering, CallContext, CallInfo, Given, Gives, HandlerError, HandlerOf, context_of
 from fxai.tools.tool import AnyTool, Tool
 from fxai.tools.tool_error import HandlerFailed
 from fxai.tools.tool_options import (
@@ -314,6 +314,13 @@ class _Serving:
         # The sub-tools' own handlers, also where the same tools have others beside the composite.
         context = services.merge(self._handlers)
         return Local(ran.map(lambda results: SubResults(tuple(results))), lambda _: context)
+
+    def missing(self, services: ContextOf[Any]) -> tuple[Any, ...]:
+        """The keys of the services that handlers of its sub-tools would not find."""
+        context = services.merge(self._handlers)
+        found: list[Answering | None] = [context.find(tool.identity) for tool in self._composite.tools.values()]
+        missing = (key for handler in found if handler is not None for key in handler.missing(context))
+        return tuple(dict.fromkeys(missing))
 
 
 @final

@@ -34,6 +34,7 @@ class Limit(Reference):
 find = Tool.make("find", success=str, description="Finds.")
 kit = Toolkit.make(find)
 agent = Agent.make("finder", toolkit=kit)
+asking = Agent.make("asker", toolkit=kit.as_tool("ask"))
 
 
 def by_generator(_: Any) -> Gen[str, Never, Db]:

@@ -62,6 +62,7 @@ def test_a_layer_that_gives_all_is_clean(fxai: Run, way: str) -> None:
         ("chat", "--agent", f"{NEEDY}:looking", "--layer", f"{NEEDY}:bare_model"),
         ("run", "x", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_needy"),
         ("chat", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_needy"),
+        ("run", "x", "--agent", f"{NEEDY}:asking", "--layer", f"{NEEDY}:run_needy"),
     ],
     ids=" ".join,
 )
@@ -89,7 +90,9 @@ def test_with_all_services_it_runs(fxai: Run) -> None:
     beside = fxai("call", KIT, "find", "--layer", f"{NEEDY}:beside")
     ran = fxai("run", "x", "-q", "--agent", f"{NEEDY}:agent", "--layer", f"{NEEDY}:run_given")
     looked = fxai("run", "x", "-q", "--agent", f"{NEEDY}:looking", "--layer", f"{NEEDY}:with_db")
+    asked = fxai("run", "x", "-q", "--agent", f"{NEEDY}:asking", "--layer", f"{NEEDY}:run_given")
 
+    assert (asked.code, asked.out) == (0, "ok\n")
     assert (called.code, called.out) == (beside.code, beside.out) == (0, '"found"\n')
     assert (ran.code, ran.out) == (looked.code, looked.out) == (0, "ok\n")
 
