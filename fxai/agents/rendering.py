@@ -59,6 +59,25 @@ class RenderPlan(msgspec.Struct, frozen=True):
         return Rendering(self, scope)
 
 
+def define_step(f: Callable[[Any], object], number: int, store: StateStore, seen: dict[str, Cell]) -> Definitions:
+    """What `f` defines for the step of this number, on the values that it sees.
+
+    Raises:
+        RenderError: the render is wrong.
+    """
+    at: RenderOf[Any, Any] = RenderOf(number, store, seen)
+    store.is_rendering = True
+    try:
+        given = f(at)
+    finally:
+        store.is_rendering = False
+        at.close()
+    if given is not None:
+        why = f"a render gives None, and this one gave {given!r}"
+        raise RenderError("unsettled", f"{why}: define everything on what it is given, without waiting")
+    return at.definitions
+
+
 @final
 class Rendering:
     """The renders of one run, which ends when `scope` closes."""
@@ -103,17 +122,7 @@ class Rendering:
 
     def _render(self, number: int, seen: dict[str, Cell]) -> Definitions:
         self._number = number
-        at: RenderOf[Any, Any] = RenderOf(number, self._store, seen)
-        self._store.is_rendering = True
-        try:
-            given = self._plan.f(at)
-        finally:
-            self._store.is_rendering = False
-            at.close()
-        if given is not None:
-            why = f"a render gives None, and this one gave {given!r}"
-            raise RenderError("unsettled", f"{why}: define everything on what it is given, without waiting")
-        return at.definitions
+        return define_step(self._plan.f, number, self._store, seen)
 
     def _run_effects(self, definitions: Definitions, setup: StepSetup) -> Generator[AnyEffect, Any, StepPatch[Any]]:
         """Runs the effects that are due; gives what their patches come to."""
