@@ -22,18 +22,22 @@ from typing import TYPE_CHECKING, Any, TextIO, final
 from typing_extensions import override
 
 from fxai.agents.memory import Memory, MemoryFailure
+from fxai.agents.state import PromptState
 from fxai.cli.chat_view import WORDS, ChatLines, ChatScreen, ChatView, slash_command
 from fxai.cli.exit import INTERRUPTED, WRONG_USE, CliError
 from fxai.cli.input import LineInput, open_input, read_entry
 from fxai.cli.job import AgentArgs, RunReport, read_args
 from fxai.cli.progress import LoadProgress
+from fxai.cli.prompt_view import first_step
 from fxai.cli.question import Consent
 from fxai.cli.run_program import Background
-from fxai.cli.setting import OpenSetting, close_calls, memory_at, open_setting
+from fxai.cli.setting import OpenSetting, close_calls, find_memory, memory_at, open_setting
+from fxai.cli.state_file import StateMemory
 from fxai.effects import fx
-from fxai.effects.effect import Effect, EffectOf
+from fxai.effects.effect import Effect, EffectOf, Gen
 from fxai.messages.message import ToolMessage
 from fxai.messages.prompt import Prompt
+from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation
@@ -41,12 +45,17 @@ if TYPE_CHECKING:
 
 @final
 class Draft(Memory):
-    """A memory that holds the conversation so far and the messages of one turn, which may take several runs."""
+    """A memory that holds the conversation so far and the messages of one turn, which may take several runs.
 
-    def __init__(self, before: Prompt) -> None:
+    So it does with the state of the agent's prompt: what it was before, and what it is.
+    """
+
+    def __init__(self, before: Prompt, state: PromptState | None = None) -> None:
         self._before = before
         self.said = Prompt.empty
         """The messages of the turn."""
+        self.state = state
+        """The state after the last run of the turn; None for an agent without a stateful prompt."""
 
     @override
     def load(self) -> Effect[Prompt, MemoryFailure]:
@@ -54,8 +63,17 @@ class Draft(Memory):
 
     @override
     def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
+        return self.commit_with(messages, None)
+
+    @override
+    def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
+        return fx.sync(lambda: self.state)
+
+    @override
+    def commit_with(self, messages: Prompt, state: PromptState | None) -> Effect[None, MemoryFailure]:
         def add() -> None:
             self.said = self.said + messages.without_system()
+            self.state = self.state if state is None else state
 
         return fx.sync(add)
 
@@ -67,6 +85,7 @@ class Draft(Memory):
     def clear(self) -> Effect[None, MemoryFailure]:
         def forget() -> None:
             self._before = self.said = Prompt.empty
+            self.state = None
 
         return fx.sync(forget)
 
@@ -79,7 +98,7 @@ class Conversation:
         self,
         background: Background,
         ready: OpenSetting,
-        memory: Memory,
+        memory: StateMemory,
         view: ChatView,
         lines: LineInput,
         stderr: TextIO,
@@ -130,7 +149,9 @@ class Conversation:
                 case "help":
                     self._view.show_help()
                 case "tools":
-                    self._view.show_tools(self._value_of(self._ready.tools.now).toolkit.as_tuple)
+                    self._view.show_tools(self._value_of(self.tools()))
+                case "state":
+                    self._view.show_state(self._value_of(self._state()))
                 case "history":
                     self._view.show_history(self._value_of(self._memory.load()))
                 case "clear":
@@ -143,6 +164,23 @@ class Conversation:
                 raise
             return trouble
         return None
+
+    @fx.gen
+    def tools(self) -> Gen[tuple[AnyTool, ...], Any]:
+        """The tools that the model would be offered now."""
+        now = yield from self._ready.tools.now
+        tools: tuple[AnyTool, ...] = now.toolkit.as_tuple
+        prompt = self._ready.agent.prompt
+        if prompt is None:
+            return tools
+        state = yield from self._memory.load_state()
+        return (*tools, *(one.tool for one in first_step(prompt, state).definitions.tools.values()))
+
+    @fx.gen
+    def _state(self) -> Gen[PromptState | None, Any]:
+        """The state that the next turn begins with; None for an agent without a stateful prompt."""
+        prompt = self._ready.agent.prompt
+        return None if prompt is None else first_step(prompt, (yield from self._memory.load_state())).state
 
     def _report(self, trouble: CliError) -> None:
         if trouble.code != INTERRUPTED:
@@ -172,7 +210,7 @@ class Conversation:
         return trouble
 
     def _turn(self, text: str, telling: RunReport) -> None:
-        draft = Draft(self._value_of(self._memory.load()))
+        draft = Draft(self._value_of(self._memory.load()), self._value_of(self._memory.load_state()))
         said = Prompt.make(text)
         while True:
             self._value_of(self._run(said, draft, telling))
@@ -180,7 +218,9 @@ class Conversation:
             if not waiting:
                 break
             said = Prompt((ToolMessage.make(*map(self._consent.answer, waiting)),))
-        self._value_of(self._memory.commit(draft.said).uninterruptible())
+        kept = self._memory.commit_with(draft.said, draft.state).and_then(self._memory.save())
+        self._value_of(kept.uninterruptible())
+        telling.record.state = draft.state
 
     def _run(self, said: Prompt, draft: Draft, telling: RunReport) -> EffectOf[None, Any, Any]:
         parts = self._ready.agent.with_memory(draft).stream(said)
@@ -193,7 +233,8 @@ def chat(
 ) -> bool:
     """Talks until the user leaves; False where input was piped in and an answer failed.
 
-    The conversation is kept in the chosen memory; else in the agent's own, if it has one.
+    The conversation is kept in the chosen memory; else in the agent's own, if it has one. The state of a stateful
+    prompt is kept with it, and in the chosen file.
     """
     kept = None if chosen.memory is None else memory_at(chosen.memory)
     lines = open_input(stdout, stderr, WORDS)
@@ -201,12 +242,16 @@ def chat(
     with Background() as background:
         setting, _ = read_args(chosen, _elicit_by(background, view, lines) if lines.by_person else None)
         with LoadProgress(stderr, color=color, quiet=not lines.by_person) as loading:
-            ready = background.hold(open_setting(setting, loading))
-        memory = _memory(kept, ready, background)
+            begun = background.value_of(StateMemory(kept or Memory.in_process(), setting.state).load_state())
+            ready = background.hold(open_setting(setting, loading, begun))
+        own = background.value_of(find_memory(ready, kept))
+        memory = StateMemory(own or Memory.in_process(), setting.state)
         known = len(background.value_of(close_calls(memory)))
+        talk = Conversation(background, ready, memory, view, lines, stderr)
         if lines.by_person:
-            stderr.write(_greeting(ready, known, chosen.memory or "its memory"))
-        return Conversation(background, ready, memory, view, lines, stderr).until_left()
+            tools = len(background.value_of(talk.tools()))
+            stderr.write(_greeting(ready.agent.name, tools, known, chosen.memory or "its memory"))
+        return talk.until_left()
 
 
 def _elicit_by(background: Background, view: ChatView, lines: LineInput) -> Elicit:
@@ -219,19 +264,6 @@ def _elicit_by(background: Background, view: ChatView, lines: LineInput) -> Elic
     return lambda asked: background.here(lambda: ask(asked))
 
 
-def _memory(chosen: Memory | None, ready: OpenSetting, background: Background) -> Memory:
-    own = ready.agent.remembering
-    if chosen is not None or own is None:
-        return Memory.in_process() if chosen is None else chosen
-    memory = background.value_of(own.find().provide_context(ready.services))
-    if own.auto_append:
-        return memory
-    kept = Memory.in_process()  # it is read, and never written
-    background.value_of(memory.load().flat_map(kept.commit))
-    return kept
-
-
-def _greeting(ready: OpenSetting, known: int, where: str) -> str:
-    tools = len(ready.tools.toolkit)
-    said = f"{ready.agent.name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
+def _greeting(name: str, tools: int, known: int, where: str) -> str:
+    said = f"{name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
     return said + (f"; it goes on from {known} messages in {where}\n" if known else "\n")

@@ -22,20 +22,23 @@ from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.job import Presenter
 from fxai.cli.output import JsonLines
 from fxai.cli.screen import Screen
+from fxai.cli.state_file import state_data
 from fxai.messages.calls import Pending
 from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
-from fxai.schema.display import indent_json, one_line, quote_name, squeeze
+from fxai.schema.display import in_line, indent_json, one_line, quote_name, squeeze
 from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
+    from fxai.agents.state import PromptState
     from fxai.mcp.settings import Elicitation
 
 COMMANDS: Final = {
     "help": "show this",
     "tools": "show the tools that the model has",
     "history": "show what was said",
-    "clear": "forget what was said",
+    "state": "show the state of the agent's prompt",
+    "clear": "forget what was said, and the state",
     "exit": "leave; so do Ctrl-D, and Ctrl-C where nothing is being answered",
 }
 """The commands, and what they do."""
@@ -99,6 +102,9 @@ class ChatView(Presenter, Protocol):
 
     def show_history(self, history: Prompt) -> None:
         """Shows the conversation so far."""
+
+    def show_state(self, state: PromptState | None) -> None:
+        """Shows the state of a stateful prompt; None: the agent has no such prompt."""
 
     def show_cleared(self) -> None:
         """The conversation was cleared."""
@@ -168,6 +174,12 @@ class ChatScreen(Screen):
             self._lines([first, *(f"  {line}" for line in rest)])
         self._lines(() if len(history) else ("nothing was said yet",))
 
+    def show_state(self, state: PromptState | None) -> None:
+        """Shows each value in a line."""
+        values = {} if state is None else state_data(state)
+        self._lines(f"{one_line(key)}: {in_line(value)}" for key, value in values.items())
+        self._lines(("the agent has no stateful prompt",) if state is None else () if values else ("it is empty",))
+
     def show_cleared(self) -> None:
         """Says that the conversation was cleared."""
         self._lines(("what was said is forgotten",))
@@ -208,6 +220,10 @@ class ChatLines(JsonLines):
     def show_history(self, history: Prompt) -> None:
         """Writes the messages."""
         self._write({"type": "history", "messages": history.to_data()})
+
+    def show_state(self, state: PromptState | None) -> None:
+        """Writes the values."""
+        self._write({"type": "state", "state": None if state is None else state_data(state)})
 
     def show_cleared(self) -> None:
         """Writes that the conversation was cleared."""

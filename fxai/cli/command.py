@@ -27,6 +27,7 @@ Examples:
   fxai chat
   fxai chat --model openai:gpt-5.5 --memory notes.jsonl
   fxai chat --agent app.py:agent --layer app.py:live
+  fxai chat --agent app.py:prompt --layer app.py:live --state state.json
   fxai chat --mcp "uvx mcp-server-git" --mcp "time=uvx mcp-server-time"
   printf 'Hello\\nWho are you?\\n' | fxai chat --json
 
@@ -72,6 +73,7 @@ Examples:
   fxai run "How many lines are in README.md?"
   echo "Show the last 3 commits" | fxai run --json -
   fxai run --agent app.py:agent --layer app.py:live "Hello"
+  fxai run --agent app.py:prompt --layer app.py:live --state state.json "Hello"
   fxai run --model openai:gpt-5.5 "Show the last 3 commits"
 
 The default agent reads the files and the git history of the current folder and changes nothing; files that may hold
@@ -86,7 +88,8 @@ Exit codes: 0 it answered, 1 it failed, 2 wrong use, 130 stopped by Ctrl-C.
 _TARGETS: Final = """\b
 TARGET is one of
   module:name, path.py:name   a toolkit, a tool, a function tool, the tools of
-                              an object, an agent, or a tool source
+                              an object, an agent, a stateful prompt (its first
+                              step), or a tool source
   tools.json                  a list of tools, as an MCP server answers tools/list
   -                           the same, from stdin
   mcp:COMMAND, mcp:URL        the tools of an MCP server

@@ -31,7 +31,7 @@ import click
 import msgspec
 from typing_extensions import override
 
-from fxai.agents.answer import BudgetExceeded
+from fxai.agents.answer import BudgetExceeded, RenderFailed
 from fxai.agents.memory import MemoryFailure
 from fxai.effects.cause import Cause
 from fxai.effects.context import ContextOf, MissingServiceError
@@ -53,7 +53,10 @@ PIPE_CLOSED: Final = 141
 TERMINATED: Final = 143
 """The exit code that shells give a program ended by SIGTERM."""
 
-_GIVE_LAYER: Final = "give a layer that supplies it with --layer module:name"
+GIVE_LAYER: Final = "give a layer that supplies it with --layer module:name"
+"""What to do where a service is missing."""
+GIVE_HANDLERS: Final = "name the layer of their handlers with --layer module:name"
+"""What to do where handlers of tools are missing."""
 _ASKED: Final = "call it where you can be asked: with fxai mcp call or fxai chat, in a terminal"
 
 
@@ -119,6 +122,8 @@ def _failure_error(failure: object) -> CliError:
     said = str(failure)
     if isinstance(failure, BudgetExceeded):
         return _budget_error(failure)
+    if isinstance(failure, RenderFailed):
+        return CliError(said, "")
     if isinstance(failure, MemoryFailure):
         return CliError(said, "nothing of it was changed")
     if isinstance(failure, HandlerFailed):
@@ -160,7 +165,7 @@ def _defect_error(defect: BaseException) -> CliError:
         return defect
     if isinstance(defect, MissingServiceError):
         said = f"the service {defect.service} is needed, and no layer gives it"
-        return CliError(said, _GIVE_LAYER, cause=defect)
+        return CliError(said, GIVE_LAYER, cause=defect)
     if isinstance(defect, ToolConflictError):
         return CliError(str(defect), "a server's tools are prefixed by --mcp name=SERVER", cause=defect)
     if isinstance(defect, HandlerError):
@@ -173,7 +178,7 @@ def require_services(tools: Iterable[AnyTool], services: ContextOf[Any]) -> None
     """Checks that the handlers of these tools find the services that they declare."""
     for tool, name in missing_services(tools, services):
         said = f"the service {name} is needed, and no layer gives it to the handler of {tool!r}"
-        raise CliError(said, _GIVE_LAYER)
+        raise CliError(said, GIVE_LAYER)
 
 
 def _lower(advice: str) -> str:

@@ -197,11 +197,12 @@ def _check_handlers(offer: TargetTools) -> Gen[tuple[TargetTools, tuple[Finding,
 
 def _refusal(trouble: CliError) -> Finding:
     """The finding for a definition that fxai refuses; an error with another cause is raised again."""
+    from fxai.agents.state import RenderError
     from fxai.schema.fault import SchemaError
     from fxai.tools.handler import HandlerError
     from fxai.tools.identity import NameConflictError, ToolConflictError
 
-    if not isinstance(trouble.cause, SchemaError | ToolConflictError | NameConflictError | HandlerError):
+    if not isinstance(trouble.cause, RenderError | SchemaError | ToolConflictError | NameConflictError | HandlerError):
         raise trouble
     return RULES["definition-refused"].finding(None, "", trouble.message, trouble.remedy)
 

@@ -29,8 +29,10 @@ from fxai.agents.memory import Memory
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.input import read_stdin
 from fxai.cli.output import Record, Summary
+from fxai.cli.prompt_view import AnyAgent, agent_of, is_agent
 from fxai.cli.run_program import value_of
-from fxai.cli.setting import AnyAgent, Setting, close_calls, memory_at, open_setting
+from fxai.cli.setting import OpenSetting, Setting, close_calls, find_memory, memory_at, open_setting
+from fxai.cli.state_file import StateFile, StateMemory, state_at
 from fxai.cli.target import load, load_matching
 from fxai.effects import fx
 from fxai.effects.effect import Gen
@@ -66,6 +68,7 @@ class AgentArgs(msgspec.Struct, frozen=True, kw_only=True):
     timeout: float | None = None
     unasked: bool = False
     memory: str | None = None
+    state: str | None = None
     secrets: bool = False
 
 
@@ -85,7 +88,7 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
     if chosen.secrets and (chosen.agent is not None or chosen.mcp or chosen.system is not None):
         raise CliError("--show-secrets is for the example agent", "leave it out", code=WRONG_USE)
     if chosen.agent is not None:
-        agent = load_matching(chosen.agent, lambda value: isinstance(value, Agent), "an agent")
+        agent = agent_of(load_matching(chosen.agent, is_agent, "an agent or a stateful prompt"))
     elif chosen.mcp or chosen.system is not None:
         agent = Agent.make("agent")
     else:
@@ -98,7 +101,16 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
         added = load(chosen.layer, kind, "a layer")
         supplied = added if supplied is None else supplied | added
     servers = _servers(chosen, elicit)
-    return Setting(_with_args(agent, chosen), supplied, chosen.model, servers), own
+    return Setting(_with_args(agent, chosen), supplied, chosen.model, servers, _state_file(agent, chosen.state)), own
+
+
+def _state_file(agent: AnyAgent, path: str | None) -> StateFile | None:
+    if path is None:
+        return None
+    if agent.prompt is None:
+        said = f"--state is for stateful prompts, and the agent {agent.name!r} has none"
+        raise CliError(said, "leave it out, or name another agent", code=WRONG_USE)
+    return state_at(path)
 
 
 def _with_args(agent: AnyAgent, chosen: AgentArgs) -> AnyAgent:
@@ -233,10 +245,12 @@ class RunReport:
 def _program(
     job: Job, telling: RunReport, heard: Callable[[Any], None], ready: Callable[[], None]
 ) -> Gen[None, Any, Scope]:
-    there = yield from open_setting(job.setting, heard)
+    begun = yield from StateMemory(job.memory or Memory.in_process(), job.setting.state).load_state()
+    there = yield from open_setting(job.setting, heard, begun)
     if job.memory is not None:
         yield from close_calls(job.memory)
-    agent = there.agent if job.memory is None else there.agent.with_memory(job.memory)
+    memory = yield from _memory(there, job)
+    agent = there.agent if memory is None else there.agent.with_memory(memory)
     ready()
     for prompt in job.prompts:
         telling.begin(there.agent.name, prompt)
@@ -245,7 +259,19 @@ def _program(
         if telling.record.waiting:
             now = yield from there.tools.now
             yield from fx.fail(_open_calls_error(telling.record.waiting, now.toolkit))
+        if isinstance(memory, StateMemory):
+            yield from memory.save()
+            telling.record.state = memory.state
         telling.end()
+
+
+@fx.gen
+def _memory(there: OpenSetting, job: Job) -> Gen[Memory | None, Any]:
+    """The memory of the run; None for what the agent has itself."""
+    if there.agent.prompt is None:
+        return job.memory
+    kept = yield from find_memory(there, job.memory)
+    return StateMemory(kept or Memory.in_process(), job.setting.state)
 
 
 def _open_calls_error(waiting: tuple[Pending, ...], kit: Toolkit[Any]) -> CliError:

@@ -97,7 +97,11 @@ def serve(
     require_mcp()
     from fxai.mcp import serve_http, serve_stdio
 
-    source = _source(with_layer(find_tools(target), layer))
+    offer = with_layer(find_tools(target), layer)
+    if offer.prompt is not None:
+        said = f"{target} is a stateful prompt, whose tools change from step to step of a run"
+        raise CliError(said, "serve it as one tool, agent.as_tool(), or name a toolkit", code=WRONG_USE)
+    source = _source(offer)
     called = name or target.rpartition(":")[2]
     if http is None:
         if sys.stdin is not None and sys.stdin.isatty():

@@ -75,7 +75,11 @@ timeout: Final = click.option(
 )
 
 _AGENT: Final = (
-    click.option("--agent", metavar="TARGET", help="The agent, as module:name or path.py:name; else an example."),
+    click.option(
+        "--agent",
+        metavar="TARGET",
+        help="The agent or the stateful prompt, as module:name or path.py:name; else an example.",
+    ),
     click.option("--layer", metavar="TARGET", help="The layer of its handlers, and of its model if it gives one."),
     click.option(
         "--model",
@@ -112,6 +116,12 @@ _AGENT: Final = (
         metavar="FILE",
         type=click.Path(),
         help="Where the conversation is kept, and gone on from: FILE.jsonl, or FILE.db for SQLite.",
+    ),
+    click.option(
+        "--state",
+        metavar="FILE",
+        type=click.Path(),
+        help="Where the state of a stateful prompt is kept, and gone on from: a file of JSON.",
     ),
 )
 

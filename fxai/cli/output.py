@@ -20,7 +20,9 @@ from typing import Any, TextIO, final
 
 import msgspec
 
+from fxai.agents.state import PromptState
 from fxai.cli.exit import CliError
+from fxai.cli.state_file import state_data
 from fxai.messages.calls import Pending, pending_in
 from fxai.messages.part import AnyPart, StreamPart, ToolResult, Usage
 from fxai.schema.display import clean, json_line
@@ -37,6 +39,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The text of the last turn: the answer."""
     finish_reason: str | None = None
     trouble: CliError | None = None
+    state: PromptState | None = None
+    """The state of a stateful prompt after it."""
 
     @property
     def line(self) -> str:
@@ -54,6 +58,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         data: dict[str, Any] = {"type": "done", "ok": self.trouble is None, "answer": self.text}
         data |= {"finish_reason": self.finish_reason, "turns": self.turns}
         data |= {"usage": msgspec.to_builtins(self.usage), "seconds": round(self.seconds, 3)}
+        if self.state is not None:
+            data["state"] = state_data(self.state)
         if self.trouble is not None:
             data["error"] = {"message": self.trouble.message, "remedy": self.trouble.remedy}
         return data
@@ -67,6 +73,8 @@ class Record:
         self.turns = 0
         self.usage = Usage()
         self.finish_reason: str | None = None
+        self.state: PromptState | None = None
+        """The state of a stateful prompt, when it has succeeded."""
         self._in_turn = False
         self._text: list[str] = []
         self._calls: list[AnyPart] = []
@@ -101,6 +109,7 @@ class Record:
             text="".join(self._text),
             finish_reason=self.finish_reason,
             trouble=trouble,
+            state=self.state,
         )
 
 

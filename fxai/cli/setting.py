@@ -11,15 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeAlias, final
+from typing import Any, Final, final
 
 import msgspec
 
-from fxai.agents.agent import Agent
 from fxai.agents.memory import Memory, MemoryFailure
 from fxai.agents.run_tools import Binding
-from fxai.cli.exit import WRONG_USE, CliError, require_services, write_obstacle
+from fxai.agents.state import PromptState
+from fxai.cli.exit import GIVE_HANDLERS, WRONG_USE, CliError, require_services, write_obstacle
 from fxai.cli.model_list import require_ready
+from fxai.cli.prompt_view import AnyAgent, require_prompt
+from fxai.cli.state_file import StateFile
 from fxai.effects import fx
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import Gen
@@ -74,21 +76,19 @@ def _closing_result(waiting: Pending) -> ToolResultPart:
     return ToolResultPart(waiting.id, waiting.name, encoded, is_failure=True, dynamic=waiting.dynamic)
 
 
-AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
-"""An agent of a user's program, whose types are not known."""
-
-
 @final
 class Setting(msgspec.Struct, frozen=True):
     """An agent, the layer of its handlers and perhaps of its model, and the servers that more tools come from.
 
-    `model` is the name of the model; None for the one that the agent or the layer has, else the local one.
+    `model` is the name of the model; None for the one that the agent or the layer has, else the local one. `state` is
+    the file that the state of the agent's prompt is kept in, if one was named.
     """
 
     agent: AnyAgent
     layer: AnyLayer | None = None
     model: str | None = None
     servers: tuple[ToolSource[Any, Any, Any], ...] = ()
+    state: StateFile | None = None
 
 
 @final
@@ -108,8 +108,10 @@ class OpenSetting(msgspec.Struct, frozen=True):
 
 
 @fx.gen
-def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSetting, Any, Scope]:
-    """The agent with what it needs, until the scope ends.
+def open_setting(
+    setting: Setting, heard: Callable[[Any], None], state: PromptState | None = None
+) -> Gen[OpenSetting, Any, Scope]:
+    """The agent with what it needs, until the scope ends; its prompt is rendered with `state` to see what that is.
 
     The handlers come first, then the servers, then the model: what is quick to open shows its errors first.
     """
@@ -121,6 +123,8 @@ def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSett
         yield from fx.fail(_handler_error(setting, missing))
     model = LanguageModel.__fx_key__()
     require_services(setting.agent.binding.unanswered, services.put(model, services.find(model, default=True)))
+    if setting.agent.prompt is not None:
+        require_prompt(setting.agent.prompt, state, services)
     own = setting.agent.model
     is_local = setting.model is None and own is None and services.find(LanguageModel) is None
     if is_local:
@@ -133,6 +137,22 @@ def open_setting(setting: Setting, heard: Callable[[Any], None]) -> Gen[OpenSett
     tools = yield from build_handlers(tools, services)
     bare = msgspec.structs.replace(setting.agent, model=None, without_own=True, extra=Binding())
     return OpenSetting(bare.with_tools(tools), tools, services)
+
+
+@fx.gen
+def find_memory(there: OpenSetting, chosen: Memory | None) -> Gen[Memory | None, Any]:
+    """The chosen memory, else the agent's own; where that is only read, a new one with what it holds."""
+    own = there.agent.remembering
+    if chosen is not None or own is None:
+        return chosen
+    memory = yield from own.find().provide_context(there.services)
+    if own.auto_append:
+        return memory
+    copy = Memory.in_process()
+    messages = yield from memory.load()
+    state = yield from memory.load_state()
+    yield from copy.commit_with(messages, state)
+    return copy
 
 
 @fx.gen
@@ -156,5 +176,5 @@ def model_layer(name: str, heard: Callable[[Any], None]) -> Layer[LanguageModel,
 def _handler_error(setting: Setting, missing: list[str]) -> CliError:
     said = f"nothing answers the tools of the agent {setting.agent.name!r}: {', '.join(missing)}"
     if setting.layer is None:
-        return CliError(said, "name the layer of their handlers with --layer module:name")
+        return CliError(said, GIVE_HANDLERS)
     return CliError(said, "give a layer that has a handler for each")

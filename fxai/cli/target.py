@@ -1,7 +1,8 @@
 """Targets of the command line: what `module:name`, a path or a list of tools names, and the tools that it has.
 
-A target is a toolkit, a tool, a function tool, the tools of an object, an agent or a tool source, by `module:name` or
-`path.py:name`; a list of tools in JSON, by its path, `-` for stdin; or an MCP server, as `mcp:` and a command or a URL.
+A target is a toolkit, a tool, a function tool, the tools of an object, an agent, a stateful prompt or a tool source, by
+`module:name` or `path.py:name`; a list of tools in JSON, by its path, `-` for stdin; or an MCP server, as `mcp:` and a
+command or a URL.
 
 >>> found = find_tools("fxai.cli.example:agent")
 >>> [tool.name for tool in found.tools], found.layer
@@ -39,10 +40,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast, final
 import msgspec
 from typing_extensions import TypeVar
 
-from fxai.agents.agent import Agent
-from fxai.agents.run_tools import Binding
 from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.input import read_at_most
+from fxai.cli.prompt_view import AnyAgent, agent_of, binding_at_first, is_agent
 from fxai.cli.run_program import value_of
 from fxai.effects import fx
 from fxai.effects.effect import AnyEffect, EffectOf
@@ -300,7 +300,7 @@ class _Reading:
             yield Meta, entry["_meta"]
 
 
-_WHAT: Final = "a toolkit, a tool, a function tool, an agent or a tool source"
+_WHAT: Final = "a toolkit, a tool, a function tool, an agent, a stateful prompt or a tool source"
 _SERVER: Final = "mcp:"
 _LESS: Final = "give the tools alone, in several files if need be"
 
@@ -316,6 +316,7 @@ class TargetTools(msgspec.Struct, frozen=True):
         source: opens the target, if it is a tool source; then there are no tools and no layer until it is opened.
         broken: by tool, the documents that are no usable JSON Schemas.
         findings: its entries that are no tools.
+        prompt: the name of the stateful prompt whose first step has them; what it offers changes from step to step.
     """
 
     target: str
@@ -324,6 +325,7 @@ class TargetTools(msgspec.Struct, frozen=True):
     source: AnyEffect | None = None
     broken: Mapping[str, Any] = MappingProxyType({})
     findings: tuple[Finding, ...] = ()
+    prompt: str | None = None
 
     def __hash__(self) -> int:
         return hash((self.target, self.tools))  # documents are plain data
@@ -400,7 +402,7 @@ def _text(target: str) -> bytes | str:
 def _fits(value: object) -> bool:
     if is_listed(value):
         return bool(value) and all(isinstance(each, Tool) or _is_bound(each) for each in value)
-    return isinstance(value, Toolkit | Tool | Agent) or _has(value, "__fx_bound__")
+    return isinstance(value, Toolkit | Tool) or is_agent(value) or _has(value, "__fx_bound__")
 
 
 def _is_bound(value: object) -> bool:
@@ -415,10 +417,8 @@ def _tools_of(target: str, value: Any) -> TargetTools:
     if is_listed(value):
         return _together(target, [_tools_of(target, each) for each in value])
     kind: Any = cast("type[object]", type(value))
-    if issubclass(kind, Agent):
-        binding: Binding = value.binding
-        plain = TargetTools(target, binding.toolkit.as_tuple)
-        return plain if binding.is_plain else TargetTools(target, source=binding.open())
+    if is_agent(value):
+        return _tools_of_agent(target, agent_of(value))
     if kind is Toolkit:
         return TargetTools(target, value.as_tuple)
     if issubclass(kind, Tool):
@@ -427,6 +427,14 @@ def _tools_of(target: str, value: Any) -> TargetTools:
     if bound is not None:
         return TargetTools(target, bound.toolkit.as_tuple, bound.layer)
     return TargetTools(target, source=ToolSource.of(value).open)
+
+
+def _tools_of_agent(target: str, agent: AnyAgent) -> TargetTools:
+    binding = binding_at_first(agent)
+    prompt = None if agent.prompt is None else agent.prompt.name
+    if binding.is_plain:
+        return TargetTools(target, binding.toolkit.as_tuple, prompt=prompt)
+    return TargetTools(target, source=binding.open(), prompt=prompt)
 
 
 def _together(target: str, parts: list[TargetTools]) -> TargetTools:

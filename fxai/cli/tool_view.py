@@ -226,6 +226,7 @@ def overview_data(offer: TargetTools) -> dict[str, Any]:
     """The tools of a target as plain JSON data."""
     return {
         "target": offer.target,
+        **({} if offer.prompt is None else {"prompt": offer.prompt}),
         "tools": [tool_data(tool, offer.broken.get(tool.name)) for tool in offer.tools],
         "left_out": [finding.to_data() for finding in offer.findings],
     }
@@ -296,6 +297,9 @@ def show_overview(offer: TargetTools, out: TextIO, *, color: bool | None = None)
             screen.print(f"    {name:<{wide[0]}}  {kind:<{wide[1]}}  {said}".rstrip())
     if not offer.tools:
         screen.print("no tools")
+    if offer.prompt is not None:
+        said = f"these are the tools of the first step; the prompt {offer.prompt!r} may offer others later"
+        screen.print(f"\n{one_line(said)}", style="dim")
 
 
 def _facts(data: dict[str, Any]) -> list[str]:

@@ -129,6 +129,11 @@ def needed_services(f: Callable[..., Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def services_in(hint: Any) -> tuple[Any, ...]:
+    """The keys of the services in a hint of what is needed, such as `Db | Log | None`."""
+    return tuple(dict.fromkeys(_services(hint, needed=True)))
+
+
 def _services_asked_for(function: Any) -> Iterator[Any]:
     code = getattr(function, "__code__", None)
     names = {**getattr(function, "__globals__", {}), **_closed_over(function)} if code is not None else {}

@@ -306,7 +306,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["--memory", "notes.txt"], 2, "notes.txt does not say what kind of memory it is; end its name with .jsonl"),
     (["--memory", "no/where.jsonl"], 2, "nothing can be kept in no/where.jsonl: there is no folder no; name a file"),
     (["--model", "gpt:5"], 2, "there is no provider 'gpt'; there is: "),
-    (["--agent", f"{TARGETS}:kit"], 2, "is of type Toolkit, not an agent; there is "),
+    (["--agent", f"{TARGETS}:kit"], 2, "is of type Toolkit, not an agent or a stateful prompt; there is "),
     (["--layer", f"{TARGETS}:agent"], 2, "not a layer; there is "),
     (["--rounds", "0"], 2, "0 is not in the range x>=1; fxai chat --help"),
     (["--mcp", ""], 2, "no MCP server is named; give a command such as"),

@@ -118,7 +118,7 @@ WRONG: list[tuple[list[str], int, str]] = [
     (["run", " \n"], 2, "the prompt is empty"),
     (["run", "-"], 2, "the prompt is empty"),
     (["run", "--agent", f"{TARGETS}:agent"], 2, "there is no prompt; say what is wanted"),
-    (["run", "--agent", f"{TARGETS}:number", "?"], 2, "is of type int, not an agent; there is "),
+    (["run", "--agent", f"{TARGETS}:number", "?"], 2, "is of type int, not an agent or a stateful prompt; there is "),
     (["run", "--agent", f"{TARGETS}:agen", "?"], 2, "'agen' is not there; did you mean 'agent'"),
     (["run", "--agent", TARGETS, "?"], 2, "names no value; write module:name or path.py:name"),
     (["run", "--agent", "nowhere:agent", "?"], 2, "there is no module nowhere; give a module"),

@@ -192,7 +192,7 @@ WRONG: list[tuple[list[str], str]] = [
     (["tools", FAULTY], "names no value; write module:name or path.py:name"),
     (
         ["tools", f"{FAULTY}:Query"],
-        "is a class, Query, not a toolkit, a tool, a function tool, an agent or a tool source",
+        "is a class, Query, not a toolkit, a tool, a function tool, an agent, a stateful prompt or a tool source",
     ),
     (["tools", f"{FAULTY}:PLANTED"], "is of type set, not a toolkit"),
     (["tools", f"{FAULTY}:sensibl"], "did you mean 'sensible'"),
