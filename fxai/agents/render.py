@@ -156,34 +156,28 @@ class Definitions:
         """Adds a tool or a section, unless it is there.
 
         Raises:
-            RenderError: another one of that name is there, or there are too many.
+            RenderError: another one of that name is there.
         """
-        there: _Named | None = self.tools.get(one.name) or self.sections.get(one.name)
+        name = one.name
+        there: _Named | None = self.tools.get(name) or self.sections.get(name)
         if there is None:
-            self._check_number()
             if isinstance(one, Section):
-                self.sections[one.name] = one
+                self.sections[name] = one
             else:
-                self.tools[one.name] = one
+                self.tools[name] = one
         elif not _is_same(there, one):
             kinds = f"{_describe(there)} and {_describe(one)}"
             remedy = "define one thing once, or call them differently"
-            raise RenderError("conflict", f"two things are called {one.name!r}: {kinds}; {remedy}")
-        return Definition(one.kind, one.name)
-
-    def add_message(self, message: Message) -> None:
-        """Adds a message behind the others."""
-        self._check_number()
-        self.messages.append(message)
+            raise RenderError("conflict", f"two things are called {name!r}: {kinds}; {remedy}")
+        return Definition(one.kind, name)
 
     def add_effect(self, effect: RenderEffect) -> None:
         """Adds an effect behind the others, unless it is there.
 
         Raises:
-            RenderError: another one of that key is there, or there are too many.
+            RenderError: another one of that key is there.
         """
         there = self.effects.setdefault(effect.key, effect)
-        self._check_number()
         if there != effect:
             both = f"{there.f!r} with deps {there.deps!r}, and {effect.f!r} with deps {effect.deps!r}"
             raise RenderError("conflict", f"two effects have the key {effect.key!r}: {both}; give each its own")
@@ -203,15 +197,6 @@ class Definitions:
         for name in patch.hidden:
             _ = patched.tools.pop(name, None) or patched.sections.pop(name, None)
         return patched
-
-    def _check_number(self) -> None:
-        _check_number(len(self.tools) + len(self.sections) + len(self.messages) + len(self.effects))
-
-
-def _check_number(count: int) -> None:
-    if count > MOST_DEFINITIONS:
-        why = f"it defines more than {MOST_DEFINITIONS:,} things"
-        raise RenderError("unsettled", f"the render does not come to an end: {why}")
 
 
 def _is_same(there: _Named, one: _Named) -> bool:
@@ -254,7 +239,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
     with. Tools, systems and data share one set of names; states have one of their own, and effects another.
     """
 
-    __slots__ = ("_is_over", "_seen", "_states", "_store", "definitions", "number")
+    __slots__ = ("_count", "_is_over", "_seen", "_states", "_store", "definitions", "number")
 
     number: int
     """The number of the step that is about to be asked, from 1."""
@@ -267,18 +252,25 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         self._store = store
         self._seen = seen
         self._states: dict[str, tuple[Any, Any]] = {}
+        self._count = 0  # of definitions
         self._is_over = False
 
     def close(self) -> None:
         """The render is over: nothing can be defined any more."""
         self._is_over = True
 
-    def _open(self, what: str) -> Definitions:
+    def _open(self, what: str, key: str | None = None) -> Definitions:
+        """What is defined so far, as one thing more is defined by the method `what`."""
         if self._is_over:
+            call = f"at.{what}(…)" if key is None else f"at.{what}({key!r}, …)"
             why = "defines nothing when the render is over, in an effect or a handler"
             raise RenderError(
-                "late", f"{what} {why}: define it in the render, or give StepPatch.{{hide,tool,system,…}} of an effect"
+                "late", f"{call} {why}: define it in the render, or give StepPatch.{{hide,tool,system,…}} of an effect"
             )
+        self._count += 1
+        if self._count > MOST_DEFINITIONS:
+            why = f"it defines more than {MOST_DEFINITIONS:,} things"
+            raise RenderError("unsettled", f"the render does not come to an end: {why}")
         return self.definitions
 
     def state(self, key: str, initial: _T, *, schema: type[_T] | Schema[_T] | None = None) -> State[_T]:
@@ -294,9 +286,8 @@ class RenderOf(Generic[_R_contra, _E_contra]):
             RenderError: it has another type than in a render before, what was read from JSON does not fit, it is
                 declared twice in different ways, or the key is no text.
         """
-        _ = self._open(f"at.state({key!r}, …)")
+        _ = self._open("state", key)
         _check_key(key, "a state")
-        _check_number(len(self._states))
         there = self._states.setdefault(key, (initial, schema))
         if there != (initial, schema):
             both = f"{there[0]!r} and {initial!r} at first"
@@ -311,7 +302,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         Raises:
             RenderError: no section can be called so, or another thing is.
         """
-        return self._open(f"at.system({key!r}, …)").add(Section("system", key, text).check())
+        return self._open("system", key).add(Section("system", key, text).check())
 
     def data(self, key: str, value: Any) -> Definition:
         """Data in the system prompt, behind all systems: a string as text, anything else as YAML.
@@ -325,7 +316,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         Raises:
             RenderError: no section can be called so, or another thing is.
         """
-        return self._open(f"at.data({key!r}, …)").add(Section("data", key, value).check())
+        return self._open("data", key).add(Section("data", key, value).check())
 
     def message(self, content: str | Message) -> None:
         """A message in front of the conversation, behind the system prompt; a string is one of the user.
@@ -333,7 +324,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         Raises:
             RenderError: it is no message, or one of calls or results.
         """
-        self._open("at.message(…)").add_message(define_message(content))
+        self._open("message").messages.append(define_message(content))
 
     @overload
     def tool(
@@ -366,7 +357,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         Raises:
             RenderError: it is no tool that a handler answers, or another thing is called so.
         """
-        return self._open("at.tool(…)").add(define_tool(tool, handler, aspect))
+        return self._open("tool").add(define_tool(tool, handler, aspect))
 
     def tools(self, *origins: Offered[Never, _R_contra | None]) -> tuple[Definition, ...]:
         """Tools that bring their handlers, or need none here.
@@ -378,7 +369,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         Raises:
             RenderError: something gives no tools, has to be opened first, or another thing is called so.
         """
-        definitions = self._open("at.tools(…)")
+        definitions = self._open("tools")
         return tuple([definitions.add(one) for one in define_tools(origins)])
 
     def composite(
@@ -402,7 +393,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
             RenderError: a sub-tool has no handler here, or another thing is called so.
             SchemaError: there are no sub-tools, or some of them are answered elsewhere.
         """
-        definitions = self._open(f"at.composite({name!r}, …)")
+        definitions = self._open("composite", name)
         subtools = define_tools(tools)
         bound = BoundToolkit(Toolkit[Any].empty())
         for one in subtools:
@@ -451,7 +442,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
             RenderError: another thing is called so.
             SchemaError: `parameters` without `prompt`, or the other way round.
         """
-        definitions = self._open(f"at.agent({name!r}, …)")
+        definitions = self._open("agent", name)
         made: SubAgent[Any, Any, Any] = sub_agent_of(agent, name, parameters, prompt, options)
         return definitions.add(ToolDefinition(made.tool, origin=made.bound))
 
@@ -474,7 +465,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         Raises:
             RenderError: another effect has that key, the key is no text, `f` is no function, or `deps` no tuple.
         """
-        definitions = self._open(f"at.effect({key!r}, …)")
+        definitions = self._open("effect", key)
         _check_key(key, "an effect")
         if not callable(cast(object, f)):
             raise RenderError("value", f"the effect {key!r} is a function of the step, not {f!r}")

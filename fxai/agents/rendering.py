@@ -19,7 +19,7 @@ import msgspec
 from fxai.agents.answer import RenderFailed
 from fxai.agents.render import Definitions, RenderEffect, RenderOf, StepView
 from fxai.agents.run_options import StepSetup
-from fxai.agents.section import reference_to, system_text
+from fxai.agents.section import SectionWriter, reference_to
 from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, same_deps
 from fxai.agents.step_patch import Definition, StepPatch, StepRecord, Surrounded
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
@@ -82,7 +82,17 @@ def define_step(f: Callable[[Any], object], number: int, store: StateStore, seen
 class Rendering:
     """The renders of one run, which ends when `scope` closes."""
 
-    __slots__ = ("_asked", "_conversation", "_handlers", "_number", "_patches", "_plan", "_store", "_toolkits")
+    __slots__ = (
+        "_asked",
+        "_conversation",
+        "_handlers",
+        "_number",
+        "_patches",
+        "_plan",
+        "_store",
+        "_toolkits",
+        "_writer",
+    )
 
     def __init__(self, plan: RenderPlan, scope: Scope) -> None:
         self._plan = plan
@@ -90,6 +100,7 @@ class Rendering:
         self._handlers = _Handlers(scope)
         self._conversation = _Conversation()
         self._toolkits = _Toolkits()
+        self._writer = SectionWriter()
         self._number = 0  # of the step that is rendered
         self._asked: Asked | None = None  # what the step that was asked last was rendered from
         self._patches: tuple[tuple[str, StepPatch[Any]], ...] = ()
@@ -114,7 +125,7 @@ class Rendering:
         system = ""
         if final.sections:
             references = frozenset(map(reference_to, (*definitions.tools, *toolkit.tools)))
-            system = system_text(final.sections.values(), references)
+            system = self._writer.write(final.sections.values(), references)
         behind = (*patch.messages, *_reminder(patch.reminders, final, toolkit))
         messages = self._conversation.show(setup.messages, system, final.messages, behind)
         self._asked = Asked(setup.number, before)

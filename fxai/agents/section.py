@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias, cast, final
 
 import msgspec
@@ -39,6 +40,7 @@ _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 _DEEPEST = 128  # levels of data
 
 
+@lru_cache(1024)  # the names of tools, in each step
 def reference_to(name: str) -> str:
     """A name as texts mention it.
 
@@ -93,14 +95,61 @@ class Section(msgspec.Struct, frozen=True):
         return f"<{self.name}>\n{inside}\n</{self.name}>"
 
 
-def system_text(sections: Iterable[Section], references: frozenset[str]) -> str:
-    """The sections as a system prompt: the systems in order, then all data; empty where there are none."""
-    given = tuple(sections)
-    texts = [section.text(references) for section in given if section.kind == "system"]
-    data = [section.text() for section in given if section.kind == "data"]
-    if data:
-        texts.append("\n".join((f"<{_WRAPPER}>", *data, f"</{_WRAPPER}>")))
-    return "\n".join(texts)
+@final
+class SectionWriter:
+    """Writes the sections of each step of a run as a system prompt. Data that stays is written once.
+
+    >>> writer = SectionWriter()
+    >>> print(writer.write([Section("data", "sizes", [7, 8]), Section("system", "role", "You add.")]))
+    <role>
+    You add.
+    </role>
+    <data>
+    <sizes>
+    - 7
+    - 8
+    </sizes>
+    </data>
+    """
+
+    __slots__ = ("_written",)
+
+    def __init__(self) -> None:
+        self._written: dict[str, tuple[bytes, str]] = {}  # of the last step, by name: the data as bytes, and its text
+
+    def write(self, sections: Iterable[Section], references: frozenset[str] = frozenset()) -> str:
+        """The systems in order, then all data; empty where there are none.
+
+        Raises:
+            RenderError: data is nothing that JSON can hold, or too deep.
+        """
+        texts: list[str] = []
+        data: list[str] = []
+        written: dict[str, tuple[bytes, str]] = {}
+        for section in sections:
+            if section.kind == "system":
+                texts.append(section.text(references))
+                continue
+            image = _image(section.value)
+            there = self._written.get(section.name)
+            text = there[1] if there is not None and there[0] == image else section.text()
+            data.append(text)
+            if image is not None:
+                written[section.name] = (image, text)
+        self._written = written
+        if data:
+            texts.append("\n".join((f"<{_WRAPPER}>", *data, f"</{_WRAPPER}>")))
+        return "\n".join(texts)
+
+
+def _image(value: Any) -> bytes | None:
+    """What is the same for data that is written alike, and soon made; None where there is no such thing."""
+    try:
+        image = msgspec.json.encode(value)
+        # What is no number is null in JSON, and not in what is written.
+        return image if b"null" not in image else image + msgspec.msgpack.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return None
 
 
 def _escape(text: str, references: frozenset[str]) -> str:
@@ -116,20 +165,20 @@ def _lines(value: Any, name: str, depth: int) -> Iterator[str]:
     if depth > _DEEPEST:
         raise RenderError("value", f"the data {name!r} is more than {_DEEPEST} levels deep, or holds itself")
     plain = _plain(value, name)
-    if plain and isinstance(plain, Mapping):
+    if not plain or isinstance(plain, str | int | float):
+        yield _scalar(plain)
+    elif isinstance(plain, Mapping):
         for key, each in cast(Any, plain).items():
             inside = list(_lines(each, name, depth + 1))
             is_block = _is_block(each, name)
             yield f"{_key(key)}:" if is_block else f"{_key(key)}: {inside[0]}"
             if is_block:
                 yield from (f"  {line}" for line in inside)
-    elif plain and isinstance(plain, list):
-        for each in cast(Any, plain):
+    else:
+        for each in plain:
             first, *rest = _lines(each, name, depth + 1)
             yield f"- {first}"
             yield from (f"  {line}" for line in rest)
-    else:
-        yield _scalar(plain)
 
 
 def _is_block(value: Any, name: str) -> bool:
@@ -139,7 +188,7 @@ def _is_block(value: Any, name: str) -> bool:
 
 def _plain(value: Any, name: str) -> Any:
     """An object, a list or a scalar; what is in it may be anything yet."""
-    if value is None or isinstance(value, str | bool | int | float | Mapping | list):
+    if value is None or isinstance(value, str | int | float | list | Mapping):
         return cast(Any, value)
     if isinstance(value, tuple):
         return list(cast(Any, value))
