@@ -259,6 +259,19 @@ def whole(at: Render[Db | Log | Cfg, DbFault]) -> None:
 assert_type(StatefulPrompt.make("whole", whole), StatefulPrompt[Db | Log | Cfg | None, DbFault | RenderFailed])
 less: StatefulPrompt[Db | Log | Cfg | None, DbFault | RenderFailed] = support
 
+
+# --- tools whose handlers are provided to the run
+def offers(at: Render[HandlerOf[Query, str, DbFault] | Db]) -> None:
+    at.tools(search)
+    at.tools(Toolkit.make(search), stored)
+    at.effect("search", lambda _: StepPatch.tools(search))
+
+
+offered = StatefulPrompt.make("offers", offers)
+assert_type(offered, StatefulPrompt[HandlerOf[Query, str, DbFault] | Db | None, RenderFailed])
+fx.run(offered.execute("hello").provide(search.handler(by_effect)).provide(DB).provide(model))
+fx.run(Agent.make("desk", prompt=offered).execute("x").provide(search.handler(by_effect)).provide(DB | model))
+
 # --- patches add up: what they need is a union
 of_db = StepPatch.tool(search, by_effect)
 assert_type(of_db, StepPatch[Db | None])

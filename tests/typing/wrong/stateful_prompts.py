@@ -20,11 +20,11 @@ from fxai.agents.stateful import (
     StepPatch,
     StepView,
 )
-from fxai.effects import Effect, Gen, Stream, fx
+from fxai.effects import Effect, Gen, Layer, Stream, fx
 from fxai.models import LanguageModel
 from fxai.schema import Schema
 from fxai.testing import ScriptedModel, text
-from fxai.tools import BoundToolkit, CallContext, Tool, Toolkit
+from fxai.tools import BoundToolkit, CallContext, HandlerOf, Tool, Toolkit
 from fxai.tools.aspects import Aspect, Invocation
 from tests.typing.world import DB, LOG, Db, DbFault, Log, LogFault
 
@@ -80,6 +80,7 @@ def needs_db(call: Invocation) -> Gen[None, Never, Db]:
     yield from Db
 
 
+fails_to_build = ping.handler(on_ping).provide(Layer.effect(Log, fx.fail(LogFault())))
 needing = Aspect.make(before=needs_db)
 
 
@@ -94,6 +95,7 @@ def needs(at: Render[Log]) -> None:
     at.tool(ping, on_ping, aspect=needing)  # wrong: Db, in an aspect
     at.tools(stored)  # wrong: Db, in a function tool
     at.tools(BoundToolkit.of(Toolkit.make(search), search.handler(by_effect)))  # wrong: Db, in a bound toolkit
+    at.tools(BoundToolkit.of(Toolkit.make(ping), fails_to_build))  # wrong: its handlers may fail to be made
     at.tools(ping)  # wrong: its handler
     at.tools(Toolkit.make(ping))  # wrong: the handlers of a toolkit
     at.composite("all", stored)  # wrong: Db, in a part of a composite
@@ -241,6 +243,16 @@ StatefulPrompt.make("x", asks)  # wrong: no render
 StatefulPrompt.make(part)  # wrong: no name
 prompt.name = "other"  # wrong: a prompt never changes
 PromptState().values["mode"] = "basic"  # wrong: nor does a state
+
+
+def offers(at: Render[HandlerOf[Query, str, DbFault]]) -> None:
+    at.tools(search)
+    at.tools(ping)  # wrong: the handler of another tool
+
+
+offered = StatefulPrompt.make("offers", offers)
+fx.run(offered.execute("hello").provide(model))  # wrong: the handler of its tool
+fx.run(offered.execute("hello").provide(model).provide(ping.handler(on_ping)))  # wrong: the handler of another tool
 
 desk = Agent.make("desk", prompt=prompt)
 fx.run(desk.execute("hello").provide(model))  # wrong: Db, in the prompt of an agent
