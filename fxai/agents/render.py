@@ -402,7 +402,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
             bound = bound.merge(one.origin)
         made = composite_of([one.tool for one in subtools], name, concurrency, options)
         layer = made.layer.provide(bound.layer)
-        brings = BoundToolkit.of(Toolkit.of((made.tool,)), layer, origin=layer)
+        brings = BoundToolkit.of(Toolkit.of((made.tool,)), layer, origin=(made, bound))  # equal to one made alike
         return definitions.add(ToolDefinition(made.tool, origin=brings))
 
     @overload

@@ -70,6 +70,21 @@ class Cell(msgspec.Struct, frozen=True):
     form: Any = None
     """Its `Form`; None of a value that was read from JSON, and that no render has declared yet."""
 
+    def check(self, key: str) -> Cell:
+        """Itself, as the cell that a key begins with.
+
+        Raises:
+            RenderError: the value is none of the schema that was declared for it.
+        """
+        if isinstance(cast(object, self.form), Schema):
+            schema = _schema(self.form)
+            try:
+                _ = schema.decode_unsafe(schema.encode_unsafe(self.value))
+            except (DecodeError, SchemaError) as error:
+                why = f"the state {key!r} begins with {self.value!r}, which is none of its schema"
+                raise RenderError("state", f"{why}: {error}; give an initial value that is") from None
+        return self
+
     def read_as(self, key: str, form: Form) -> Cell:
         """The value that was read from JSON, as one of a type.
 
@@ -294,14 +309,14 @@ class StateStore:
         """The value of a key among the values that a render sees; the initial one where there is none yet.
 
         Raises:
-            RenderError: the key has had another type.
+            RenderError: the key has had another type, or the initial value is none of its schema.
         """
         form = form_of(initial, schema)
         with self._lock:
             for cells in (self.cells, seen):
                 cell = cells.get(key)
                 if cell is None:
-                    cells[key] = _cell(key, initial, form)
+                    cells[key] = _cell(key, initial, form).check(key)
                 elif cell.form is None:
                     cells[key] = cell.read_as(key, form)
                 elif cell.form is not form and cell.form != form:
