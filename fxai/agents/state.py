@@ -20,16 +20,18 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from hashlib import sha256
 from threading import RLock
-from typing import Any, Generic, Literal, TypeAlias, cast, final
+from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, cast, final
 
 import msgspec
 from returns.result import Result
 from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import EffectOf, Sync
+from fxai.messages.wire import HISTORY_LIMITS
 from fxai.schema.codec import Schema
 from fxai.schema.data import FrozenArray, FrozenObject, frozen, is_array, is_listed, is_object
 from fxai.schema.fault import DecodeError, DecodeFailure, SchemaError
+from fxai.schema.parsing import Limits, parse_json_unsafe
 
 _A = TypeVar("_A")
 _T = TypeVar("_T")
@@ -60,6 +62,10 @@ class StateError(ValueError):
 
 Form: TypeAlias = "type[Any] | Schema[Any]"
 """The type of a key: the schema that it was declared with, else the type of its initial value."""
+
+
+_LIMITS: Final = Limits(HISTORY_LIMITS.max_bytes, max_values=HISTORY_LIMITS.max_values)
+"""Of the text of one value: it is less deep than that of a whole state may be."""
 
 
 @final
@@ -110,11 +116,13 @@ class Cell(msgspec.Struct, frozen=True):
         schema = Schema[Any].of(Any) if self.form is type(None) else _schema(self.form)
         try:
             data = schema.encode_unsafe(self.value)
-            if schema.decode_unsafe(data) == self.value:
+            if schema.decode_unsafe(parse_json_unsafe(msgspec.json.encode(data), _LIMITS)) == self.value:
                 return data
             why = "it would be read back as another value"
         except (DecodeError, SchemaError) as error:
             why = str(error)
+        except RecursionError:
+            why = "it is too deep"
         raise StateError(
             f"the state {key!r} cannot be written as JSON, {why}: say its type as at.state({key!r}, …, schema=…)"
         )
@@ -141,7 +149,8 @@ def _freeze(value: Any) -> Any:
     if is_array(value):
         return FrozenArray([_freeze(one) for one in value])
     if is_listed(value):  # a tuple, which holds what may change
-        make: Any = tuple if type(value) is tuple else getattr(value, "_make", None)
+        kind: type[Any] = type(value)
+        make: Any = tuple if kind is tuple else getattr(kind, "_make", None)
         return value if make is None else make(map(_freeze, value))
     return frozen(value)
 
@@ -192,7 +201,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class _AskedForm(msgspec.Struct, forbid_unknown_fields=True):
-    number: int
+    number: Annotated[int, msgspec.Meta(ge=1)]
     values: dict[str, Any]
 
 
@@ -264,16 +273,16 @@ class PromptState(msgspec.Struct, frozen=True):
         """The state that JSON text holds; as `from_data`.
 
         Fails with:
-            DecodeFailure: it is no JSON text, or no state.
+            DecodeFailure: it is no JSON text, or no state, or beyond the limits of histories (`HISTORY_LIMITS`).
 
         >>> PromptState.from_json('{"values": {"mode": "basic"}}').unwrap().values["mode"]
         'basic'
         """
-        return _FORM.decode_json(text).map(_of_form)
+        return _FORM.decode_json(text, HISTORY_LIMITS).map(_of_form)
 
     @override
     def __hash__(self) -> int:
-        return hash(tuple(self.cells))  # the values may be plain data
+        return hash(frozenset(self.cells))  # the values may be plain data
 
 
 def _to_data(cells: Mapping[str, Cell]) -> dict[str, Any]:

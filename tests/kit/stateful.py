@@ -91,16 +91,22 @@ def play(
 
 
 def exit_of_play(
-    render: Callable[[Render[LanguageModel]], None], *script: Turn, backend: Backend = "asyncio"
+    render: Callable[[Render[LanguageModel]], None],
+    *script: Turn,
+    state: PromptState | None = None,
+    backend: Backend = "asyncio",
 ) -> Exit[Answer[str], Any]:
     """How the run of a render ends, well or not."""
-    return _asked(render, script, "go", None, backend)[1]
+    return _asked(render, script, "go", state, backend)[1]
 
 
 def cause_of_play(
-    render: Callable[[Render[LanguageModel]], None], *script: Turn, backend: Backend = "asyncio"
+    render: Callable[[Render[LanguageModel]], None],
+    *script: Turn,
+    state: PromptState | None = None,
+    backend: Backend = "asyncio",
 ) -> Cause[Any]:
     """Why the run of a render fails, which it must."""
-    ended = exit_of_play(render, *script, backend=backend)
+    ended = exit_of_play(render, *script, state=state, backend=backend)
     assert isinstance(ended, Failed), ended
     return ended.cause

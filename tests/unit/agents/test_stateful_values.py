@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import permutations
 from math import inf, nan
 from typing import Any, NamedTuple, cast
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 import anyio
 import msgspec
 import pytest
+from returns.result import Failure
 
 from fxai.agents.stateful import PromptState, Render, RenderFailed, State, StateError
 from fxai.effects import EffectOf, Failed, fx
@@ -260,28 +261,44 @@ def test_a_large_state_is_read_back() -> None:
     assert first == again
 
 
-@pytest.mark.parametrize("depth", [50, 500, 100_000])
-def test_a_deep_value_is_kept_or_refused(depth: int) -> None:
-    """It is read back, or the run or the writing says what is wrong; nothing is cut, and nothing crashes."""
-    value: list[Any] = []
+class Chain(msgspec.Struct, frozen=True):
+    """A value that may be deep without an array or object."""
+
+    next: Chain | None = None
+
+
+def _deep(kind: str, depth: int) -> Any:
+    value: Any = None
     for _ in range(depth):
-        value = [value]
-
-    def prompt(at: Render) -> None:
-        at.state("it", value)
-
-    ended = _ended(prompt)
-    if isinstance(ended, RenderFailed):
-        assert "it" in ended.message
-        return
-    try:
-        text = ended.to_json()
-    except StateError:
-        return
-    assert PromptState.from_json(text).unwrap().to_json() == text
+        value = [value] if kind == "array" else {"next": value} if kind == "object" else Chain(value)
+    return value
 
 
-def _ended(prompt: Any) -> Any:
+@pytest.mark.parametrize("kind", ["array", "object", "struct"])
+@pytest.mark.parametrize("depth", [100, 127, 128])
+def test_a_deep_value_is_read_back(kind: str, depth: int) -> None:
+    """As deep as JSON from outside may be."""
+    first, again = _first_and_again(_deep(kind, depth))
+
+    assert first == again
+
+
+@pytest.mark.parametrize("kind", ["array", "object", "struct"])
+@pytest.mark.parametrize("depth", [129, 200, 250, 254, 257, 500, 100_000])
+def test_a_value_that_is_too_deep_is_refused(kind: str, depth: int) -> None:
+    """By the run, or when it is written: nothing is written that could not be read, and nothing crashes."""
+    value = _deep(kind, depth)
+    ended = _ended(lambda at: _declare(at, value))
+
+    if isinstance(ended, PromptState):
+        with pytest.raises(StateError, match="'it'"):
+            ended.to_json()
+    else:
+        assert "'it'" in ended.message
+        assert depth > 257
+
+
+def _ended(prompt: Callable[[Render], None]) -> Any:
     """The state after a run, or what it failed with."""
     ended = exit_of_play(prompt)
     if isinstance(ended, Failed):
@@ -405,6 +422,68 @@ def test_a_key_that_is_no_text_is_a_failure(key: Any, kind: str) -> None:
     assert isinstance(failure, RenderFailed)
     assert failure.reason == "value"
     assert ascii(key) in failure.message
+
+
+def test_states_of_equal_values_are_equal() -> None:
+    """In whatever order their keys were declared; one that was read from JSON is equal to itself, read again."""
+    one, other = (play(render).answer.state for render in (_a_and_b, _b_and_a))
+    assert one is not None
+
+    assert one == other != play(lambda at: _declare(at, 0)).answer.state
+    assert hash(one) == hash(other)
+    assert _read_back(one) == _read_back(one)
+
+
+def _a_and_b(at: Render) -> None:
+    at.state("a", 1)
+    at.state("b", 2)
+
+
+def _b_and_a(at: Render) -> None:
+    at.state("b", 2)
+    at.state("a", 1)
+
+
+def test_a_state_is_not_changed_by_the_run_that_goes_on_from_it() -> None:
+    """So two runs can go on from one."""
+
+    def prompt(at: Render) -> None:
+        it = at.state("it", [0])
+        at.tool(act, lambda _: it.update(lambda before: [*before, 1]))
+        at.effect("once", lambda _: None, deps=())
+
+    state = play(prompt, call("act", {})).answer.state
+    assert state is not None
+    before = state.to_json()
+    both = [play(prompt, call("act", {}), state=state).state for _ in range(2)]
+
+    assert both == [{"it": [0, 1, 1]}] * 2
+    assert state.to_json() == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "[]", "{}", "1", '{"values": []}', '{"values": {}, "x": 1}', '{"values": {"it": NaN}}', "\ud800"),
+        *('{"values": {}, "effects": {"e": 1}}', '{"values": {}, "pending": {"number": 0, "values": {}}}'),
+        *('{"values": {}, "pending": {"number": 1}}', f'{{"values": {{"it": {"[" * 5000}{"]" * 5000}}}}}'),
+    ],
+    ids=lambda text: ascii(text)[:60],
+)
+def test_text_that_is_no_state_is_a_failure(text: str) -> None:
+    """With the place of each fault; nothing is raised."""
+    assert isinstance(PromptState.from_json(text), Failure)
+
+
+@pytest.mark.parametrize("written", ['"x"', "true", "null", "1.5", "[1]"])
+def test_a_value_that_is_not_of_the_declared_type_ends_the_run(written: str) -> None:
+    """As a failure that names the key; the model is not asked."""
+    state = PromptState.from_json(f'{{"values": {{"it": {written}}}}}').unwrap()
+    (failure,) = cause_of_play(lambda at: _declare(at, 0), state=state).failures
+
+    assert isinstance(failure, RenderFailed)
+    assert (failure.reason, failure.step) == ("state", 1)
+    assert "'it'" in failure.message
 
 
 # -- dependencies
