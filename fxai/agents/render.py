@@ -37,6 +37,7 @@ from fxai.agents.state import Cell, RenderError, State, StateStore
 from fxai.agents.step_patch import (
     Definition,
     StepPatch,
+    Surrounded,
     ToolDefinition,
     define_message,
     define_tool,
@@ -80,12 +81,17 @@ class StepView(msgspec.Struct, frozen=True, eq=False):
     """Which step, from 1."""
     steps: Steps
     """The steps before it."""
-    messages: Prompt
-    """The messages that the model is about to be shown, before patches."""
+    shown: Surrounded
+    """What `messages` are put together of."""
     tools: tuple[str, ...]
     """The names of its tools, before patches."""
     sections: tuple[str, ...]
     """The names of its systems and data, before patches."""
+
+    @property
+    def messages(self) -> Prompt:
+        """The messages that the model is about to be shown, before patches: also what the render says."""
+        return self.shown.messages
 
     @property
     def last(self) -> Step | None:

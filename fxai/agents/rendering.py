@@ -11,7 +11,7 @@ and released when a render does not define it any more, or with the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutine
 from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
@@ -73,6 +73,8 @@ def define_step(f: Callable[[Any], object], number: int, store: StateStore, seen
         store.is_rendering = False
         at.close()
     if given is not None:
+        if iscoroutine(given):
+            given.close()
         why = f"a render gives None, and this one gave {given!r}"
         raise RenderError("unsettled", f"{why}: define everything on what it is given, without waiting")
     return at.definitions
@@ -114,20 +116,19 @@ class Rendering:
 
     def _prepare(self, setup: StepSetup) -> _Steps:
         before = dict(self._store.cells)
-        definitions, patch = self._render(setup.number, before), StepPatch[Any]()
+        definitions, patch = self._render(setup.number, before), _NO_PATCH
+        front = self._front(definitions, setup.toolkit.tools)
         self._patches = ()
         if definitions.effects:
-            patch = yield from self._run_effects(definitions, setup)
+            patch = yield from self._run_effects(definitions, setup, front)
         final = definitions if patch == _NO_PATCH else definitions.with_patch(patch)
         toolkit = self._toolkits.of(setup.toolkit, final, patch.hidden)
         _check_sections(final, toolkit)
         handlers = yield from self._handlers.of(final, setup.handlers)
-        system = ""
-        if final.sections:
-            references = frozenset(map(reference_to, (*definitions.tools, *toolkit.tools)))
-            system = self._writer.write(final.sections.values(), references)
+        if final is not definitions:
+            front = self._front(final, (*definitions.tools, *toolkit.tools))
         behind = (*patch.messages, *_reminder(patch.reminders, final, toolkit))
-        messages = self._conversation.show(setup.messages, system, final.messages, behind)
+        messages = self._conversation.show(setup.messages, front, behind)
         self._asked = Asked(setup.number, before)
         return msgspec.structs.replace(setup, messages=messages, toolkit=toolkit, handlers=handlers)
 
@@ -135,10 +136,21 @@ class Rendering:
         self._number = number
         return define_step(self._plan.f, number, self._store, seen)
 
-    def _run_effects(self, definitions: Definitions, setup: StepSetup) -> Generator[AnyEffect, Any, StepPatch[Any]]:
+    def _front(self, definitions: Definitions, tools: Iterable[str]) -> tuple[Message, ...]:
+        """What stands in front of the conversation; `tools` are those that texts may refer to, besides its own."""
+        if not definitions.sections:
+            return tuple(definitions.messages)
+        references = frozenset(map(reference_to, (*definitions.tools, *tools)))
+        system = self._writer.write(definitions.sections.values(), references)
+        return (SystemMessage(system), *definitions.messages)
+
+    def _run_effects(
+        self, definitions: Definitions, setup: StepSetup, front: tuple[Message, ...]
+    ) -> Generator[AnyEffect, Any, StepPatch[Any]]:
         """Runs the effects that are due; gives what their patches come to."""
         tools = tuple(dict.fromkeys((*setup.toolkit.tools, *definitions.tools)))
-        view = StepView(setup.number, setup.steps, setup.messages, tools, tuple(definitions.sections))
+        shown = Surrounded(setup.messages, front)
+        view = StepView(setup.number, setup.steps, shown, tools, tuple(definitions.sections))
         patches: list[tuple[str, StepPatch[Any]]] = []
         ran = self._store.effects
         for key in ran.keys() - definitions.effects.keys():
@@ -280,11 +292,8 @@ class _Conversation:
         self._last = Surrounded(Prompt(), ())
         self._shown = self._whole = Prompt()  # without and with the messages behind it
 
-    def show(
-        self, conversation: Prompt, system: str, messages: Iterable[Message], behind: tuple[Message, ...]
-    ) -> Prompt:
+    def show(self, conversation: Prompt, front: tuple[Message, ...], behind: tuple[Message, ...]) -> Prompt:
         """The conversation, with what the prompt says behind its system messages, and messages behind all."""
-        front = (*((SystemMessage(system),) if system else ()), *messages)
         before = self._last.conversation
         count = len(before)
         grows = 0 < count <= len(conversation) and conversation[count - 1] is before[count - 1]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any, Never
 
+import pytest
 from returns.result import Success
 
 from fxai import Agent, BoundToolkit, Gen, Layer, Scope, Service, Tool, Toolkit, fx, tool
@@ -184,3 +186,69 @@ def test_the_render_stands_between_instructions_and_conversation() -> None:
     assert [message.role for message in request.prompt] == ["system", "system", "assistant", "user"]
     assert request.prompt.system() == "Be brief.\n\n<data>\n<now>\nMonday\n</now>\n</data>"
     assert [message.role for message in answer.history] == ["system", "user", "assistant"]
+
+
+def test_an_effect_sees_what_the_model_is_about_to_be_shown() -> None:
+    """The messages with all that the render says and without patches: these are what the request has besides."""
+    seen: list[list[tuple[str, str]]] = []
+
+    def render(at: Render) -> None:
+        at.system("role", f"Step {at.number}.")
+        at.message("Be brief.")
+        _ = at.tool(look, _echo)
+        at.effect("first", lambda _: StepPatch.system("mood", "Friendly.") + StepPatch.message("Now."))
+        at.effect("look", lambda view: seen.append([(one.role, _words(one)) for one in view.messages]))
+
+    _, model = _run(StatefulPrompt.make("p", render), [call("look", "a"), text("ok")])
+    asked = [[(one.role, _words(one)) for one in request.prompt] for request in model.requests]
+    systems = [f"<role>\nStep {number}.\n</role>" for number in (1, 2)]
+
+    assert seen[0] == [("system", systems[0]), ("user", "Be brief."), ("user", "Go on.")]
+    assert [said for role, said in seen[1] if role == "system"] == systems[1:]
+    for before, request in zip(seen, asked, strict=True):
+        assert request[1:] == [*before[1:], ("user", "Now.")]
+        assert request[0] == ("system", f"{before[0][1]}\n<mood>\nFriendly.\n</mood>")
+
+
+def _words(message: Any) -> str:
+    content = message.content
+    return content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
+
+
+def test_a_composite_of_the_same_tools_is_one() -> None:
+    """Defined twice in a render it is one, and its handlers are built once for all steps; others are another one."""
+    log: list[str] = []
+    kit = _desk_kit(log)
+
+    def render(at: Render) -> None:
+        first = at.composite("desk", kit, description="All of it.")
+
+        assert at.composite("desk", kit, description="All of it.") == first
+
+    def two(at: Render) -> None:
+        _ = at.composite("desk", kit)
+        _ = at.composite("desk", BoundToolkit.of(Toolkit.make(look), look.handler(_echo)))
+
+    asked = [call("desk", {"calls": [{"name": "look", "args": words}]}) for words in ("a", "b")]
+    _, model = _run(StatefulPrompt.make("p", render), [*asked, text("ok")])
+    refused: Any = fx.run_exit(StatefulPrompt.make("p", two).execute("Go on.").provide(ScriptedModel.make([]).layer))
+
+    assert [[each.name for each in request.tools] for request in model.requests] == [["desk"]] * 3
+    assert log == ["open", "a", "b", "close"]
+    assert [failure.reason for failure in refused.cause.failures] == ["conflict"]
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_render_that_waits_is_refused() -> None:
+    """An asynchronous one is a typed failure, and no coroutine is left behind to be warned of."""
+
+    async def render(at: Render) -> None:
+        at.system("role", "Never seen.")
+
+    untyped: Any = render
+    ended: Any = fx.run_exit(StatefulPrompt.make("p", untyped).execute("Go on.").provide(ScriptedModel.make([]).layer))
+    (failure,) = ended.cause.failures
+    gc.collect()
+
+    assert isinstance(failure, RenderFailed)
+    assert (failure.reason, failure.step) == ("unsettled", 1)
