@@ -66,16 +66,17 @@ def define_step(f: Callable[[Any], object], number: int, store: StateStore, seen
         RenderError: the render is wrong.
     """
     at: RenderOf[Any, Any] = RenderOf(number, store, seen)
-    store.is_rendering = True
     try:
-        given = f(at)
+        with store.refuse_changes():
+            given = f(at)
     finally:
-        store.is_rendering = False
         at.close()
     if given is not None:
         if iscoroutine(given):
             given.close()
         why = f"a render gives None, and this one gave {given!r}"
+        if iscoroutine(given):
+            given.close()
         raise RenderError("unsettled", f"{why}: define everything on what it is given, without waiting")
     return at.definitions
 

@@ -17,9 +17,11 @@ Arrays and objects are frozen, all the way down: a value changes only by these e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
-from threading import RLock
+from inspect import iscoroutine
+from threading import RLock, get_ident
 from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, cast, final
 
 import msgspec
@@ -132,8 +134,13 @@ def _cell(key: str, value: Any, form: Form | None) -> Cell:
     """A value that a program gave, frozen.
 
     Raises:
-        RenderError: it is too deep, or holds itself.
+        RenderError: it is too deep, or holds itself, or it is what an `async` function gave that nobody waits for.
     """
+    if iscoroutine(value):
+        value.close()
+        raise RenderError(
+            "value", f"the state {key!r} is given a coroutine: `update` and `modify` take plain functions"
+        )
     try:
         return Cell(_freeze(value), form)
     except RecursionError:
@@ -305,12 +312,12 @@ def _raw(values: Mapping[str, Any]) -> dict[str, Cell]:
 class StateStore:
     """The values of one run, as they are now. Its own lock makes each change atomic, across threads too."""
 
-    __slots__ = ("_lock", "cells", "effects", "is_over", "is_rendering")
+    __slots__ = ("_lock", "_renders", "cells", "effects", "is_over")
 
     def __init__(self, state: PromptState | None = None) -> None:
         self.cells: dict[str, Cell] = {} if state is None else dict(state.cells)
         self.effects = {} if state is None else dict(state.effects)
-        self.is_rendering = False
+        self._renders: int | None = None  # the thread that renders
         self.is_over = False
         self._lock = RLock()
 
@@ -334,16 +341,32 @@ class StateStore:
                     raise RenderError("state", f"{why}: declare it alike in every render, or give another key")
         return seen[key].value
 
+    @contextmanager
+    def refuse_changes(self) -> Generator[None]:
+        """Within it this thread changes nothing: it renders. Others may, and that shows in the next render."""
+        self._renders = get_ident()
+        try:
+            yield
+        finally:
+            self._renders = None
+
     def change(self, key: str, f: Callable[[Any], tuple[_A, Any]]) -> _A:
-        """Gives the first of `f(value)` and puts the second in; an exception in `f` changes nothing."""
+        """Gives the first of `f(value)` and puts the second in; an exception in `f` changes nothing.
+
+        Raises:
+            RenderError: a render changes it, or it is given what no state can hold.
+            RuntimeError: the run is over, or `f` changes it itself.
+        """
         with self._lock:
-            if self.is_rendering:
+            if self._renders == get_ident():
                 why = f"the render changes the state {key!r}: it would have to be rendered again, without end"
                 raise RenderError("unsettled", f"{why}; change it in a handler or in at.effect(…)")
             if self.is_over:
                 raise RuntimeError(f"the run is over: the state {key!r} cannot be changed any more")
             cell = self.cells[key]
             given, value = f(cell.value)
+            if self.cells[key] is not cell:
+                raise RuntimeError(f"the state {key!r} is changed by the function that is to say its next value")
             self.cells[key] = _cell(key, value, cell.form)
             return given
 

@@ -176,12 +176,29 @@ class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
 
     @staticmethod
     def hide(*what: str | Definition) -> StepPatch:
-        """The patch that hides tools and sections, by their names; a name that the step lacks hides nothing."""
-        return StepPatch(frozenset(one.name if isinstance(one, Definition) else one for one in what))
+        """The patch that hides tools and sections, by their names; a name that the step lacks hides nothing.
+
+        Raises:
+            RenderError: something is neither a name nor a definition.
+        """
+        names = [one.name if isinstance(one, Definition) else one for one in what]
+        for name in names:
+            if not isinstance(cast(object, name), str):
+                raise RenderError("value", f"hide takes names and definitions, and not {name!r}")
+        return StepPatch(frozenset(names))
 
     @staticmethod
     def remind(*what: Definition) -> StepPatch:
-        """The patch that reminds the model of tools and sections; of those that the step lacks nothing is shown."""
+        """The patch that reminds the model of tools and sections; of those that the step lacks nothing is shown.
+
+        Raises:
+            RenderError: something is no definition.
+        """
+        for one in what:
+            if not isinstance(cast(object, one), Definition):
+                raise RenderError(
+                    "value", f"remind takes what at.tool(…), at.system(…) and at.data(…) give, not {one!r}"
+                )
         return StepPatch(reminders=what)
 
     @overload

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Callable, Iterable
 from itertools import permutations
@@ -13,7 +14,7 @@ import msgspec
 import pytest
 from returns.result import Failure
 
-from fxai.agents.stateful import PromptState, Render, RenderFailed, State, StateError
+from fxai.agents.stateful import PromptState, Render, RenderFailed, State, StateError, StepPatch
 from fxai.effects import EffectOf, Failed, fx
 from fxai.testing import call
 from tests.kit.stateful import cause_of_play, exit_of_play, free, play
@@ -145,6 +146,94 @@ def test_a_change_that_raises_changes_nothing() -> None:
         at.effect("change", lambda _: count.set(7).and_then(count.update(raises)))
 
     assert cause_of_play(prompt).defects == (bug,)
+
+
+def test_a_change_within_a_change_of_the_same_key_is_not_lost() -> None:
+    """It ends the run, because one of them would have to be."""
+
+    def prompt(at: Render) -> None:
+        count = at.state("count", 0)
+
+        def twice(n: int) -> int:
+            fx.run_sync(count.set(100))
+            return n + 1
+
+        at.tool(act, lambda _: count.update(twice))
+
+    (defect,) = cause_of_play(prompt, call("act", {})).defects
+
+    assert "'count'" in str(defect)
+
+
+def test_a_thread_that_outlives_its_call_loses_no_update() -> None:
+    """What it changes while a later step renders is in the state; only the render itself may change nothing."""
+    renders, changed = threading.Event(), threading.Event()
+
+    def change(count: State[int]) -> None:
+        renders.wait()
+        fx.run_sync(count.update(lambda n: n + 1))
+        changed.set()
+
+    def prompt(at: Render) -> None:
+        count = at.state("count", 0)
+        seen.append(count.value)
+        at.tool(act, lambda _: fx.sync(threading.Thread(target=change, args=(count,)).start))
+        if at.number == 2:
+            renders.set()
+            changed.wait()
+
+    seen: list[int] = []
+    played = play(prompt, call("act", {}), call("none", {}))
+
+    assert seen == [0, 0, 1]
+    assert played.state == {"count": 1}
+
+
+def test_a_coroutine_is_no_value(recwarn: pytest.WarningsRecorder) -> None:
+    """Nobody would ever wait for it; it is closed, so that Python has nothing to say."""
+
+    def prompt(at: Render) -> None:
+        count: State[Any] = at.state("count", 0)
+
+        async def more(n: int) -> int:
+            return n + 1
+
+        at.tool(act, lambda _: count.update(more))
+
+    (failure,) = cause_of_play(prompt, call("act", {})).failures
+    gc.collect()
+
+    assert isinstance(failure, RenderFailed)
+    assert "'count'" in failure.message
+    assert list(recwarn) == []
+
+
+def test_a_render_is_no_coroutine(recwarn: pytest.WarningsRecorder) -> None:
+    """It is refused, and closed."""
+
+    async def prompt(at: Render) -> None:
+        at.state("it", 0)
+
+    render: Any = prompt
+    (failure,) = cause_of_play(render).failures
+    gc.collect()
+
+    assert isinstance(failure, RenderFailed)
+    assert failure.reason == "unsettled"
+    assert list(recwarn) == []
+
+
+@pytest.mark.parametrize("patch", [lambda: StepPatch.hide(_any(5)), lambda: StepPatch.remind(_any("act"))])
+def test_a_patch_of_what_is_no_definition_is_a_failure(patch: Callable[[], StepPatch]) -> None:
+    """It says what is taken."""
+    (failure,) = cause_of_play(lambda at: at.effect("it", lambda _: patch())).failures
+
+    assert isinstance(failure, RenderFailed)
+    assert failure.reason == "value"
+
+
+def _any(value: Any) -> Any:
+    return value
 
 
 def test_a_state_of_a_run_that_is_over_cannot_be_changed() -> None:
