@@ -35,6 +35,7 @@ Kind: TypeAlias = Literal["tool", "system", "data"]
 _WRAPPER: Final = "data"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 _TAG = re.compile(r"<[^<>]*>|<")
+_MENTION = re.compile(r"<[\w.:-]+>")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})  # no strings in YAML, in any case
 _DEEPEST = 128  # levels of data
@@ -126,9 +127,11 @@ class SectionWriter:
         texts: list[str] = []
         data: list[str] = []
         written: dict[str, tuple[bytes, str]] = {}
-        for section in sections:
+        given = tuple(sections)
+        mentions = _mentions(references, given)
+        for section in given:
             if section.kind == "system":
-                texts.append(section.text(references))
+                texts.append(section.text(mentions))
                 continue
             image = _image(section.value)
             there = self._written.get(section.name)
@@ -140,6 +143,12 @@ class SectionWriter:
         if data:
             texts.append("\n".join((f"<{_WRAPPER}>", *data, f"</{_WRAPPER}>")))
         return "\n".join(texts)
+
+
+def _mentions(references: frozenset[str], sections: tuple[Section, ...]) -> frozenset[str]:
+    """The references that no tag of a section looks like: servers call their tools as they like."""
+    tags = {_WRAPPER, *(section.name.lower() for section in sections)}
+    return frozenset(one for one in references if _MENTION.fullmatch(one) and one[1:-1].lower() not in tags)
 
 
 def _image(value: Any) -> bytes | None:
