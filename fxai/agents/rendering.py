@@ -125,7 +125,7 @@ class Rendering:
         final = definitions if patch == _NO_PATCH else definitions.with_patch(patch)
         toolkit = self._toolkits.of(setup.toolkit, final, patch.hidden)
         _check_sections(final, toolkit)
-        handlers = yield from self._handlers.of(final, setup.handlers)
+        handlers = yield from self._handlers.of(final, definitions, setup.handlers)
         if final is not definitions:
             front = self._front(final, (*definitions.tools, *toolkit.tools))
         behind = (*patch.messages, *_reminder(patch.reminders, final, toolkit))
@@ -186,7 +186,7 @@ class Rendering:
         asked = self._pending or Asked(1, self._store.cells)
         definitions = self._render(asked.number, dict(asked.cells))
         toolkit = self._toolkits.of(setup.toolkit, definitions, frozenset())
-        handlers = yield from self._handlers.of(definitions, setup.handlers)
+        handlers = yield from self._handlers.of(definitions, definitions, setup.handlers)
         return msgspec.structs.replace(setup, toolkit=toolkit, handlers=handlers)
 
     # -- the state
@@ -334,14 +334,20 @@ class _Handlers:
         self._held: dict[str, _Held] = {}  # by the names of the tools
         self._begun: dict[str, tuple[Aspect[Any], Wrapping]] = {}  # aspects with their states, likewise
 
-    def of(self, definitions: Definitions, around: AnyLayer | None) -> Generator[AnyEffect, Any, AnyLayer | None]:
-        """The layer of the handlers that a render defines, with those that are `around`."""
-        tools = definitions.tools
-        if not tools:
-            return around
-        gone = [name for name, held in self._held.items() if name not in tools or tools[name].origin != held.origin]
+    def of(
+        self, final: Definitions, defined: Definitions, around: AnyLayer | None
+    ) -> Generator[AnyEffect, Any, AnyLayer | None]:
+        """The layer of the handlers of a step, with those that are `around`.
+
+        What the render has `defined` lives on, also where the step hides it; what it has not is released.
+        """
+        tools, there = final.tools, defined.tools if final is defined else {**defined.tools, **final.tools}
+        self._begun = {name: begun for name, begun in self._begun.items() if name in there}
+        gone = [name for name, held in self._held.items() if name not in there or there[name].origin != held.origin]
         if gone:
             yield from self._release(gone)
+        if not tools:
+            return around
         services: dict[object, Any] = {}
         given: list[_Given] = []
         for one in tools.values():
@@ -362,7 +368,7 @@ class _Handlers:
 
     def _hold(self, name: str, origin: AnyBound) -> Generator[AnyEffect, Any, _Held]:
         for other in self._held.values():
-            if other.origin is origin:
+            if other.origin == origin:
                 self._held[name] = other
                 return other
         scope = Scope()
