@@ -338,7 +338,8 @@ def _run_approved(run: Run, emit: Emit | None) -> Program:
     """The calls that the history approves are run, before the model is asked; calls that wait still end the run."""
     if not run.options.get("resolve_tools", True):
         return
-    setup = yield from _begin_step(run, None if run.rendering is None else run.rendering.render_approved)
+    rendering = run.rendering if unpaired_calls(run.history) else None  # else there is no call that could be run
+    setup = yield from _begin_step(run, None if rendering is None else rendering.render_approved)
     if setup is LATE:
         run.exceed("seconds")
         return

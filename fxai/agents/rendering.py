@@ -75,8 +75,6 @@ def define_step(f: Callable[[Any], object], number: int, store: StateStore, seen
         if iscoroutine(given):
             given.close()
         why = f"a render gives None, and this one gave {given!r}"
-        if iscoroutine(given):
-            given.close()
         raise RenderError("unsettled", f"{why}: define everything on what it is given, without waiting")
     return at.definitions
 
