@@ -318,7 +318,8 @@ def test_a_value_is_read_back_as_it_was_written(value: Any) -> None:
     [
         *(nan, inf, -inf, [nan], {"a": [inf]}, Point(1, inf)),
         *({1: "a"}, {"a": {2: "b"}}, {None: 1}, "\ud800", {"\ud800": 1}),
-        *({"a": (1, 2)}, [b"x"], [{1, 2}], [Point(1)], object(), len),
+        *({"a": (1, 2)}, [b"x"], [{1}], [Point(1)], len),
+        pytest.param(object(), id="object"),  # its text has its address
     ],
     ids=ascii,
 )
