@@ -109,6 +109,7 @@ SUICIDES = """
 import json, os, signal, sqlite3, sys
 from pathlib import Path
 from fxai.storage import journal_file
+from fxai.agents.stateful import PromptState
 from fxai.effects import fx
 from tests.kit.memories import approved, asked, chat, commit_all, memory_of
 kind, root = sys.argv[1:]
@@ -160,18 +161,19 @@ if kind == "file":
 else:
     points = {
         f"{'after' if late else 'before'} {word}": (lambda word=word, late=late: in_sqlite(word, late))
-        for word in ("BEGIN", "INSERT", "DELETE", "COMMIT") for late in (False, True)
+        for word in ("BEGIN", "INSERT", "CREATE", "INSERT OR REPLACE", "DELETE", "COMMIT") for late in (False, True)
     }
 
 died = {}
 for point, inject in points.items():
     folder = Path(root) / point
     fx.run(commit_all(memory_of(kind, folder, keep=2), [chat("0"), chat("1"), asked("2")]))
-    for turn in (approved(), chat("3")):
+    for name, turn in (("first", approved()), ("second", chat("3"))):
         child = os.fork()
         if child == 0:
             inject()
-            fx.run(memory_of(kind, folder, keep=2).commit(turn))
+            state = PromptState.from_data({"values": {"after": name}}).unwrap()
+            fx.run(memory_of(kind, folder, keep=2).commit_with(turn, state))
             os._exit(0)
         died.setdefault(point, []).append(os.waitpid(child, 0)[1] == signal.SIGKILL)
 print(json.dumps(died))
@@ -186,21 +188,24 @@ LEFT = {".jsonl", ".jsonl.lock", ".db"}
 def test_a_commit_that_is_killed_at_any_point_is_whole_or_not_there(kind: str, tmp_path: Path) -> None:
     """Between any two steps of a commit, and in the middle of one; the next process goes on.
 
-    A commit is killed that goes on with a turn, then one that begins a turn. What was acknowledged before is there.
+    A commit is killed that goes on with a turn, then one that begins a turn; the state of each is there where the
+    commit is. What was acknowledged before is there.
     """
     command = [sys.executable, "-c", SUICIDES, kind, str(tmp_path)]
     died: dict[str, list[bool]] = json.loads(
         subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
     )
     begun, ended = asked("2"), asked("2") + approved()
+    first, second = {"after": "first"}, {"after": "second"}
     whole = [
-        *((chat("1"), begun), (chat("1"), ended)),  # the second commit is not there
-        *((begun, chat("3")), (ended, chat("3"))),
+        *(((chat("1"), begun), None), ((chat("1"), ended), first)),  # the second commit is not there
+        *(((begun, chat("3")), second), ((ended, chat("3")), second)),
     ]
     for point in died:
         memory = memory_of(kind, tmp_path / point, keep=2)
 
-        assert fx.run(memory.turns()) in whole, point
+        state = fx.run(memory.load_state())
+        assert (fx.run(memory.turns()), None if state is None else state.values) in whole, point
         fx.run(memory.commit(looked_up("4")))
         assert fx.run(memory.turns())[1:] == (looked_up("4"),), point
         assert {one.name.removeprefix("memory") for one in (tmp_path / point).rglob("memory*")} <= LEFT, point

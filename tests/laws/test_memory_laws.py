@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from returns.pipeline import is_successful
 
 from fxai.agents import Memory, Window
 from fxai.agents.recall import recall
+from fxai.agents.stateful import PromptState
 from fxai.effects import fx
 from fxai.messages import AssistantMessage, Prompt
 from tests.kit.memories import approved, asked, chat, commit_all, looked_up
@@ -170,3 +173,57 @@ def test_memories_of_every_kind_are_one(runs: list[list[Prompt]], window: Window
         first, second, third = [fx.run(seen(memory)) for memory in memories]
 
     assert first == second == third
+
+
+# -- the state of a stateful prompt
+
+KEYS = st.text(st.characters(exclude_categories=["Cs"]), max_size=4)
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | KEYS
+JSON = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3), max_leaves=6
+)
+VALUES = st.dictionaries(KEYS, JSON, max_size=3)
+STATES = st.fixed_dictionaries({"values": VALUES}, optional={"effects": st.dictionaries(KEYS, KEYS, max_size=2)})
+
+
+@st.composite
+def _commits_with(draw: st.DrawFn) -> list[tuple[Prompt, dict[str, Any] | None]]:
+    """Commits, some of them with a state as JSON data; some states without messages."""
+    alone = [(Prompt.empty, state) for state in draw(st.lists(STATES, max_size=2))]
+    said = [(messages, draw(st.none() | STATES)) for messages in draw(_commits())]
+    for one in alone:
+        said.insert(draw(st.integers(0, len(said))), one)
+    return said
+
+
+@settings(max_examples=30)
+@given(_commits_with(), WINDOWS, st.none() | st.integers(1, 3))
+def test_the_state_that_was_committed_last_is_loaded(
+    commits: list[tuple[Prompt, dict[str, Any] | None]], window: Window, keep: int | None
+) -> None:
+    """Whatever was committed without one since, opened anew each time; the turns are as they are without states."""
+    plain, in_process = (Memory.in_process(window, keep=keep) for _ in range(2))
+
+    @fx.gen
+    def follow(make: Callable[[], Memory]) -> Any:
+        last: PromptState | None = None
+        for messages, data in commits:
+            state = None if data is None else PromptState.from_data(data).unwrap()
+            ended = yield from make().commit_with(messages, state).result()
+            last = state if state is not None and is_successful(ended) else last
+            loaded: Any = yield from make().load_state()
+
+            assert loaded == last
+        return (yield from fx.all_(make().turns(), make().load()))
+
+    with TemporaryDirectory() as folder:
+        kept = [
+            fx.run(follow(lambda: in_process)),
+            fx.run(follow(lambda: Memory.file(Path(folder) / "memory.jsonl", window, keep=keep))),
+            fx.run(follow(lambda: Memory.sqlite(Path(folder) / "memory.db", window, keep=keep))),
+        ]
+    for messages, _ in commits:
+        fx.run(plain.commit(messages).result())
+    without = fx.run(fx.all_(plain.turns(), plain.load()))
+
+    assert kept == [without] * 3
