@@ -37,7 +37,7 @@ import msgspec
 
 from fxai.agents.answer import Answer, RunError, Step, Steps
 from fxai.agents.memory import Memory, keeps_no_state
-from fxai.agents.recall import Commits, recall
+from fxai.agents.recall import Commits, recall, waiting_aside
 from fxai.agents.run import Run, RunPlan
 from fxai.agents.run_options import OnStep, StepSetup, is_effect
 from fxai.agents.run_tools import Binding
@@ -185,11 +185,11 @@ class Execution(msgspec.Struct, frozen=True):
         loaded = yield _in_time(_load(memory, plan.prompt, keeps=remembering.auto_append), plan)
         if loaded is LATE:
             return (yield run_loop(_with_instructions(self.instructions, prompt), plan, emit=emit))
-        past, rendered = loaded
-        plan = plan if rendered is plan.prompt else msgspec.structs.replace(plan, prompt=rendered)
+        past, state = loaded
         systems = Prompt(takewhile(lambda message: message.role == "system", prompt))
         new = Prompt(islice(prompt, len(systems), None))
         whole = _with_instructions(self.instructions, systems) + recall(past, new) + new
+        plan = _with_state(plan, state, past, new)
         if not remembering.auto_append:
             return (yield run_loop(whole, plan, emit=emit))
         commits = Commits(memory, whole, new)
@@ -201,14 +201,19 @@ class Execution(msgspec.Struct, frozen=True):
 
 
 def _load(memory: Memory, prompt: RenderPlan | None, *, keeps: bool) -> AnyEffect:
-    """What a memory holds, and the prompt with the state that the run begins with: by default the memory's."""
+    """The messages that a memory holds, and the state that a run of the prompt begins with: by default the memory's."""
     if prompt is not None and keeps and type(memory).commit_with is Memory.commit_with:
         return fail(keeps_no_state(memory))  # before a model is asked whose answer could not be kept
-    past: AnyEffect = memory.load()
     if prompt is None or prompt.state is not None:
-        return past.map(lambda messages: (messages, prompt))
-    begun = memory.load_state().map(lambda state: msgspec.structs.replace(prompt, state=state))
-    return past.flat_map(lambda messages: begun.map(lambda begun: (messages, begun)))
+        return memory.load().map(lambda past: (past, None if prompt is None else prompt.state))
+    return memory.load().flat_map(lambda past: memory.load_state().map(lambda state: (past, state)))
+
+
+def _with_state(plan: RunPlan, state: PromptState | None, past: Prompt, new: Prompt) -> RunPlan:
+    if plan.prompt is None or state is None:
+        return plan
+    aside = waiting_aside(past, new) if state.pending else frozenset[str]()
+    return msgspec.structs.replace(plan, prompt=msgspec.structs.replace(plan.prompt, state=state, aside=aside))
 
 
 def _in_time(loading: AnyEffect, plan: RunPlan) -> AnyEffect:

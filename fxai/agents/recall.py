@@ -33,11 +33,11 @@ import msgspec
 
 from fxai.agents.answer import Answer
 from fxai.agents.memory import Memory, NotAwaitedError, merge_commits, turn_of
-from fxai.agents.state import PromptState
+from fxai.agents.state import PromptState, call_key
 from fxai.effects.effect import EffectOf, Suspend
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import pending_in, place_results
-from fxai.messages.message import Message, ToolCallPart, ToolMessage, ToolResultPart
+from fxai.messages.message import Content, Message, ToolCallPart, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool_error import Interrupted, encode_failure
 
@@ -64,6 +64,14 @@ def recall(past: Prompt, new: Prompt) -> Prompt:
     return Prompt(message for piece in shown for message in piece)
 
 
+def waiting_aside(past: Prompt, new: Prompt) -> frozenset[str]:
+    """The calls that wait in pieces which `new` does not go on with, by `call_key`: a run is told that they wait."""
+    pieces = _pieces(merge_commits(past))
+    last = _find_piece(pieces, new)
+    others = (piece for index, piece in enumerate(pieces) if index != last)
+    return frozenset(call_key(one) for piece in others for one in pending_in(_parts(piece)))
+
+
 def _pieces(past: Prompt) -> list[list[Message]]:
     """The messages in pieces; each begins with a user message."""
     pieces: list[list[Message]] = []
@@ -76,10 +84,14 @@ def _pieces(past: Prompt) -> list[list[Message]]:
 
 def _waiting(piece: list[Message]) -> list[ToolCallPart]:
     """The calls that wait for an approval, or for a result from outside."""
-    parts = [part for message in piece if message.role != "system" for part in message.content]
+    parts = _parts(piece)
     waiting = {one.id for one in pending_in(parts)}
     calls = [part for part in parts if part.type == "tool-call" and part.id in waiting and not part.provider_executed]
     return list({call.id: call for call in calls}.values())
+
+
+def _parts(piece: list[Message]) -> list[Content]:
+    return [part for message in piece if message.role != "system" for part in message.content]
 
 
 def _find_piece(pieces: list[list[Message]], new: Prompt) -> int | None:

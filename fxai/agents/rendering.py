@@ -20,7 +20,7 @@ from fxai.agents.answer import RenderFailed
 from fxai.agents.render import Definitions, RenderEffect, RenderOf, StepView
 from fxai.agents.run_options import StepSetup
 from fxai.agents.section import SectionWriter, reference_to
-from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, same_deps
+from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, call_key, same_deps
 from fxai.agents.step_patch import Definition, StepPatch, StepRecord, Surrounded
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.constructor import lift_any
@@ -28,6 +28,7 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, Generate, Succeed, Wait
 from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
 from fxai.effects.scope import Scope
+from fxai.messages.calls import Pending
 from fxai.messages.message import Message, SystemMessage, TextPart, UserMessage
 from fxai.messages.prompt import Prompt
 from fxai.tools.aspects.aspect import Aspect, Wrapping
@@ -53,6 +54,8 @@ class RenderPlan(msgspec.Struct, frozen=True):
     """Defines a step on the `Render` that it is given."""
     state: PromptState | None = None
     """What the run begins with; None: the initial values."""
+    aside: frozenset[str] = frozenset()
+    """The calls that wait in other turns, by `call_key`: the run leaves them as they are."""
 
     def begin(self, scope: Scope) -> Rendering:
         """The renders of a run that has just begun and ends when `scope` closes."""
@@ -181,7 +184,8 @@ class Rendering:
         return Generate(self._render_approved, (setup,), {})
 
     def _render_approved(self, setup: StepSetup) -> _Steps:
-        asked = self._pending or Asked(1, self._store.cells)
+        here = (one for one in self._pending if not self._plan.aside.issuperset(one.calls))
+        asked = next(here, None) or Asked(1, self._store.cells)
         definitions = self._render(asked.number, dict(asked.cells))
         toolkit = self._toolkits.of(setup.toolkit, definitions, frozenset())
         handlers = yield from self._handlers.of(definitions, definitions, setup.handlers)
@@ -190,12 +194,21 @@ class Rendering:
     # -- the state
 
     @property
-    def _pending(self) -> Asked | None:
-        return None if self._plan.state is None else self._plan.state.pending
+    def _pending(self) -> tuple[Asked, ...]:
+        return () if self._plan.state is None else self._plan.state.pending
 
-    def state(self, *, is_done: bool) -> PromptState:
-        """The state as it is now; unless all calls are answered, with what the last step was rendered from."""
-        return self._store.snapshot(None if is_done else self._asked or self._pending)
+    def state(self, waiting: Iterable[Pending]) -> PromptState:
+        """The state as it is now, with what the steps were rendered from whose calls wait."""
+        calls = dict.fromkeys(map(call_key, waiting))
+        pending: list[Asked] = []
+        for one in self._pending:
+            still = tuple([key for key in one.calls if key in calls or key in self._plan.aside])
+            pending += [msgspec.structs.replace(one, calls=still)] if still else []
+        known = {key for one in pending for key in one.calls}
+        own = tuple([key for key in calls if key not in known])
+        if own and self._asked is not None:
+            pending.append(msgspec.structs.replace(self._asked, calls=own))
+        return self._store.snapshot(tuple(pending))
 
     def explain(self, cause: Cause[Any], history: Prompt) -> Cause[Any]:
         """The cause, in which a wrong render is a typed failure."""
@@ -204,7 +217,7 @@ class Rendering:
             error = reason.defect if isinstance(reason, Die) else None
             if not isinstance(error, RenderError):
                 return reason
-            state = self.state(is_done=False)
+            state = self.state(history.pending)
             return Fail(RenderFailed(self._plan.name, self._number, error.reason, str(error), history, state))
 
         return Cause(tuple(map(explain, cause.reasons)))

@@ -160,7 +160,7 @@ class Run:
     @property
     def state(self) -> PromptState | None:
         """The state of the stateful prompt, if there is one."""
-        return None if self.rendering is None else self.rendering.state(is_done=self.ended not in (None, "pending"))
+        return None if self.rendering is None else self.rendering.state(self.history.pending)
 
     # -- what happens in it
 

@@ -29,6 +29,7 @@ from returns.result import Result
 from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import EffectOf, Sync
+from fxai.messages.calls import Pending
 from fxai.messages.wire import HISTORY_LIMITS
 from fxai.schema.codec import Schema
 from fxai.schema.data import FrozenArray, FrozenObject, frozen, is_array, is_listed, is_object
@@ -205,11 +206,19 @@ class Asked(msgspec.Struct, frozen=True):
     number: int
     """The number of the step, from 1."""
     cells: Mapping[str, Cell]
+    calls: tuple[str, ...] = ()
+    """The calls that wait, by `call_key`."""
+
+
+def call_key(call: Pending) -> str:
+    """What a call that waits is known by: its approval, which is its own even where ids of calls come again."""
+    return call.id if call.approval_id is None else call.approval_id
 
 
 class _AskedForm(msgspec.Struct, forbid_unknown_fields=True):
     number: Annotated[int, msgspec.Meta(ge=1)]
     values: dict[str, Any]
+    calls: list[str]
 
 
 class _StateForm(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -217,7 +226,7 @@ class _StateForm(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True)
 
     values: dict[str, Any]
     effects: dict[str, str] = {}
-    pending: _AskedForm | None = None
+    pending: list[_AskedForm] = []
 
 
 _FORM: Schema[_StateForm] = Schema.of(_StateForm)
@@ -228,13 +237,14 @@ class PromptState(msgspec.Struct, frozen=True):
     """The state of a stateful prompt after a run, which another run can go on from: an immutable value.
 
     It holds the values of all keys; which effects ran with which dependencies, so that what ran once does not run again
-    when the run goes on; and where calls wait, the values that the step which made them was rendered from.
+    when the run goes on; and of calls that wait, the values that the step which made them was rendered from.
     """
 
     cells: Mapping[str, Cell] = {}
     effects: Mapping[str, tuple[Hashable, ...] | str] = {}
     """The dependencies that each effect last ran with, by its key; read from JSON, their digest."""
-    pending: Asked | None = None
+    pending: tuple[Asked, ...] = ()
+    """The steps whose calls wait; with a memory, those of other turns as well."""
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -242,7 +252,7 @@ class PromptState(msgspec.Struct, frozen=True):
         return {key: cell.value for key, cell in self.cells.items()}
 
     def to_data(self) -> dict[str, Any]:
-        """The state as plain JSON data: `{"values": {…}, "effects": {…}, "pending": {…}}`.
+        """The state as plain JSON data: `{"values": {…}, "effects": {…}, "pending": […]}`.
 
         Dependencies are written as digests; effects whose dependencies are no JSON data run again.
 
@@ -254,8 +264,9 @@ class PromptState(msgspec.Struct, frozen=True):
         effects = {key: digest for key, digest in digests.items() if digest is not None}
         if effects:
             data["effects"] = effects
-        if self.pending is not None:
-            data["pending"] = {"number": self.pending.number, "values": _to_data(self.pending.cells)}
+        pending = [{"number": one.number, "values": _to_data(one.cells), "calls": [*one.calls]} for one in self.pending]
+        if pending:
+            data["pending"] = pending
         return data
 
     def to_json(self) -> str:
@@ -297,8 +308,8 @@ def _to_data(cells: Mapping[str, Cell]) -> dict[str, Any]:
 
 
 def _of_form(form: _StateForm) -> PromptState:
-    pending = None if form.pending is None else Asked(form.pending.number, _raw(form.pending.values))
-    return PromptState(_raw(form.values), form.effects, pending)
+    pending = [Asked(one.number, _raw(one.values), tuple(one.calls)) for one in form.pending]
+    return PromptState(_raw(form.values), form.effects, tuple(pending))
 
 
 def _raw(values: Mapping[str, Any]) -> dict[str, Cell]:
@@ -370,7 +381,7 @@ class StateStore:
             self.cells[key] = _cell(key, value, cell.form)
             return given
 
-    def snapshot(self, pending: Asked | None = None) -> PromptState:
+    def snapshot(self, pending: tuple[Asked, ...] = ()) -> PromptState:
         """All of it, as it is now."""
         with self._lock:
             return PromptState(dict(self.cells), dict(self.effects), pending)

@@ -138,6 +138,28 @@ def test_an_approved_call_is_run_by_the_step_that_made_it(
     assert turn.pending == ()
 
 
+@of_each_kind
+@pytest.mark.parametrize("first", [0, 1])
+def test_calls_that_wait_in_several_turns_are_each_run_by_their_own_step(
+    kind: str, first: int, tmp_path: Path, backend: Backend
+) -> None:
+    """In any order, and with other runs in between, which leave them as they are."""
+    memory = memory_of(kind, tmp_path)
+    agent = AGENT.with_memory(memory)
+    _run(agent, "one", [call("add", {}), call("wipe", {})], backend)
+    _run(agent, "two", [call("add", {}), call("wipe", {})], backend)
+    both = [_waiting(memory, 0), _waiting(memory, 1)]
+    between, _ = _run(agent, "three", [text("yes")], backend)
+    _run(agent, both[first], [text("done")], backend)
+    _run(agent, both[1 - first], [text("done")], backend)
+    state, turns = fx.run(memory.load_state()), fx.run(memory.turns())
+
+    assert len(between.state.pending) == 2
+    assert [f"wiped at {n}" in str(turns[n - 1]) for n in (1, 2)] == [True, True]
+    assert state is not None
+    assert (state.values["n"], state.pending) == (22, ())
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_what_an_approved_call_changed_stays_where_the_run_fails(way: str, backend: Backend) -> None:
     """As its result does: the next run must not count on the old state."""
