@@ -201,7 +201,7 @@ MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
     "modules": 240,
     "modules with one importer and under 120 lines": 10,
-    "lines": 66_800,
+    "lines": 67_000,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 112,
