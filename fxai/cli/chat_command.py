@@ -28,7 +28,7 @@ from fxai.cli.exit import INTERRUPTED, WRONG_USE, CliError
 from fxai.cli.input import LineInput, open_input, read_entry
 from fxai.cli.job import AgentArgs, RunReport, read_args
 from fxai.cli.progress import LoadProgress
-from fxai.cli.prompt_view import first_step
+from fxai.cli.prompt_view import FirstStep, first_step
 from fxai.cli.question import Consent
 from fxai.cli.run_program import Background
 from fxai.cli.setting import OpenSetting, close_calls, find_memory, memory_at, open_setting
@@ -151,7 +151,8 @@ class Conversation:
                 case "tools":
                     self._view.show_tools(self._value_of(self.tools()))
                 case "state":
-                    self._view.show_state(self._value_of(self._state()))
+                    first = self._value_of(self._first())
+                    self._view.show_state(None if first is None else first.state)
                 case "history":
                     self._view.show_history(self._value_of(self._memory.load()))
                 case "clear":
@@ -170,17 +171,14 @@ class Conversation:
         """The tools that the model would be offered now."""
         now = yield from self._ready.tools.now
         tools: tuple[AnyTool, ...] = now.toolkit.as_tuple
-        prompt = self._ready.agent.prompt
-        if prompt is None:
-            return tools
-        state = yield from self._memory.load_state()
-        return (*tools, *(one.tool for one in first_step(prompt, state).definitions.tools.values()))
+        first = yield from self._first()
+        more = () if first is None else tuple(one.tool for one in first.definitions.tools.values())
+        return (*tools, *(tool for tool in more if tool not in tools))
 
     @fx.gen
-    def _state(self) -> Gen[PromptState | None, Any]:
-        """The state that the next turn begins with; None for an agent without a stateful prompt."""
-        prompt = self._ready.agent.prompt
-        return None if prompt is None else first_step(prompt, (yield from self._memory.load_state())).state
+    def _first(self) -> Gen[FirstStep | None, Any]:
+        """The first step of the next turn; None for an agent without a stateful prompt."""
+        return first_step(self._ready.agent, (yield from self._memory.load_state()))
 
     def _report(self, trouble: CliError) -> None:
         if trouble.code != INTERRUPTED:

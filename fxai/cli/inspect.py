@@ -204,7 +204,7 @@ def _refusal(trouble: CliError) -> Finding:
 
     if not isinstance(trouble.cause, RenderError | SchemaError | ToolConflictError | NameConflictError | HandlerError):
         raise trouble
-    return RULES["definition-refused"].finding(None, "", trouble.message, trouble.remedy)
+    return RULES["definition-refused"].finding(None, "", trouble.message, trouble.remedy or "correct it")
 
 
 def _require_rules(codes: tuple[str, ...]) -> None:

@@ -101,16 +101,16 @@ def read_args(chosen: AgentArgs, elicit: Elicit | None = None) -> tuple[Setting,
         added = load(chosen.layer, kind, "a layer")
         supplied = added if supplied is None else supplied | added
     servers = _servers(chosen, elicit)
-    return Setting(_with_args(agent, chosen), supplied, chosen.model, servers, _state_file(agent, chosen.state)), own
+    return Setting(_with_args(agent, chosen), supplied, chosen.model, servers, _state_file(agent, chosen)), own
 
 
-def _state_file(agent: AnyAgent, path: str | None) -> StateFile | None:
-    if path is None:
+def _state_file(agent: AnyAgent, chosen: AgentArgs) -> StateFile | None:
+    if chosen.state is None:
         return None
     if agent.prompt is None:
         said = f"--state is for stateful prompts, and the agent {agent.name!r} has none"
         raise CliError(said, "leave it out, or name another agent", code=WRONG_USE)
-    return state_at(path)
+    return state_at(chosen.state, chosen.memory)
 
 
 def _with_args(agent: AnyAgent, chosen: AgentArgs) -> AnyAgent:

@@ -28,7 +28,6 @@ from fxai.agents.step_patch import ToolDefinition
 from fxai.cli.exit import GIVE_HANDLERS, GIVE_LAYER, CliError
 from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.models.language_model import LanguageModel
-from fxai.tools.identity import ToolConflictError
 from fxai.tools.toolkit import AnyBound, BoundToolkit, Toolkit
 from fxai.tools.type_hints import hints_of, needed_services, services_in
 
@@ -54,23 +53,38 @@ class FirstStep(msgspec.Struct, frozen=True, eq=False):
     state: PromptState
 
 
-def first_step(prompt: StatefulPrompt[Any, Any], state: PromptState | None = None) -> FirstStep:
+def first_step(agent: AnyAgent, state: PromptState | None = None) -> FirstStep | None:
     """The first step of a run that begins with this state; no effect is run, and nothing is opened.
 
+    None for an agent without a stateful prompt.
+
     Raises:
-        CliError: The render is wrong, or raises.
+        CliError: The render is wrong, or raises; or it calls something as a tool of the agent is called.
     """
+    prompt = agent.prompt
+    if prompt is None:
+        return None
     store = StateStore(state)
     try:
         definitions = define_step(prompt.f, 1, store, dict(store.cells))
+        _check_names(definitions, agent.binding.toolkit)
     except Exception as raised:
         raise _render_error(prompt.name, raised) from raised
     return FirstStep(definitions, store.snapshot())
 
 
+def _check_names(definitions: Definitions, toolkit: Toolkit[Any]) -> None:
+    same = [name for name in toolkit.tools if name in definitions.sections]
+    same += [name for name, one in definitions.tools.items() if toolkit.tools.get(name, one.tool) != one.tool]
+    if same:
+        why = f"{same[0]!r} is what a tool of the agent is called, and something else of the prompt"
+        raise RenderError("conflict", f"{why}; call one of them otherwise")
+
+
 def _render_error(name: str, raised: Exception) -> CliError:
     if isinstance(raised, RenderError):
-        return CliError(f"the prompt {name!r} cannot be rendered: {raised}", "correct it", cause=raised)
+        said, _, remedy = f"the prompt {name!r} cannot be rendered: {raised}".rpartition("; ")
+        return CliError(said or remedy, remedy if said else "", cause=raised)
     said = f"the prompt {name!r} broke when it was rendered: {type(raised).__name__}: {raised}"
     return CliError(said, "--debug shows where", cause=raised)
 
@@ -79,17 +93,10 @@ def binding_at_first(agent: AnyAgent) -> Binding:
     """All tools of an agent, with those that its prompt defines with its initial state.
 
     Raises:
-        CliError: As `first_step`; or a tool of the agent has the name of another one of the prompt.
+        CliError: As `first_step`.
     """
-    prompt = agent.prompt
-    if prompt is None:
-        return agent.binding
-    offers = [_offer(one) for one in first_step(prompt).definitions.tools.values()]
-    try:
-        return agent.binding.with_offers(offers)
-    except ToolConflictError as error:
-        said = f"the prompt {prompt.name!r} cannot be rendered: {error}"
-        raise CliError(said, "call one of them otherwise", cause=error) from error
+    first = first_step(agent)
+    return agent.binding if first is None else agent.binding.with_offers(map(_offer, first.definitions.tools.values()))
 
 
 def _offer(one: ToolDefinition) -> AnyBound | Toolkit[Any]:
@@ -101,20 +108,22 @@ def _offer(one: ToolDefinition) -> AnyBound | Toolkit[Any]:
     return Toolkit.of((one.tool,))
 
 
-def require_prompt(prompt: StatefulPrompt[Any, Any], state: PromptState | None, services: ContextOf[Any]) -> None:
-    """Checks that a run which begins with this state finds what the prompt says it needs.
+def require_prompt(agent: AnyAgent, state: PromptState | None, services: ContextOf[Any]) -> None:
+    """Checks that a run which begins with this state finds what the agent's prompt says it needs.
 
     Raises:
         CliError: A service, or the handler of a tool, is missing; or as `first_step`.
     """
+    prompt, first = agent.prompt, first_step(agent, state)
+    if prompt is None or first is None:
+        return
     there = services.put(LanguageModel.__fx_key__(), True)  # its absence has an error of its own
-    definitions = first_step(prompt, state).definitions
-    plain = [one.tool for one in definitions.tools.values() if one.handler is None and one.origin is None]
+    plain = [one.tool for one in first.definitions.tools.values() if one.handler is None and one.origin is None]
     missing = [tool.name for tool in plain if tool.requires_handler and there.find(tool.identity) is None]
     if missing:
         said = f"nothing answers the tools of the prompt {prompt.name!r}: {', '.join(missing)}"
         raise CliError(said, GIVE_HANDLERS)
-    for by, key in _needs(prompt, definitions):
+    for by, key in _needs(prompt, first.definitions):
         if there.find(key) is None:
             said = f"the service {MissingServiceError(key).service} is needed, and no layer gives it to {by}"
             raise CliError(said, GIVE_LAYER)

@@ -123,8 +123,7 @@ def open_setting(
         yield from fx.fail(_handler_error(setting, missing))
     model = LanguageModel.__fx_key__()
     require_services(setting.agent.binding.unanswered, services.put(model, services.find(model, default=True)))
-    if setting.agent.prompt is not None:
-        require_prompt(setting.agent.prompt, state, services)
+    require_prompt(setting.agent, state, services)
     own = setting.agent.model
     is_local = setting.model is None and own is None and services.find(LanguageModel) is None
     if is_local:

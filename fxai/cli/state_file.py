@@ -18,6 +18,7 @@ A run is given a memory that notes the state that is committed:
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -36,10 +37,14 @@ from fxai.storage.private_file import read_file, replace_file
 _OTHER_FILE: Final = "give another file, or move it away to begin with the initial state"
 
 
-def state_at(path: str) -> StateFile:
-    """The state in this file, which need not exist."""
+def state_at(path: str, memory: str | None = None) -> StateFile:
+    """The state in this file, which need not exist; `memory` is the file of the conversation, which is another one."""
     place = Path(path)
     problem = write_obstacle(place)
+    if problem is None and not os.access(place.parent, os.W_OK):  # it is replaced as a whole
+        problem = f"nothing may be written in {place.parent}"
+    if problem is None and memory is not None and Path(memory).resolve() == place.resolve():
+        problem = "it is the file of --memory, which keeps the state by itself"
     if problem is not None:
         said = f"no state can be kept in {path}: {problem}"
         raise CliError(said, "name a file that can be written", code=WRONG_USE)
@@ -76,7 +81,7 @@ class StateFile:
             raise CliError(said, "the file is as it was", cause=error) from None
         except OSError as error:
             said = _failure_text(self.path, "written", error)
-            raise CliError(said, "make it possible; the file is as it was", cause=error) from None
+            raise CliError(said, "make room, or name another file; it is as it was", cause=error) from None
 
     def remove(self) -> None:
         """Removes the file, if it is there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Never
 
-from fxai import Agent, Effect, Gen, Layer, Service, Tool, fx
+from fxai import Agent, BoundToolkit, Effect, Gen, Layer, Service, Tool, Toolkit, fx
 from fxai.agents.stateful import Render, StatefulPrompt, StepView
 from fxai.messages import NetworkError
 from fxai.testing import ScriptedModel, call, fails, text
@@ -96,6 +96,14 @@ def _conflict(at: Render) -> None:
     at.tool(Tool.make("ping", success=int), lambda _: fx.succeed(1))
 
 
+def _pings(at: Render) -> None:
+    at.tool(ping, lambda _: fx.succeed("pong"))
+
+
+def _calls_a_section_ping(at: Render) -> None:
+    at.system("ping", "Be fast.")
+
+
 def _waits(at: Render) -> Any:
     at.tool(ping, lambda _: fx.succeed("pong"))
     yield fx.succeed(None)
@@ -144,4 +152,10 @@ raises, conflict, waits, retyped, opaque, late = (
     StatefulPrompt.make(f.__name__.strip("_"), f) for f in (_raises, _conflict, _waits, _retyped, _opaque, _late)
 )
 talks = scripted(text("one"), text("two"), text("three"))
+ponging = ping.handler(lambda _: fx.succeed("pong")).merge(talks)
 plain = Agent.make("plain")
+other_ping = Tool.make("ping", success=int)
+others = BoundToolkit.of(Toolkit.make(other_ping), other_ping.handler(lambda _: fx.succeed(1)))
+clashing = Agent.make("clashing", toolkit=others, prompt=StatefulPrompt.make("pings", _pings))
+naming = Agent.make("naming", toolkit=others, prompt=StatefulPrompt.make("names", _calls_a_section_ping))
+sharing = Agent.make("sharing", toolkit=Toolkit.make(ping), prompt=StatefulPrompt.make("pings", _pings))

@@ -174,6 +174,28 @@ def test_a_file_that_cannot_be_is_refused_at_once(fxai: Run, command: str, targe
     assert said in ended.err
 
 
+def test_the_state_has_a_file_of_its_own(run: Run, tmp_path: Path) -> None:
+    """The file of the memory is refused: it would be written over, or read as a state."""
+    chosen = ("--state", str(tmp_path / "notes.db"), "--memory", f"{tmp_path}/./notes.db")
+    ended = run("prompt", "searches", *chosen)
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (2, "", 1)
+    assert "it is the file of --memory, which keeps the state by itself; name a file" in ended.err
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="everything may be written here")
+def test_a_folder_without_rights_is_refused(run: Run, tmp_path: Path) -> None:
+    """The file is replaced as a whole, so that its folder counts: that is told before the run."""
+    file = tmp_path / "state.json"
+    run("prompt", "searches", "--state", str(file))
+    tmp_path.chmod(0o500)
+    ended = run("prompt", "searches", "--state", str(file))
+    tmp_path.chmod(0o700)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "nothing may be written in " in ended.err
+
+
 def test_the_example_agent_keeps_no_state(fxai: Run) -> None:
     """--state without --agent is refused, too."""
     ended = fxai("run", "--state", "state.json", "Go")
@@ -258,6 +280,14 @@ def test_a_file_goes_before_the_memory(run: Run, tmp_path: Path) -> None:
     [
         ("raises", "the prompt 'raises' broke when it was rendered: RuntimeError: in two; --debug shows where"),
         ("conflict", "the prompt 'conflict' cannot be rendered: two things are called 'ping': "),
+        (
+            "clashing",
+            "the prompt 'pings' cannot be rendered: 'ping' is what a tool of the agent is called, and something",
+        ),
+        (
+            "naming",
+            "the prompt 'names' cannot be rendered: 'ping' is what a tool of the agent is called, and something",
+        ),
         ("waits", "the prompt 'waits' cannot be rendered: a render gives None, and this one gave <generator object"),
     ],
 )
@@ -336,6 +366,15 @@ def test_other_commands_take_a_prompt_too(fxai: Run) -> None:
     assert checked == (0, "", "")
     assert (called.code, called.out) == (0, '"order 7: 7"\n')
     assert (changed.code, changed.out) == (0, '"granted"\n')
+
+
+def test_a_tool_of_both_is_one(fxai: Run) -> None:
+    """The agent and its prompt may have the same tool: it is shown once."""
+    data = json.loads(fxai("tools", "--json", f"{TARGETS}:sharing").out)
+    talked = fxai("chat", "--agent", f"{TARGETS}:sharing", "--layer", f"{TARGETS}:ponging", "--json", piped="/tools\n")
+
+    assert [each["name"] for each in data["tools"]] == ["ping"]
+    assert [each["name"] for each in objects(talked)[0]["tools"]] == ["ping"]
 
 
 def test_a_conflict_of_a_render_is_a_fault(fxai: Run) -> None:
