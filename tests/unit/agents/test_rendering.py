@@ -9,6 +9,7 @@ import pytest
 from returns.result import Success
 
 from fxai import Agent, BoundToolkit, Gen, Layer, Scope, Service, Tool, Toolkit, fx, tool
+from fxai.agents import StepSetup
 from fxai.agents.stateful import Render, RenderFailed, StatefulPrompt, StepPatch, StepView
 from fxai.messages import AssistantMessage, TextPart
 from fxai.testing import ScriptedModel, call, text
@@ -55,13 +56,18 @@ def test_handlers_that_a_toolkit_brings_live_while_it_is_defined() -> None:
     kit = _desk_kit(log)
 
     def render(at: Render) -> None:
-        at.effect("note", lambda view: log.append(f"step {view.number}"))
         if at.number <= 2:
             _ = at.tools(kit)
 
-    _run(StatefulPrompt.make("p", render), [call("look", "a"), call("look", "b"), text("ok")])
+    def note(setup: StepSetup) -> StepSetup:
+        log.append(f"ask {setup.number}")
+        return setup
 
-    assert log == ["step 1", "open", "a", "step 2", "b", "step 3", "close"]
+    agent = Agent.make("desk", prompt=StatefulPrompt.make("p", render), prepare_step=note)
+    model = ScriptedModel.make([call("look", "a"), call("look", "b"), text("ok")])
+    _ = fx.run(agent.execute("Go on.").provide(model.layer))
+
+    assert log == ["open", "ask 1", "a", "ask 2", "b", "close", "ask 3"]
 
 
 def test_handlers_of_a_new_toolkit_are_those_of_its_step() -> None:
