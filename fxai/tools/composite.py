@@ -21,6 +21,7 @@ Available sub-tools:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Generic, Never, TypeAlias, cast, final
 
 import msgspec
@@ -187,7 +188,9 @@ def composite_of(
     }
     if given.get("to_model_output") is None and any(tool.to_model_output is not None for tool in tools.values()):
         given["to_model_output"] = _Shown(tools)
-    tool: Any = Tool.dynamic(name, parameters=_document(tools), success=SubResults, validation=_Reading(tools), **given)
+    tool: Any = Tool.dynamic(
+        name, parameters=_document(*tools.values()), success=SubResults, validation=_Reading(tools), **given
+    )
     return Composite(tools, tool, concurrency)
 
 
@@ -209,9 +212,10 @@ def _annotations(tools: _Tools) -> Annotations:
     return Annotations({**every, **some})
 
 
-def _document(tools: _Tools) -> JsonSchema:
+@lru_cache(256)  # of what a prompt defines anew for each step
+def _document(*tools: AnyTool) -> JsonSchema:
     definitions: dict[str, Any] = {}
-    arms = [_arm(tool, at, definitions) for at, tool in enumerate(tools.values())]
+    arms = [_arm(tool, at, definitions) for at, tool in enumerate(tools)]
     calls = {"type": "array", "items": {"anyOf": arms}}
     document = {"type": "object", "properties": {"calls": calls}, "required": ["calls"], "additionalProperties": False}
     return JsonSchema.of({**document, "$defs": definitions} if definitions else document)
