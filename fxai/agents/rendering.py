@@ -121,7 +121,7 @@ class Rendering:
         definitions, patch = self._render(setup.number, before), _NO_PATCH
         front = self._front(definitions, setup.toolkit.tools)
         self._patches = ()
-        if definitions.effects:
+        if definitions.effects or self._store.effects:  # those that ran and are not defined any more are forgotten
             patch = yield from self._run_effects(definitions, setup, front)
         final = definitions if patch == _NO_PATCH else definitions.with_patch(patch)
         toolkit = self._toolkits.of(setup.toolkit, final, patch.hidden)

@@ -188,6 +188,21 @@ def _bound(handlers: Any) -> Any:
     return of(Toolkit.make(_TOOL_OF["wipe"]), handlers)
 
 
+@LOOPS
+def test_an_effect_runs_anew_when_it_comes_again(backend: Backend) -> None:
+    """Also where a render between defined no effect at all."""
+    ran: list[int] = []
+
+    def render(at: RenderOf[Any, Any]) -> None:
+        at.tool(_TOOL_OF["look"], _done)
+        if at.number != 2:
+            at.effect("e", lambda step: ran.append(step.number), ())
+
+    run_of(render, [*[call("look", {}, id=f"c{number}") for number in range(4)], text("ok")], backend)
+
+    assert ran == [1, 3]
+
+
 # -- the state under parallel changes
 
 
