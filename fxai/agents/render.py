@@ -286,11 +286,12 @@ class RenderOf(Generic[_R_contra, _E_contra]):
             key: which; what no render defines any more is kept nevertheless.
             initial: its value in a run that begins with none.
             schema: its type, by which it is written as JSON and read; by default that of `initial`. Give it where
-                `initial` does not say all, such as for `()`, `None` or a union.
+                `initial` does not say all: `()`, `None`, a union (`Schema.of(str | None)`), a tuple of any length
+                (`tuple[str, ...]`). A `Schema` lets checkers refuse an initial value of another type, too.
 
         Raises:
             RenderError: it has another type than in a render before, what was read from JSON does not fit, it is
-                declared twice in different ways, or the key is no text.
+                declared twice in different ways, the key is no text, or `initial` is none of its schema.
         """
         _ = self._open("state", key)
         _check_key(key, "a state")
