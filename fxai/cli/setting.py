@@ -15,7 +15,7 @@ from typing import Any, Final, final
 
 import msgspec
 
-from fxai.agents.memory import Memory, MemoryFailure
+from fxai.agents.memory import Memory, MemoryFailure, keeps_no_state
 from fxai.agents.run_tools import Binding
 from fxai.agents.state import PromptState
 from fxai.cli.exit import GIVE_HANDLERS, WRONG_USE, CliError, require_services, write_obstacle
@@ -140,12 +140,17 @@ def open_setting(
 
 @fx.gen
 def find_memory(there: OpenSetting, chosen: Memory | None) -> Gen[Memory | None, Any]:
-    """The chosen memory, else the agent's own; where that is only read, a new one with what it holds."""
+    """The chosen memory, else the agent's own; where that is only read, a new one with what it holds.
+
+    It fails where the agent has a stateful prompt, and its memory keeps no state.
+    """
     own = there.agent.remembering
     if chosen is not None or own is None:
         return chosen
     memory = yield from own.find().provide_context(there.services)
     if own.auto_append:
+        if there.agent.prompt is not None and type(memory).commit_with is Memory.commit_with:
+            yield from fx.fail(keeps_no_state(memory))
         return memory
     copy = Memory.in_process()
     messages = yield from memory.load()

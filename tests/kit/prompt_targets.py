@@ -5,9 +5,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, Never
 
-from fxai import Agent, BoundToolkit, Effect, Gen, Layer, Service, Tool, Toolkit, fx
+from fxai import Agent, BoundToolkit, Effect, Gen, Layer, Memory, Service, Tool, Toolkit, fx
+from fxai.agents import MemoryFailure
 from fxai.agents.stateful import Render, StatefulPrompt, StepView
-from fxai.messages import NetworkError
+from fxai.messages import NetworkError, Prompt
 from fxai.testing import ScriptedModel, call, fails, text
 
 models: list[ScriptedModel] = []
@@ -152,6 +153,31 @@ raises, conflict, waits, retyped, opaque, late = (
     StatefulPrompt.make(f.__name__.strip("_"), f) for f in (_raises, _conflict, _waits, _retyped, _opaque, _late)
 )
 talks = scripted(text("one"), text("two"), text("three"))
+
+
+class Plain(Memory):
+    """A memory of somebody's own, which knows nothing of states."""
+
+    def load(self) -> Effect[Prompt, MemoryFailure]:
+        """Nothing."""
+        return fx.succeed(Prompt.empty)
+
+    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
+        """Forgets them."""
+        return fx.succeed(None)
+
+    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
+        """None."""
+        return fx.succeed(())
+
+    def clear(self) -> Effect[None, MemoryFailure]:
+        """Nothing to do."""
+        return fx.succeed(None)
+
+
+forgetful = agent.with_memory(Plain())
+remembering = agent.with_memory(Memory.in_process())
+reading = agent.with_memory(Memory.in_process(), auto_append=False)
 ponging = ping.handler(lambda _: fx.succeed("pong")).merge(talks)
 plain = Agent.make("plain")
 other_ping = Tool.make("ping", success=int)

@@ -272,6 +272,29 @@ def test_a_file_goes_before_the_memory(run: Run, tmp_path: Path) -> None:
     assert "basic mode; 8 searches" in systems()[0]
 
 
+def test_the_agents_own_memory_keeps_the_state(chat: Run) -> None:
+    """A chat goes on from it, and adds to it; one that is only read is not changed, and the state goes on here."""
+    chat("upgrades", piped="More\n", prompt="remembering")
+    chat("talks", piped="Hello\n", prompt="remembering")
+    added = systems()[0]
+    ended = chat("upgrades", "--json", piped="More\n/state\n", prompt="reading")
+    chat("talks", piped="Hello\n", prompt="reading")
+
+    assert "advanced mode" in added
+    assert [each["state"]["mode"] for each in objects(ended) if each["type"] == "state"] == ["advanced"]
+    assert "basic mode" in systems()[0]
+
+
+@pytest.mark.parametrize("command", ["run", "chat"])
+def test_a_memory_that_keeps_no_state_is_told_before_the_run(fxai: Run, command: str) -> None:
+    """Of a memory of the agent's own that does not define how."""
+    chosen = ("--agent", f"{TARGETS}:forgetful", "--layer", f"{TARGETS}:talks")
+    ended = fxai(command, *chosen, *(["Go"] if command == "run" else []), piped="Go\n")
+
+    assert (ended.code, ended.out, ended.err.count("\n")) == (1, "", 1)
+    assert "it keeps no state of a stateful prompt" in ended.err
+
+
 # ---- what is wrong with a prompt
 
 
