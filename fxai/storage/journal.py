@@ -20,7 +20,8 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
@@ -214,6 +215,7 @@ class _Row(msgspec.Struct, frozen=True):
 
     data: msgspec.Raw
     parts: int = 1  # in the first row of an entry: how many it has
+    state: bool = False  # whether the journal has a state, so that it is noticed where that is missing
     digest: str | None = None
 
 
@@ -227,7 +229,7 @@ class _State(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
 @cache
 def _row_type(data: str) -> type[_Row]:
     """A row as it is written, with the name that the form gives the part."""
-    fields: list[Any] = [("data", msgspec.Raw), ("parts", int, 1), ("digest", str | None, None)]
+    fields: list[Any] = [("data", msgspec.Raw), ("parts", int, 1), ("state", bool, False), ("digest", str | None, None)]
     made = msgspec.defstruct(
         "Row", fields, frozen=True, forbid_unknown_fields=True, omit_defaults=True, rename={"data": data}
     )
@@ -286,13 +288,20 @@ class TableJournal(Journal[_T]):
             self._warn_missing(number + 1, behind - 1)
             behind = number
             count += 1
-            try:
-                yield Entry(number, self._parts(texts))
-            except OSError as error:
-                damage = f"{self._form.entry} {number} is damaged: {error}"
-                raise OSError(f"{damage}; take its rows out of the table {self._form.table}") from error
+            with self._naming(number):
+                entry = Entry(number, self._parts(texts))
+            yield entry
         if count != self._keep:
             self._warn_missing(oldest, behind - 1)
+
+    @contextmanager
+    def _naming(self, number: int) -> Generator[None]:
+        """Says which entry is damaged."""
+        try:
+            yield
+        except OSError as error:
+            damage = f"{self._form.entry} {number} is damaged: {error}"
+            raise OSError(f"{damage}; take its rows out of the table {self._form.table}") from error
 
     def _warn_missing(self, first: int, last: int) -> None:
         if first <= last:
@@ -323,28 +332,49 @@ class TableJournal(Journal[_T]):
     def read_state(self) -> Any:
         with connect(self.path, *self._tables) as database:
             database.execute("BEGIN")
-            if not self._has_states(database):
-                return None
-            select = f"SELECT state FROM {self._states} WHERE {self._form.key} = ?"
-            row: tuple[object] | None = database.execute(select, (self._key,)).fetchone()
+            text = self._state_text(database)
+            if text is None:
+                self._bounds(database)
+                if not self._expects_state(database):
+                    return None
             try:
-                return None if row is None else self._decode_state(row[0])
+                return self._decode_state(text)
             except OSError as error:
-                damage = f"the state is damaged: {error}"
-                raise OSError(f"{damage}; take its row out of the table {self._states}") from error
+                remedy = "put the database back from a copy, or give another state"
+                raise OSError(f"the state in the table {self._states} is damaged: {error}; {remedy}") from error
 
-    def _decode_state(self, text: object) -> Any:
-        row = text.encode() if isinstance(text, str) else b""
-        if not is_intact(row):
-            raise OSError("it was changed")
+    def _state_text(self, database: Connection) -> str | None:
+        if not self._has_states(database):
+            return None
+        select = f"SELECT state FROM {self._states} WHERE {self._form.key} = ?"
+        row: tuple[object] | None = database.execute(select, (self._key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def _decode_state(self, text: str | None) -> Any:
+        if text is None or not is_intact(text.encode()):
+            raise OSError("it is missing" if text is None else "it was changed")
         try:
-            return self._form.decode_state(bytes(read_record(row, _State).state))
+            return self._form.decode_state(bytes(read_record(text.encode(), _State).state))
         except ValueError as error:
             raise OSError(f"it holds no state ({error})") from error
 
     def _has_states(self, database: Connection) -> bool:
         find = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         return database.execute(find, (self._states,)).fetchone() is not None
+
+    def _has_state(self, database: Connection) -> bool:
+        if not self._has_states(database):
+            return False
+        with suppress(OSError):  # a damaged row is no reason not to write another
+            return self._state_text(database) is not None or self._expects_state(database)
+        return False
+
+    def _expects_state(self, database: Connection) -> bool:
+        row: tuple[object, object, object] | None = database.execute(self._rows, (self._key,)).fetchone()
+        if row is None:
+            return False
+        with self._naming(_whole(row[0])):
+            return self._read_row(row[2]).state
 
     def _set_state(self, database: Connection, text: str) -> None:
         columns = f"{self._form.key} TEXT PRIMARY KEY, state TEXT NOT NULL"
@@ -354,15 +384,16 @@ class TableJournal(Journal[_T]):
 
     @override
     def append(self, part: _T, choose: Choose[_T] | None = None, state: Any = None) -> None:
-        row = _row_type(self._form.data)(msgspec.Raw(self._form.encode(part).encode()))
+        data = msgspec.Raw(self._form.encode(part).encode())
         state_text = None if state is None else self._form.encode_state(state)
         with connect(self.path, *self._tables) as database, transact(database):
             entry = choose(self._entries(database)) if choose else None
             number, place = (self._bounds(database)[1], 0) if entry is None else (entry.number, len(entry.parts))
-            insert = f"INSERT INTO {self._form.table} VALUES (?, ?, ?, ?)"
-            database.execute(insert, (self._key, number, place, seal(row).decode()))
             if state_text is not None:
                 self._set_state(database, state_text)
+            row = _row_type(self._form.data)(data, state=self._has_state(database))
+            insert = f"INSERT INTO {self._form.table} VALUES (?, ?, ?, ?)"
+            database.execute(insert, (self._key, number, place, seal(row).decode()))
             if place:
                 self._count_parts(database, number, place + 1)
                 return

@@ -20,6 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from typing_extensions import override
 
 from fxai.agents import Memory
+from fxai.agents.stateful import PromptState
 from fxai.effects import Fail, Failed, Gen, Succeeded, fx
 from fxai.mcp import Pins
 from fxai.messages import AiError, Prompt
@@ -165,6 +166,38 @@ def test_a_memory_that_was_damaged_is_never_read_in_silence(
             assert fx.run(memory.turns()) == (*whole, MORE)
 
     reached.by(holds, failed=5, **({"same": 2, "told": 2} if kind == "file" else {}))
+
+
+@pytest.mark.parametrize("kind", ["file", "sqlite"])
+def test_a_state_that_was_damaged_is_never_read_in_silence(kind: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """It is the one that was committed last, or a failure of its type, or it is said that something is missing."""
+    reached = Reached()
+
+    @settings(max_examples=120 if kind == "file" else 60)
+    @given(st.lists(st.tuples(TURN, st.none() | st.integers(0, 9)), min_size=1, max_size=5), DAMAGES)
+    def holds(commits: list[tuple[Prompt, int | None]], damage: tuple[str, Damage]) -> None:
+        path = tmp_path_factory.mktemp("damaged") / "memory"
+        memory = _memory(kind, path)
+        for turn, number in [(MORE, 7), *commits]:
+            fx.run(memory.commit_with(turn, None if number is None else _state(number)))
+        last = [7, *[number for _, number in commits if number is not None]][-1]
+        _damaged(path, damage[1], moved=False)
+        with _listening() as told:
+            read = fx.run_exit(memory.load_state())
+        ends = "failed" if isinstance(read, Failed) else "same" if read.value == _state(last) else "told"
+        reached(ends)
+        event(f"{damage[0]}: {ends}")
+
+        if isinstance(read, Failed):
+            assert isinstance(read.cause.reasons[0], Fail)
+        else:
+            assert read.value == _state(last) or told
+
+    reached.by(holds, failed=5, same=2)
+
+
+def _state(number: int) -> PromptState:
+    return PromptState.from_data({"values": {"number": number}}).unwrap()
 
 
 @pytest.mark.parametrize("kind", ["files", "sqlite"])

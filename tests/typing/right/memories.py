@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Never, assert_type
 
 from fxai.agents import Memory, MemoryFailure, Window
+from fxai.agents.stateful import PromptState
 from fxai.effects import Effect, EffectOf, Gen, LayerOf, fx
 from fxai.messages import Prompt
 
@@ -12,6 +13,8 @@ memory = Memory.sqlite("memory.db", Window.turns(20), conversation="ann", keep=1
 assert_type(memory, Memory)
 assert_type(memory.load(), EffectOf[Prompt, MemoryFailure])
 assert_type(memory.turns(), EffectOf[tuple[Prompt, ...], MemoryFailure])
+assert_type(memory.load_state(), EffectOf[PromptState | None, MemoryFailure])
+assert_type(memory.commit_with(Prompt.make("I am Ann."), None), EffectOf[None, MemoryFailure])
 assert_type(memory.layer, LayerOf[Memory, Never, None])
 
 

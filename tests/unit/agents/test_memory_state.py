@@ -180,8 +180,27 @@ def test_a_damaged_state_in_a_database_is_told_with_its_table(text: str, tmp_pat
     fx.run(memory.commit_with(TWO, _state(mode="advanced")))
 
     assert failure.memory == f"{path}, conversation 'default'"
-    assert "the state is damaged: it was changed; take its row out of the table memory_state" in failure.description
+    assert "the state in the table memory_state is damaged: it was changed; put the database" in failure.description
     assert (said, _values(memory)) == (ONE, {"mode": "advanced"})
+
+
+def test_a_state_that_is_missing_in_a_database_is_told(tmp_path: Path) -> None:
+    """Also where turns without one came after it; a run that is given a state goes on."""
+    path = tmp_path / "memory.db"
+    memory = Memory.sqlite(path)
+    fx.run(memory.commit_with(ONE, _state(mode="basic")))
+    fx.run(memory.commit(TWO))
+    database = sqlite3.connect(path, isolation_level=None)
+    database.execute("DELETE FROM memory_state")
+    database.close()
+    failure = _refused(memory.load_state())
+    fx.run(memory.commit(ONE))
+    again = _refused(memory.load_state())
+    fx.run(memory.commit_with(Prompt.empty, _state(mode="advanced")))
+
+    assert "the state in the table memory_state is damaged: it is missing; put the database back" in failure.description
+    assert failure == again
+    assert _values(memory) == {"mode": "advanced"}
 
 
 # -- a memory of one's own

@@ -214,7 +214,7 @@ def test_a_state_that_was_changed_is_named(kind: str, tmp_path: Path) -> None:
         database = sqlite3.connect(tmp_path / "runs.db", isolation_level=None)
         database.execute("UPDATE journal_state SET state = replace(state, 'milk', 'beer')")
         database.close()
-        said = r"the state is damaged: it was changed; take its row out of the table journal_state"
+        said = r"the state in the table journal_state is damaged: it was changed; put the database back"
 
     with pytest.raises(OSError, match=said):
         journal.read_state()
