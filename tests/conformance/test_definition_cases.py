@@ -19,23 +19,23 @@ from fxai.models import LanguageModel
 from fxai.testing import call
 from fxai.tools import Tool, UnknownTool
 from tests.kit.conformance import Case, case
-from tests.kit.stateful import Play, free, play
+from tests.kit.renders import Played, plain_tool, play_out
 
-act, keep, drop, third = free("act"), free("keep"), free("drop"), free("third")
+act, keep, drop, third = plain_tool("act"), plain_tool("keep"), plain_tool("drop"), plain_tool("third")
 
 
 def _nothing(_: object) -> Any:
     return fx.succeed(None)
 
 
-def _reminders(played: Play) -> list[list[str]]:
+def _reminders(played: Played) -> list[list[str]]:
     """The reminders that each step shows."""
     return [[words for _, words in step if "remind" in words.lower()] for step in played.said]
 
 
 def _reference(define: Callable[[Render], Definition]) -> Definition:
     found: list[Definition] = []
-    play(lambda at: found.append(define(at)))
+    play_out(lambda at: found.append(define(at)))
     return found[0]
 
 
@@ -47,7 +47,7 @@ def test_a_reference_is_its_tag(case: Case) -> None:
     """As text, and within one."""
     is_tool = case.id == "LM004"
     name = "myTool" if is_tool else "USER"
-    found = _reference(lambda at: at.tool(free(name), _nothing) if is_tool else at.data(name, "Ann"))
+    found = _reference(lambda at: at.tool(plain_tool(name), _nothing) if is_tool else at.data(name, "Ann"))
 
     assert f"<{name}>" in case.expect
     assert (found.name, found.kind) == (name, "tool" if is_tool else "data")
@@ -87,7 +87,7 @@ def test_messages_keep_their_order_among_definitions(case: Case) -> None:
         at.message(f"Then {two}.")
         at.message(AssistantMessage.make("Understood."))
 
-    played = play(prompt)
+    played = play_out(prompt)
 
     assert case.expect == "3 messages with <VAR1>/<VAR2> tags, order kept"
     assert played.said == [
@@ -103,7 +103,7 @@ def test_references_are_text_of_a_message(case: Case) -> None:
         name, age = at.data("USER_NAME", "Ann"), at.data("USER_AGE", 30)
         at.message(f"Hello {name}, you are {age} years old")
 
-    ((role, words), _), *rest = play(prompt).said
+    ((role, words), _), *rest = play_out(prompt).said
 
     assert case.expect == f'"{words}"'
     assert (role, rest) == ("user", [])
@@ -112,7 +112,7 @@ def test_references_are_text_of_a_message(case: Case) -> None:
 # -- what is not defined again is gone
 
 
-def _flipping(define: Callable[[Render], object]) -> Play:
+def _flipping(define: Callable[[Render], object]) -> Played:
     """A run whose second step renders without what `define` defines, and whose third has it again."""
 
     def prompt(at: Render) -> None:
@@ -120,7 +120,7 @@ def _flipping(define: Callable[[Render], object]) -> Play:
         if at.number != 2:
             define(at)
 
-    return play(prompt, call("act", {}), call("act", {}))
+    return play_out(prompt, call("act", {}), call("act", {}))
 
 
 @case("LM013")
@@ -134,10 +134,10 @@ def test_a_tool_that_is_not_defined_again_is_gone(case: Case) -> None:
         if wanted.value:
             at.tool(drop, lambda _: fx.sync(lambda: ran.append("drop")).and_then(wanted.set(False)))
 
-    played = play(prompt, call("drop", {}), call("drop", {}))
+    played = play_out(prompt, call("drop", {}), call("drop", {}))
 
     assert case.expect == "spy called once"
-    assert played.tools == [["keep", "drop"], ["keep"], ["keep"]]
+    assert played.offered == [["keep", "drop"], ["keep"], ["keep"]]
     assert ran == ["drop"]
     assert [result.is_failure for step in played.answer.steps for result in step.results] == [False, True]
 
@@ -151,7 +151,7 @@ def test_a_step_knows_what_is_defined(case: Case) -> None:
         at.data("myVar", 1)
         at.effect("look", views.append)
 
-    play(prompt)
+    play_out(prompt)
 
     assert case.expect == "seen; other not seen"
     assert (views[0].has("myVar"), views[0].has("other")) == (True, False)
@@ -167,7 +167,7 @@ def test_data_that_is_not_defined_again_is_gone(case: Case) -> None:
         if at.number != 2:
             at.data("dropped", 2)
 
-    systems = play(prompt, call("act", {}), call("act", {})).systems
+    systems = play_out(prompt, call("act", {}), call("act", {})).systems
 
     assert case.expect in {"unmarked deleted in place", "kept"}
     assert [("<kept>" in system, "<dropped>" in system) for system in systems] == [
@@ -190,7 +190,7 @@ def test_a_system_that_is_not_defined_again_is_gone(case: Case) -> None:
         if at.number == 1:
             define(at)
 
-    played = play(prompt, call("act", {}))
+    played = play_out(prompt, call("act", {}))
 
     assert case.expect == "unmarked deleted"
     assert [("Always." in system, "Now and then." in system) for system in played.systems] == [
@@ -205,7 +205,7 @@ def test_tools_are_those_of_the_render(case: Case) -> None:
     played = _flipping(lambda at: at.tool(drop, _nothing))
 
     assert case.expect == "unmarked deleted"
-    assert played.tools == [["act", "drop"], ["act"], ["act", "drop"]]
+    assert played.offered == [["act", "drop"], ["act"], ["act", "drop"]]
 
 
 @case("LM145")
@@ -218,10 +218,10 @@ def test_agents_are_tools_of_the_render(case: Case) -> None:
         if at.number != 2:
             at.agent("helper", helper)
 
-    played = play(prompt, call("act", {}), call("act", {}))
+    played = play_out(prompt, call("act", {}), call("act", {}))
 
     assert "share one table" in case.expect
-    assert played.tools == [["act", "helper"], ["act"], ["act", "helper"]]
+    assert played.offered == [["act", "helper"], ["act"], ["act", "helper"]]
 
 
 @case("LM182")
@@ -233,7 +233,7 @@ def test_data_has_the_value_of_the_last_render(case: Case) -> None:
         at.data("COUNT", count.value)
         at.tool(act, lambda _: count.update(lambda n: n + 1))
 
-    systems = play(prompt, call("act", {})).systems
+    systems = play_out(prompt, call("act", {})).systems
 
     assert case.expect == "latest value kept"
     assert [("10" in system, "11" in system) for system in systems] == [(True, False), (False, True)]
@@ -248,7 +248,7 @@ def test_a_call_of_a_tool_that_is_gone_is_answered_by_a_failure(case: Case) -> N
         if at.number == 1:
             at.tool(drop, _nothing)
 
-    played = play(prompt, call("drop", {}), call("drop", {}))
+    played = play_out(prompt, call("drop", {}), call("drop", {}))
     first, second = (step.results[0] for step in played.answer.steps[:2])
 
     assert "Model tried to call unavailable tool b. Available tools: a." in case.expect
@@ -270,10 +270,12 @@ def test_several_tools_are_reminded_of(case: Case) -> None:
     """In one reminder, without those that nobody named."""
 
     def prompt(at: Render) -> None:
-        one, _, three = (at.tool(tool, _nothing) for tool in (free("tool1"), free("tool2"), free("tool3")))
+        one, _, three = (
+            at.tool(tool, _nothing) for tool in (plain_tool("tool1"), plain_tool("tool2"), plain_tool("tool3"))
+        )
         at.effect("remind", lambda _: one.remind() + three.remind())
 
-    ((reminder,),) = _reminders(play(prompt))
+    ((reminder,),) = _reminders(play_out(prompt))
 
     assert case.expect == "list contains tool1, tool3; not tool2"
     assert [name in reminder for name in ("tool1", "tool2", "tool3")] == [True, False, True]
@@ -289,11 +291,11 @@ def test_a_tool_is_reminded_of_until_it_is_disabled(case: Case) -> None:
         at.effect("remind", lambda _: ref.remind())
         at.effect("disable", lambda step: ref.disable() if step.number == 2 else None)
 
-    played = play(prompt, call("act", {}), call("act", {}))
+    played = play_out(prompt, call("act", {}), call("act", {}))
 
     assert case.expect == "reminded list contains the tool"
     assert [["drop" in reminder for reminder in step] for step in _reminders(played)] == [[True], [], [True]]
-    assert played.tools == [["drop", "act"], ["act"], ["drop", "act"]]
+    assert played.offered == [["drop", "act"], ["act"], ["drop", "act"]]
 
 
 @case("LM-P07")
@@ -305,7 +307,7 @@ def test_a_reminder_names_each_thing_once(case: Case) -> None:
         at.effect("one", lambda step: a.remind() + a.remind() + s.remind() if step.number == 2 else None)
         at.effect("two", lambda step: StepPatch.remind(d, a) if step.number == 2 else None)
 
-    played = play(prompt, call("act", {}))
+    played = play_out(prompt, call("act", {}))
     role, words = played.said[1][-1]
 
     assert "(no dedupe)" in case.expect
@@ -323,7 +325,7 @@ def test_a_message_and_a_reminder_are_both_shown(case: Case) -> None:
         ref = at.tool(act, _nothing)
         at.effect("both", lambda step: ref.remind() + StepPatch.message("Be quick.") if step.number == 2 else None)
 
-    played = play(prompt, call("act", {}))
+    played = play_out(prompt, call("act", {}))
 
     assert "the reminder is lost" in case.expect
     assert played.said[1][:4] == [("user", "go"), ("assistant", "act"), ("tool", "act"), ("user", "Be quick.")]
@@ -339,11 +341,11 @@ def test_what_no_effect_gives_is_not_done(case: Case) -> None:
         at.tool(keep, _nothing).remind()
         at.tool(drop, _nothing).disable()
 
-    played = play(prompt)
+    played = play_out(prompt)
 
     assert case.expect == "reminder appended in every step"
     assert _reminders(played) == [[]]
-    assert played.tools == [["keep", "drop"]]
+    assert played.offered == [["keep", "drop"]]
 
 
 @case("LM-R04")
@@ -356,10 +358,10 @@ def test_a_handler_asks_for_a_patch_by_the_state(case: Case) -> None:
         at.tool(act, lambda _: asked.set(True).tap(lambda _: fx.sync(lambda: kept.remind() + kept.disable())))
         at.effect("asked", lambda _: kept.remind() + dropped.disable() if asked.value else None, deps=(asked.value,))
 
-    played = play(prompt, call("act", {}), call("act", {}))
+    played = play_out(prompt, call("act", {}), call("act", {}))
 
     assert case.expect == "applied in the next step"
-    assert played.tools == [["keep", "drop", "act"], ["keep", "act"], ["keep", "drop", "act"]]
+    assert played.offered == [["keep", "drop", "act"], ["keep", "act"], ["keep", "drop", "act"]]
     assert [len(step) for step in _reminders(played)] == [0, 1, 0]
 
 
@@ -376,11 +378,11 @@ def test_a_disabled_tool_is_not_executed(case: Case) -> None:
         at.tool(keep, _nothing)
         at.effect("disable", lambda _: ref.disable())
 
-    played = play(prompt, call("drop", {}))
+    played = play_out(prompt, call("drop", {}))
     (result,) = played.answer.steps[0].results
 
     assert case.expect == "executes normally (disable only hides the schema)"
-    assert (ran, played.tools) == ([], [["keep"], ["keep"]])
+    assert (ran, played.offered) == ([], [["keep"], ["keep"]])
     assert result.is_failure
     assert _unknown(result.result) == ("drop", ("keep",))
 
@@ -404,8 +406,8 @@ def test_to_hide_wins_over_to_add(case: Case, hides_first: bool) -> None:
         at.tool(drop, run)
         at.effect("both", patch)
 
-    played = play(prompt, [call("drop", {}), call("third", {})])
+    played = play_out(prompt, [call("drop", {}), call("third", {})])
 
     assert case.expect == "stepModifier wins, tool enabled"
-    assert (ran, played.tools) == ([], [["keep"], ["keep"]])
+    assert (ran, played.offered) == ([], [["keep"], ["keep"]])
     assert [result.is_failure for result in played.answer.steps[0].results] == [True, True]

@@ -13,9 +13,9 @@ from fxai.agents.stateful import Definition, Render, StepPatch, StepView
 from fxai.effects import fx
 from fxai.testing import call
 from tests.kit.conformance import Case, case
-from tests.kit.stateful import cause_of_play, free, play
+from tests.kit.renders import cause_of_play, plain_tool, play_out
 
-act, other = free("act"), free("other")
+act, other = plain_tool("act"), plain_tool("other")
 
 
 class Spy:
@@ -36,7 +36,7 @@ def _steps(number: int, define: Callable[[Render], None]) -> None:
         at.tool(act, lambda _: fx.succeed(None))
         define(at)
 
-    play(prompt, *(call("act", {}) for _ in range(number - 1)))
+    play_out(prompt, *(call("act", {}) for _ in range(number - 1)))
 
 
 def _deps_by_step(*deps: tuple[Hashable, ...]) -> list[int]:
@@ -84,13 +84,13 @@ def test_equal_deps_do_not_run_it_again_but_a_new_run_does(case: Case) -> None:
         at.tool(act, lambda _: fx.succeed(None))
         at.effect("spy", spy, deps=(1,))
 
-    first = play(prompt)
-    play(prompt, call("act", {}))
+    first = play_out(prompt)
+    play_out(prompt, call("act", {}))
 
     assert case.expect == "1 then 2 then 2 (reset() forgets deps)"
     assert spy.ran == [1, 1]
 
-    play(prompt, state=first.answer.state)
+    play_out(prompt, state=first.answer.state)
 
     assert spy.ran == [1, 1]
 
@@ -195,7 +195,7 @@ def test_it_runs_when_the_value_of_a_state_changed(case: Case) -> None:
         at.tool(other, lambda _: fx.succeed(None))
         at.effect("count", lambda _: seen.append(value), deps=(value,))
 
-    play(prompt, call("act", {}), call("other", {}), call("act", {}))
+    play_out(prompt, call("act", {}), call("other", {}), call("act", {}))
 
     assert case.expect == "3 calls observing 0,1,2"
     assert seen == [0, 1, 2]
@@ -212,7 +212,7 @@ def test_it_runs_when_one_of_several_deps_changed(case: Case) -> None:
         at.tool(other, lambda _: b.set(2))
         at.effect("both", lambda step: ran.append((step.number, a.value, b.value)), deps=(a.value, b.value))
 
-    play(prompt, call("act", {}), call("other", {}), call("other", {}))
+    play_out(prompt, call("act", {}), call("other", {}), call("other", {}))
 
     assert case.expect == "calls (0,1,1),(1,2,1),(2,2,2)"
     assert ran == [(1, 1, 1), (2, 2, 1), (3, 2, 2)]
@@ -230,7 +230,7 @@ def test_each_effect_has_deps_of_its_own(case: Case) -> None:
         at.effect("changed", changed, deps=(count.value,))
         at.effect("once", once, deps=())
 
-    play(prompt, call("act", {}), call("act", {}))
+    play_out(prompt, call("act", {}), call("act", {}))
 
     assert case.expect == "3, 3 and 1 calls"
     assert (each.ran, changed.ran, once.ran) == ([1, 2, 3], [1, 2, 3], [1])
@@ -306,7 +306,7 @@ def test_a_patch_adds_a_message_at_the_end(case: Case) -> None:
         at.tool(act, lambda _: fx.succeed(None))
         at.effect("add", lambda step: StepPatch.message("Be quick.") if step.number == 2 else None)
 
-    played = play(prompt, call("act", {}), call("act", {}))
+    played = play_out(prompt, call("act", {}), call("act", {}))
 
     assert case.expect == "last message of step 1 prompt is that user message"
     assert played.said == [
@@ -326,7 +326,7 @@ def test_a_patch_adds_data(case: Case) -> None:
         at.data("NAME", "Ann")
         at.effect("add", lambda step: StepPatch.data("EXTRA", "more") if step.number == 2 else None)
 
-    played = play(prompt, call("act", {}), call("act", {}))
+    played = play_out(prompt, call("act", {}), call("act", {}))
     has = [[f"<{name}>" in system for name in ("NAME", "EXTRA")] for system in played.systems]
 
     assert case.expect == "step 1 system prompt has both NAME and EXTRA (it is an add)"
@@ -341,7 +341,7 @@ def test_a_patch_reminds_of_a_definition(case: Case) -> None:
         ref: Definition = at.tool(act, lambda _: fx.succeed(None))
         at.effect("remind", lambda step: ref.remind() if step.number == 2 else None)
 
-    played = play(prompt, call("act", {}), call("act", {}))
+    played = play_out(prompt, call("act", {}), call("act", {}))
     reminded = [[words for _, words in step if "remind" in words.lower()] for step in played.said]
     role, words = played.said[1][-1]
 

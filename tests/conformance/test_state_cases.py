@@ -18,9 +18,9 @@ from fxai.messages import SystemMessage
 from fxai.testing import call
 from fxai.tools import BoundToolkit, Toolkit
 from tests.kit.conformance import Case, case
-from tests.kit.stateful import free, play
+from tests.kit.renders import plain_tool, play_out
 
-act, note, search = free("act"), free("note"), free("search")
+act, note, search = plain_tool("act"), plain_tool("note"), plain_tool("search")
 
 _Change = Callable[[State[Any]], EffectOf[Any]]
 _ALICE = {"name": "Alice", "age": 25}
@@ -95,11 +95,11 @@ def test_a_tool_changes_a_value(case: Case) -> None:
         seen.append(it.value)
         at.tool(act, lambda _: change(it))
 
-    played = play(prompt, call("act", {}))
+    played = play_out(prompt, call("act", {}))
 
     assert case.expect == expected
     assert seen == [initial, after]
-    assert played.state == {"it": after}
+    assert played.values == {"it": after}
 
 
 # -- values
@@ -114,7 +114,7 @@ def test_what_is_set_is_what_is_read(case: Case) -> None:
         test = at.state("test", "initial")
         at.tool(act, lambda _: test.set("value").and_then(test.now).map(read.append))
 
-    play(prompt, call("act", {}))
+    play_out(prompt, call("act", {}))
 
     assert case.expect == "get -> value"
     assert read == ["value"]
@@ -125,7 +125,7 @@ def test_a_value_is_itself(case: Case) -> None:
     """No wrapper and no proxy: the number is an int, the text a str."""
     initial = 0 if case.id == "LM061" else "literal"
     seen: list[object] = []
-    play(lambda at: seen.append(at.state("it", initial).value))
+    play_out(lambda at: seen.append(at.state("it", initial).value))
 
     assert case.expect in {"tuple[0] is the plain value 0 (no proxy)", "value === literal"}
     assert seen == [initial]
@@ -140,11 +140,11 @@ def test_an_object_is_a_value(case: Case) -> None:
     def prompt(at: Render) -> None:
         seen.append(at.state("user", dict[str, Any](_ALICE)).value)
 
-    played = play(prompt)
+    played = play_out(prompt)
 
     assert case.expect == "snapshot and getState both equal {name,age}"
     assert seen == [_ALICE]
-    assert played.state == {"user": _ALICE}
+    assert played.values == {"user": _ALICE}
     with pytest.raises(TypeError):
         seen[0]["age"] = 26
 
@@ -159,7 +159,7 @@ def test_a_key_that_is_declared_twice_is_one(case: Case) -> None:
         seen.append((one.value, other.value))
         at.tool(act, lambda _: one.set(43).and_then(other.update(lambda n: n + 1)))
 
-    play(prompt, call("act", {}))
+    play_out(prompt, call("act", {}))
 
     assert case.expect == "both 42"
     assert seen == [(42, 42), (44, 44)]
@@ -168,11 +168,11 @@ def test_a_key_that_is_declared_twice_is_one(case: Case) -> None:
 @case("LM091")
 def test_a_key_that_nobody_declared_is_not_there(case: Case) -> None:
     """The state after a run holds what the renders declared, and nothing else."""
-    played = play(lambda at: _declare(at, "there"))
+    played = play_out(lambda at: _declare(at, "there"))
 
     assert case.expect == "undefined"
-    assert played.state.get("nonExistent") is None
-    assert list(played.state) == ["there"]
+    assert played.values.get("nonExistent") is None
+    assert list(played.values) == ["there"]
 
 
 def _declare(at: Render, *keys: str) -> None:
@@ -196,7 +196,7 @@ def test_a_function_is_a_value_as_any_other(case: Case) -> None:
         seen.append(held.value)
         at.tool(act, lambda _: held.set(four))
 
-    play(prompt, call("act", {}))
+    play_out(prompt, call("act", {}))
 
     assert "(no lazy init)" in case.expect
     assert seen == [three, four]
@@ -226,14 +226,14 @@ def test_what_a_value_was_made_of_stays_as_it_was(case: Case) -> None:
         seen.append(it.value)
         at.tool(act, spoil)
 
-    play(prompt, call("act", {}))
+    play_out(prompt, call("act", {}))
 
     assert case.expect in {"original object untouched", "original array untouched"}
     assert original == ({"name": "Ann", "age": 29} if is_object else ["a"])
     assert seen == [original, {"name": "Ann", "age": 30} if is_object else ["a", "x"]]
 
     seen.clear()
-    play(spoilt, call("act", {}))
+    play_out(spoilt, call("act", {}))
 
     assert seen == [{"name": "Ann", "age": 29}] * 2 if is_object else [["a"]] * 2
 
@@ -251,7 +251,7 @@ def test_the_initial_value_is_for_the_first_render(case: Case) -> None:
         seen.append(counter.value)
         at.tool(act, lambda _: counter.set(100))
 
-    play(prompt, call("act", {}), call("note", {}))
+    play_out(prompt, call("act", {}), call("note", {}))
 
     assert case.expect == "first render sees 0, second render sees 100"
     assert seen == [0, 100, 100]
@@ -267,11 +267,11 @@ def test_a_value_lasts_over_calls(case: Case) -> None:
         seen.append(counter.value)
         at.tool(act, lambda _: counter.update(lambda n: n + 1))
 
-    played = play(prompt, call("act", {}), call("act", {}))
+    played = play_out(prompt, call("act", {}), call("act", {}))
 
     assert case.expect == "renders observe 0,1,2; final 2"
     assert seen == [0, 1, 2]
-    assert played.state == {"counter": 2}
+    assert played.values == {"counter": 2}
 
 
 @case("LM082")
@@ -283,7 +283,7 @@ def test_a_change_shows_in_the_next_render(case: Case) -> None:
         at.system("phase", phase.value)
         at.tool(act, lambda p: phase.set(_field(p, "to")))
 
-    played = play(prompt, call("act", {"to": "processing"}), call("act", {"to": "completed"}))
+    played = play_out(prompt, call("act", {"to": "processing"}), call("act", {"to": "completed"}))
 
     assert case.expect == "renders observe init, processing, completed"
     phases = ("init", "processing", "completed")
@@ -305,10 +305,10 @@ def test_a_call_changes_several_keys(case: Case) -> None:
             lambda p: processed.update(lambda all_: [*all_, _field(p, "item")]).and_then(count.update(lambda n: n + 1)),
         )
 
-    played = play(prompt, call("act", {"item": "A"}), call("act", {"item": "B"}))
+    played = play_out(prompt, call("act", {"item": "A"}), call("act", {"item": "B"}))
 
     assert case.expect == "processed=[A,B], count=2"
-    assert played.state == {"processed": ["A", "B"], "count": 2}
+    assert played.values == {"processed": ["A", "B"], "count": 2}
 
 
 @case("LM014")
@@ -322,13 +322,13 @@ def test_a_state_chooses_what_a_tool_does(case: Case) -> None:
         at.tool(act, lambda _: fx.sync(lambda: ran.append(name)))
         at.tool(note, lambda _: mode.set("tool2"))
 
-    play(prompt, call("act", {}))
+    play_out(prompt, call("act", {}))
 
     assert case.expect == "tool1 impl called once, tool2 impl never"
     assert ran == ["tool1"]
 
     ran.clear()
-    play(prompt, call("act", {}), [call("note", {}), call("act", {})], call("act", {}))
+    play_out(prompt, call("act", {}), [call("note", {}), call("act", {})], call("act", {}))
 
     assert ran == ["tool1", "tool1", "tool2"]  # a call is run by the handler of the step that made it
 
@@ -343,10 +343,10 @@ def test_calls_within_a_call_change_the_state(case: Case) -> None:
         at.composite("several", BoundToolkit.of(Toolkit.make(note), writing))
 
     several = {"calls": [{"name": "note", "args": {"n": n}} for n in range(3)]}
-    played = play(prompt, call("several", several), call("several", several))
+    played = play_out(prompt, call("several", several), call("several", several))
 
     assert case.expect == "run completes"
-    assert played.state == {"log": [0, 1, 2, 0, 1, 2]}
+    assert played.values == {"log": [0, 1, 2, 0, 1, 2]}
 
 
 @case("LM065")
@@ -359,9 +359,9 @@ def test_each_run_begins_anew(case: Case) -> None:
         seen.append((one.value, other.value))
         at.tool(act, lambda _: one.set(1).and_then(other.set("b")))
 
-    first = play(prompt, call("act", {}))
-    play(prompt)
-    play(prompt, state=first.answer.state)
+    first = play_out(prompt, call("act", {}))
+    play_out(prompt)
+    play_out(prompt, state=first.answer.state)
 
     assert case.expect == "both absent"
     assert seen == [(0, "a"), (1, "b"), (0, "a"), (1, "b")]
@@ -379,8 +379,8 @@ def test_a_value_of_a_render_does_not_change_under_a_handler(case: Case) -> None
         at.tool(act, lambda _: count.set(count.value + 1).and_then(total.update(lambda n: n + 1)))
 
     assert case.expect == "1"
-    assert play(prompt, call("act", {})).state == {"count": 1, "total": 1}
-    assert play(prompt, [call("act", {}), call("act", {})]).state == {"count": 1, "total": 2}
+    assert play_out(prompt, call("act", {})).values == {"count": 1, "total": 1}
+    assert play_out(prompt, [call("act", {}), call("act", {})]).values == {"count": 1, "total": 2}
 
 
 @case("LM-Q01")
@@ -403,13 +403,13 @@ def test_parallel_calls_lose_no_update(case: Case) -> None:
         at.tool(act, on_act)
         at.effect("see", lambda step: seen.append(tuple(result.result for result in step.last_results)))
 
-    played = play(prompt, [call("act", {"ms": 30}), call("act", {"ms": 5})])
+    played = play_out(prompt, [call("act", {"ms": 30}), call("act", {"ms": 5})])
 
     assert "COMPLETION order" in case.expect
     assert ended == [5, 30]
     assert [result.result for result in played.answer.steps[0].results] == [30, 5]
     assert seen == [(), (30, 5)]
-    assert played.state == {"count": 2}
+    assert played.values == {"count": 2}
 
 
 # -- effects that read and change it
@@ -426,11 +426,11 @@ def test_what_an_effect_changes_shows_in_the_next_render(case: Case) -> None:
         at.tool(act, lambda _: fx.succeed(None))
         at.effect("more", lambda _: count.update(lambda n: n + 1))
 
-    played = play(prompt, call("act", {}), call("act", {}))
+    played = play_out(prompt, call("act", {}), call("act", {}))
 
     assert case.expect == "renders see 0,1,2: visible only in the next step, no same-step re-render"
     assert seen == [0, 1, 2]
-    assert played.state == {"count": 3}
+    assert played.values == {"count": 3}
 
 
 @case("LM129")
@@ -441,7 +441,7 @@ def test_a_step_tells_the_state_before_and_after_it(case: Case) -> None:
         count = at.state("count", 0)
         at.tool(act, lambda _: count.update(lambda n: n + 1))
 
-    played = play(prompt, call("act", {}), call("act", {}))
+    played = play_out(prompt, call("act", {}), call("act", {}))
     records = [step.record for step in played.answer.steps]
 
     assert case.expect == "value & setter defined; steps snapshot"
@@ -460,7 +460,7 @@ def test_an_effect_runs_when_the_state_that_it_depends_on_changed(case: Case) ->
         at.tool(note, lambda _: fx.succeed(None))
         at.effect("on mode", lambda step: ran.append((step.number, mode.value)), deps=(mode.value,))
 
-    play(prompt, call("note", {}), call("act", {}), call("note", {}))
+    play_out(prompt, call("note", {}), call("act", {}), call("note", {}))
 
     assert case.expect == "effect ran >=1"
     assert ran == [(1, "a"), (3, "b")]
@@ -476,7 +476,7 @@ def _views(render: Callable[[Render], None], *script: Any) -> list[StepView]:
         render(at)
         at.effect("look", views.append)
 
-    play(prompt, *script)
+    play_out(prompt, *script)
     return views
 
 
@@ -509,7 +509,7 @@ def test_an_effect_adds_a_message_to_the_step(case: Case) -> None:
         at.tool(act, lambda _: fx.succeed(None))
         at.effect("once", lambda _: StepPatch.message(SystemMessage("Be quick.")), deps=())
 
-    played = play(prompt, call("act", {}))
+    played = play_out(prompt, call("act", {}))
     shown = [list(request.prompt) for request in played.requests]
 
     assert "prompt replaced by that message" in case.expect

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from returns.result import Failure, Result, Success
 
 from fxai.agents import Answer
-from fxai.agents.stateful import PromptState, StatefulPrompt, StepRecord
-from fxai.effects import Backend, Cause, fx
+from fxai.agents.stateful import PromptState, Render, StatefulPrompt, StepRecord
+from fxai.effects import Backend, Cause, Exit, Failed, fx
 from fxai.messages import Message
-from fxai.models import ModelRequest
-from fxai.testing import ScriptedModel
+from fxai.models import LanguageModel, ModelRequest
+from fxai.testing import ScriptedModel, Turn
 from fxai.tools import Tool
 
-__all__ = ["Calls", "Played", "plain_tool", "play", "play_failing"]
+__all__ = ["Calls", "Played", "cause_of_play", "exit_of_play", "plain_tool", "play", "play_failing", "play_out"]
 
 
 def plain_tool(name: str, **options: Any) -> Tool[Any, Any, str]:
@@ -64,9 +64,9 @@ class Played(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> dict[str, Any]:
-        """The state after the run, as plain values: lists are lists again."""
+        """The state after the run."""
         assert self.answer.state is not None
-        return {key: _thawed(value) for key, value in self.answer.state.values.items()}
+        return dict(self.answer.state.values)
 
     def record(self, step: int) -> StepRecord:
         """The record of a step, from 1."""
@@ -78,24 +78,24 @@ class Played(msgspec.Struct, frozen=True):
         """Role and text of the messages of the request of a step, from 1, without the system prompt."""
         return [(message.role, _text(message)) for message in self.requests[step - 1].prompt.without_system()]
 
+    @property
+    def said(self) -> list[list[tuple[str, str]]]:
+        """Role and words of the messages of each request, as `shown`; of calls and results the names of their tools."""
+        return [[(message.role, _words(message)) for message in one.prompt.without_system()] for one in self.requests]
+
     def results(self, step: int) -> list[Any]:
         """What the model was given as the results of the calls of a step, from 1."""
         return [result.encoded_result for result in self.answer.steps[step - 1].results]
 
 
-def _thawed(value: Any) -> Any:
-    """A frozen value as a plain one."""
-    plain: Any = value
-    if isinstance(value, Mapping):
-        return {key: _thawed(inner) for key, inner in plain.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return [_thawed(inner) for inner in plain]
-    return plain
-
-
 def _text(message: Message) -> str:
     content: Any = message.content
     return content if isinstance(content, str) else "".join(getattr(part, "text", "") for part in content)
+
+
+def _words(message: Message) -> str:
+    content: Any = message.content
+    return _text(message) or " ".join(part.name for part in content)
 
 
 def play(
@@ -114,11 +114,43 @@ def play(
     return Played(fx.run(run.provide(model.layer), backend=backend), model)
 
 
+def play_out(
+    render: Callable[[Render[LanguageModel]], None],
+    *turns: Turn,
+    state: PromptState | None = None,
+    backend: Backend = "asyncio",
+) -> Played:
+    """As `play`, of a render that needs nothing but a model; behind the turns the model says "done"."""
+    return play(render, *turns, "done", state=state, backend=backend)
+
+
+def exit_of_play(
+    render: Callable[[Any], None],
+    *turns: Any,
+    prompt: Any = "go",
+    state: PromptState | None = None,
+    backend: Backend = "asyncio",
+) -> tuple[Exit[Answer[str], Any], ScriptedModel]:
+    """How a run of a prompt of this render ends, and the model that it asked."""
+    model = ScriptedModel.make(list(turns))
+    make: Any = StatefulPrompt.make
+    run = make("prompt", render).execute(prompt, state=state)
+    return fx.run_exit(run.provide(model.layer), backend=backend), model
+
+
 def play_failing(
     render: Callable[[Any], None], *turns: Any, prompt: Any = "go", backend: Backend = "asyncio"
 ) -> tuple[Cause[Any], ScriptedModel]:
     """The cause of a run that does not end well, and the model that it asked."""
-    model = ScriptedModel.make(list(turns))
-    make: Any = StatefulPrompt.make
-    ended: Any = fx.run_exit(make("prompt", render).execute(prompt).provide(model.layer), backend=backend)
+    ended, model = exit_of_play(render, *turns, prompt=prompt, backend=backend)
+    assert isinstance(ended, Failed), ended
     return ended.cause, model
+
+
+def cause_of_play(
+    render: Callable[[Render[LanguageModel]], None], *turns: Turn, state: PromptState | None = None
+) -> Cause[Any]:
+    """Why a run fails, which it must, though the model says "done" behind the turns."""
+    ended, _ = exit_of_play(render, *turns, "done", state=state)
+    assert isinstance(ended, Failed), ended
+    return ended.cause

@@ -14,7 +14,7 @@ from fxai.effects import Cause
 from fxai.models import LanguageModel
 from fxai.schema import Schema
 from fxai.testing import call
-from tests.kit.stateful import cause_of_play, play
+from tests.kit.renders import cause_of_play, play_out
 
 optional: Schema[str | None] = Schema.of(str | None)
 
@@ -50,9 +50,9 @@ def test_what_is_made_alike_twice_is_once() -> None:
             at.composite("numbers", double)
             at.agent("poet", poet)
 
-    played = play(render, call("numbers", {"calls": [{"name": "double", "args": {"number": 4}}]}))
+    played = play_out(render, call("numbers", {"calls": [{"name": "double", "args": {"number": 4}}]}))
 
-    assert played.tools[0] == ["triple", "numbers", "poet"]
+    assert played.offered[0] == ["triple", "numbers", "poet"]
     assert played.answer.steps[0].results[0].encoded_result == {"results": [{"name": "double", "result": 8}]}
 
 
@@ -98,7 +98,7 @@ def test_a_state_begins_with_a_value_of_its_schema(initial: Any, schema: Any, he
     def render(at: Render[LanguageModel]) -> None:
         at.state("key", initial, schema=schema)
 
-    assert play(render).state["key"] == held
+    assert play_out(render).values["key"] == held
 
 
 @pytest.mark.parametrize(("initial", "schema"), [(1, str), (("a",), list[int]), ([1], list[str]), (1, optional)])

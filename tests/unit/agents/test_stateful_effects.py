@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 
-from fxai.agents.stateful import PromptState, Render, StatefulPrompt, StepPatch, StepView
+from fxai.agents.stateful import PromptState, Render, RenderFailed, StatefulPrompt, StepPatch, StepView
 from fxai.effects import Backend, Failed, fx
 from fxai.messages import Prompt, RateLimitError, ToolMessage
 from fxai.testing import ScriptedModel, Turn, call, fails
 from fxai.tools import Tool
-from tests.kit.stateful import free, play
+from tests.kit.renders import cause_of_play, plain_tool, play_out
 
-act = free("act")
+act = plain_tool("act")
 pay: Tool[object, object, Any] = Tool.dynamic("pay", parameters={"type": "object"}, needs_approval=True)
 
 
@@ -104,7 +104,8 @@ def test_an_approved_call_sees_the_values_of_its_step(is_written: bool) -> None:
 
     assert [result.result for result in answer.steps[0].results] == ["from 2: 1"]
     assert lines == ["render 2: 1", "render 1: 12", "count 1: 12"]
-    assert (answer.state.values, answer.state.pending) == ({"count": 12}, None)
+    assert answer.state.values == {"count": 12}
+    assert not answer.state.pending
 
 
 def test_an_approved_call_is_run_by_the_step_that_made_it_until_it_is_answered() -> None:
@@ -121,6 +122,40 @@ def test_an_approved_call_is_run_by_the_step_that_made_it_until_it_is_answered()
     assert (waiting.ended, waiting.state.values) == ("done", {"count": 21})
 
 
+def test_what_several_effects_give_stands_in_their_order() -> None:
+    """Messages, and sections behind those of the render."""
+
+    def prompt(at: Render) -> None:
+        at.system("role", "You add.")
+        at.effect(
+            "one", lambda _: StepPatch.message("One.") + StepPatch.system("first", "1") + StepPatch.message("Two.")
+        )
+        at.effect("other", lambda _: StepPatch.message("Three.") + StepPatch.system("second", "2"))
+
+    played = play_out(prompt)
+
+    assert played.said == [[("user", "go"), ("user", "One."), ("user", "Two."), ("user", "Three.")]]
+    assert played.systems == ["<role>\nYou add.\n</role>\n<first>\n1\n</first>\n<second>\n2\n</second>"]
+
+
+def test_a_render_changes_no_state() -> None:
+    """It would have to be rendered anew for it; reading what is there now is no change."""
+    read: list[int] = []
+
+    def reads(at: Render) -> None:
+        read.append(fx.run_sync(at.state("it", 0).now))
+
+    def writes(at: Render) -> None:
+        fx.run_sync(at.state("it", 0).set(1))
+
+    play_out(reads)
+    (failure,) = cause_of_play(writes).failures
+
+    assert read == [0]
+    assert isinstance(failure, RenderFailed)
+    assert (failure.reason, failure.step) == ("unsettled", 1)
+
+
 def test_a_value_that_an_effect_changes_is_no_change_of_deps_in_the_same_step() -> None:
     """Dependencies are those of the render; the effect runs in the next step."""
     ran: list[int] = []
@@ -131,7 +166,7 @@ def test_a_value_that_an_effect_changes_is_no_change_of_deps_in_the_same_step() 
         at.effect("change", lambda _: mode.set("b"), deps=())
         at.effect("follow", lambda step: ran.append(step.number), deps=(mode.value,))
 
-    play(prompt, call("act", {}), call("act", {}))
+    play_out(prompt, call("act", {}), call("act", {}))
 
     assert ran == [1, 2]
 
@@ -149,7 +184,7 @@ def test_a_patch_does_not_reach_the_effects_behind_it() -> None:
         at.effect("patch", lambda _: StepPatch.hide("act") + StepPatch.data("more", 1))
         at.effect("after", look)
 
-    played = play(prompt)
+    played = play_out(prompt)
 
     assert seen == [(("act",), ())] * 2
-    assert played.tools == [[]]
+    assert played.offered == [[]]

@@ -17,9 +17,9 @@ from returns.result import Failure
 from fxai.agents.stateful import PromptState, Render, RenderFailed, State, StateError, StepPatch
 from fxai.effects import EffectOf, Failed, fx
 from fxai.testing import call
-from tests.kit.stateful import cause_of_play, exit_of_play, free, play
+from tests.kit.renders import cause_of_play, exit_of_play, plain_tool, play_out
 
-act = free("act")
+act = plain_tool("act")
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ def _log_of(order: tuple[int, ...], calls: int) -> list[int]:
 
         at.tool(act, on_act)
 
-    log: list[int] = play(prompt, [call("act", {"who": who}) for who in range(calls)]).state["log"]
+    log: list[int] = play_out(prompt, [call("act", {"who": who}) for who in range(calls)]).values["log"]
     return log
 
 
@@ -104,10 +104,10 @@ def test_modify_gives_each_call_a_number_of_its_own() -> None:
         ticket = at.state("ticket", 0)
         at.tool(act, lambda _: ticket.modify(lambda n: (n, n + 1)))
 
-    played = play(prompt, [call("act", {}) for _ in range(100)])
+    played = play_out(prompt, [call("act", {}) for _ in range(100)])
 
     assert sorted(result.result for result in played.answer.steps[0].results) == list(range(100))
-    assert played.state == {"ticket": 100}
+    assert played.values == {"ticket": 100}
 
 
 def test_threads_lose_no_update() -> None:
@@ -130,7 +130,7 @@ def test_threads_lose_no_update() -> None:
 
         at.tool(act, on_act)
 
-    assert play(prompt, call("act", {})).state == {"count": 800}
+    assert play_out(prompt, call("act", {})).values == {"count": 800}
 
 
 def test_a_change_that_raises_changes_nothing() -> None:
@@ -183,10 +183,10 @@ def test_a_thread_that_outlives_its_call_loses_no_update() -> None:
             changed.wait()
 
     seen: list[int] = []
-    played = play(prompt, call("act", {}), call("none", {}))
+    played = play_out(prompt, call("act", {}), call("none", {}))
 
     assert seen == [0, 0, 1]
-    assert played.state == {"count": 1}
+    assert played.values == {"count": 1}
 
 
 def test_a_coroutine_is_no_value(recwarn: pytest.WarningsRecorder) -> None:
@@ -239,11 +239,11 @@ def _any(value: Any) -> Any:
 def test_a_state_of_a_run_that_is_over_cannot_be_changed() -> None:
     """Who keeps it is told, and the state of the run stays as it was."""
     kept: list[State[int]] = []
-    played = play(lambda at: kept.append(at.state("n", 0)))
+    played = play_out(lambda at: kept.append(at.state("n", 0)))
 
     with pytest.raises(Exception, match="over"):
         fx.run_sync(kept[0].set(1))
-    assert played.state == {"n": 0}
+    assert played.values == {"n": 0}
 
 
 # -- values and keys
@@ -259,11 +259,11 @@ def test_any_text_is_a_key(key: str) -> None:
         seen.append(it.value)
         at.tool(act, lambda _: it.update(lambda n: n + 1))
 
-    played = play(prompt, call("act", {}))
-    play(prompt, state=_read_back(played.answer.state))
+    played = play_out(prompt, call("act", {}))
+    play_out(prompt, state=_read_back(played.answer.state))
 
     assert seen == [0, 1, 1]
-    assert played.state == {key: 1}
+    assert played.values == {key: 1}
 
 
 def _read_back(state: PromptState | None) -> PromptState:
@@ -278,7 +278,7 @@ def _first_and_again(initial: Any, **options: Any) -> tuple[Any, Any]:
     def prompt(at: Render) -> None:
         seen.append(at.state("it", initial, **options).value)
 
-    play(prompt, state=_read_back(play(prompt).answer.state))
+    play_out(prompt, state=_read_back(play_out(prompt).answer.state))
     first, again = seen
     return first, again
 
@@ -325,7 +325,7 @@ def test_a_value_is_read_back_as_it_was_written(value: Any) -> None:
 )
 def test_a_value_that_would_not_be_read_back_is_not_written(value: Any) -> None:
     """The run has it; JSON does not, and the error names the key."""
-    state = play(lambda at: _declare(at, value)).answer.state
+    state = play_out(lambda at: _declare(at, value)).answer.state
     assert state is not None
 
     assert list(state.values) == ["it"]
@@ -390,7 +390,7 @@ def test_a_value_that_is_too_deep_is_refused(kind: str, depth: int) -> None:
 
 def _ended(prompt: Callable[[Render], None]) -> Any:
     """The state after a run, or what it failed with."""
-    ended = exit_of_play(prompt)
+    ended, _ = exit_of_play(prompt, "done")
     if isinstance(ended, Failed):
         (failure,) = ended.cause.failures
         return failure
@@ -418,7 +418,7 @@ class Pair(NamedTuple):
 def test_lists_and_objects_are_frozen_wherever_they_are(value: Any) -> None:
     """A value is changed by the effects of its state alone."""
     seen: list[Any] = []
-    play(lambda at: seen.append(at.state("it", value).value))
+    play_out(lambda at: seen.append(at.state("it", value).value))
     (shown,) = seen
 
     assert shown == value
@@ -516,10 +516,10 @@ def test_a_key_that_is_no_text_is_a_failure(key: Any, kind: str) -> None:
 
 def test_states_of_equal_values_are_equal() -> None:
     """In whatever order their keys were declared; one that was read from JSON is equal to itself, read again."""
-    one, other = (play(render).answer.state for render in (_a_and_b, _b_and_a))
+    one, other = (play_out(render).answer.state for render in (_a_and_b, _b_and_a))
     assert one is not None
 
-    assert one == other != play(lambda at: _declare(at, 0)).answer.state
+    assert one == other != play_out(lambda at: _declare(at, 0)).answer.state
     assert hash(one) == hash(other)
     assert _read_back(one) == _read_back(one)
 
@@ -542,10 +542,10 @@ def test_a_state_is_not_changed_by_the_run_that_goes_on_from_it() -> None:
         at.tool(act, lambda _: it.update(lambda before: [*before, 1]))
         at.effect("once", lambda _: None, deps=())
 
-    state = play(prompt, call("act", {})).answer.state
+    state = play_out(prompt, call("act", {})).answer.state
     assert state is not None
     before = state.to_json()
-    both = [play(prompt, call("act", {}), state=state).state for _ in range(2)]
+    both = [play_out(prompt, call("act", {}), state=state).values for _ in range(2)]
 
     assert both == [{"it": [0, 1, 1]}] * 2
     assert state.to_json() == before
@@ -586,7 +586,7 @@ def _runs_with(*deps: tuple[Any, ...]) -> list[int]:
         at.tool(act, lambda _: fx.succeed(None))
         at.effect("it", lambda step: ran.append(step.number), deps=deps[at.number - 1])
 
-    play(prompt, *(call("act", {}) for _ in deps[1:]))
+    play_out(prompt, *(call("act", {}) for _ in deps[1:]))
     return ran
 
 
@@ -622,6 +622,6 @@ def test_what_ran_is_known_to_a_run_that_goes_on_from_json() -> None:
         at.effect("other", lambda _: ran.append("other"), deps=(mode.value,))
         at.effect("change", lambda _: mode.set("b"))
 
-    play(prompt, state=_read_back(play(prompt).answer.state))
+    play_out(prompt, state=_read_back(play_out(prompt).answer.state))
 
     assert ran == ["same", "other", "other"]
