@@ -19,7 +19,7 @@ import inspect
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
-from types import CoroutineType, FunctionType
+from types import CoroutineType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Never, Protocol, TypeAlias, cast, final
 
 import anyio
@@ -403,8 +403,13 @@ def handler_of(f: Callable[..., Any], services: ContextOf[Any]) -> Handler:
 
 
 def _positional(f: Callable[..., Any]) -> int:
-    if type(f) is FunctionType and not f.__dict__:  # what `signature` would say, without its cost
-        return f.__code__.co_argcount - len(f.__defaults__ or ())
+    # What `signature` would say, without its cost, of functions, methods, and what `fx.gen` makes of them.
+    inner: Any = cast(Any, f).__func__ if isinstance(f, MethodType) else f
+    if type(inner) is FunctionType and inner.__dict__.keys() == {"__wrapped__"}:
+        inner = inner.__dict__["__wrapped__"]
+    if type(inner) is FunctionType and not inner.__dict__:
+        given = len(inner.__defaults__ or ()) + isinstance(f, MethodType)
+        return max(0, inner.__code__.co_argcount - given)
     try:
         parameters = inspect.signature(f).parameters.values()
     except (TypeError, ValueError):  # a builtin without a signature

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any, Never
 
 import pytest
@@ -157,6 +158,89 @@ def test_every_form_can_take_the_context(form: str, backend: Backend) -> None:
 
     assert outcome.result == 3
     assert [(call.call_id, call.tool) for call in seen] == [("c7", double)]
+
+
+class _Desk:
+    """Handlers that are methods."""
+
+    def one(self, p: Sum) -> Any:
+        return _takes(p)
+
+    def two(self, p: Sum, call: CallContext) -> Any:
+        return _takes(p, call)
+
+    def default(self, p: Sum, call: CallContext | None = None) -> Any:
+        return _takes(p, call)
+
+    @staticmethod
+    def static(p: Sum, call: CallContext) -> Any:
+        return _takes(p, call)
+
+    @classmethod
+    def of_class(cls, p: Sum, call: CallContext) -> Any:
+        return _takes(p, call)
+
+    @fx.gen
+    def gen_one(self, p: Sum) -> Gen[int, Never]:
+        return (yield from fx.succeed(_takes(p).unwrap()))
+
+    @fx.gen
+    def gen_two(self, p: Sum, call: CallContext) -> Gen[int, Never]:
+        return (yield from fx.succeed(_takes(p, call).unwrap()))
+
+    def __call__(self, p: Sum, call: CallContext) -> Any:
+        return _takes(p, call)
+
+
+def _takes(p: Sum, call: CallContext | None = None) -> Result[int, Never]:
+    """Whether the handler was given the call: 1, else 0."""
+    return Success(0 if call is None else 1)
+
+
+@fx.gen
+def _gen_one(p: Sum) -> Gen[int, Never]:
+    return (yield from fx.succeed(_takes(p).unwrap()))
+
+
+@fx.gen
+def _gen_two(p: Sum, call: CallContext) -> Gen[int, Never]:
+    return (yield from fx.succeed(_takes(p, call).unwrap()))
+
+
+@wraps(_gen_two)
+def _wrapped(*args: Any) -> Any:
+    return _gen_two(*args)
+
+
+@wraps(_Desk().two)
+def _of_method(*args: Any) -> Any:
+    return _Desk().two(*args)
+
+
+CALLABLES: dict[str, tuple[Callable[..., Any], int]] = {
+    "method": (_Desk().one, 0),
+    "method with the call": (_Desk().two, 1),
+    "method with a default": (_Desk().default, 0),
+    "static method": (_Desk().static, 1),
+    "class method": (_Desk().of_class, 1),
+    "generator": (_gen_one, 0),
+    "generator with the call": (_gen_two, 1),
+    "generator method": (_Desk().gen_one, 0),
+    "generator method with the call": (_Desk().gen_two, 1),
+    "object": (_Desk(), 1),
+    "partial": (partial(_Desk.two, _Desk()), 1),
+    "wrapper of a wrapper": (_wrapped, 1),
+    "wrapper of a method": (_of_method, 1),
+    "default": (_takes, 0),
+}
+
+
+@pytest.mark.parametrize("name", list(CALLABLES))
+def test_whatever_can_be_called_is_given_the_call_if_it_takes_two_arguments(name: str) -> None:
+    """Functions, methods, generators of `fx.gen` and objects: the receiver is no argument, nor is a default."""
+    f, given = CALLABLES[name]
+
+    assert fx.run(kit.call("double", GOOD).provide(_served(f))).result == given
 
 
 @pytest.mark.parametrize("form", list(HANDLERS))
