@@ -17,14 +17,17 @@ Arrays and objects are frozen, all the way down: a value changes only by these e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Hashable, Mapping
+from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import fields, is_dataclass
 from hashlib import sha256
 from inspect import iscoroutine
 from threading import RLock, get_ident
 from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, cast, final
 
 import msgspec
+from msgspec.structs import force_setattr
 from returns.result import Result
 from typing_extensions import TypeVar, override
 
@@ -149,7 +152,7 @@ def _cell(key: str, value: Any, form: Form | None) -> Cell:
 
 
 def _freeze(value: Any) -> Any:
-    """A value whose arrays and objects cannot be changed, within tuples too."""
+    """A value whose arrays and objects cannot be changed, within tuples, structs and dataclasses too."""
     if isinstance(value, FrozenObject | FrozenArray):
         return value
     if is_object(value):
@@ -160,7 +163,24 @@ def _freeze(value: Any) -> Any:
         kind: type[Any] = type(value)
         make: Any = tuple if kind is tuple else getattr(kind, "_make", None)
         return value if make is None else make(map(_freeze, value))
+    if isinstance(value, msgspec.Struct):
+        return _freeze_fields(value, value.__struct_fields__)
+    if is_dataclass(value) and not isinstance(value, type):
+        return _freeze_fields(value, [field.name for field in fields(value)])
     return frozen(value)
+
+
+def _freeze_fields(value: Any, names: Iterable[str]) -> Any:
+    """A copy whose fields are frozen; the value itself where nothing in them is to be."""
+    given = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    kept = {name: _freeze(one) for name, one in given.items()}
+    if all(kept[name] is one for name, one in given.items()):
+        return value
+    made = copy(value)
+    put = force_setattr if isinstance(made, msgspec.Struct) else object.__setattr__
+    for name, one in kept.items():
+        put(made, name, one)
+    return made
 
 
 def _schema(form: Form) -> Schema[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import decimal
 import enum
@@ -308,6 +309,49 @@ def test_a_value_that_is_set_is_one_of_those_that_were(backend: Backend, waits: 
     assert answer.state.values["value"] in range(len(waits))
     assert all(rendered == -1 for _, rendered, _ in seen)
     assert all(now == number for number, _, now in seen)  # nothing comes between two effects that do not wait
+
+
+class Basket(msgspec.Struct, frozen=True):
+    """Lists in a struct."""
+
+    fruits: list[str]
+    inside: tuple[dict[str, list[int]], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Box:
+    """Lists in a dataclass."""
+
+    fruits: list[str]
+    count: int = 0
+
+
+_HELD: list[tuple[Any, Callable[[Any], object]]] = [
+    (["a"], lambda value: value.append("b")),
+    ({"a": ["b"]}, lambda value: value["a"].append("c")),
+    ((1, ["a"]), lambda value: value[1].append("b")),
+    (Basket(["a"]), lambda value: value.fruits.append("b")),
+    (Basket([], ({"a": [1]},)), lambda value: value.inside[0]["a"].append(2)),
+    (Box(["a"]), lambda value: value.fruits.append("b")),
+    ([Box(["a"])], lambda value: value[0].fruits.append("b")),
+]
+
+
+@pytest.mark.parametrize(("initial", "change"), _HELD)
+def test_what_a_state_holds_is_changed_by_effects_alone(initial: Any, change: Callable[[Any], object]) -> None:
+    """Lists and objects are frozen, all the way down, also in structs: a state that was given away stays as it is."""
+    before = repr(initial)
+
+    def render(at: RenderOf[Any, Any]) -> None:
+        state: Any = at.state("held", initial)
+        change(state.value)
+
+    model = ScriptedModel.make([])
+    prompt: Any = StatefulPrompt.make("p", render)
+    ended: Any = fx.run_exit(prompt.execute("go").provide(model.layer))
+
+    assert isinstance(ended.cause.defects[0], TypeError)
+    assert repr(initial) == before
 
 
 # -- the state as JSON
