@@ -112,6 +112,14 @@ def define_tools(origins: Iterable[object]) -> tuple[ToolDefinition, ...]:
     return tuple(definitions)
 
 
+def _check_waiting(one: ToolDefinition) -> ToolDefinition:
+    """Refuses a tool whose approved calls would find no handler: the patch that had it is over by then."""
+    if one.tool.requires_handler and one.tool.needs_approval is not False:
+        why = "its calls may wait for an approval, and a patch holds for one step: define it in the render"
+        raise RenderError("value", f"no patch can add the tool {one.name!r}: {why}")
+    return one
+
+
 def define_message(content: object) -> Message:
     """A message; a string is one of the user.
 
@@ -224,18 +232,20 @@ class StepPatch(msgspec.Struct, Generic[_R_co], frozen=True):
         """The patch that adds a tool with its handler; see `Render.tool`.
 
         Raises:
-            RenderError: it is no tool that a handler answers, or the handler is no function.
+            RenderError: it is no tool that a handler answers, the handler is no function, or its calls may wait for an
+                approval: when that comes the patch is over, so a render has to define it.
         """
-        return StepPatch(tool_definitions=(define_tool(tool, handler, aspect),))
+        return StepPatch(tool_definitions=(_check_waiting(define_tool(tool, handler, aspect)),))
 
     @staticmethod
     def tools(*origins: Offered[Never, _R]) -> StepPatch[_R | None]:
         """The patch that adds tools that bring their handlers, or need none here; see `Render.tools`.
 
         Raises:
-            RenderError: something gives no tools, or would have to be opened first.
+            RenderError: something gives no tools, would have to be opened first, or its calls may wait for an approval:
+                when that comes the patch is over, so a render has to define it.
         """
-        return StepPatch(tool_definitions=define_tools(origins))
+        return StepPatch(tool_definitions=tuple(map(_check_waiting, define_tools(origins))))
 
     @staticmethod
     def system(key: str, text: str) -> StepPatch:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from fxai.agents.stateful import PromptState, Render, RenderFailed, StatefulPrompt, StepPatch, StepView
+from fxai.agents.stateful import PromptState, Render, RenderError, RenderFailed, StatefulPrompt, StepPatch, StepView
 from fxai.effects import Backend, Failed, fx
 from fxai.messages import Prompt, RateLimitError, ToolMessage
 from fxai.testing import ScriptedModel, Turn, call, fails
-from fxai.tools import Tool
+from fxai.tools import BoundToolkit, Tool, Toolkit
 from tests.kit.renders import cause_of_play, plain_tool, play_out
 
 act = plain_tool("act")
@@ -188,3 +189,32 @@ def test_a_patch_does_not_reach_the_effects_behind_it() -> None:
 
     assert seen == [(("act",), ())] * 2
     assert played.offered == [[]]
+
+
+def test_a_patch_adds_no_tool_whose_calls_may_wait() -> None:
+    """When an approval comes the patch is over: nobody could answer the call. Those that are answered elsewhere may."""
+
+    def never(*_: object) -> bool:
+        return False
+
+    asks: Tool[object, object, Any] = Tool.dynamic("asks", parameters=object, needs_approval=never)
+    elsewhere: Tool[object, object, Any] = Tool.dynamic("elsewhere", parameters=object, needs_approval=True)
+    patches: list[Callable[[], StepPatch]] = [
+        lambda: StepPatch.tool(pay, lambda _: fx.succeed(None)),
+        lambda: StepPatch.tool(asks, lambda _: fx.succeed(None)),
+        lambda: StepPatch.tools(BoundToolkit.of(Toolkit.make(pay), pay.handler(lambda _: fx.succeed(None)))),
+    ]
+    for patch in patches:
+        with pytest.raises(RenderError, match="define it in the render"):
+            patch()
+
+    def prompt(at: Render) -> None:
+        at.effect("patch", lambda _: StepPatch.tools(elsewhere.external()))
+
+    waiting = play_out(prompt, call("elsewhere", {})).answer
+    answered = waiting.history.append(ToolMessage((waiting.pending[0].answer("from elsewhere"),)))
+    model = ScriptedModel.make(["done"])
+    answer = fx.run(StatefulPrompt.make("p", prompt).execute(answered, state=waiting.state).provide(model.layer))
+
+    assert (answer.ended, answer.text) == ("done", "done")
+    assert "from elsewhere" in str(model.requests[0].prompt)
