@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fxai import Aspect
-from fxai.agents import Answer
+from fxai.agents import Agent, Answer, Memory
 from fxai.agents.stateful import RenderOf, StatefulPrompt, StepPatch
 from fxai.effects import Backend, LayerOf, Service, fx
 from fxai.testing import ScriptedModel, call, text
 from fxai.tools import BoundToolkit, Tool, Toolkit
-from tests.kit.journal import Journal
+from tests.kit.journal import Journal, turns
 from tests.kit.reaching import Reached
 
 LOOPS = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -184,3 +186,65 @@ def test_a_composite_of_the_same_tools_lives_on(backend: Backend, defined: list[
 
     runs = "".join("!" if now else " " for now in defined).split()
     assert "".join(line[0] for line in journal.lines) == "".join(f"+{run}-" for run in runs)
+
+
+async def _cut_after(program: Any, pause: int, native: bool) -> bool:
+    """Whether a run was cut, after so many turns of the loop: by asyncio itself, or by a cancel scope."""
+    if native:
+        task = asyncio.ensure_future(fx.run_async(program))
+        await turns(pause)
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+    ended: list[object] = []
+
+    async def run() -> None:
+        ended.append(await fx.run_async(program))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await turns(pause)
+        tasks.cancel_scope.cancel()
+    return not ended
+
+
+@pytest.mark.parametrize(("backend", "native"), [("asyncio", True), ("asyncio", False), ("trio", False)])
+def test_a_run_that_is_cut_releases_what_its_renders_hold(backend: Backend, native: bool) -> None:
+    """In whichever turn of the loop; the memory has the messages with the state, or neither."""
+    reached = Reached()
+
+    @settings(max_examples=40)
+    @given(st.integers(0, 60), st.booleans())
+    def law(pause: int, streamed: bool) -> None:
+        journal, memory = Journal(), Memory.in_process()
+        kits = [_kit(number, journal) for number in range(2)]
+
+        def render(at: RenderOf[Any, Any]) -> None:
+            count = at.state("count", 0)
+            at.tools(*[kit for number, kit in enumerate(kits, 1) if at.number in (number, 3)])
+            at.effect("e", lambda _: fx.checkpoint().and_then(count.update(lambda value: value + 1)).as_(None))
+
+        every = [call(name, {}) for name in _NAMES[:2]]
+        model = ScriptedModel.make([every, every, every, text("ok")])
+        make: Any = Agent.make
+        agent = make("a", prompt=StatefulPrompt.make("p", render)).with_memory(memory)
+        program = (agent.stream("go").drain() if streamed else agent.execute("go")).provide(model.layer)
+
+        async def main() -> None:
+            was_cut = await _cut_after(program, pause, native)
+            noted = len(journal.lines)
+            await turns(3)
+            state, kept = await fx.run_async(memory.load_state()), await fx.run_async(memory.turns())
+            reached("cut while something is held", was_cut and noted > 0)
+            reached("not cut", not was_cut)
+            assert len(journal.lines) == noted
+            assert (state is None) == (not kept)
+            assert was_cut or kept
+            assert state is None or dict(state.values) == {"count": 4}
+
+        anyio.run(main, backend=backend)
+        for name in _NAMES[:2]:
+            lives = "".join(line[0] for line in journal.lines if line[1:] == name).replace("!", "")
+            assert lives == "+-" * lives.count("+")
+
+    reached.by(law, **{"cut while something is held": 3, "not cut": 3})
