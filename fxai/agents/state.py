@@ -151,9 +151,12 @@ def _cell(key: str, value: Any, form: Form | None) -> Cell:
         raise RenderError("value", f"the state {key!r} is given a value that is too deep, or holds itself") from None
 
 
+_FROZEN: Final = frozenset({FrozenObject, FrozenArray, str, int, float, bool, type(None)})
+
+
 def _freeze(value: Any) -> Any:
     """A value whose arrays and objects cannot be changed, within tuples, structs and dataclasses too."""
-    if isinstance(value, FrozenObject | FrozenArray):
+    if type(value) in _FROZEN:
         return value
     if is_object(value):
         return FrozenObject({key: _freeze(one) for key, one in value.items()})
