@@ -6,9 +6,10 @@ from typing import Any
 
 from returns.result import Result, Success
 
-from fxai.agents.stateful import Definition, Render, StepPatch, StepView
+from fxai.agents import Agent
+from fxai.agents.stateful import Definition, Render, StatefulPrompt, StepPatch, StepView
 from fxai.effects import Effect, fx
-from fxai.testing import call, text
+from fxai.testing import ScriptedModel, call, text
 from fxai.tools import BoundToolkit, CallContext, Toolkit
 from fxai.tools.aspects import Aspect, Invocation, Return
 from tests.kit.renders import Calls, plain_tool, play, play_failing
@@ -313,6 +314,28 @@ def test_disable_a_tool_for_a_step() -> None:
     assert played.offered == [["enabledTool"], [], ["enabledTool"], ["enabledTool"]]
     assert handler.given == [{"x": 1}, {"x": 3}]
     assert played.results(2)[0]["type"] == "unknown-tool"
+    assert [played.record(n).tools for n in (1, 2, 3)] == [("enabledTool",), (), ("enabledTool",)]
+    assert [played.record(n).patches for n in (1, 2, 3)] == [(), (("disable", StepPatch.hide("enabledTool")),), ()]
+
+
+def test_hide_a_tool_of_the_agent() -> None:
+    """One that the render does not define: in that step it is neither offered nor executed."""
+    own, handler = plain_tool("own"), Calls()
+    handlers: Any = own.handler(handler)
+
+    def render(at: Render) -> None:
+        if at.number == 1:
+            at.effect("hide", lambda _: StepPatch.hide("own"))
+
+    prompt = StatefulPrompt.make("prompt", render)
+    agent: Any = Agent.make("agent", toolkit=BoundToolkit.of(Toolkit.make(own), handlers), prompt=prompt)
+    model = ScriptedModel.make([call("own", {"x": 1}), call("own", {"x": 2}), text("Done")])
+    answer = fx.run(agent.execute("go").provide(model.layer))
+
+    assert [[tool.name for tool in request.tools] for request in model.requests] == [[], ["own"], ["own"]]
+    assert [result.is_failure for step in answer.steps for result in step.results] == [True, False]
+    assert handler.given == [{"x": 2}]
+    assert [len(step.record.patches) for step in answer.steps] == [1, 0, 0]
 
 
 def test_disable_in_an_effect_that_the_state_decides() -> None:
