@@ -28,7 +28,7 @@ from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, Generate, Succeed, Wait
 from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
 from fxai.effects.scope import Scope
-from fxai.messages.calls import Pending
+from fxai.messages.calls import Pending, pending_in
 from fxai.messages.message import Message, SystemMessage, TextPart, UserMessage
 from fxai.messages.prompt import Prompt
 from fxai.tools.aspects.aspect import Aspect, Wrapping
@@ -197,9 +197,9 @@ class Rendering:
     def _pending(self) -> tuple[Asked, ...]:
         return () if self._plan.state is None else self._plan.state.pending
 
-    def state(self, waiting: Iterable[Pending]) -> PromptState:
-        """The state as it is now, with what the steps were rendered from whose calls wait."""
-        calls = dict.fromkeys(map(call_key, waiting))
+    def state(self, history: Prompt) -> PromptState:
+        """The state as it is now, with what the steps were rendered from whose calls in the history have no result."""
+        calls = dict.fromkeys(map(call_key, _open_calls(history)))
         pending: list[Asked] = []
         for one in self._pending:
             still = tuple([key for key in one.calls if key in calls or key in self._plan.aside])
@@ -217,7 +217,7 @@ class Rendering:
             error = reason.defect if isinstance(reason, Die) else None
             if not isinstance(error, RenderError):
                 return reason
-            state = self.state(history.pending)
+            state = self.state(history)
             return Fail(RenderFailed(self._plan.name, self._number, error.reason, str(error), history, state))
 
         return Cause(tuple(map(explain, cause.reasons)))
@@ -240,6 +240,15 @@ def _run_effect(effect: RenderEffect, view: StepView) -> Generator[AnyEffect, An
         return None if given is None else cast(Any, given)
     advice = "it gives a StepPatch, None, or an effect of these"
     raise TypeError(f"the effect {effect.key!r} of a stateful prompt gave {given!r}: {advice}")
+
+
+def _open_calls(history: Prompt) -> tuple[Pending, ...]:
+    """The calls of the last turn without a result: also those that were approved, and not run before the run failed."""
+    turn: list[Message] = []
+    while len(turn) < len(history) and not (turn and turn[-1].role == "assistant"):
+        turn.append(history[-1 - len(turn)])
+    contents = (message.content for message in reversed(turn) if message.role != "system")
+    return pending_in(part for content in contents for part in content if part.type != "tool-approval-response")
 
 
 def _reminder(reminders: Iterable[Definition], final: Definitions, toolkit: Toolkit[Any]) -> tuple[Message, ...]:

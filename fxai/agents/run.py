@@ -160,7 +160,7 @@ class Run:
     @property
     def state(self) -> PromptState | None:
         """The state of the stateful prompt, if there is one."""
-        return None if self.rendering is None else self.rendering.state(self.history.pending)
+        return None if self.rendering is None else self.rendering.state(self.history)
 
     # -- what happens in it
 

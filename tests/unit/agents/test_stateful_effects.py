@@ -123,6 +123,35 @@ def test_an_approved_call_is_run_by_the_step_that_made_it_until_it_is_answered()
     assert (waiting.ended, waiting.state.values) == ("done", {"count": 21})
 
 
+def test_an_approved_call_that_was_not_run_keeps_its_step() -> None:
+    """Where the run fails before it could, and goes on from what it failed with."""
+    broken = [False]
+
+    def prompt(at: Render) -> None:
+        count = at.state("count", 0)
+        number, value = at.number, count.value
+        at.tool(act, lambda _: count.update(lambda n: n + 1))
+        at.tool(pay, lambda _: fx.succeed(f"from {number}: {value}"))
+        if broken[0]:
+            at.data("one", 1)
+            at.data("one", 2)
+
+    def run(history: Any, state: PromptState | None, *script: Turn) -> Any:
+        asked = StatefulPrompt.make("it", prompt).execute(history, state=state)
+        ended = fx.run_exit(asked.provide(ScriptedModel.make(list(script)).layer))
+        return ended.cause.failures[0] if isinstance(ended, Failed) else ended.value
+
+    waiting = run("go", None, call("act", {}), [call("act", {}), call("pay", {})])
+    broken[0] = True
+    failure = run(waiting.history.append(ToolMessage((waiting.pending[0].approve(),))), waiting.state)
+    broken[0] = False
+    answer = run(failure.history, failure.state, "done")
+
+    assert isinstance(failure, RenderFailed)
+    assert [result.result for result in answer.steps[0].results] == ["from 2: 1"]
+    assert not answer.state.pending
+
+
 def test_what_several_effects_give_stands_in_their_order() -> None:
     """Messages, and sections behind those of the render."""
 

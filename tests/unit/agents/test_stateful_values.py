@@ -555,8 +555,11 @@ def test_a_state_is_not_changed_by_the_run_that_goes_on_from_it() -> None:
     "text",
     [
         *("", "[]", "{}", "1", '{"values": []}', '{"values": {}, "x": 1}', '{"values": {"it": NaN}}', "\ud800"),
-        *('{"values": {}, "effects": {"e": 1}}', '{"values": {}, "pending": {"number": 0, "values": {}}}'),
-        *('{"values": {}, "pending": {"number": 1}}', f'{{"values": {{"it": {"[" * 5000}{"]" * 5000}}}}}'),
+        *(
+            '{"values": {}, "effects": {"e": 1}}',
+            '{"values": {}, "pending": [{"number": 0, "values": {}, "calls": []}]}',
+        ),
+        *('{"values": {}, "pending": [{"number": 1}]}', f'{{"values": {{"it": {"[" * 5000}{"]" * 5000}}}}}'),
     ],
     ids=lambda text: ascii(text)[:60],
 )
