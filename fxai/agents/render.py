@@ -284,7 +284,8 @@ class RenderOf(Generic[_R_contra, _E_contra]):
 
         Args:
             key: which; what no render defines any more is kept nevertheless.
-            initial: its value in a run that begins with none.
+            initial: its value in a run that begins with none. Of what can be changed in its place, arrays and objects
+                alone are frozen: give structs that are frozen themselves, and no sets.
             schema: its type, by which it is written as JSON and read; by default that of `initial`. Give it where
                 `initial` does not say all: `()`, `None`, a union (`Schema.of(str | None)`), a tuple of any length
                 (`tuple[str, ...]`). A `Schema` lets checkers refuse an initial value of another type, too.

@@ -209,8 +209,11 @@ def form_of(initial: object, schema: object) -> Form:
 def _digest(deps: tuple[Hashable, ...]) -> str | None:
     """A digest of dependencies; None where they are no JSON data, so that their effect runs again."""
     try:
-        return sha256(msgspec.json.encode(deps, order="deterministic")).hexdigest()
-    except (TypeError, ValueError, RecursionError):
+        image = msgspec.json.encode(deps, order="deterministic")
+        if b"null" in image:  # NaN is null in JSON, and no None
+            image += msgspec.msgpack.encode(deps, order="deterministic")
+        return sha256(image).hexdigest()
+    except (TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 

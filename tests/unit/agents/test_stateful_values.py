@@ -615,6 +615,20 @@ def test_dependencies_whose_comparison_raises_end_the_run() -> None:
     assert ran == [1]
 
 
+def test_dependencies_are_told_apart_in_what_is_written() -> None:
+    """As they are within a run: a run that goes on from JSON runs the effect again where they are others."""
+    ran: list[Any] = []
+    state: PromptState | None = None
+    for dep in (None, nan, "x", 1, 2**70, 2**70, [None, 2**70], "null", "null", nan):
+
+        def prompt(at: Render, dep: Any = dep) -> None:
+            at.effect("it", lambda _: ran.append(dep), deps=(dep,))
+
+        state = _read_back(play_out(prompt, state=state).answer.state)
+
+    assert list(map(repr, ran)) == list(map(repr, (None, nan, "x", 1, 2**70, [None, 2**70], "null", nan)))
+
+
 def test_what_ran_is_known_to_a_run_that_goes_on_from_json() -> None:
     """An effect whose dependencies are the same does not run again; one whose dependencies are others does."""
     ran: list[str] = []
