@@ -212,11 +212,15 @@ class Resolution(msgspec.Struct, frozen=True):
     """What was requested of the round and is not done: the first parts of its response."""
 
     def mark_dynamic(self, part: _Calling) -> _Calling:
-        """A call, or the beginning of one, marked as dynamic where its tool is a dynamic one."""
-        tool = None if part.dynamic else self.tools.get(part.name)
-        if tool is not None and tool.identity.kind == "dynamic":
-            return msgspec.structs.replace(part, dynamic=True)
-        return part
+        """A call, or the beginning of one, marked as dynamic where no type describes it.
+
+        Its tool is a dynamic one, or there is no such tool.
+        """
+        if part.dynamic:
+            return part
+        tool = self.tools.get(part.name)
+        is_dynamic = not part.provider_executed if tool is None else tool.identity.kind == "dynamic"
+        return msgspec.structs.replace(part, dynamic=True) if is_dynamic else part
 
     def result(self, call: ToolCall, outcome: Outcome) -> ToolResult:
         """The outcome of a call as a part of the response."""

@@ -100,7 +100,7 @@ _TELEMETRY = "it is about the attributes of spans: the room for telemetry is to 
 _OWN_IDS = "nobody chooses how ids are made: those of calls are the provider's, those of approvals are secrets"
 
 _OF_UI = """
-VE-139 VE-141 VE-144 VE-145 VE-148 VE-149 VE-150 VE-152 VE-153 VE-154 VE-155 VE-156 VE-157 VE-158 VE-159
+VE-152 VE-153 VE-154 VE-155 VE-156 VE-157 VE-158 VE-159
 VE-161 VE-162 VE-163 VE-164 VE-165 VE-166 VE-169 VE-170 VE-171 VE-173 VE-175 VE-176
 """
 

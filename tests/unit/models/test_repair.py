@@ -94,7 +94,7 @@ def test_a_function_may_give_up(backend: Backend) -> None:
     response = asked(Desk(), [call("nope", {}, id="c")], backend, repair=repair)
 
     assert isinstance(response.tool_results[0].result, UnknownTool)
-    assert response.tool_calls == (call("nope", {}, id="c"),)
+    assert response.tool_calls == (ToolCall("c", "nope", {}, dynamic=True),)
     assert seen == [("c", UnknownTool)]
 
 

@@ -378,11 +378,11 @@ def test_provider_executed_calls_pass_through(backend: Backend) -> None:
 
 
 def test_a_dynamic_tools_call_and_result_are_flagged(backend: Backend) -> None:
-    """And those of the others are not."""
+    """And those of a tool that is not there: no type describes them either."""
     response = asked(Desk(), [call("raw", {"x": 1}, id="r"), call("add", ONE, id="a"), call("nope", {})], backend)
 
-    assert [c.dynamic for c in response.tool_calls] == [True, False, False]
-    assert [r.dynamic for r in response.tool_results] == [True, False, False]
+    assert [c.dynamic for c in response.tool_calls] == [True, False, True]
+    assert [r.dynamic for r in response.tool_results] == [True, False, True]
 
 
 def test_resolution_can_be_left_out(backend: Backend) -> None:
