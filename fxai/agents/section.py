@@ -157,7 +157,7 @@ def _image(value: Any) -> bytes | None:
         image = msgspec.json.encode(value)
         # What is no number is null in JSON, and not in what is written.
         return image if b"null" not in image else image + msgspec.msgpack.encode(value)
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError, OverflowError, RecursionError):
         return None
 
 

@@ -22,6 +22,7 @@ PAIRS: list[tuple[Any, Any]] = [
     ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
     ([], {}),
     (["null"], [None]),
+    ([None, -(2**63) - 1], [None, 2**64]),  # integers that have no binary form
     (MappingProxyType({"a": 1}), MappingProxyType({"a": 2})),
 ]
 
