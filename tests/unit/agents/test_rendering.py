@@ -70,6 +70,19 @@ def test_handlers_that_a_toolkit_brings_live_while_it_is_defined() -> None:
     assert log == ["open", "ask 1", "a", "ask 2", "b", "close", "ask 3"]
 
 
+def test_handlers_that_patches_bring_live_while_patches_give_them() -> None:
+    """A toolkit that an effect adds to every step is built once, as one that the render defines."""
+    log: list[str] = []
+    kit = _desk_kit(log)
+
+    def render(at: Render) -> None:
+        at.effect("add", lambda view: StepPatch.tools(kit) if view.number <= 2 else None)
+
+    _run(StatefulPrompt.make("p", render), [call("look", "a"), call("look", "b"), text("ok")])
+
+    assert log == ["open", "a", "b", "close"]
+
+
 def test_handlers_of_a_new_toolkit_are_those_of_its_step() -> None:
     """One that is made in the render has the handlers of each render."""
     seen: list[int] = []
