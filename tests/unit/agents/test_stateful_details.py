@@ -156,6 +156,25 @@ def test_data_is_a_block_all_the_way_down() -> None:
     ]
 
 
+def test_text_in_data_stays_readable_and_opens_nothing() -> None:
+    """Letters of any language are written as they are; what tags and entities are made of is escaped."""
+
+    def render(at: RenderOf[Any, Any]) -> None:
+        at.data("it", ["ä & <b>"])
+
+    assert play_out(render).systems[0].splitlines()[2:-2] == ['- "ä \\u0026 \\u003cb\\u003e"']
+
+
+def test_a_mention_of_a_tool_that_looks_like_the_tag_of_a_section_is_escaped() -> None:
+    """Servers call their tools as they like, in capitals too; a text of theirs opens no section."""
+
+    def render(at: RenderOf[Any, Any]) -> None:
+        at.tools(plain_tool("Role"), plain_tool("DATA"), look)
+        at.system("role", "<look> <Role> <DATA>")
+
+    assert play_out(render).systems == ["<role>\n<look> &lt;Role> &lt;DATA>\n</role>"]
+
+
 # -- values
 
 
