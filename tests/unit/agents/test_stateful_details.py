@@ -231,15 +231,14 @@ def test_equal_steps_have_one_toolkit() -> None:
 def test_tools_that_come_and_go_are_answered_where_the_render_defines_none() -> None:
     """Those of a live source bring their handlers anew for each step, and keep them with a prompt that has no tools."""
 
-    def bound(now: Any = None) -> Any:
-        handlers: Any = look.handler(Calls())
-        return BoundToolkit.of(Toolkit.make(look), handlers, origin="live", now=now)
+    def bound(tool: Any, now: Any = None) -> Any:
+        return BoundToolkit.of(Toolkit.make(tool), tool.handler(Calls()), origin=tool.name, now=now)
 
     def render(at: RenderOf[Any, Any]) -> None:
         at.system("role", "Look.")
 
     model = ScriptedModel.make([call("look", {}), "done"])
-    live = bound(fx.succeed(bound()))
+    live = bound(plain_tool("first"), fx.succeed(bound(look)))
     agent: Any = Agent.make("agent", toolkit=live, prompt=StatefulPrompt.make("prompt", render))
     answer = fx.run(agent.execute("go").provide(model.layer))
 
