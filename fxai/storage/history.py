@@ -187,7 +187,8 @@ class TableHistories(Histories):
 
     @override
     def save(self, chat_id: str, history: Prompt, expires: float | None) -> None:
-        statement = "INSERT INTO chat VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET history = ?2, expires = ?3"
+        replace = "DO UPDATE SET history = excluded.history, expires = excluded.expires"
+        statement = f"INSERT INTO chat VALUES (?, ?, ?) ON CONFLICT (id) {replace}"
         row = _text(history, expires).decode()
         self._execute(("INSERT OR IGNORE INTO chat_id VALUES (?)", (chat_id,)), (statement, (chat_id, row, expires)))
 

@@ -263,7 +263,7 @@ class TableJournal(Journal[_T]):
         self._states = f"{form.name}_state"  # a table that is made with the first state
         self._head = f"SELECT oldest, newest FROM {head} WHERE {name} = ?"
         self._set_head = (
-            f"INSERT INTO {head} SELECT ?1, coalesce(min(number), 1), ?2 FROM {table} WHERE {name} = ?1 "
+            f"INSERT INTO {head} SELECT ?, coalesce(min(number), 1), ? FROM {table} WHERE {name} = ? "
             f"ON CONFLICT ({name}) DO UPDATE SET oldest = excluded.oldest, newest = excluded.newest"
         )
 
@@ -400,7 +400,7 @@ class TableJournal(Journal[_T]):
             if self._keep is not None:
                 delete = f"DELETE FROM {self._form.table} WHERE {self._form.key} = ? AND number <= ?"
                 database.execute(delete, (self._key, number - self._keep))
-            database.execute(self._set_head, (self._key, number))
+            database.execute(self._set_head, (self._key, number, self._key))
 
     def _count_parts(self, database: Connection, number: int, parts: int) -> None:
         table, data, first = self._form.table, self._form.data, (self._key, number)
