@@ -199,9 +199,9 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 240,
+    "modules": 265,
     "modules with one importer and under 120 lines": 10,
-    "lines": 67_600,
+    "lines": 75_000,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 112,
@@ -215,7 +215,7 @@ MEASURES: Mapping[str, int] = {
 """The measures and their limits. A room that is added raises the first limits by what it needs, and says so here.
 
 Stateful prompts: 6 modules and 2,800 lines.
-UI message streams: 2 modules and 360 lines.
+User interfaces: 27 modules and 7,800 lines, with what the command line has for them.
 """
 
 
