@@ -7,22 +7,15 @@ fxai.cli.exit.CliError: notes.txt does not say what kind of memory it is; ...
 
 A turn may take several runs: where calls need approval the user is asked, and the turn goes on. A turn enters the
 memory when it has ended; one that fails or is stopped leaves the conversation as it was before. Until then its messages
-are in a draft, a memory of its own:
-
->>> draft = Draft(Prompt.make("I am Ann."))
->>> fx.run_sync(draft.commit(Prompt.make("Who am I?")))
->>> [message.role for message in fx.run_sync(draft.load())], len(draft.said)
-(['user', 'user'], 1)
+are in a draft.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TextIO, final
 
-from typing_extensions import override
-
-from fxai.agents.memory import Memory, MemoryFailure
-from fxai.agents.state import PromptState
+from fxai.agents.draft import Draft
+from fxai.agents.memory import Memory
 from fxai.cli.chat_view import WORDS, ChatLines, ChatScreen, ChatView, slash_command
 from fxai.cli.exit import INTERRUPTED, WRONG_USE, CliError
 from fxai.cli.input import LineInput, open_input, read_entry
@@ -34,60 +27,13 @@ from fxai.cli.run_program import Background
 from fxai.cli.setting import OpenSetting, close_calls, find_memory, memory_at, open_setting
 from fxai.cli.state_file import StateMemory
 from fxai.effects import fx
-from fxai.effects.effect import Effect, EffectOf, Gen
+from fxai.effects.effect import EffectOf, Gen
 from fxai.messages.message import ToolMessage
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation
-
-
-@final
-class Draft(Memory):
-    """A memory that holds the conversation so far and the messages of one turn, which may take several runs.
-
-    So it does with the state of the agent's prompt: what it was before, and what it is.
-    """
-
-    def __init__(self, before: Prompt, state: PromptState | None = None) -> None:
-        self._before = before
-        self.said = Prompt.empty
-        """The messages of the turn."""
-        self.state = state
-        """The state after the last run of the turn; None for an agent without a stateful prompt."""
-
-    @override
-    def load(self) -> Effect[Prompt, MemoryFailure]:
-        return fx.sync(lambda: self._before + self.said)
-
-    @override
-    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
-        return self.commit_with(messages, None)
-
-    @override
-    def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
-        return fx.sync(lambda: self.state)
-
-    @override
-    def commit_with(self, messages: Prompt, state: PromptState | None) -> Effect[None, MemoryFailure]:
-        def add() -> None:
-            self.said = self.said + messages.without_system()
-            self.state = self.state if state is None else state
-
-        return fx.sync(add)
-
-    @override
-    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
-        return fx.sync(lambda: tuple(part for part in (self._before, self.said) if len(part)))
-
-    @override
-    def clear(self) -> Effect[None, MemoryFailure]:
-        def forget() -> None:
-            self._before = self.said = Prompt.empty
-            self.state = None
-
-        return fx.sync(forget)
 
 
 @final
@@ -212,16 +158,16 @@ class Conversation:
         said = Prompt.make(text)
         while True:
             self._value_of(self._run(said, draft, telling))
-            waiting = draft.said.pending
+            waiting = draft.messages.pending
             if not waiting:
                 break
             said = Prompt((ToolMessage.make(*map(self._consent.answer, waiting)),))
-        kept = self._memory.commit_with(draft.said, draft.state).and_then(self._memory.save())
+        kept = self._memory.commit_with(draft.messages, draft.state).and_then(self._memory.save())
         self._value_of(kept.uninterruptible())
         telling.record.state = draft.state
 
     def _run(self, said: Prompt, draft: Draft, telling: RunReport) -> EffectOf[None, Any, Any]:
-        parts = self._ready.agent.with_memory(draft).stream(said)
+        parts = draft.stream(self._ready.agent, said)
         shown: EffectOf[None, Any, Any] = parts.for_each(lambda part: fx.sync(lambda: telling.part(part)))
         return shown.provide_context(self._ready.services)
 

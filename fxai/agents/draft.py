@@ -1,0 +1,127 @@
+"""Drafts: the memory of one turn of a conversation, which may take several runs and may be stopped.
+
+What is kept of a turn is decided by whoever leads the conversation, when the turn is over: all of it, or, where it was
+stopped or has failed, what it came to. Until then its messages are in a draft.
+
+>>> from fxai.effects import fx
+>>> from fxai.testing import ScriptedModel, text
+>>> draft = Draft(Prompt.make("I am Ann."))
+>>> parts = draft.stream(Agent.make("greeter"), Prompt.make("Who am I?"))
+>>> _ = fx.run(parts.collect().provide(ScriptedModel.make([text("Ann.")]).layer))
+>>> [message.role for message in draft.messages]
+['user', 'assistant']
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias, final
+
+from typing_extensions import override
+
+from fxai.agents.agent import Agent
+from fxai.agents.answer import Step
+from fxai.agents.memory import Memory, MemoryFailure
+from fxai.agents.state import PromptState
+from fxai.effects.effect import Effect, Sync
+from fxai.effects.stream import StreamOf
+from fxai.messages.accumulate import gather
+from fxai.messages.calls import pending_in
+from fxai.messages.part import AnyPart, StreamPart
+from fxai.messages.prompt import Prompt
+from fxai.tools.tool_error import interrupt_calls
+
+AnyAgent: TypeAlias = Agent[Any, Any, Any, Any]
+
+
+@final
+class Draft(Memory):
+    """A memory that holds the conversation so far and the messages of one turn, which may take several runs.
+
+    So it does with the state of the agent's prompt: what it was before, and what it is.
+    """
+
+    def __init__(self, before: Prompt, state: PromptState | None = None) -> None:
+        """The draft of a turn behind `before`, which begins with this state of the agent's prompt, if it has one."""
+        self._before = before
+        self.messages = Prompt.empty
+        """The messages of the turn."""
+        self.state = state
+        """The state after the last step of the turn; None for an agent without a stateful prompt."""
+        self._new = Prompt.empty  # what the run that goes on began with, until that is in the messages
+        self._parts: list[AnyPart] = []  # and what it gave that is not in them
+
+    def stream(self, agent: AnyAgent, new: Prompt) -> StreamOf[StreamPart, Any, Any]:
+        """The parts of a run of the turn, which begins with the messages `new`; they enter the draft as they come."""
+
+        def begin() -> StreamOf[StreamPart, Any, Any]:
+            self._new = new
+            self._parts.clear()
+            return agent.with_memory(self).on_step(self._note_step).stream(new)
+
+        return StreamOf.suspend(begin).tap(lambda part: Sync(lambda: self.note(part)))
+
+    def begin(self, new: Prompt) -> None:
+        """A run that is no agent's begins with the messages `new`; its parts are noted one by one."""
+        self._new = new
+        self._parts.clear()
+
+    def note(self, part: StreamPart) -> None:
+        """The run that goes on gave this part."""
+        self._parts.append(part)
+
+    def _note_step(self, step: Step) -> None:
+        if step.record is not None:
+            self.state = step.record.after
+
+    def end(self) -> None:
+        """The run is over: what it gave, and no agent has committed, enters the messages."""
+        self.messages = self.messages + self._new.with_response(self._parts)
+        self._forget_run()
+
+    def stop(self, reason: str) -> None:
+        """The run was cut off: what it gave so far enters the messages; its open calls get a result that says why."""
+        whole = gather(self._parts)
+        open_ = {one.id for one in pending_in(whole)}
+        calls = [part for part in whole if part.type == "tool-call" and part.id in open_]
+        self._parts = [*whole, *interrupt_calls(calls, reason)]
+        self.end()
+
+    def _forget_run(self) -> None:
+        self._new = Prompt.empty
+        self._parts = []
+
+    # -- as a memory
+
+    @override
+    def load(self) -> Effect[Prompt, MemoryFailure]:
+        return Sync(lambda: self._before + self.messages)
+
+    @override
+    def commit(self, messages: Prompt) -> Effect[None, MemoryFailure]:
+        return self.commit_with(messages, None)
+
+    @override
+    def load_state(self) -> Effect[PromptState | None, MemoryFailure]:
+        return Sync(lambda: self.state)
+
+    @override
+    def commit_with(self, messages: Prompt, state: PromptState | None) -> Effect[None, MemoryFailure]:
+        def add() -> None:
+            self.messages = self.messages + messages.without_system()
+            self.state = self.state if state is None else state
+            self._forget_run()
+
+        return Sync(add)
+
+    @override
+    def turns(self) -> Effect[tuple[Prompt, ...], MemoryFailure]:
+        return Sync(lambda: tuple(part for part in (self._before, self.messages) if len(part)))
+
+    @override
+    def clear(self) -> Effect[None, MemoryFailure]:
+        def forget() -> None:
+            self._before = self.messages = Prompt.empty
+            self.state = None
+            self._forget_run()
+
+        return Sync(forget)

@@ -1,0 +1,117 @@
+"""Drafts: what is kept of a turn that was stopped, failed, or took several runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from returns.result import Success
+
+from fxai import Agent, Prompt, Tool, Toolkit, fx
+from fxai.agents.draft import Draft
+from fxai.agents.stateful import PromptState, Render, StatefulPrompt
+from fxai.effects import Failed
+from fxai.messages import StreamPart, ToolMessage
+from fxai.testing import ScriptedModel, call, text
+
+
+class City(msgspec.Struct, frozen=True):
+    """The parameters of the tool."""
+
+    city: str
+
+
+WEATHER = Tool.make("weather", parameters=City, success=int)
+KIT = Toolkit.make(WEATHER)
+AGENT = Agent.make("desk", toolkit=KIT)
+
+
+def _run(draft: Draft, new: Prompt, model: ScriptedModel, *, stop_at: int | None = None, agent: Any = AGENT) -> None:
+    """Runs a turn; with `stop_at` it is left when so many parts have come."""
+    parts = draft.stream(agent, new).provide(KIT.to_layer(WEATHER.handler(lambda _: Success(21)))).provide(model.layer)
+    if stop_at is None:
+        fx.run(parts.drain())
+    else:
+        fx.run(parts.take(stop_at).drain())
+        draft.stop("the user stopped it")
+
+
+def _roles(prompt: Prompt) -> list[str]:
+    return [message.role for message in prompt]
+
+
+def test_a_turn_that_ended_is_what_the_agent_committed() -> None:
+    """The messages of a turn that has ended are those that the agent committed, each once."""
+    draft = Draft(Prompt.make("Before."))
+    _run(draft, Prompt.make("Warm?"), ScriptedModel.make([call("weather", {"city": "Oslo"}), text("21.")]))
+    draft.end()
+    assert _roles(draft.messages) == ["user", "assistant", "tool", "assistant"]
+    assert draft.messages[-1] == Prompt.make([{"role": "assistant", "content": "21."}])[0]
+
+
+@pytest.mark.parametrize("stop_at", range(1, 10))
+def test_a_turn_that_was_stopped_anywhere_leaves_no_call_open(stop_at: int) -> None:
+    """Wherever a turn is stopped, the user's message stays first and every call in it has a result."""
+    draft = Draft(Prompt.make("Before."))
+    model = ScriptedModel.make([call("weather", {"city": "Oslo"}), text("21.")])
+    _run(draft, Prompt.make("Warm?"), model, stop_at=stop_at)
+    assert _roles(draft.messages)[0] == "user"
+    assert not draft.messages.pending
+    assert Prompt.from_json(draft.messages.to_json()) == Success(draft.messages)
+
+
+def test_a_call_that_did_not_end_says_that_it_was_stopped() -> None:
+    """The result of a call that was cut off says that it was interrupted, and why."""
+    draft = Draft(Prompt.empty)
+    _run(draft, Prompt.make("Warm?"), ScriptedModel.make([call("weather", {"city": "Oslo"})]), stop_at=2)
+    last = draft.messages[-1]
+    assert isinstance(last, ToolMessage)
+    assert getattr(last.content[0], "result", None) == {
+        "type": "execution-interrupted",
+        "name": "weather",
+        "reason": "the user stopped it",
+    }
+
+
+def test_text_that_had_come_is_kept_when_a_turn_is_stopped() -> None:
+    """The text that had come when the turn was stopped stays in the conversation."""
+    draft = Draft(Prompt.empty)
+    parts: list[StreamPart] = []
+    draft.begin(Prompt.make("Hello"))
+    model = ScriptedModel.make([text("Good day.")])
+    fx.run(
+        Agent.make("a").stream("Hello").for_each(lambda part: fx.sync(lambda: parts.append(part))).provide(model.layer)
+    )
+    for part in parts[:2]:
+        draft.note(part)
+    draft.stop("stopped")
+    assert _roles(draft.messages) == ["user", "assistant"]
+    assert draft.messages[1].content
+
+
+def test_a_failed_run_keeps_its_results() -> None:
+    """A run that fails behind a call keeps the call and its result, so that nothing is run again unknowingly."""
+    draft = Draft(Prompt.empty)
+    model = ScriptedModel.make([call("weather", {"city": "Oslo"})])
+    parts = draft.stream(AGENT, Prompt.make("Warm?")).provide(KIT.to_layer(WEATHER.handler(lambda _: Success(21))))
+    end = fx.run_exit(parts.drain().provide(model.layer))
+    assert isinstance(end, Failed)
+    draft.stop("the run failed")
+    assert _roles(draft.messages) == ["user", "assistant", "tool"]
+    assert getattr(draft.messages[-1].content[0], "result", None) == 21
+
+
+def test_the_state_of_the_last_step_is_kept_when_the_turn_is_stopped() -> None:
+    """What a step did to the state of a stateful prompt is kept where the turn is stopped behind it."""
+
+    def desk(at: Render) -> None:
+        count = at.state("count", 0)
+        at.effect("count", lambda _: count.update(lambda n: n + 1), ())
+
+    draft = Draft(Prompt.empty)
+    agent = Agent.make("desk", prompt=StatefulPrompt.make("desk", desk))
+    fx.run(draft.stream(agent, Prompt.make("Hello")).take(4).drain().provide(ScriptedModel.make([text("Hi.")]).layer))
+    draft.stop("stopped")
+    assert isinstance(draft.state, PromptState)
+    assert draft.state.values == {"count": 1}
