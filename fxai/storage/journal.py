@@ -444,6 +444,23 @@ class TableJournal(Journal[_T]):
         return read
 
 
+def read_states(path: Path, form: Form[Any]) -> Iterator[Any]:
+    """The states of all journals of a form in a database; one that is damaged is a warning in the log."""
+    table = f"{form.name}_state"
+    with connect(path) as database:
+        if not database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
+            return
+        rows: list[tuple[object, object]] = database.execute(f"SELECT {form.key}, state FROM {table}").fetchall()
+    for key, text in rows:
+        row = str(text).encode()
+        try:
+            if not is_intact(row):
+                raise OSError("it was changed")
+            yield form.decode_state(bytes(read_record(row, _State).state))
+        except (OSError, ValueError) as error:
+            warn("the %s %r in %s is left out of the list: %s", form.name, key, path, error)
+
+
 def _whole(number: object) -> int:
     """A number of a row; in a damaged database, where anything may stand there, an `OSError`."""
     if not isinstance(number, int):

@@ -1,0 +1,93 @@
+"""JSON text that is still coming, read as far as it is complete: parameters of a call, while a model writes them.
+
+>>> parse_partial('{"city": "Os')
+{'city': 'Os'}
+>>> parse_partial('{"city": "Oslo", "da')
+{'city': 'Oslo'}
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, final
+
+import msgspec
+
+from fxai.schema.fault import DecodeError
+from fxai.schema.parsing import parse_json_unsafe
+
+_TOKEN: Final = re.compile(
+    r"""\s*(?:
+        (?P<open>[{\[]) | (?P<close>[}\]]) | (?P<comma>,) | (?P<colon>:)
+      | (?P<string>"(?:[^"\\]|\\.)*") | (?P<cut>"(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)
+      | (?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?) | (?P<word>[a-z]+)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_WORDS: Final = ("true", "false", "null")
+_CLOSING: Final = {"{": "}", "[": "]"}
+
+
+def parse_partial(text: str) -> Any:
+    """What the text holds so far: strings that are cut end there, keys without a value are left out.
+
+    `msgspec.UNSET` where there is nothing yet, or what is there is no beginning of a JSON text.
+    """
+    complete = _Prefix(text).complete()
+    try:
+        return parse_json_unsafe(complete) if complete else msgspec.UNSET
+    except DecodeError:
+        return msgspec.UNSET
+
+
+@final
+class _Prefix:
+    """The beginning of a JSON text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._open: list[str] = []
+        self._end = 0  # up to where it can be closed
+        self._tail = ""  # what is missing there
+        self._is_key = False
+
+    def complete(self) -> str:
+        """The text, up to where it can be closed, and closed."""
+        place = 0
+        while place < len(self._text):
+            token = _TOKEN.match(self._text, place)
+            if token is None or token.lastgroup is None or not self._take(token.lastgroup, token):
+                break
+            place = token.end()
+        return self._text[: self._end] + self._tail + "".join(_CLOSING[one] for one in reversed(self._open))
+
+    def _take(self, kind: str, token: re.Match[str]) -> bool:
+        """Takes a token; whether more can follow."""
+        found = token[kind]
+        match kind:
+            case "open":
+                self._open.append(found)
+                self._is_key = found == "{"
+            case "close":
+                if not self._open or _CLOSING[self._open.pop()] != found:
+                    return False
+                self._is_key = False
+            case "comma" | "colon":
+                self._is_key = kind == "comma" and self._open[-1:] == ["{"]
+                return True
+            case "string" if self._is_key:
+                return True
+            case "cut" | "word":
+                return self._take_unfinished(found, token.end())
+            case _:
+                pass
+        self._end = token.end()
+        return True
+
+    def _take_unfinished(self, found: str, end: int) -> bool:
+        word = next((word for word in _WORDS if word.startswith(found)), None)
+        if found.startswith('"') and not self._is_key:
+            self._end, self._tail = end, '"'
+        elif word == found or (word is not None and end == len(self._text)):
+            self._end, self._tail = end, word[len(found) :]
+        return word == found

@@ -1,0 +1,303 @@
+"""Histories of clients: the messages that a client repeats, beside those that it was sent.
+
+A client may know less than the server: it was cut off, or another window went on. It never knows more, but for the
+answers to calls that wait. A message, a call, a result or a text that it was not sent is a `HistoryFault`.
+
+>>> from fxai.messages.prompt import Prompt
+>>> hello = UIMessage.make("u1", "user", "Hello")
+>>> turn = Turn.make("t1", None, hello, "a1", Prompt.make("Hello"), 0.0)
+>>> answered = msgspec.structs.replace(turn, message=UIMessage.make("a1", "assistant", "Hi."), ended="done")
+>>> talk = Conversation("c", "ann", "Hello", 0.0, 0.0, (answered,), "t1")
+>>> find_turn([hello, UIMessage.make("a1", "assistant", "Hi.")], talk).id
+'t1'
+>>> find_turn([hello, UIMessage.make("a1", "assistant", "I will give you a discount.")], talk)
+Traceback (most recent call last):
+fxai.ui.client_history.HistoryFault: messages[1].parts: this text was not sent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, cast, final
+
+import msgspec
+from typing_extensions import override
+
+from fxai.messages.calls import Pending
+from fxai.messages.message import ToolContent
+from fxai.schema.data import is_array, is_object, is_same
+from fxai.ui.conversation import Conversation, Turn
+from fxai.ui.ui_message import Part, UIMessage, is_call, tool_name
+
+
+class HistoryFault(Exception):
+    """Something that a client repeats is not what it was sent: where, and what."""
+
+    def __init__(self, code: Literal["unknown", "changed", "not-waiting", "invalid"], where: str, message: str) -> None:
+        super().__init__(f"{where}: {message}")
+        self.code: Literal["unknown", "changed", "not-waiting", "invalid"] = code
+        self.where = where
+        self.message = message
+
+
+# -- the path
+
+
+def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None:
+    """The turn that these messages end with; None: there are none.
+
+    Raises:
+        HistoryFault: they are no path in the conversation, or not as they were sent.
+    """
+    turn: Turn | None = None
+    children: dict[str | None, list[Turn]] = {}
+    for one in known.turns:
+        children.setdefault(one.parent, []).append(one)
+    index = 0
+    while index < len(messages):
+        user = messages[index]
+        answer = messages[index + 1] if index + 1 < len(messages) and messages[index + 1].role == "assistant" else None
+        first = _find_child(children.get(None if turn is None else turn.id, []), user, answer, index)
+        turn = _last_run(first, children)
+        _compare_user(user, first, index)
+        if answer is not None:
+            _compare_answer(answer, _shown(first, turn, children), known, turn, index + 1)
+        index += 1 if answer is None else 2
+    return turn
+
+
+def _find_child(turns: Iterable[Turn], user: UIMessage, answer: UIMessage | None, index: int) -> Turn:
+    """The turn that begins with a message of the user's, and has this answer, if there is one."""
+    if user.role != "user":
+        raise HistoryFault("changed", f"messages[{index}]", "a message of the user's was before it")
+    found = [turn for turn in turns if turn.user is not None and turn.user.id == user.id]
+    if answer is not None:
+        of_answer = [turn for turn in found if turn.message_id == answer.id]
+        if found and not of_answer:
+            raise HistoryFault("unknown", f"messages[{index + 1}].id", "this message was not sent")
+        found = of_answer
+    if not found:
+        remedy = "the conversation is not as the page shows it: load it again"
+        raise HistoryFault("unknown", f"messages[{index}].id", f"this message is not known here; {remedy}")
+    return found[-1]
+
+
+def _last_run(turn: Turn, children: Mapping[str | None, list[Turn]]) -> Turn:
+    """The last of the runs that made the message of a turn."""
+    while True:
+        more = [one for one in children.get(turn.id, []) if one.user is None]
+        if not more:
+            return turn
+        turn = more[-1]
+
+
+def _shown(first: Turn, last: Turn, children: Mapping[str | None, list[Turn]]) -> UIMessage | None:
+    """The message that several runs made, as it is shown; None where a process ended before it kept anything."""
+    shown, turn = first.message, first
+    while turn is not last:
+        turn = next(one for one in reversed(children[turn.id]) if one.user is None)
+        shown = turn.message or shown
+    return shown
+
+
+# -- what is compared
+
+
+def _compare_user(sent: UIMessage, turn: Turn, index: int) -> None:
+    if turn.user is not None and (len(sent.parts) != len(turn.user.parts) or sent.text != turn.user.text):
+        raise HistoryFault("changed", f"messages[{index}].parts", "the user said something else")
+
+
+def _compare_answer(sent: UIMessage, known: UIMessage | None, talk: Conversation, turn: Turn, index: int) -> None:
+    if known is None:
+        return  # nothing of it is kept, and nothing of it counts
+    place = f"messages[{index}]"
+    for kind in ("text", "reasoning"):
+        if not _text_of(known, kind).startswith(_text_of(sent, kind)):
+            raise HistoryFault("changed", f"{place}.parts", "this text was not sent")
+    files = {part["url"] for part in known.parts if part["type"] == "file"}
+    calls = _calls(known)
+    waiting = {one.id for one in talk.pending(turn.id)} if turn.ended == "pending" else set[str]()
+    for number, part in enumerate(sent.parts):
+        here = f"{place}.parts[{number}]"
+        if part["type"] == "file" and part["url"] not in files:
+            raise HistoryFault("changed", f"{here}.url", "this file was not sent")
+        if is_call(part):
+            _compare_call(part, calls.get(part["toolCallId"], ()), here, waits=part["toolCallId"] in waiting)
+
+
+def _text_of(message: UIMessage, kind: str) -> str:
+    return "".join(part["text"] for part in message.parts if part["type"] == kind)
+
+
+def _calls(message: UIMessage) -> dict[str, tuple[Part, ...]]:
+    calls: dict[str, tuple[Part, ...]] = {}
+    for part in message.parts:
+        if is_call(part):
+            calls[part["toolCallId"]] = (*calls.get(part["toolCallId"], ()), part)
+    return calls
+
+
+def _compare_call(part: Part, known: tuple[Part, ...], place: str, *, waits: bool) -> None:
+    """A call of the client's, beside those of its id, of which it has to be one."""
+    if not known:
+        raise HistoryFault("changed", place, f"this call of {tool_name(part)} was not made")
+    problem = None
+    for one in known:
+        problem = _difference(part, one, waits=waits)
+        if problem is None:
+            return
+    where, message = cast("tuple[str, str]", problem)
+    raise HistoryFault("changed", f"{place}{where}", message)
+
+
+_DONE: Final = ("output-available", "output-error", "output-denied")
+
+
+def _difference(part: Part, known: Part, *, waits: bool) -> tuple[str, str] | None:
+    """What in a call is not as it was sent; None where all is."""
+    if tool_name(part) != tool_name(known) or (part["type"] == "dynamic-tool") is not (known["type"] == "dynamic-tool"):
+        return ".type", "the call was of another tool"
+    if part["state"] != "input-streaming" and not _is_same_input(part, known):
+        return ".input", "these are not the parameters of the call"
+    if waits:
+        return None  # what it says beyond is an answer
+    if part["state"] in _DONE and not part.get("preliminary") and part["state"] != known["state"]:
+        return ".state", "the call did not end so"
+    if part["state"] == "output-available" and not part.get("preliminary"):
+        return (
+            None if _is_same(part["output"], known.get("output")) else (".output", "this is not the result of the call")
+        )
+    if part["state"] == "output-error" and part["errorText"] != known.get("errorText"):
+        return ".errorText", "this is not how the call failed"
+    return _approval_difference(part, known)
+
+
+def _is_same_input(part: Part, known: Part) -> bool:
+    given = part.get("input", part.get("rawInput"))
+    return given is None or _is_same(given, known.get("input", known.get("rawInput")))
+
+
+def _is_same(sent: Any, known: Any) -> bool:
+    """Whether data is what was sent: numbers are doubles in a browser, so that large integers come back changed."""
+    return is_same(sent, known) or is_same(_with_doubles(sent), _with_doubles(known))
+
+
+def _with_doubles(data: Any) -> Any:
+    if is_object(data):
+        return {name: _with_doubles(value) for name, value in data.items()}
+    if is_array(data):
+        return [_with_doubles(value) for value in data]
+    return float(data) if isinstance(data, int) and not isinstance(data, bool) and abs(data) < 1e300 else data
+
+
+def _approval_difference(part: Part, known: Part) -> tuple[str, str] | None:
+    sent, there = part.get("approval", {}), known.get("approval", {})
+    if sent and sent.get("id") != there.get("id"):
+        return ".approval.id", "nobody asked for this approval"
+    if "approved" in sent and sent["approved"] != there.get("approved"):
+        return ".approval.approved", "the call was not answered so, and waits for no answer"
+    return None
+
+
+# -- answers to calls that wait
+
+
+@final
+class Answers(msgspec.Struct, frozen=True):
+    """The answers to calls that wait, and the message of the agent's with them."""
+
+    parts: tuple[ToolContent, ...] = ()
+    calls: frozenset[str] = frozenset()
+    """The ids of the calls that are answered."""
+    message: UIMessage | None = None
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.calls)
+
+
+def read_answers(
+    sent: UIMessage, talk: Conversation, turn: Turn, most: int, place: str, body: Mapping[str, Any]
+) -> Answers:
+    """The answers that a client gives to the calls that wait after a turn.
+
+    They stand in the parts of the message; approvals may also stand in the body, as a member `approvals`, for clients
+    of version 5, whose parts have no place for them: `[{"approvalId", "approved", "reason"?}, …]`.
+
+    Args:
+        sent: the message of the agent's, as the client sends it; the rest of it has been compared.
+        talk: the conversation.
+        turn: the turn.
+        most: how many characters a reason may have.
+        place: where the message stands in the body.
+        body: the other members of the body.
+
+    Raises:
+        HistoryFault: an answer that nobody waits for, or that is none.
+    """
+    waiting = {one.id: one for one in talk.pending(turn.id)}
+    shown = next((one for one in reversed(talk.ui_messages(turn.id)) if one.role == "assistant"), None)
+    if not waiting or shown is None:
+        return Answers()
+    by_approval = _body_approvals(body, waiting, most)
+    answers: dict[str, ToolContent] = {}
+    changes: dict[str, Part] = {}
+    for index, part in enumerate(sent.parts):
+        one = waiting.get(part.get("toolCallId", "")) if is_call(part) else None
+        if one is not None:
+            answer = _answer(part, one, f"{place}.parts[{index}]", most)
+            if answer is not None:
+                answers[one.id], changes[one.id] = answer
+    for id_, (given, change) in by_approval.items():
+        answers[id_], changes[id_] = given, change
+    parts = tuple({**part, **changes.get(part.get("toolCallId", ""), {})} for part in shown.parts)
+    return Answers(tuple(answers.values()), frozenset(answers), UIMessage(shown.id, shown.role, parts, shown.metadata))
+
+
+def _answer(part: Part, waiting: Pending, place: str, most: int) -> tuple[ToolContent, Part] | None:
+    """The answer in a part, and what it changes in the part that is known; None: there is none."""
+    state = part["state"]
+    if state == "approval-responded" and waiting.approval_id is not None:
+        approval = part["approval"]
+        if approval["id"] != waiting.approval_id:
+            raise HistoryFault("not-waiting", f"{place}.approval.id", "nobody asked for this approval")
+        return _approval(waiting, approval["approved"], approval.get("reason"), f"{place}.approval.reason", most)
+    if state == "output-available" and waiting.approval_id is None:
+        return waiting.answer(part["output"]), {"state": state, "output": part["output"]}
+    if state == "output-error" and waiting.approval_id is None:
+        text = part["errorText"]
+        return waiting.answer({"error": text}, is_failure=True), {"state": state, "errorText": text}
+    if state in ("input-available", "approval-requested", "input-streaming"):
+        return None
+    raise HistoryFault("not-waiting", f"{place}.state", "the call waits for an approval, and not for a result")
+
+
+def _approval(waiting: Pending, approved: bool, reason: str | None, place: str, most: int) -> tuple[ToolContent, Part]:
+    if reason is not None and len(reason) > most:
+        raise HistoryFault("invalid", place, f"a reason has at most {most} characters")
+    given = waiting.approve(reason) if approved else waiting.deny(reason)
+    answer: dict[str, Any] = {"id": waiting.approval_id, "approved": approved}
+    if reason is not None:
+        answer["reason"] = reason
+    return given, {"state": "approval-responded", "approval": answer}
+
+
+def _body_approvals(
+    body: Mapping[str, Any], waiting: Mapping[str, Pending], most: int
+) -> dict[str, tuple[ToolContent, Part]]:
+    given = body.get("approvals", [])
+    answers: dict[str, tuple[ToolContent, Part]] = {}
+    by_id = {one.approval_id: one for one in waiting.values() if one.approval_id is not None}
+    for index, answer in enumerate(given if is_array(given) else [given]):
+        place = f"approvals[{index}]"
+        if not is_object(answer) or not isinstance(answer.get("approved"), bool):
+            raise HistoryFault("invalid", place, "expected an object with approvalId and approved")
+        one = by_id.get(cast("str", answer.get("approvalId"))) if isinstance(answer.get("approvalId"), str) else None
+        if one is None:
+            raise HistoryFault("not-waiting", f"{place}.approvalId", "nobody asked for this approval")
+        reason = answer.get("reason")
+        if reason is not None and not isinstance(reason, str):
+            raise HistoryFault("invalid", f"{place}.reason", "expected string")
+        answers[one.id] = _approval(one, answer["approved"], reason, f"{place}.reason", most)
+    return answers

@@ -1,0 +1,354 @@
+"""Stores of conversations: in this process, in files or in a SQLite database.
+
+A conversation is a journal, see `fxai.storage`: a turn is written when it begins and again when it has ended, and
+nothing that was written is changed. So a process that ends in the middle of a turn leaves what was said.
+
+>>> from fxai.effects import fx
+>>> from fxai.messages.prompt import Prompt
+>>> from fxai.ui.ui_message import UIMessage
+>>> store = Conversations.in_process()
+>>> turn = Turn.make("t1", None, UIMessage.make("u1", "user", "Hello"), "a1", Prompt.make("Hello"), 0.0)
+>>> talk = fx.run(store.begin("c1", "ann", turn).and_then(store.load("c1")))
+>>> talk.owner, talk.title, talk.head
+('ann', 'Hello', 't1')
+"""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Never, TypeAlias, TypeVar, final
+
+import msgspec
+from returns.primitives.exceptions import UnwrapFailedError
+from typing_extensions import override
+
+from fxai.agents.state import PromptState
+from fxai.effects.constructor import attempt_work
+from fxai.effects.effect import Effect, EffectOf, Fetch
+from fxai.effects.layer import LayerOf
+from fxai.effects.scope import Scope
+from fxai.effects.service import Clock, Service
+from fxai.messages.prompt import Prompt
+from fxai.messages.wire import MessageError
+from fxai.storage.journal import JSON, Entry, Form
+from fxai.ui.conversation import Conversation, ConversationSummary, Turn
+from fxai.ui.ui_message import read_message
+
+if TYPE_CHECKING:
+    from fxai.storage.journal_store import JournalStore
+
+_A = TypeVar("_A")
+
+_Doing: TypeAlias = Literal["hold", "load", "list", "save", "delete"]
+_DONE: Final = {"hold": "held", "load": "loaded", "list": "listed", "save": "saved", "delete": "deleted"}
+_TITLE: Final = 80  # characters
+_REMEDY: Final = "put it back from a copy, or delete the conversation"
+
+
+@final
+class ConversationError(msgspec.Struct, frozen=True):
+    """A conversation could not be held, loaded, listed, saved or deleted: which, and why.
+
+    >>> print(ConversationError("c1", "load", "no such file"))
+    the conversation 'c1' could not be loaded: no such file
+    """
+
+    conversation_id: str
+    doing: _Doing
+    description: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the conversation {self.conversation_id!r} could not be {_DONE[self.doing]}: {self.description}"
+
+
+@final
+class Busy(msgspec.Struct, frozen=True):
+    """A turn of the conversation runs already, in this process or in another one."""
+
+    conversation_id: str
+
+    @override
+    def __str__(self) -> str:
+        return f"a turn of the conversation {self.conversation_id!r} runs already: wait for its end, or stop it"
+
+
+class Conversations(Service):
+    """Keeps conversations, each under its id. A store is a value; `store.layer` makes it the service.
+
+    `Conversations.files(folder)` has a file for each, `Conversations.sqlite(path)` one database; both serve many
+    processes at once. All of them fail with `ConversationError` where the system refuses or what they read is damaged.
+    """
+
+    @abstractmethod
+    def hold(self, conversation_id: str) -> Effect[None, ConversationError | Busy, Scope]:
+        """Holds the conversation until the scope closes, or fails with `Busy` where another program holds it.
+
+        A process that dies holds nothing any more.
+        """
+
+    @abstractmethod
+    def load(self, conversation_id: str) -> Effect[Conversation | None, ConversationError]:
+        """The conversation; None where there is none."""
+
+    @abstractmethod
+    def list(
+        self, owner: str, *, limit: int = 50, before: float | None = None
+    ) -> Effect[tuple[ConversationSummary, ...], ConversationError]:
+        """The conversations of one owner, those that changed last first.
+
+        Args:
+            owner: whose.
+            limit: how many at most.
+            before: only those that changed before this time, in seconds since 1970; None: all.
+        """
+
+    @abstractmethod
+    def begin(self, conversation_id: str, owner: str, turn: Turn) -> Effect[None, ConversationError]:
+        """Adds a turn that begins, and makes it the head; the conversation begins with its first turn.
+
+        Args:
+            conversation_id: which.
+            owner: whose it is to be, where it begins.
+            turn: the turn.
+        """
+
+    @abstractmethod
+    def end(self, conversation_id: str, turn: Turn) -> Effect[None, ConversationError]:
+        """Keeps what came of a turn that has begun. It fails where the conversation was deleted meanwhile."""
+
+    @abstractmethod
+    def choose(self, conversation_id: str, turn_id: str) -> Effect[None, ConversationError]:
+        """Makes a turn the head."""
+
+    @abstractmethod
+    def rename(self, conversation_id: str, title: str) -> Effect[None, ConversationError]:
+        """Gives the conversation another title."""
+
+    @abstractmethod
+    def delete(self, conversation_id: str) -> Effect[None, ConversationError]:
+        """Forgets the conversation; nothing happens where there is none."""
+
+    @property
+    def layer(self) -> LayerOf[Conversations, Never, None]:
+        """The layer that gives this store as the service `Conversations`."""
+        return LayerOf.succeed(Conversations, self)
+
+    if TYPE_CHECKING:
+        __call__: ClassVar[LayerOf[Conversations, Never, None]]
+    else:
+        __call__ = property(lambda self: self.layer)  # `program.provide(store)`
+
+    # -- constructors
+
+    @staticmethod
+    def in_process() -> Conversations:
+        """A new store that ends with the process."""
+        from fxai.storage.journal_store import ProcessJournals  # only where there is a store
+
+        return _JournalConversations(ProcessJournals())
+
+    @staticmethod
+    def files(folder: str | os.PathLike[str]) -> Conversations:
+        """The store of files in a folder, made where it is not there.
+
+        Raises:
+            ValueError: no folder can have that path.
+        """
+        from fxai.storage.journal_store import FileJournals
+        from fxai.storage.private_file import full_path
+
+        return _JournalConversations(FileJournals(full_path(folder), _form()))
+
+    @staticmethod
+    def sqlite(path: str | os.PathLike[str]) -> Conversations:
+        """The store in a SQLite database, made where it is not there; locks stand in a folder beside it.
+
+        Raises:
+            ValueError: no database can have that path.
+        """
+        from fxai.storage.database import database_path
+        from fxai.storage.journal_store import TableJournals
+
+        return _JournalConversations(TableJournals(database_path(path), _form()))
+
+
+def _form() -> Form[Any]:
+    return msgspec.structs.replace(JSON, name="conversation", key="id", entry="turn")
+
+
+@final
+class _JournalConversations(Conversations):
+    """Conversations as journals: an entry for each turn, whose parts are its beginning and its end.
+
+    Entries of one part are a head that was chosen, or a title. The state of a journal is the summary.
+    """
+
+    def __init__(self, journals: JournalStore) -> None:
+        self._journals = journals
+
+    @override
+    def hold(self, conversation_id: str) -> Effect[None, ConversationError | Busy, Scope]:
+        def explain(error: OSError) -> ConversationError | Busy:
+            if isinstance(error, BlockingIOError):
+                return Busy(conversation_id)
+            return ConversationError(conversation_id, "hold", str(error))
+
+        return self._journals.journal(conversation_id).own(wait=False).map_error(explain)
+
+    @override
+    def load(self, conversation_id: str) -> Effect[Conversation | None, ConversationError]:
+        def load() -> Conversation | None:
+            journal = self._journals.journal(conversation_id)
+            entries: list[Entry[Any]] = journal.read(list)
+            return _conversation(conversation_id, entries[::-1], journal.read_state()) if entries else None
+
+        return self._attempt(conversation_id, "load", load)
+
+    @override
+    def list(
+        self, owner: str, *, limit: int = 50, before: float | None = None
+    ) -> Effect[tuple[ConversationSummary, ...], ConversationError]:
+        def find() -> tuple[ConversationSummary, ...]:
+            summaries = (_summary(state) for state in self._journals.states())
+            own = [s for s in summaries if s.owner == owner and (before is None or s.changed < before)]
+            return tuple(sorted(own, key=lambda summary: summary.changed, reverse=True)[:limit])
+
+        return self._attempt("", "list", find)
+
+    @override
+    def begin(self, conversation_id: str, owner: str, turn: Turn) -> Effect[None, ConversationError]:
+        def begin() -> None:
+            journal = self._journals.journal(conversation_id)
+            state = journal.read_state()
+            new = ConversationSummary(conversation_id, owner, _title(turn), turn.created, turn.created)
+            summary = new if state is None else msgspec.structs.replace(_summary(state), changed=turn.created)
+            journal.append(_beginning(turn), state=msgspec.to_builtins(summary))
+
+        return self._attempt(conversation_id, "save", begin)
+
+    @override
+    def end(self, conversation_id: str, turn: Turn) -> Effect[None, ConversationError]:
+        def find(newest: Iterator[Entry[Any]]) -> Entry[Any]:
+            found = next((one for one in newest if one.parts[0].get("turn") == turn.id), None)
+            if found is None:
+                raise OSError(f"its turn {turn.id!r} is not there: it was deleted while the turn ran")
+            return found
+
+        def work(now: float) -> None:
+            journal = self._journals.journal(conversation_id)
+            journal.append(_ending(turn), find, self._changed(conversation_id, changed=now))
+
+        return _now().flat_map(lambda now: self._attempt(conversation_id, "save", lambda: work(now)))
+
+    @override
+    def choose(self, conversation_id: str, turn_id: str) -> Effect[None, ConversationError]:
+        return self._attempt(conversation_id, "save", lambda: self._note(conversation_id, {"head": turn_id}))
+
+    @override
+    def rename(self, conversation_id: str, title: str) -> Effect[None, ConversationError]:
+        note = {"title": title[:_TITLE]}
+        return self._attempt(conversation_id, "save", lambda: self._note(conversation_id, note, **note))
+
+    @override
+    def delete(self, conversation_id: str) -> Effect[None, ConversationError]:
+        return self._attempt(conversation_id, "delete", lambda: self._journals.remove(conversation_id))
+
+    def _note(self, conversation_id: str, note: dict[str, str], **changes: Any) -> None:
+        self._journals.journal(conversation_id).append(note, state=self._changed(conversation_id, **changes))
+
+    def _changed(self, conversation_id: str, **changes: Any) -> Any:
+        """The state of a conversation with these changes."""
+        state = self._journals.journal(conversation_id).read_state()
+        if state is None:
+            raise OSError("it is not there: it was deleted")
+        return {**state, **changes}
+
+    def _attempt(self, id_: str, doing: _Doing, work: Callable[[], _A]) -> EffectOf[_A, ConversationError]:
+        def explain(error: Exception) -> ConversationError | None:
+            return ConversationError(id_, doing, str(error)) if isinstance(error, OSError | MessageError) else None
+
+        return attempt_work(work, explain, in_thread=self._journals.blocks)
+
+
+def _now() -> EffectOf[float]:
+    clock: EffectOf[Clock] = Fetch(Clock)
+    return clock.map(lambda clock: clock.now())
+
+
+# -- what is written
+
+
+def _title(turn: Turn) -> str:
+    text = "" if turn.user is None else " ".join(turn.user.text.split())
+    return text[:_TITLE] or "…"
+
+
+def _beginning(turn: Turn) -> dict[str, Any]:
+    return {
+        "turn": turn.id,
+        "parent": turn.parent,
+        "user": None if turn.user is None else turn.user.to_data(),
+        "messageId": turn.message_id,
+        "said": turn.messages.to_data(),
+        "created": turn.created,
+    }
+
+
+def _ending(turn: Turn) -> dict[str, Any]:
+    return {
+        "ended": turn.ended,
+        "error": turn.error,
+        "message": None if turn.message is None else turn.message.to_data(),
+        "messages": turn.messages.to_data(),
+        "state": None if turn.state is None else turn.state.to_data(),
+    }
+
+
+def _summary(state: Any) -> ConversationSummary:
+    try:
+        return msgspec.convert(state, ConversationSummary)
+    except msgspec.ValidationError as error:
+        raise OSError(f"its summary is damaged: {error}; {_REMEDY}") from error
+
+
+def _conversation(id_: str, entries: list[Entry[Any]], state: Any) -> Conversation:
+    """The conversation of its entries, the oldest first."""
+    turns: list[Turn] = []
+    head: str | None = None
+    for entry in entries:
+        first: Any = entry.parts[0]
+        if "turn" in first:
+            turns.append(_turn(first, entry.parts[1] if len(entry.parts) > 1 else None))
+            head = turns[-1].id
+        head = first.get("head", head)
+    summary = _summary(state)
+    return Conversation(id_, summary.owner, summary.title, summary.created, summary.changed, tuple(turns), head)
+
+
+def _turn(begun: Mapping[str, Any], ended: Mapping[str, Any] | None) -> Turn:
+    try:
+        turn = Turn(
+            begun["turn"],
+            begun["parent"],
+            None if begun["user"] is None else read_message(begun["user"]).unwrap(),
+            begun["messageId"],
+            Prompt.from_data(begun["said"]).unwrap(),
+            begun["created"],
+        )
+        return turn if ended is None else _ended(turn, ended)
+    except (KeyError, UnwrapFailedError) as error:
+        raise OSError(f"one of its turns is damaged: {error}; {_REMEDY}") from error
+
+
+def _ended(turn: Turn, ended: Mapping[str, Any]) -> Turn:
+    return msgspec.structs.replace(
+        turn,
+        ended=ended["ended"],
+        error=ended.get("error"),
+        message=None if ended["message"] is None else read_message(ended["message"]).unwrap(),
+        messages=Prompt.from_data(ended["messages"]).unwrap(),
+        state=None if ended["state"] is None else PromptState.from_data(ended["state"]).unwrap(),
+    )

@@ -1,0 +1,241 @@
+"""Streams that other processes can read and signal: the events and the signals of turns in journals.
+
+The process of a turn owns the journal of its conversation while the turn runs, so that one that died is noticed. A
+journal holds the last stream of its conversation: an entry that says whose it is, and one for each batch of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import takewhile
+from typing import Any, Final, TypeVar, final
+
+import msgspec
+
+from fxai.effects.constructor import attempt_work, fail
+from fxai.effects.effect import EffectOf, Succeed
+from fxai.effects.scope import Scope, scoped
+from fxai.effects.stream import StreamOf
+from fxai.schema.data import is_array
+from fxai.storage.journal import JSON, Entry, Form
+from fxai.storage.journal_store import JournalStore
+from fxai.ui.chunk import DONE
+from fxai.ui.signal import Signal, read_signal, write_signal
+
+_A = TypeVar("_A")
+
+_GLANCE: Final = 0.2  # seconds between two looks at what another process wrote
+_PATIENCE: Final = 5  # looks at nothing new, before it is asked whether the process is there
+_PRUNE: Final = 60.0  # seconds between two looks for old streams
+_TRIES: Final = 5
+_TAKEN: Final = "another turn of it runs in another process"
+
+
+@final
+class StreamState(msgspec.Struct, frozen=True):
+    """What is known of a stream without reading it."""
+
+    conversation: str
+    stream: str
+    """The id of its turn."""
+    ended: float | None = None
+    """When it ended, in seconds since 1970; None: it runs, or its process died."""
+
+
+def journal_form(name: str) -> Form[Any]:
+    """The form of the journals of streams, or of signals."""
+    return msgspec.structs.replace(JSON, name=name, key="conversation", entry="batch")
+
+
+@final
+class SharedStreams:
+    """The streams of all processes that share the journals. Its effects fail with an `OSError`."""
+
+    def __init__(self, streams: JournalStore, signals: JournalStore, keep: float) -> None:
+        """Streams in these journals; those that ended more than `keep` seconds ago are removed in passing."""
+        self._streams = streams
+        self._signals = signals
+        self._keep = keep
+        self._pruned = 0.0
+
+    # -- for the process of the turn
+
+    def begin(self, conversation_id: str, stream_id: str, now: float) -> EffectOf[None, OSError, Scope | None]:
+        """Owns the conversation's stream until the scope closes, and begins a new one."""
+
+        def write() -> None:
+            self._prune(now)
+            self._signals.remove(conversation_id)
+            self._streams.remove(conversation_id)
+            state = StreamState(conversation_id, stream_id)
+            self._streams.journal(conversation_id).append({"stream": stream_id}, state=msgspec.to_builtins(state))
+
+        return self._own(conversation_id, _TRIES).and_then(self._work(write))
+
+    def _own(self, conversation_id: str, tries: int) -> EffectOf[None, OSError, Scope | None]:
+        """Owns it; a reader that asks whether anybody does owns it for a moment, too."""
+
+        def again(error: OSError) -> EffectOf[None, OSError, Any]:
+            if isinstance(error, BlockingIOError) and tries > 1:
+                return self._own(conversation_id, tries - 1).delay(_GLANCE / 4)
+            return fail(BlockingIOError(_TAKEN) if isinstance(error, BlockingIOError) else error)
+
+        return self._streams.journal(conversation_id).own(wait=False).catch_all(again)
+
+    def append(self, conversation_id: str, events: Sequence[bytes]) -> EffectOf[None, OSError]:
+        """Adds events."""
+        batch = [event.decode() for event in events]
+        return self._work(lambda: self._streams.journal(conversation_id).append(batch))
+
+    def end(self, conversation_id: str, stream_id: str, events: Sequence[bytes], now: float) -> EffectOf[None, OSError]:
+        """Adds the last events, and says that the stream has ended."""
+        batch = [event.decode() for event in events]
+        state = msgspec.to_builtins(StreamState(conversation_id, stream_id, now))
+        return self._work(lambda: self._streams.journal(conversation_id).append(batch, state=state))
+
+    def take_signals(self, conversation_id: str, after: int) -> EffectOf[tuple[list[Signal], int], OSError]:
+        """The signals behind the entry `after`, and the number of the last entry."""
+
+        def take() -> tuple[list[Signal], int]:
+            entries = _newer(self._signals.journal(conversation_id).read, after)
+            return [read_signal(entry.parts[0]) for entry in entries], entries[-1].number if entries else after
+
+        return self._work(take)
+
+    def _prune(self, now: float) -> None:
+        if now - self._pruned < _PRUNE:
+            return
+        self._pruned = now
+        for data in list(self._streams.states()):
+            state = _read_state(data)
+            if state.ended is not None and state.ended + self._keep < now:
+                self._streams.remove(state.conversation)
+                self._signals.remove(state.conversation)
+
+    # -- for the others
+
+    def active(self, conversation_id: str) -> EffectOf[str | None, OSError]:
+        """The id of the turn that runs in a process that is there; None: none does."""
+
+        def look(state: StreamState | None) -> EffectOf[str | None, OSError]:
+            if state is None or state.ended is not None:
+                return Succeed(None)
+            return self._is_owned(conversation_id).map(lambda owned: state.stream if owned else None)
+
+        return self._work(lambda: self._state(conversation_id)).flat_map(look)
+
+    def _is_owned(self, conversation_id: str) -> EffectOf[bool, OSError]:
+        def refused(error: OSError) -> EffectOf[bool, OSError]:
+            return Succeed(True) if isinstance(error, BlockingIOError) else fail(error)
+
+        owned: EffectOf[None, OSError, Any] = self._streams.journal(conversation_id).own(wait=False)
+        asked: EffectOf[bool, OSError, Any] = scoped(owned).as_(False)
+        return asked.catch_all(refused)
+
+    def _state(self, conversation_id: str) -> StreamState | None:
+        data = self._streams.journal(conversation_id).read_state()
+        return None if data is None else _read_state(data)
+
+    def signal(self, conversation_id: str, signal: Signal) -> EffectOf[bool, OSError]:
+        """Sends a signal to the turn that runs; False: none does."""
+
+        def send(active: str | None) -> EffectOf[bool, OSError]:
+            if active is None:
+                return Succeed(False)
+            journal = self._signals.journal(conversation_id)
+            return self._work(lambda: journal.append(write_signal(signal))).as_(True)
+
+        return self.active(conversation_id).flat_map(send)
+
+    def remove(self, conversation_id: str) -> EffectOf[None, OSError]:
+        """Forgets the stream, unless it runs."""
+
+        def clear() -> None:
+            self._streams.remove(conversation_id)
+            self._signals.remove(conversation_id)
+
+        def remove(active: str | None) -> EffectOf[None, OSError]:
+            return self._work(clear) if active is None else Succeed(None)
+
+        return self.active(conversation_id).flat_map(remove)
+
+    def read(self, conversation_id: str, stream_id: str | None, after: int) -> StreamOf[bytes, OSError, None]:
+        """The events of a stream behind the first `after`, live to its end; none where it is not there."""
+        reading = _Reading(self, conversation_id, stream_id, after)
+        return StreamOf.unfold(None, lambda _: reading.take()).filter(bool)
+
+    def look(self, conversation_id: str, after: int) -> EffectOf[tuple[list[Entry[Any]], StreamState | None], OSError]:
+        """The entries behind the entry `after`, and what is known of the stream, which may be an older picture."""
+
+        def look() -> tuple[list[Entry[Any]], StreamState | None]:
+            state = self._state(conversation_id)
+            return _newer(self._streams.journal(conversation_id).read, after), state
+
+        return self._work(look)
+
+    def _work(self, work: Callable[[], _A]) -> EffectOf[_A, OSError]:
+        return attempt_work(work, lambda e: e if isinstance(e, OSError) else None, in_thread=self._streams.blocks)
+
+
+@final
+class _Reading:
+    """A reader in another process than the turn's."""
+
+    def __init__(self, streams: SharedStreams, conversation_id: str, stream_id: str | None, after: int) -> None:
+        self._streams = streams
+        self._conversation_id = conversation_id
+        self._stream_id = stream_id
+        self._skip = after
+        self._entry = 0
+        self._idle = 0
+        self._is_over = False
+
+    def take(self) -> EffectOf[tuple[bytes, None] | None, OSError]:
+        """The next events; empty where there are none yet, None at the end."""
+        if self._is_over:
+            return Succeed(None)
+        looked = self._streams.look(self._conversation_id, self._entry)
+        return looked.delay(_GLANCE if self._idle else 0.0).flat_map(lambda found: self._judge(*found))
+
+    def _judge(
+        self, entries: list[Entry[Any]], state: StreamState | None
+    ) -> EffectOf[tuple[bytes, None] | None, OSError]:
+        if state is None or (self._stream_id is not None and state.stream != self._stream_id):
+            return Succeed(None)  # forgotten, or another turn has begun
+        self._stream_id = state.stream
+        if entries:
+            self._idle = 0
+            self._entry = entries[-1].number
+            return Succeed((self._events(entries), None))
+        self._idle += 1
+        if state.ended is not None:
+            return Succeed(None)
+        return Succeed((b"", None)) if self._idle % _PATIENCE else self._ask()
+
+    def _ask(self) -> EffectOf[tuple[bytes, None] | None, OSError]:
+        """Where the process of the turn is gone, the stream ends here."""
+
+        def judge(active: str | None) -> tuple[bytes, None]:
+            self._is_over = active != self._stream_id
+            return (DONE if self._is_over else b"", None)
+
+        return self._streams.active(self._conversation_id).map(judge)
+
+    def _events(self, entries: list[Entry[Any]]) -> bytes:
+        batches: list[list[str]] = [entry.parts[0] for entry in entries if is_array(entry.parts[0])]
+        events = [event for batch in batches for event in batch]
+        shown = events[self._skip :]
+        self._skip = max(0, self._skip - len(events))
+        return "".join(shown).encode()
+
+
+def _newer(read: Callable[[Callable[[Any], list[Entry[Any]]]], list[Entry[Any]]], after: int) -> list[Entry[Any]]:
+    """The entries behind the entry `after`, the oldest first."""
+    return read(lambda newest: list(takewhile(lambda entry: entry.number > after, newest)))[::-1]
+
+
+def _read_state(data: Any) -> StreamState:
+    try:
+        return msgspec.convert(data, StreamState)
+    except msgspec.ValidationError as error:
+        raise OSError(f"its state is damaged: {error}") from error

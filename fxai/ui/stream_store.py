@@ -1,0 +1,533 @@
+r"""Stores of streams: the chunks of the turns that run, for readers that come late, come again, or are elsewhere.
+
+A turn writes its events here, and every response reads them from here: from the first one on or behind those that the
+client has, in the process of the turn or in another one that shares the store. Signals go the other way: *stop*, and
+answers to questions, reach the turn wherever it runs.
+
+>>> from fxai.effects import fx
+>>> store = StreamStore.in_process()
+>>> @fx.gen
+... def run():
+...     writer = yield from store.open("c1", "t1")
+...     yield from writer.write((b"data: 1\n\n", b"data: 2\n\n"))
+>>> fx.run(fx.scoped(run()).and_then(store.read("c1", "t1", after=1).collect()))
+[b'data: 2\n\ndata: [DONE]\n\n']
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Never, TypeAlias, final
+
+import anyio
+import msgspec
+from typing_extensions import override
+
+from fxai.effects.concurrency import fork, race
+from fxai.effects.constructor import fail
+from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed, Suspend, Sync, Wait
+from fxai.effects.layer import LayerOf
+from fxai.effects.scope import Scope, acquire_release
+from fxai.effects.service import Clock, Service
+from fxai.effects.stream import StreamOf
+from fxai.ui.chunk import DONE
+from fxai.ui.signal import Signal
+
+if TYPE_CHECKING:
+    from fxai.ui.shared_stream import SharedStreams
+
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_KEEP: Final = 60.0  # seconds
+_BATCH: Final = 64 * 1024  # bytes
+_PAUSE: Final = 0.05  # seconds between two writes to the disk
+_GLANCE: Final = 0.25  # seconds between two looks at what another process wrote
+_ARRIVAL: Final = 15.0  # seconds in which the first reader comes, or nobody does
+_FEW: Final = 20  # turns that run, each of which looks for signals of other processes as often as it can
+_MOST_ENDED: Final = 256  # streams that have ended, and are kept in this process
+
+
+Doing: TypeAlias = Literal["open", "write", "read", "signal"]
+
+
+@final
+class StreamStoreError(msgspec.Struct, frozen=True):
+    """The stream of a turn could not be opened, written, read or signalled: which, and why.
+
+    >>> print(StreamStoreError("c1", "open", "another turn of it runs"))
+    the stream of the conversation 'c1' could not be opened: another turn of it runs
+    """
+
+    conversation_id: str
+    doing: Doing
+    description: str
+
+    @override
+    def __str__(self) -> str:
+        name = f"the stream of the conversation {self.conversation_id!r}"
+        return f"{name} could not be {_DONE[self.doing]}: {self.description}"
+
+
+_DONE: Final = {"open": "opened", "write": "written", "read": "read", "signal": "signalled"}
+
+
+# -- the port
+
+
+class StreamWriter(ABC):
+    """The stream of one turn, for the turn."""
+
+    @abstractmethod
+    def write(self, events: Sequence[bytes], *, wait: bool = True) -> EffectOf[None, StreamStoreError]:
+        """Adds events, each a server-sent event as `to_event` makes it.
+
+        Args:
+            events: the events, in order.
+            wait: whether it waits where the readers are too far behind; see `StreamStore.open`.
+
+        Fails with:
+            StreamStoreError: The stream is larger than the store allows.
+        """
+
+    @property
+    @abstractmethod
+    def signals(self) -> StreamOf[Signal, Never, None]:
+        """The signals to the turn, each once, as they come; it does not end."""
+
+    @property
+    @abstractmethod
+    def left(self) -> EffectOf[None]:
+        """Waits until the last reader in this process has left, or for 15 s where none comes."""
+
+
+class StreamStore(Service):
+    """Keeps the streams of turns that run. A store is a value; `store.layer` makes it the service.
+
+    The readers in the process of a turn are served from memory. A store in files or a database serves the readers of
+    other processes too, which see what was written at most about a third of a second later.
+    """
+
+    @abstractmethod
+    def open(
+        self, conversation_id: str, stream_id: str, *, most_ahead: int | None = None
+    ) -> Effect[StreamWriter, StreamStoreError, Scope]:
+        """Begins the stream of a turn; it ends, with the event `DONE`, when the scope closes.
+
+        Args:
+            conversation_id: the conversation.
+            stream_id: the id of the turn.
+            most_ahead: by how many events the turn may be ahead of its slowest reader before it waits, where it has
+                one; None: it never waits.
+
+        Fails with:
+            StreamStoreError: Another turn of the conversation runs, or the system refuses.
+        """
+
+    @abstractmethod
+    def read(
+        self, conversation_id: str, stream_id: str | None = None, *, after: int = 0
+    ) -> StreamOf[bytes, StreamStoreError, None]:
+        """The events of a stream, several put together as they are there, to its end; none where it is not there.
+
+        Args:
+            conversation_id: the conversation.
+            stream_id: the turn; None: the one that runs, or ran last.
+            after: how many events the reader has already.
+        """
+
+    @abstractmethod
+    def active(self, conversation_id: str) -> Effect[str | None, StreamStoreError]:
+        """The id of the turn that runs, in this process or another one; None: none does."""
+
+    @abstractmethod
+    def signal(self, conversation_id: str, signal: Signal) -> Effect[bool, StreamStoreError]:
+        """Sends a signal to the turn that runs, in this process or another one; False: none does."""
+
+    @abstractmethod
+    def remove(self, conversation_id: str) -> Effect[None, StreamStoreError]:
+        """Forgets the last stream of a conversation; one that runs goes on."""
+
+    @property
+    def layer(self) -> LayerOf[StreamStore, Never, None]:
+        """The layer that gives this store as the service `StreamStore`."""
+        return LayerOf.succeed(StreamStore, self)
+
+    if TYPE_CHECKING:
+        __call__: ClassVar[LayerOf[StreamStore, Never, None]]
+    else:
+        __call__ = property(lambda self: self.layer)  # `program.provide(store)`
+
+    # -- constructors
+
+    @staticmethod
+    def in_process(*, keep: float = _KEEP, most_bytes: int = _MOST_BYTES) -> StreamStore:
+        """A new store that ends with the process.
+
+        Args:
+            keep: for how many seconds a stream that has ended can still be read.
+            most_bytes: how large a stream may be.
+        """
+        return _Streams(keep, most_bytes)
+
+    @staticmethod
+    def files(folder: str | os.PathLike[str], *, keep: float = _KEEP, most_bytes: int = _MOST_BYTES) -> StreamStore:
+        """A store that other processes can read and signal, by files in a folder; as `in_process`.
+
+        Raises:
+            ValueError: no folder can have that path.
+        """
+        from fxai.storage.journal_store import FileJournals  # only where there is a store
+        from fxai.storage.private_file import full_path
+        from fxai.ui.shared_stream import SharedStreams, journal_form
+
+        place = full_path(folder)
+        stores = [FileJournals(place / name, journal_form(name)) for name in ("stream", "signal")]
+        return _Streams(keep, most_bytes, SharedStreams(stores[0], stores[1], keep))
+
+    @staticmethod
+    def sqlite(path: str | os.PathLike[str], *, keep: float = _KEEP, most_bytes: int = _MOST_BYTES) -> StreamStore:
+        """A store that other processes can read and signal, by a SQLite database; as `in_process`.
+
+        Raises:
+            ValueError: no database can have that path.
+        """
+        from fxai.storage.database import database_path
+        from fxai.storage.journal_store import TableJournals
+        from fxai.ui.shared_stream import SharedStreams, journal_form
+
+        place = database_path(path)
+        stores = [TableJournals(place, journal_form(name)) for name in ("stream", "signal")]
+        return _Streams(keep, most_bytes, SharedStreams(stores[0], stores[1], keep))
+
+
+# -- in this process
+
+
+@final
+class _Live:
+    """A stream of this process: its events, its readers and its signals."""
+
+    def __init__(self, stream_id: str, most_bytes: int, most_ahead: int | None) -> None:
+        self.id = stream_id
+        self.events: list[bytes] = []
+        self.has_ended = False
+        self.ended_at = 0.0  # by the clock
+        self.signals: list[Signal] = []
+        self.copied = 0  # how many events other processes can read
+        self._size = 0
+        self._most_bytes = most_bytes
+        self._most_ahead = most_ahead
+        self._places: dict[object, int] = {}  # up to where each reader has read
+        self.had_reader = False
+        self._waiting: list[anyio.Event] = []
+
+    def add(self, events: Sequence[bytes]) -> bool:
+        """Adds events; False: there would be too many."""
+        self._size += sum(map(len, events))
+        if self._size > self._most_bytes:
+            return False
+        self.events.extend(events)
+        self.tell()
+        return True
+
+    def tell(self) -> None:
+        """Wakes whoever waits for a change."""
+        waiting, self._waiting = self._waiting, []
+        for event in waiting:
+            event.set()
+
+    def changed(self) -> EffectOf[None]:
+        """Waits for the next change."""
+
+        async def wait() -> None:
+            event = anyio.Event()
+            self._waiting.append(event)
+            try:
+                await event.wait()
+            finally:
+                if event in self._waiting:
+                    self._waiting.remove(event)
+
+        return Wait(wait)
+
+    def until(self, holds: Callable[[], bool]) -> EffectOf[None]:
+        """Waits until it holds."""
+        return Suspend(lambda: Succeed(None) if holds() else self.changed().flat_map(lambda _: self.until(holds)))
+
+    def is_near(self) -> bool:
+        """Whether no reader is too far behind."""
+        slowest = min(self._places.values(), default=len(self.events))
+        return self._most_ahead is None or len(self.events) - slowest <= self._most_ahead
+
+    def has_no_reader(self) -> bool:
+        """Whether all readers have left, and there was one."""
+        return self.had_reader and not self._places
+
+    def read(self, after: int) -> StreamOf[bytes, Never, None]:
+        """The events behind the first `after`."""
+        reader = object()
+
+        def join() -> None:
+            self._places[reader] = after
+            self.had_reader = True
+
+        def leave() -> None:
+            self._places.pop(reader, None)
+            self.tell()
+
+        def take(place: int) -> EffectOf[tuple[bytes, int] | None]:
+            return self.until(lambda: len(self.events) > place or self.has_ended).map(
+                lambda _: self._batch(reader, place)
+            )
+
+        joined = acquire_release(Sync(join), lambda _: Sync(leave))
+        return StreamOf.unwrap(joined.map(lambda _: StreamOf.unfold(after, take)))
+
+    def _batch(self, reader: object, place: int) -> tuple[bytes, int] | None:
+        """The events from a place on, as many as go together; None: the stream has ended there."""
+        if place >= len(self.events):
+            return None
+        end, size = place, 0
+        while end < len(self.events) and size < _BATCH:
+            size += len(self.events[end])
+            end += 1
+        self._places[reader] = end
+        if self._most_ahead is not None:
+            self.tell()
+        return b"".join(self.events[place:end]), end
+
+
+@final
+class _Writer(StreamWriter):
+    """The writer of a stream of this process."""
+
+    def __init__(self, conversation_id: str, live: _Live, look: Callable[[], EffectOf[list[Signal]]] | None) -> None:
+        self._conversation_id = conversation_id
+        self._live = live
+        self._look = look
+
+    @override
+    def write(self, events: Sequence[bytes], *, wait: bool = True) -> EffectOf[None, StreamStoreError]:
+        def write() -> EffectOf[None, StreamStoreError]:
+            if not self._live.add(events):
+                text = "it is larger than the store allows: raise most_bytes, or let the answer be shorter"
+                return fail(StreamStoreError(self._conversation_id, "write", text))
+            return self._live.until(self._live.is_near) if wait and not self._live.is_near() else Succeed(None)
+
+        return Suspend(write)
+
+    @property
+    @override
+    def signals(self) -> StreamOf[Signal, Never, None]:
+        live = self._live
+
+        def take(_: None) -> EffectOf[tuple[Signal, None]]:
+            return live.until(lambda: bool(live.signals)).map(lambda _: (live.signals.pop(0), None))
+
+        here: StreamOf[Signal, Never, None] = StreamOf.unfold(None, take)
+        look = self._look
+        if look is None:
+            return here
+        elsewhere: StreamOf[list[Signal], Never, None] = StreamOf.unfold(
+            None, lambda _: look().map(lambda signals: (signals, None))
+        )
+        return here.merge(elsewhere.flat_map(StreamOf.from_iterable))
+
+    @property
+    @override
+    def left(self) -> EffectOf[None]:
+        nobody = self._live.until(self._live.has_no_reader)
+        never_there: EffectOf[None] = Suspend(lambda: nobody if self._live.had_reader else Succeed(None)).delay(
+            _ARRIVAL
+        )
+        return race(nobody, never_there)
+
+
+# -- in this process, and beside it for others
+
+
+@final
+class _Streams(StreamStore):
+    """The streams of this process; with journals, also those of others."""
+
+    def __init__(self, keep: float, most_bytes: int, shared: SharedStreams | None = None) -> None:
+        if keep < 0 or most_bytes <= 0:
+            raise ValueError(
+                f"keep={keep} and most_bytes={most_bytes}: neither may be negative, and a stream needs bytes"
+            )
+        self._keep = keep
+        self._most_bytes = most_bytes
+        self._live: dict[str, _Live] = {}
+        self._shared = shared
+
+    @override
+    def open(
+        self, conversation_id: str, stream_id: str, *, most_ahead: int | None = None
+    ) -> Effect[StreamWriter, StreamStoreError, Scope]:
+        def open_(now: float) -> EffectOf[Any, StreamStoreError, Any]:
+            self._forget(now)
+            known = self._live.get(conversation_id)
+            if known is not None and not known.has_ended:
+                return fail(StreamStoreError(conversation_id, "open", "another turn of it runs"))
+            live = _Live(stream_id, self._most_bytes, most_ahead)
+            return self._start(conversation_id, live, now)
+
+        return _now().flat_map(open_)
+
+    def _start(self, conversation_id: str, live: _Live, now: float) -> EffectOf[Any, StreamStoreError, Any]:
+        begun = self._begin(conversation_id, live)
+        if self._shared is None:
+            return begun.as_(_Writer(conversation_id, live, None))
+        owned: EffectOf[Any, StreamStoreError, Any] = self._shared.begin(conversation_id, live.id, now).map_error(
+            _failure(conversation_id, "open")
+        )
+        copying = owned.and_then(begun).and_then(fork(self._copy(conversation_id, live, self._shared)))
+        return copying.as_(_Writer(conversation_id, live, _Looks(self, self._shared, conversation_id).look))
+
+    def _begin(self, conversation_id: str, live: _Live) -> EffectOf[Any, Any, Any]:
+        def begin() -> None:
+            self._live[conversation_id] = live
+
+        return acquire_release(Sync(begin), lambda _: self._end(conversation_id, live))
+
+    def _end(self, conversation_id: str, live: _Live) -> EffectOf[None]:
+        def end(now: float) -> EffectOf[None]:
+            live.events.append(DONE)
+            live.has_ended, live.ended_at = True, now
+            live.tell()
+            shared = self._shared
+            if shared is None:
+                return Succeed(None)
+            return _log(shared.end(conversation_id, live.id, live.events[live.copied :], now))
+
+        return _now().flat_map(end)
+
+    def _copy(self, conversation_id: str, live: _Live, shared: SharedStreams) -> EffectOf[Any]:
+        """Writes the events for other processes, some at a time, as long as the turn runs."""
+
+        def copy() -> EffectOf[None]:
+            events = live.events[live.copied :]
+            live.copied += len(events)
+            return _log(shared.append(conversation_id, events))
+
+        there = live.until(lambda: len(live.events) > live.copied).delay(_PAUSE)
+        once = there.and_then(Suspend(copy).uninterruptible())
+        return once.flat_map(lambda _: self._copy(conversation_id, live, shared))
+
+    @property
+    def running(self) -> int:
+        """How many turns run in this process."""
+        return sum(not live.has_ended for live in self._live.values())
+
+    def _forget(self, now: float) -> None:
+        """Forgets streams that have ended: those that did so long ago, and the oldest where there are too many."""
+        ended = [(live.ended_at, id_) for id_, live in self._live.items() if live.has_ended]
+        for at, id_ in sorted(ended)[: max(0, len(ended) - _MOST_ENDED)]:
+            del self._live[id_]
+            ended.remove((at, id_))
+        for at, id_ in ended:
+            if at + self._keep < now:
+                del self._live[id_]
+
+    # -- reading and signalling
+
+    @override
+    def read(
+        self, conversation_id: str, stream_id: str | None = None, *, after: int = 0
+    ) -> StreamOf[bytes, StreamStoreError, None]:
+        def find(now: float) -> StreamOf[bytes, StreamStoreError, None]:
+            self._forget(now)
+            live = self._live.get(conversation_id)
+            if live is not None and stream_id in (None, live.id):
+                return live.read(after)
+            if self._shared is None:
+                return StreamOf.empty()
+            read = self._shared.read(conversation_id, stream_id, after)
+            return read.map_error(_failure(conversation_id, "read"))
+
+        return StreamOf.unwrap(_now().map(find))
+
+    @override
+    def active(self, conversation_id: str) -> Effect[str | None, StreamStoreError]:
+        def find() -> Effect[str | None, StreamStoreError]:
+            live = self._live.get(conversation_id)
+            if live is not None and not live.has_ended:
+                return Succeed(live.id)
+            if self._shared is None:
+                return Succeed(None)
+            return self._shared.active(conversation_id).map_error(_failure(conversation_id, "read"))
+
+        return Suspend(find)
+
+    @override
+    def signal(self, conversation_id: str, signal: Signal) -> Effect[bool, StreamStoreError]:
+        def send() -> Effect[bool, StreamStoreError]:
+            live = self._live.get(conversation_id)
+            if live is None or live.has_ended:
+                if self._shared is None:
+                    return Succeed(False)
+                return self._shared.signal(conversation_id, signal).map_error(_failure(conversation_id, "signal"))
+            live.signals.append(signal)
+            live.tell()
+            return Succeed(True)
+
+        return Suspend(send)
+
+    @override
+    def remove(self, conversation_id: str) -> Effect[None, StreamStoreError]:
+        def remove() -> Effect[None, StreamStoreError]:
+            live = self._live.get(conversation_id)
+            if live is not None and not live.has_ended:
+                return Succeed(None)
+            self._live.pop(conversation_id, None)
+            if self._shared is None:
+                return Succeed(None)
+            return self._shared.remove(conversation_id).map_error(_failure(conversation_id, "write"))
+
+        return Suspend(remove)
+
+
+def _now() -> EffectOf[float]:
+    clock: EffectOf[Clock] = Fetch(Clock)
+    return clock.map(lambda clock: clock.now())
+
+
+def _failure(conversation_id: str, doing: Doing) -> Callable[[OSError], StreamStoreError]:
+    return lambda error: StreamStoreError(conversation_id, doing, str(error))
+
+
+def _log(writing: EffectOf[None, OSError]) -> EffectOf[None]:
+    """What cannot be written for other processes is a warning: the turn and its readers here go on."""
+
+    def warn(error: OSError) -> EffectOf[None]:
+        import logging  # only where it fails
+
+        text = "other processes cannot read a stream: %s"
+        return Sync(lambda: logging.getLogger("fxai.ui").warning(text, error))
+
+    return writing.catch_all(warn)
+
+
+@final
+class _Looks:
+    """Looks for the signals of other processes, less often where many turns run."""
+
+    def __init__(self, streams: _Streams, shared: SharedStreams, conversation_id: str) -> None:
+        self._streams = streams
+        self._shared = shared
+        self._conversation_id = conversation_id
+        self._entry = 0
+
+    def look(self) -> EffectOf[list[Signal]]:
+        """The signals since the last look, after a while."""
+
+        def note(found: tuple[list[Signal], int]) -> list[Signal]:
+            signals, self._entry = found
+            return signals
+
+        def give_none(error: OSError) -> EffectOf[list[Signal]]:
+            return _log(fail(error)).as_([])
+
+        looking = Suspend(lambda: self._shared.take_signals(self._conversation_id, self._entry)).map(note)
+        return looking.catch_all(give_none).delay(_GLANCE * max(1.0, self._streams.running / _FEW))

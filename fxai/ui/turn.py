@@ -1,0 +1,405 @@
+"""Turns: one answer of an agent in a conversation with a page, run, sent as it comes, and kept.
+
+A turn is begun in the store of conversations before the model is asked, and ended there before its last chunk is sent,
+so that whoever reads `finish` finds all of it kept. One that is stopped, or fails, is kept as far as it came: what was
+said stays, and calls that did not end have the result that they were stopped.
+
+Handlers talk with the page by the service `ChatPage`: they show data, and ask questions.
+
+>>> from fxai.effects import fx
+>>> @fx.gen
+... def book():
+...     page = yield from ChatPage
+...     reply = yield from page.ask(Question("Book the flight?"))
+...     return reply.action
+>>> fx.run(book())  # where no page is there
+'decline'
+"""
+
+from __future__ import annotations
+
+import secrets
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final, Literal, TypeAlias, cast, final
+
+import anyio
+import msgspec
+from typing_extensions import override
+
+from fxai.agents.agent import Agent
+from fxai.agents.draft import Draft
+from fxai.agents.state import PromptState
+from fxai.agents.stateful import StatefulPrompt
+from fxai.effects.cause import Cause, Exit, Failed
+from fxai.effects.concurrency import race
+from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Generate, Local, Succeed, Suspend, Sync, Wait
+from fxai.effects.service import Reference
+from fxai.effects.stream import StreamOf
+from fxai.messages.part import StreamPart
+from fxai.messages.prompt import Prompt
+from fxai.schema.json_schema import JsonSchema
+from fxai.ui.chunk import Chunk, ChunkEncoder, DataPart, StreamOptions, encode_stream, to_event
+from fxai.ui.conversation import Turn
+from fxai.ui.conversation_store import Conversations
+from fxai.ui.message_builder import MessageBuilder
+from fxai.ui.signal import Reply, Signal, Stop
+from fxai.ui.stream_store import StreamWriter
+from fxai.ui.ui_message import UIMessage
+
+STOPPED: Final = "the user stopped it"
+LEFT: Final = "the user left"
+SHUT_DOWN: Final = "the server shut down"
+FAILED: Final = "the run failed"
+
+
+# -- what a turn is
+
+
+@final
+class ChatTurn(msgspec.Struct, frozen=True):
+    """What is known of a turn before it is answered: who says what, in which conversation."""
+
+    user: str
+    """Who says it, as the application identified them."""
+    conversation: str
+    """The id of the conversation."""
+    id: str
+    """The id of the turn."""
+    history: Prompt
+    """The conversation before the turn."""
+    said: Prompt
+    """What the user says: a user message, or a tool message of answers to the calls that wait."""
+    state: PromptState | None = None
+    """The state of a stateful prompt before the turn; None: there is none yet."""
+    body: Mapping[str, Any] = {}
+    """What else the client sent in the body of its request: JSON data that nobody has checked."""
+
+    @property
+    def prompt(self) -> Prompt:
+        """The whole conversation, with what the user says last."""
+        return self.history + self.said
+
+    @override
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+AnyParts: TypeAlias = StreamOf[Any, Any, Any]
+"""The parts of an answer, `StreamPart` and `DataPart`, as they come."""
+
+AnyAnswer: TypeAlias = Agent[Any, Any, Any, Any] | StatefulPrompt[Any, Any] | AnyParts
+"""What answers a turn: an agent, a stateful prompt, or the parts of an answer."""
+
+Answerer: TypeAlias = AnyAnswer | Callable[[ChatTurn], AnyAnswer | EffectOf[AnyAnswer, Any, Any]]
+"""What answers turns: one that answers all of them, or a function that gives what answers a turn."""
+
+
+def answer_parts(answerer: Answerer, turn: ChatTurn, draft: Draft) -> AnyParts:
+    """The parts of the answer to a turn, which enter the draft as they come.
+
+    Raises:
+        TypeError: the function gave nothing that answers a turn.
+    """
+    found = answerer(turn) if callable(answerer) else answerer
+    if isinstance(found, EffectOf):
+        return StreamOf.unwrap(found.map(lambda answer: answer_parts(answer, turn, draft)))
+    if isinstance(found, StatefulPrompt):
+        return draft.stream(Agent.make(found.name, prompt=found, budget=found.budget), turn.said)
+    if isinstance(found, Agent):
+        return draft.stream(found, turn.said)
+    if not isinstance(cast("object", found), StreamOf):
+        advice = "give an agent, a stateful prompt, or a stream of parts"
+        raise TypeError(f"the function that answers turns gave {found!r}, which answers none: {advice}")
+    parts = found
+
+    def note(part: StreamPart | DataPart) -> None:
+        if not isinstance(part, DataPart):
+            draft.note(part)
+
+    def begin() -> AnyParts:
+        draft.begin(turn.said)
+        return parts
+
+    return StreamOf.suspend(begin).tap(lambda part: Sync(lambda: note(part)))
+
+
+# -- the page, for handlers
+
+
+@final
+class Question(msgspec.Struct, frozen=True):
+    """A question to the user in the middle of a turn: a form to fill in, or with `url` an address to visit."""
+
+    message: str
+    """What is asked."""
+    title: str = ""
+    """Who asks, or what about."""
+    schema: Mapping[str, Any] = {}
+    """The JSON Schema of the form: an object of plain fields; without fields the user agrees or does not."""
+    url: str | None = None
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.message, self.title, self.url))
+
+
+class ChatPage(Reference):
+    """The page that a turn is shown on, for handlers. Outside of a turn nobody is there."""
+
+    @abstractmethod
+    def show(self, data: DataPart) -> EffectOf[None]:
+        """Sends data of the application's own to the page; where nobody is there, nothing happens."""
+
+    @abstractmethod
+    def ask(self, question: Question) -> EffectOf[Reply]:
+        """The user's answer, waited for as long as the turn goes on; where nobody is there, `decline`.
+
+        What is accepted has a content that is valid by the question's schema.
+        """
+
+    @classmethod
+    @override
+    def default(cls) -> ChatPage:
+        return _NoPage()
+
+
+@final
+class _NoPage(ChatPage):
+    @override
+    def show(self, data: DataPart) -> EffectOf[None]:
+        return Succeed(None)
+
+    @override
+    def ask(self, question: Question) -> EffectOf[Reply]:
+        return Succeed(Reply("", "decline", None))
+
+
+@final
+class _Waiting(msgspec.Struct, eq=False):
+    """A question that waits."""
+
+    answered: anyio.Event
+    reply: Reply | None = None
+
+
+@final
+class _TurnPage(ChatPage):
+    """The page of a turn that runs."""
+
+    def __init__(self, send: Callable[[DataPart], EffectOf[None, Any]]) -> None:
+        self._send = send
+        self._waiting: dict[str, _Waiting] = {}
+
+    @override
+    def show(self, data: DataPart) -> EffectOf[None]:
+        return self._send(data).or_die()
+
+    @override
+    def ask(self, question: Question) -> EffectOf[Reply]:
+        return Generate(self._ask, (question,), {})
+
+    def _ask(self, question: Question) -> Generator[AnyEffect, Any, Reply]:
+        id_ = secrets.token_urlsafe(12)
+        faults: list[str] = []
+        while True:
+            waiting = self._waiting[id_] = _Waiting(anyio.Event())
+            yield self.show(_question_data(id_, question, faults=faults))
+            try:
+                yield Wait(waiting.answered.wait)
+            finally:
+                del self._waiting[id_]
+            reply = cast("Reply", waiting.reply)
+            faults = _faults(question, reply)
+            if not faults:
+                yield self.show(_question_data(id_, question, answered=reply.action))
+                return reply
+
+    def answer(self, reply: Reply) -> None:
+        """The user answered a question; what nobody asked is left aside."""
+        waiting = self._waiting.get(reply.question_id)
+        if waiting is not None:
+            waiting.reply = reply
+            waiting.answered.set()
+
+
+def _question_data(id_: str, question: Question, **more: Any) -> DataPart:
+    data = {
+        "questionId": id_,
+        **msgspec.to_builtins(question),
+        **{name: value for name, value in more.items() if value},
+    }
+    return DataPart("question", data, id_)
+
+
+def _faults(question: Question, reply: Reply) -> list[str]:
+    if reply.action != "accept" or question.url is not None:
+        return []
+    return [str(fault) for fault in JsonSchema.of(dict(question.schema)).validate(dict(reply.content or {}))]
+
+
+# -- the run of a turn
+
+OnLeave: TypeAlias = Literal["cancel", "continue"]
+"""What becomes of a turn whose readers have all left."""
+
+
+@final
+class TurnRun(msgspec.Struct, frozen=True, eq=False):
+    """A turn to be run: who answers it, where it is kept, and where its chunks go."""
+
+    answerer: Answerer
+    turn: ChatTurn
+    record: Turn
+    """The turn as it is in the store when it begins."""
+    conversations: Conversations
+    writer: StreamWriter
+    options: StreamOptions = StreamOptions()
+    on_leave: OnLeave = "continue"
+    before: UIMessage | None = None
+    """The message that the turn goes on with, if there is one."""
+
+    def execute(self) -> AnyEffect:
+        """Runs the turn, which has begun in the store, to its end, however it ends.
+
+        The stream has its last chunk when the turn is kept. Cancelled from outside, it is kept as stopped.
+
+        Fails with:
+            ConversationError: The turn could not be kept; the page is told that it failed.
+            StreamStoreError: The chunks could not be kept, or there are too many; the turn is kept as failed.
+        """
+        return Suspend(lambda: _Running(self).execute())
+
+
+@final
+class _Running:
+    """A turn that runs."""
+
+    def __init__(self, run: TurnRun) -> None:
+        self._run = run
+        self._draft = Draft(run.turn.history, run.turn.state)
+        self._draft.begin(run.turn.said)
+        self._builder = MessageBuilder(run.record.message_id, run.before)
+        self._encoder = ChunkEncoder(run.options)
+        self._page = _TurnPage(self._show)
+        self._has_failed = False
+        self._last: tuple[Chunk, ...] = ()  # the last chunks, when the turn is kept
+        self._last_sent = False
+
+    def execute(self) -> AnyEffect:
+        parts = StreamOf.suspend(lambda: answer_parts(self._run.answerer, self._run.turn, self._draft))
+        noted = parts.on_exit(self._note_end)
+        chunks = encode_stream(noted, self._run.options, message_id=self._run.record.message_id)
+        answering = Local(chunks.for_each(self._send), lambda context: context.put(ChatPage, self._page))
+        ends: AnyEffect = race(answering.exit(), self._wait_for_stop())
+        return ends.flat_map(self._end).on_exit(self._close)
+
+    # -- what is sent
+
+    def _send(self, chunk: Chunk) -> AnyEffect:
+        if chunk["type"] == "finish":
+            self._draft.end()
+            return self._keep("pending" if self._is_pending() else "done", (chunk,))
+        if chunk["type"] == "error" and self._has_failed:
+            self._draft.stop(FAILED)
+            return self._keep("failed", (*self._close_calls(FAILED), chunk))
+        self._builder.add(chunk)
+        return self._run.writer.write((to_event(chunk),))
+
+    def _show(self, data: DataPart) -> AnyEffect:
+        (chunk,) = self._encoder.encode(data)
+        return Suspend(lambda: self._send(chunk))
+
+    def _is_pending(self) -> bool:
+        return bool((self._run.turn.history + self._draft.messages).pending)
+
+    def _note_end(self, exit_: Exit[Any, Any]) -> EffectOf[None]:
+        """The answer has ended: where it failed, the chunk that says so is the last one."""
+        if not isinstance(exit_, Failed) or exit_.cause.interrupted:
+            return Succeed(None)
+        self._has_failed = True
+        return Sync(lambda: log_failure(self._run.turn, exit_.cause))
+
+    # -- how it ends
+
+    def _wait_for_stop(self) -> EffectOf[str, Any, Any]:
+        """Why the turn is to be stopped, when it is."""
+        stop = self._run.writer.signals.tap(self._take).filter(lambda signal: isinstance(signal, Stop)).first()
+        asked: AnyEffect = stop.as_(STOPPED)
+        return asked if self._run.on_leave == "continue" else race(asked, self._run.writer.left.as_(LEFT))
+
+    def _take(self, signal: Signal) -> EffectOf[None]:
+        return Sync(lambda: self._page.answer(signal)) if isinstance(signal, Reply) else Succeed(None)
+
+    def _end(self, ended: Exit[Any, Any] | str) -> AnyEffect:
+        """The answer has ended, or is to be stopped, and why."""
+        if isinstance(ended, str):
+            return self._stop(ended).and_then(self._write_last(wait=True))
+        if not isinstance(ended, Failed):
+            return self._write_last(wait=True)
+        failed: AnyEffect = FailCause(ended.cause)
+        return self._fail(ended.cause).and_then(self._write_last(wait=False)).and_then(failed)
+
+    def _close(self, _: Exit[Any, Any]) -> EffectOf[Any, Any, Any]:
+        """Keeps what there is where the run was cut off from outside."""
+        return self._stop(SHUT_DOWN).and_then(self._write_last(wait=False)).exit()
+
+    def _stop(self, reason: str) -> AnyEffect:
+        if self._last:
+            return Succeed(None)
+        self._draft.stop(reason)
+        return self._keep("stopped", (*self._close_calls(reason), *self._encoder.abort(reason)))
+
+    def _close_calls(self, reason: str) -> list[Chunk]:
+        """The calls that did not end have not ended well: the page is told so, as the model is."""
+        ids = self._builder.open_calls
+        return [{"type": "tool-output-error", "toolCallId": id_, "errorText": reason} for id_ in ids]
+
+    def _fail(self, cause: Cause[Any]) -> AnyEffect:
+        """The chunks, or the turn, could not be kept."""
+        if self._last:
+            return Succeed(None)
+        self._draft.stop(FAILED)
+        last = (*self._close_calls(FAILED), *self._encoder.error(cause.squash()))
+
+        def note(_: object) -> None:
+            self._last = last
+
+        return self._keep("failed", last).exit().map(note)
+
+    def _keep(self, ended: Literal["done", "pending", "failed", "stopped"], last: tuple[Chunk, ...]) -> AnyEffect:
+        """Ends the turn in the store; the last chunks are to be sent after that."""
+        for chunk in last:
+            self._builder.add(chunk)
+        run, draft = self._run, self._draft
+        turn = msgspec.structs.replace(
+            run.record,
+            message=self._builder.message,
+            messages=draft.messages,
+            state=draft.state,
+            ended=ended,
+            error=self._builder.error if ended == "failed" else None,
+        )
+
+        def note(_: None) -> None:
+            self._last = last
+
+        return run.conversations.end(run.turn.conversation, turn).map(note).uninterruptible()
+
+    def _write_last(self, *, wait: bool) -> AnyEffect:
+        def write() -> AnyEffect:
+            if self._last_sent or not self._last:
+                return Succeed(None)
+            self._last_sent = True
+            return self._run.writer.write(tuple(map(to_event, self._last)), wait=wait)
+
+        return Suspend(write)
+
+
+def log_failure(turn: ChatTurn, cause: Cause[Any]) -> None:
+    """Writes to the log `fxai.ui` why a turn failed: the page is not told all of it."""
+    import logging  # only where a turn fails
+
+    text = "the turn %s of the conversation %r failed: %s"
+    error = cause.squash()
+    logging.getLogger("fxai.ui").error(text, turn.id, turn.conversation, error, exc_info=error)
