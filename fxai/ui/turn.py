@@ -318,7 +318,7 @@ class _Running:
         if not isinstance(exit_, Failed) or exit_.cause.interrupted:
             return Succeed(None)
         self._has_failed = True
-        return Sync(lambda: log_failure(self._run.turn, exit_.cause))
+        return Sync(lambda: log_failure(self._run.turn.id, self._run.turn.conversation, exit_.cause))
 
     # -- how it ends
 
@@ -396,10 +396,10 @@ class _Running:
         return Suspend(write)
 
 
-def log_failure(turn: ChatTurn, cause: Cause[Any]) -> None:
+def log_failure(turn_id: str, conversation_id: str, cause: Cause[Any]) -> None:
     """Writes to the log `fxai.ui` why a turn failed: the page is not told all of it."""
     import logging  # only where a turn fails
 
     text = "the turn %s of the conversation %r failed: %s"
     error = cause.squash()
-    logging.getLogger("fxai.ui").error(text, turn.id, turn.conversation, error, exc_info=error)
+    logging.getLogger("fxai.ui").error(text, turn_id, conversation_id, error, exc_info=error)

@@ -1,0 +1,597 @@
+"""Chat applications: agents behind HTTP, for pages and for any client of the AI SDK.
+
+An application is an ASGI application on Starlette. A turn runs in a task of the application and not of its request, so
+that it can go on when the client has left; every response reads the stream store.
+
+>>> from fxai import Agent
+>>> from fxai.testing import ScriptedModel, text
+>>> app = chat_app(Agent.make("greeter"), layer=ScriptedModel.make([text("Hello.")]).layer)
+>>> from starlette.testclient import TestClient
+>>> with TestClient(app) as client:
+...     said = {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]}
+...     response = client.post("/api/chat", json={"id": "c1", "messages": [said]})
+...     client.get("/api/chat/c1").json()["messages"][1]["parts"][1]["text"]
+'Hello.'
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from inspect import isawaitable
+from typing import Any, Final, Never, Protocol, TypedDict, cast, final, overload
+
+import anyio
+import msgspec
+from returns.result import Failure, Result, Success
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Send
+from starlette.types import Scope as HttpScope
+from typing_extensions import TypeVar, Unpack, override
+
+from fxai.agents.agent import Agent
+from fxai.agents.stateful import StatefulPrompt
+from fxai.agents.sub_agent import Callee
+from fxai.effects.cause import Failed
+from fxai.effects.effect import AnyEffect, EffectOf
+from fxai.effects.layer import AnyLayer, LayerOf
+from fxai.effects.runtime import Runtime, runtime
+from fxai.effects.stream import StreamOf
+from fxai.schema.data import is_object
+from fxai.schema.parsing import parse_json
+from fxai.ui.access import (
+    LOOPBACK,
+    Access,
+    Action,
+    Authorize,
+    Identify,
+    RefusedError,
+    TurnRate,
+    check_host,
+    check_origin,
+    is_origin_allowed,
+    read_json_body,
+)
+from fxai.ui.chat_job import ChatJob
+from fxai.ui.chunk import HEADERS, StreamOptions
+from fxai.ui.conversation import Conversation
+from fxai.ui.conversation_store import Conversations
+from fxai.ui.event_stream import EventStream
+from fxai.ui.page import page_file
+from fxai.ui.request import LIMITS, ChatRequest, Refusal, RequestLimits, is_id
+from fxai.ui.signal import Reply, Stop
+from fxai.ui.stream_store import StreamStore
+from fxai.ui.turn import Answerer, ChatTurn, OnLeave
+
+_R = TypeVar("_R", default=None)
+_R_co = TypeVar("_R_co", covariant=True, default=None)
+_E = TypeVar("_E")
+
+_LOG: Final = logging.getLogger("fxai.ui")
+_MOST_LISTED: Final = 200
+_STOPPING: Final = 5.0  # seconds
+_SMALL: Final = 64 * 1024  # bytes of a body that holds no messages
+
+
+@final
+class AppOptions(msgspec.Struct, frozen=True):
+    """How a chat application serves.
+
+    Attributes:
+        title: what the page and `/api/info` call it; empty: the name of the agent.
+        page: whether the page of fxai's own is served at `/`.
+        stream: what of a run is sent to a client, and how.
+        on_leave: what becomes of a turn whose client has left: it goes on, and can be read again, or is cancelled.
+        hosts: the names that the server answers to, by the header `Host`; `*` stands for all.
+        origins: the origins, besides its own, whose pages may use it: `https://app.example.org`.
+        limits: what a client may send at most.
+        body_timeout: seconds in which a body has to come.
+        heartbeat: seconds of silence after which a stream has a comment.
+        turns_per_minute: turns that one user may begin in a minute.
+        running_turns: turns of one user that may run at once.
+        all_turns: turns of all users that may run at once.
+        grace: seconds that running turns have when the application shuts down; then they are stopped.
+    """
+
+    title: str = ""
+    page: bool = False
+    stream: StreamOptions = StreamOptions()
+    on_leave: OnLeave = "continue"
+    hosts: tuple[str, ...] = LOOPBACK
+    origins: tuple[str, ...] = ()
+    limits: RequestLimits = LIMITS
+    body_timeout: float = 10.0
+    heartbeat: float = 15.0
+    turns_per_minute: int = 60
+    running_turns: int = 4
+    all_turns: int = 256
+    grace: float = 10.0
+
+
+_PARAMETERS: Final = AppOptions()
+
+
+class AppArgs(TypedDict, total=False):
+    """The arguments of `chat_app` that all its forms have."""
+
+    conversations: Conversations
+    """Where conversations are kept; by default in this process."""
+    streams: StreamStore
+    """Where the streams of running turns are kept; by default in this process."""
+    identify: Identify
+    """Who sends a request; by default everybody is the user `local`, which only the names of this machine allow."""
+    authorize: Authorize
+    """Whether a user may do something with a conversation; by default the owner may, and nobody else."""
+    options: AppOptions
+
+
+class TurnAnswerer(Protocol[_R_co]):
+    """A function that gives what answers a turn: an agent, a stateful prompt, parts, or the effect of one of these."""
+
+    def __call__(self, turn: ChatTurn, /) -> Callee[Any, _R_co] | StreamOf[Any, Any, _R_co] | EffectOf[Any, Any, _R_co]:
+        """What answers the turn."""
+        ...
+
+
+Supply = Callable[[EffectOf[None, Never, _R]], EffectOf[Any, Any, None]]
+"""A layer that supplies what a program needs, so that it needs nothing more."""
+
+
+@overload
+def chat_app(answerer: Callee[_E, _R], *, layer: Supply[_R | None], **args: Unpack[AppArgs]) -> ChatApp: ...
+@overload
+def chat_app(answerer: TurnAnswerer[_R], *, layer: Supply[_R | None], **args: Unpack[AppArgs]) -> ChatApp: ...
+@overload
+def chat_app(answerer: Callee[_E, None], **args: Unpack[AppArgs]) -> ChatApp: ...
+@overload
+def chat_app(answerer: TurnAnswerer[None], **args: Unpack[AppArgs]) -> ChatApp: ...
+def chat_app(answerer: Any, *, layer: Any = None, **args: Any) -> ChatApp:
+    """The ASGI application that answers with an agent, a stateful prompt, or what a function gives for each turn.
+
+    Args:
+        answerer: what answers. A function is given the `ChatTurn`, and gives an agent, a prompt, or a stream of parts.
+        layer: the layer of all that it needs, built once when the application starts, released when it ends.
+        args: where conversations and streams are kept, who may do what, and how it serves; see `AppArgs`.
+
+    Raises:
+        ValueError: other hosts than this machine's names are allowed, and nothing says who sends a request.
+    """
+    return ChatApp(answerer, cast("AnyLayer | None", layer), **args)
+
+
+@final
+class _Active(msgspec.Struct, eq=False):
+    """What an application has while it runs on an event loop."""
+
+    services: Runtime[Any]
+    group: Any
+    stopping: anyio.Event
+    jobs: dict[str, str]
+    """The turns that run, and whose."""
+    idle: anyio.Event
+    """Is set when the last turn has ended, after the application began to close."""
+    is_closing: bool = False
+
+
+@final
+class ChatApp:
+    """An ASGI application that agents answer in; make it with `chat_app`.
+
+    It is started by the lifespan of its server, or, where a host application runs none for it, at its first request.
+    `fxai.ui.mount` takes it into another application with its lifespan.
+    """
+
+    def __init__(
+        self,
+        answerer: Any,
+        layer: AnyLayer | None = None,
+        *,
+        conversations: Conversations | None = None,
+        streams: StreamStore | None = None,
+        identify: Identify | None = None,
+        authorize: Authorize | None = None,
+        options: AppOptions = _PARAMETERS,
+    ) -> None:
+        """An application; `chat_app` has the types."""
+        if identify is None and not set(options.hosts) <= set(LOOPBACK):
+            advice = "give identify=, which says who sends a request, such as bearer_token(…)"
+            raise ValueError(f"the hosts {', '.join(options.hosts)} can be reached by others: {advice}")
+        self._answerer: Answerer = answerer
+        self._layer = layer or LayerOf.empty()
+        self._conversations = conversations or Conversations.in_process()
+        self._streams = streams or StreamStore.in_process()
+        self._identify: Identify = identify or (lambda _: "local")
+        self._authorize: Authorize = authorize or (lambda access: access.user == access.owner)
+        self._options = options
+        self._rate = TurnRate(options.turns_per_minute)
+        self._active: _Active | None = None
+        self._loop: object = None
+        self._starlette = Starlette(routes=self._routes(), lifespan=lambda _: self.lifespan())
+
+    async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
+        """Serves one connection."""
+        if scope["type"] != "http":
+            await self._starlette(scope, receive, send)
+            return
+        try:
+            headers = Headers(scope=scope)
+            check_host(headers, self._options.hosts)
+            if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+                check_origin(headers, scope["scheme"], self._options.origins)
+            sending = self._with_headers(headers, scope["scheme"], send)
+            if scope["method"] == "OPTIONS":
+                await Response(status_code=204)(scope, receive, sending)
+            else:
+                await self._starlette(scope, receive, sending)
+        except RefusedError as refused:
+            await _refusal(refused)(scope, receive, send)
+
+    def _with_headers(self, headers: Headers, scheme: str, send: Send) -> Send:
+        """Adds the headers that each response has; pages of allowed origins may read it."""
+        origin = headers.get("origin")
+        added = [(b"x-content-type-options", b"nosniff"), (b"vary", b"origin"), (b"referrer-policy", b"no-referrer")]
+        if origin is not None and is_origin_allowed(headers, scheme, self._options.origins):
+            added += [
+                (b"access-control-allow-origin", origin.encode("latin-1")),
+                (b"access-control-allow-headers", b"authorization, content-type"),
+                (b"access-control-allow-methods", b"GET, POST, PATCH, DELETE"),
+                (b"access-control-expose-headers", b"x-fxai-error, x-vercel-ai-ui-message-stream"),
+                (b"access-control-max-age", b"600"),
+            ]
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *added]}
+            await send(message)
+
+        return with_headers
+
+    # -- its life
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncGenerator[None]:
+        """The application runs as long as the block does; then its turns have `grace` to end."""
+        async with anyio.create_task_group() as group:
+            active: _Active = await group.start(self._run)
+            try:
+                yield
+            finally:
+                active.stopping.set()
+
+    async def _run(self, *, task_status: anyio.abc.TaskStatus[_Active] = anyio.TASK_STATUS_IGNORED) -> None:
+        async with runtime(self._layer) as services, anyio.create_task_group() as group:
+            active = _Active(services, group, anyio.Event(), {}, anyio.Event())
+            self._active, self._loop = active, anyio.lowlevel.current_token()
+            task_status.started(active)
+            try:
+                await active.stopping.wait()
+                active.is_closing = True
+                with anyio.move_on_after(self._options.grace):
+                    if active.jobs:
+                        await active.idle.wait()
+            finally:
+                self._active = None
+                group.cancel_scope.cancel()
+
+    async def _started(self) -> _Active:
+        """What the application has while it runs; it is started where nobody has done so."""
+        token = anyio.lowlevel.current_token()
+        if self._active is None or self._loop != token:
+            await self._start_alone()
+        active = self._active
+        if active is None or active.is_closing:
+            raise RefusedError(503, "stopped", "the server shuts down: try again soon")
+        return active
+
+    async def _start_alone(self) -> None:
+        """Starts without a lifespan, in a task of the event loop, which has to be asyncio's."""
+        import asyncio
+
+        from fxai.effects.cancellation import event_loop
+
+        if event_loop() != "asyncio":
+            raise RuntimeError("the application was not started: let the server run its lifespan")
+        ready = anyio.Event()
+        failed: list[BaseException] = []
+
+        async def run() -> None:
+            try:
+                async with anyio.create_task_group() as group:
+                    await group.start(self._run)
+                    ready.set()
+            except BaseException as error:
+                failed.append(error)
+                ready.set()
+                raise
+
+        self._alone = asyncio.get_running_loop().create_task(run())
+        await ready.wait()
+        if failed:
+            raise failed[0]
+
+    async def aclose(self) -> None:
+        """Ends an application that was started by its first request; running turns have `grace` to end."""
+        active, alone = self._active, getattr(self, "_alone", None)
+        if active is not None and alone is not None:
+            active.stopping.set()
+            await alone
+
+    # -- requests
+
+    def _routes(self) -> list[Route]:
+        chat = "/api/chat/{id}"
+        return [
+            self._route("/api/chat", self._begin_turn, "POST"),
+            self._route("/api/chat", self._list, "GET"),
+            self._route("/api/info", self._info, "GET"),
+            self._route(f"{chat}/stream", self._resume, "GET"),
+            self._route(f"{chat}/stop", self._stop, "POST"),
+            self._route(f"{chat}/answers", self._answer, "POST"),
+            self._route(f"{chat}/head", self._choose, "POST"),
+            self._route(chat, self._show, "GET"),
+            self._route(chat, self._rename, "PATCH"),
+            self._route(chat, self._delete, "DELETE"),
+            self._route("/{path:path}", self._page, "GET"),
+        ]
+
+    def _route(self, path: str, handle: Callable[[Request, str], Awaitable[Response]], method: str) -> Route:
+        """A route whose handler is given who sends the request; the files of the page are for everybody."""
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                user = "" if path.startswith("/{") else await self._user(request)
+                return await handle(request, user)
+            except RefusedError as refused:
+                return _refusal(refused)
+
+        return Route(path, endpoint, methods=[method])
+
+    async def _user(self, request: Request) -> str:
+        found = self._identify(request)
+        user = await found if isawaitable(found) else found
+        if not user:
+            raise RefusedError(401, "identity", "it is not known who you are: sign in, or send the token")
+        return user
+
+    async def _allow(self, user: str, action: Action, id_: str) -> Conversation:
+        """The conversation, where the user may do this; one that is another's is not there."""
+        conversation = await self._find(user, action, id_)
+        if conversation is None:
+            raise RefusedError(404, "unknown", "there is no such conversation")
+        return conversation
+
+    async def _find(self, user: str, action: Action, id_: str) -> Conversation | None:
+        if not is_id(id_):
+            raise RefusedError(404, "unknown", "there is no such conversation")
+        conversation = cast("Conversation | None", await self._ask(self._conversations.load(id_)))
+        if conversation is None:
+            return None
+        allowed = self._authorize(Access(user, action, id_, conversation.owner))
+        if not (await allowed if isawaitable(allowed) else allowed):
+            raise RefusedError(404, "unknown", "there is no such conversation")
+        return conversation
+
+    async def _ask(self, effect: AnyEffect) -> Any:
+        """The value of an effect of a store; a failure is in the log, and not told."""
+        from fxai.effects.runtime import run_async_exit
+
+        end = await run_async_exit(effect)
+        if isinstance(end, Failed):
+            if end.cause.interrupted:
+                raise end.cause.squash()
+            error = end.cause.squash()
+            _LOG.error("a request failed: %s", error, exc_info=error)
+            raise RefusedError(500, "failed", "the server could not do that; its log says why")
+        return end.value
+
+    # -- turns
+
+    async def _begin_turn(self, request: Request, user: str) -> Response:
+        active = await self._started()
+        limits = self._options.limits
+        read = ChatRequest.read(await read_json_body(request, limits.bytes, self._options.body_timeout), limits)
+        asked: ChatRequest = _required(read)
+        await self._find(user, "write", asked.id)
+        self._count(active, user)
+        job = ChatJob(
+            asked,
+            user,
+            self._answerer,
+            self._conversations,
+            self._streams,
+            limits=limits,
+            options=self._options.stream,
+            on_leave=self._options.on_leave,
+        )
+        active.group.start_soon(self._work, active, job, user)
+        await job.begun.wait()
+        if job.refused is not None:
+            raise RefusedError(job.refused.status, job.refused.code, job.refused.message)
+        return self._events(asked.id, job.turn_id)
+
+    def _count(self, active: _Active, user: str) -> None:
+        running = sum(one == user for one in active.jobs.values())
+        if running >= self._options.running_turns or len(active.jobs) >= self._options.all_turns:
+            text = "too many answers are being written: wait for one to end, or stop it"
+            raise RefusedError(429, "running", text, retry_after=5.0)
+        self._rate.take(user)
+
+    async def _work(self, active: _Active, job: ChatJob, user: str) -> None:
+        active.jobs[job.turn_id] = user
+        try:
+            await job.run(active.services)
+        except Exception as error:
+            _LOG.error("the turn %s failed: %s", job.turn_id, error, exc_info=error)
+        finally:
+            active.jobs.pop(job.turn_id, None)
+            if active.is_closing and not active.jobs:
+                active.idle.set()
+
+    def _events(self, id_: str, turn_id: str, after: int = 0) -> Response:
+        return EventStream(self._streams.read(id_, turn_id, after=after), HEADERS, self._options.heartbeat)
+
+    async def _resume(self, request: Request, user: str) -> Response:
+        id_ = request.path_params["id"]
+        await self._started()
+        await self._find(user, "read", id_)
+        active = await self._ask(self._streams.active(id_))
+        return Response(status_code=204) if active is None else self._events(id_, active, _number(request, "after", 0))
+
+    async def _stop(self, request: Request, user: str) -> Response:
+        id_ = request.path_params["id"]
+        await self._allow(user, "stop", id_)
+        return JSONResponse({"stopped": await self._ask(self._streams.signal(id_, Stop()))})
+
+    async def _answer(self, request: Request, user: str) -> Response:
+        id_ = request.path_params["id"]
+        await self._allow(user, "write", id_)
+        body = await self._small_body(request)
+        try:
+            reply = Reply(body["questionId"], body["action"], body.get("content"))
+            msgspec.convert(msgspec.to_builtins(reply), Reply)
+        except (KeyError, msgspec.ValidationError) as error:
+            raise RefusedError(400, "invalid", f"expected questionId, action and content: {error}") from None
+        return JSONResponse({"taken": await self._ask(self._streams.signal(id_, reply))})
+
+    async def _small_body(self, request: Request) -> dict[str, Any]:
+        parsed = parse_json(await read_json_body(request, _SMALL, self._options.body_timeout))
+        data = parsed.unwrap() if isinstance(parsed, Success) else None
+        if not is_object(data):
+            raise RefusedError(400, "invalid", "expected a JSON object")
+        return data
+
+    # -- conversations
+
+    async def _list(self, request: Request, user: str) -> Response:
+        limit, before = _number(request, "limit", 50), request.query_params.get("before")
+        most = max(1, min(limit, _MOST_LISTED))
+        try:
+            until = None if before is None else float(before)
+        except ValueError:
+            raise RefusedError(400, "invalid", "before: expected a number of seconds") from None
+        found = await self._ask(self._conversations.list(user, limit=most, before=until))
+        listed = [
+            {
+                "id": one.id,
+                "title": one.title,
+                "created": one.created,
+                "changed": one.changed,
+                "running": await self._ask(self._streams.active(one.id)) is not None,
+            }
+            for one in found
+        ]
+        return JSONResponse({"conversations": listed})
+
+    async def _show(self, request: Request, user: str) -> Response:
+        return await self._shown(await self._allow(user, "read", request.path_params["id"]))
+
+    async def _shown(self, conversation: Conversation) -> Response:
+        active = await self._ask(self._streams.active(conversation.id))
+        path = conversation.path()
+        last = path[-1] if path else None
+        error = None if last is None else last.error
+        if last is not None and last.ended is None and active is None:
+            error = "the server ended in the middle of the answer"
+        versions = {turn.user.id: _versions(conversation, turn.id) for turn in path if turn.user is not None}
+        return JSONResponse(
+            {
+                "id": conversation.id,
+                "title": conversation.title,
+                "messages": [message.to_data() for message in conversation.ui_messages()],
+                "versions": versions,
+                "head": conversation.head,
+                "ended": None if last is None else last.ended,
+                "running": active is not None,
+                "error": error,
+            }
+        )
+
+    async def _choose(self, request: Request, user: str) -> Response:
+        conversation = await self._allow(user, "write", request.path_params["id"])
+        turn = (await self._small_body(request)).get("turn")
+        if not isinstance(turn, str) or conversation.turn(turn) is None:
+            raise RefusedError(400, "invalid", "turn: expected the id of a turn of the conversation")
+        if await self._ask(self._streams.active(conversation.id)) is not None:
+            raise RefusedError(409, "busy", "an answer is being written: wait for its end, or stop it")
+        await self._ask(self._conversations.choose(conversation.id, conversation.leaf(turn)))
+        return await self._show(request, user)
+
+    async def _rename(self, request: Request, user: str) -> Response:
+        conversation = await self._allow(user, "write", request.path_params["id"])
+        title = (await self._small_body(request)).get("title")
+        if not isinstance(title, str) or not title.strip():
+            raise RefusedError(400, "invalid", "title: expected a text")
+        await self._ask(self._conversations.rename(conversation.id, title.strip()))
+        return Response(status_code=204)
+
+    async def _delete(self, request: Request, user: str) -> Response:
+        conversation = await self._allow(user, "delete", request.path_params["id"])
+        if await self._ask(self._streams.signal(conversation.id, Stop())):
+            await self._ask(self._streams.read(conversation.id).drain().timeout(_STOPPING).exit())
+        await self._ask(self._conversations.delete(conversation.id))
+        await self._ask(self._streams.remove(conversation.id))
+        return Response(status_code=204)
+
+    # -- about it
+
+    async def _info(self, _: Request, __: str) -> Response:
+        answerer = self._answerer
+        tools = answerer.tools if isinstance(answerer, Agent) else ()
+        name = answerer.name if isinstance(answerer, Agent | StatefulPrompt) else ""
+        listed = [{"name": tool.name, "description": tool.description or ""} for tool in tools]
+        limits = self._options.limits
+        return JSONResponse(
+            {
+                "name": name,
+                "title": self._options.title or name or "Chat",
+                "version": self._options.stream.version,
+                "tools": listed,
+                "files": {"count": limits.files, "bytes": limits.bytes * 3 // 4, "types": list(limits.media_types)},
+            }
+        )
+
+    async def _page(self, request: Request, _: str) -> Response:
+        found = page_file(request.path_params["path"], request.headers) if self._options.page else None
+        if found is None:
+            raise RefusedError(404, "unknown", "there is nothing here")
+        return found
+
+    @override
+    def __repr__(self) -> str:
+        return f"chat_app({self._answerer!r})"
+
+
+def _required(read: Result[ChatRequest, Refusal]) -> ChatRequest:
+    if isinstance(read, Failure):
+        refusal = read.failure()
+        raise RefusedError(refusal.status, refusal.code, str(refusal))
+    return read.unwrap()
+
+
+def _versions(conversation: Conversation, turn_id: str) -> dict[str, Any]:
+    parent = next(turn.parent for turn in conversation.turns if turn.id == turn_id)
+    turns = [turn.id for turn in conversation.turns if turn.parent == parent and turn.user is not None]
+    return {"index": turns.index(turn_id), "of": len(turns), "turns": turns}
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    text = request.query_params.get(name)
+    if text is None:
+        return default
+    if not text.isdigit() or len(text) > 9:
+        raise RefusedError(400, "invalid", f"{name}: expected a whole number")
+    return int(text)
+
+
+def _refusal(refused: RefusedError) -> Response:
+    headers = {"x-fxai-error": refused.code, "x-content-type-options": "nosniff"}
+    if refused.retry_after is not None:
+        headers["retry-after"] = str(max(1, round(refused.retry_after)))
+    if refused.status == 401:
+        headers["www-authenticate"] = "Bearer"
+    return PlainTextResponse(refused.message, refused.status, headers)

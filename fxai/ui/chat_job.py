@@ -1,0 +1,147 @@
+"""Jobs of a chat application: one request for a turn, from the moment it is taken until the turn is kept.
+
+>>> Refused("busy", 409, "a turn runs already").status
+409
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator
+from typing import Any, Final, final
+
+import anyio
+import msgspec
+from returns.result import Success
+
+from fxai.effects.cause import Failed
+from fxai.effects.constructor import fail
+from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Succeed, Sync
+from fxai.effects.runtime import Runtime
+from fxai.effects.scope import scoped
+from fxai.effects.service import Clock
+from fxai.messages.prompt import Prompt
+from fxai.ui.chunk import StreamOptions
+from fxai.ui.conversation import Conversation, Turn
+from fxai.ui.conversation_store import Busy, Conversations
+from fxai.ui.request import Accepted, ChatRequest, RequestLimits, accept
+from fxai.ui.stream_store import StreamStore
+from fxai.ui.turn import Answerer, ChatTurn, OnLeave, TurnRun, log_failure
+
+_PATIENCE: Final = 20  # tries
+_PAUSE: Final = 0.05  # seconds: a turn that ends, or was stopped, lets the next one begin soon
+_AHEAD: Final = 2_000  # events
+
+
+@final
+class Refused(msgspec.Struct, frozen=True):
+    """Why a turn did not begin."""
+
+    code: str
+    status: int
+    message: str
+
+
+@final
+class ChatJob:
+    """A request for a turn."""
+
+    def __init__(
+        self,
+        request: ChatRequest,
+        user: str,
+        answerer: Answerer,
+        conversations: Conversations,
+        streams: StreamStore,
+        *,
+        limits: RequestLimits,
+        options: StreamOptions,
+        on_leave: OnLeave,
+    ) -> None:
+        self._request = request
+        self._user = user
+        self._answerer = answerer
+        self._conversations = conversations
+        self._streams = streams
+        self._limits = limits
+        self._options = options
+        self._on_leave: OnLeave = on_leave
+        self.turn_id = secrets.token_urlsafe(12)
+        """The id of the turn."""
+        self.begun = anyio.Event()
+        """Is set when the turn has begun, or was refused."""
+        self.refused: Refused | None = None
+        """Why it did not begin."""
+
+    async def run(self, services: Runtime[Any]) -> None:
+        """Runs the turn to its end, in the current task; whatever goes wrong is told to the client, and in the log."""
+        try:
+            end = await services.run_exit(scoped(Generate(self._run, (), {})))
+        except BaseException:
+            self._refuse(Refused("stopped", 503, "the server shuts down: try again soon"))
+            raise
+        if isinstance(end, Failed):
+            failures = [failure for failure in end.cause.failures if isinstance(failure, Refused)]
+            if failures:
+                self._refuse(failures[0])
+                return
+            log_failure(self.turn_id, self._request.id, end.cause)
+        self._refuse(Refused("failed", 500, "the server could not begin the turn; its log says why"))
+
+    def _refuse(self, refused: Refused) -> None:
+        if not self.begun.is_set():
+            self.refused = refused
+            self.begun.set()
+
+    def _run(self) -> Generator[AnyEffect, Any, None]:
+        id_ = self._request.id
+        yield self._hold(_PATIENCE)
+        now: float = (yield Fetch(Clock)).now()
+        conversation: Conversation | None = yield self._conversations.load(id_)
+        accepted: Accepted = yield self._accept(conversation)
+        turn = self._turn(conversation, accepted)
+        record = Turn.make(turn.id, accepted.parent, accepted.user, accepted.message_id, accepted.said, now)
+        yield self._conversations.begin(id_, self._user, record)
+        writer = yield self._streams.open(id_, turn.id, most_ahead=_AHEAD if self._on_leave == "cancel" else None)
+        run = TurnRun(
+            self._answerer,
+            turn,
+            record,
+            self._conversations,
+            writer,
+            options=self._options,
+            on_leave=self._on_leave,
+            before=accepted.before,
+        )
+        yield Sync(self.begun.set)
+        yield run.execute()
+
+    def _hold(self, tries: int) -> EffectOf[None, Any, Any]:
+        """Holds the conversation; a turn that is ending is waited for, a little."""
+
+        def again(error: object) -> EffectOf[None, Any, Any]:
+            if not isinstance(error, Busy):
+                return fail(error)
+            return self._hold(tries - 1).delay(_PAUSE) if tries > 1 else fail(Refused("busy", 409, str(error)))
+
+        held: EffectOf[None, Any, Any] = self._conversations.hold(self._request.id)
+        return held.catch_all(again)
+
+    def _accept(self, conversation: Conversation | None) -> EffectOf[Accepted, Refused]:
+        found = accept(self._request, conversation, lambda: secrets.token_urlsafe(12), self._limits)
+        if isinstance(found, Success):
+            return Succeed(found.unwrap())
+        refusal = found.failure()
+        return fail(Refused(refusal.code, refusal.status, str(refusal)))
+
+    def _turn(self, conversation: Conversation | None, accepted: Accepted) -> ChatTurn:
+        goes_on = conversation is not None and accepted.parent is not None
+        return ChatTurn(
+            self._user,
+            self._request.id,
+            self.turn_id,
+            conversation.history(accepted.parent) if conversation is not None and goes_on else Prompt.empty,
+            accepted.said,
+            conversation.state(accepted.parent) if conversation is not None and goes_on else None,
+            self._request.body,
+        )
