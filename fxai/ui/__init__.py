@@ -1,27 +1,95 @@
-"""Floor 6. User interfaces: a run as a stream that `useChat` of the AI SDK reads, an ASGI application, and a page."""
+"""Floor 6. User interfaces: runs as streams that `useChat` of the AI SDK reads, conversations, and an application."""
 
 from __future__ import annotations
 
-from fxai.ui.chunk import (
-    DONE,
-    HEADERS,
-    Chunk,
-    ChunkEncoder,
-    DataPart,
-    StreamOptions,
-    Version,
-    encode_stream,
-    to_event,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from fxai.ui.chunk import DONE, HEADERS, Chunk, ChunkEncoder, DataPart, StreamOptions, Version, encode_stream, to_event
+
+if TYPE_CHECKING:
+    from fxai.ui.access import LOOPBACK, Access, Action, Authorize, Identify, bearer_token
+    from fxai.ui.app import AppArgs, AppOptions, ChatApp, TurnAnswerer, chat_app
+    from fxai.ui.conversation import Conversation, ConversationSummary, Turn
+    from fxai.ui.conversation_store import Busy, ConversationError, Conversations
+    from fxai.ui.host_app import dispatch, mount
+    from fxai.ui.message_builder import ChunkError, MessageBuilder
+    from fxai.ui.request import Accepted, ChatRequest, Refusal, RequestLimits, accept
+    from fxai.ui.signal import Reply, Signal, Stop
+    from fxai.ui.stream_store import StreamStore, StreamStoreError, StreamWriter
+    from fxai.ui.turn import Answerer, ChatPage, ChatTurn, OnLeave, Question
+    from fxai.ui.ui_message import UIMessage, read_message, read_messages
 
 __all__ = [
     "DONE",
     "HEADERS",
+    "LOOPBACK",
+    "Accepted",
+    "Access",
+    "Action",
+    "Answerer",
+    "AppArgs",
+    "AppOptions",
+    "Authorize",
+    "Busy",
+    "ChatApp",
+    "ChatPage",
+    "ChatRequest",
+    "ChatTurn",
     "Chunk",
     "ChunkEncoder",
+    "ChunkError",
+    "Conversation",
+    "ConversationError",
+    "ConversationSummary",
+    "Conversations",
     "DataPart",
+    "Identify",
+    "MessageBuilder",
+    "OnLeave",
+    "Question",
+    "Refusal",
+    "Reply",
+    "RequestLimits",
+    "Signal",
+    "Stop",
     "StreamOptions",
+    "StreamStore",
+    "StreamStoreError",
+    "StreamWriter",
+    "Turn",
+    "TurnAnswerer",
+    "UIMessage",
     "Version",
+    "accept",
+    "bearer_token",
+    "chat_app",
+    "dispatch",
     "encode_stream",
+    "mount",
+    "read_message",
+    "read_messages",
     "to_event",
 ]
+
+# What needs Starlette, or not every program, is imported when it is first named.
+_ROOMS = {
+    "access": "Access Action Authorize Identify LOOPBACK bearer_token",
+    "app": "AppArgs AppOptions ChatApp TurnAnswerer chat_app",
+    "conversation": "Conversation ConversationSummary Turn",
+    "conversation_store": "Busy ConversationError Conversations",
+    "message_builder": "ChunkError MessageBuilder",
+    "host_app": "dispatch mount",
+    "request": "Accepted ChatRequest Refusal RequestLimits accept",
+    "signal": "Reply Signal Stop",
+    "stream_store": "StreamStore StreamStoreError StreamWriter",
+    "turn": "Answerer ChatPage ChatTurn OnLeave Question",
+    "ui_message": "UIMessage read_message read_messages",
+}
+_LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -183,7 +183,7 @@ class ChatApp:
     """An ASGI application that agents answer in; make it with `chat_app`.
 
     It is started by the lifespan of its server, or, where a host application runs none for it, at its first request.
-    `fxai.ui.mount` takes it into another application with its lifespan.
+    `fxai.ui.host_app` takes it into another application with its lifespan.
     """
 
     def __init__(
@@ -278,7 +278,7 @@ class ChatApp:
                 self._active = None
                 group.cancel_scope.cancel()
 
-    async def _started(self) -> _Active:
+    async def _start(self) -> _Active:
         """What the application has while it runs; it is started where nobody has done so."""
         token = anyio.lowlevel.current_token()
         if self._active is None or self._loop != token:
@@ -392,10 +392,10 @@ class ChatApp:
     # -- turns
 
     async def _begin_turn(self, request: Request, user: str) -> Response:
-        active = await self._started()
+        active = await self._start()
         limits = self._options.limits
         read = ChatRequest.read(await read_json_body(request, limits.bytes, self._options.body_timeout), limits)
-        asked: ChatRequest = _required(read)
+        asked: ChatRequest = _require(read)
         await self._find(user, "write", asked.id)
         self._count(active, user)
         job = ChatJob(
@@ -437,7 +437,7 @@ class ChatApp:
 
     async def _resume(self, request: Request, user: str) -> Response:
         id_ = request.path_params["id"]
-        await self._started()
+        await self._start()
         await self._find(user, "read", id_)
         active = await self._ask(self._streams.active(id_))
         return Response(status_code=204) if active is None else self._events(id_, active, _number(request, "after", 0))
@@ -488,9 +488,9 @@ class ChatApp:
         return JSONResponse({"conversations": listed})
 
     async def _show(self, request: Request, user: str) -> Response:
-        return await self._shown(await self._allow(user, "read", request.path_params["id"]))
+        return await self._describe(await self._allow(user, "read", request.path_params["id"]))
 
-    async def _shown(self, conversation: Conversation) -> Response:
+    async def _describe(self, conversation: Conversation) -> Response:
         active = await self._ask(self._streams.active(conversation.id))
         path = conversation.path()
         last = path[-1] if path else None
@@ -566,7 +566,7 @@ class ChatApp:
         return f"chat_app({self._answerer!r})"
 
 
-def _required(read: Result[ChatRequest, Refusal]) -> ChatRequest:
+def _require(read: Result[ChatRequest, Refusal]) -> ChatRequest:
     if isinstance(read, Failure):
         refusal = read.failure()
         raise RefusedError(refusal.status, refusal.code, str(refusal))

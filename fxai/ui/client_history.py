@@ -61,7 +61,7 @@ def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None
         turn = _last_run(first, children)
         _compare_user(user, first, index)
         if answer is not None:
-            _compare_answer(answer, _shown(first, turn, children), known, turn, index + 1)
+            _compare_answer(answer, _message_of(first, turn, children), known, turn, index + 1)
         index += 1 if answer is None else 2
     return turn
 
@@ -91,7 +91,7 @@ def _last_run(turn: Turn, children: Mapping[str | None, list[Turn]]) -> Turn:
         turn = more[-1]
 
 
-def _shown(first: Turn, last: Turn, children: Mapping[str | None, list[Turn]]) -> UIMessage | None:
+def _message_of(first: Turn, last: Turn, children: Mapping[str | None, list[Turn]]) -> UIMessage | None:
     """The message that several runs made, as it is shown; None where a process ended before it kept anything."""
     shown, turn = first.message, first
     while turn is not last:

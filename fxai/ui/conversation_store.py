@@ -239,7 +239,7 @@ class _JournalConversations(Conversations):
 
         def work(now: float) -> None:
             journal = self._journals.journal(conversation_id)
-            journal.append(_ending(turn), find, self._changed(conversation_id, changed=now))
+            journal.append(_ending(turn), find, self._state_with(conversation_id, changed=now))
 
         return _now().flat_map(lambda now: self._attempt(conversation_id, "save", lambda: work(now)))
 
@@ -257,9 +257,9 @@ class _JournalConversations(Conversations):
         return self._attempt(conversation_id, "delete", lambda: self._journals.remove(conversation_id))
 
     def _note(self, conversation_id: str, note: dict[str, str], **changes: Any) -> None:
-        self._journals.journal(conversation_id).append(note, state=self._changed(conversation_id, **changes))
+        self._journals.journal(conversation_id).append(note, state=self._state_with(conversation_id, **changes))
 
-    def _changed(self, conversation_id: str, **changes: Any) -> Any:
+    def _state_with(self, conversation_id: str, **changes: Any) -> Any:
         """The state of a conversation with these changes."""
         state = self._journals.journal(conversation_id).read_state()
         if state is None:
@@ -338,12 +338,12 @@ def _turn(begun: Mapping[str, Any], ended: Mapping[str, Any] | None) -> Turn:
             Prompt.from_data(begun["said"]).unwrap(),
             begun["created"],
         )
-        return turn if ended is None else _ended(turn, ended)
+        return turn if ended is None else _with_end(turn, ended)
     except (KeyError, UnwrapFailedError) as error:
         raise OSError(f"one of its turns is damaged: {error}; {_REMEDY}") from error
 
 
-def _ended(turn: Turn, ended: Mapping[str, Any]) -> Turn:
+def _with_end(turn: Turn, ended: Mapping[str, Any]) -> Turn:
     return msgspec.structs.replace(
         turn,
         ended=ended["ended"],

@@ -125,12 +125,12 @@ class SharedStreams:
         return self._work(lambda: self._state(conversation_id)).flat_map(look)
 
     def _is_owned(self, conversation_id: str) -> EffectOf[bool, OSError]:
-        def refused(error: OSError) -> EffectOf[bool, OSError]:
+        def judge(error: OSError) -> EffectOf[bool, OSError]:
             return Succeed(True) if isinstance(error, BlockingIOError) else fail(error)
 
         owned: EffectOf[None, OSError, Any] = self._streams.journal(conversation_id).own(wait=False)
         asked: EffectOf[bool, OSError, Any] = scoped(owned).as_(False)
-        return asked.catch_all(refused)
+        return asked.catch_all(judge)
 
     def _state(self, conversation_id: str) -> StreamState | None:
         data = self._streams.journal(conversation_id).read_state()

@@ -237,7 +237,7 @@ class _Live:
         for event in waiting:
             event.set()
 
-    def changed(self) -> EffectOf[None]:
+    def wait_for_change(self) -> EffectOf[None]:
         """Waits for the next change."""
 
         async def wait() -> None:
@@ -253,7 +253,9 @@ class _Live:
 
     def until(self, holds: Callable[[], bool]) -> EffectOf[None]:
         """Waits until it holds."""
-        return Suspend(lambda: Succeed(None) if holds() else self.changed().flat_map(lambda _: self.until(holds)))
+        return Suspend(
+            lambda: Succeed(None) if holds() else self.wait_for_change().flat_map(lambda _: self.until(holds))
+        )
 
     def is_near(self) -> bool:
         """Whether no reader is too far behind."""

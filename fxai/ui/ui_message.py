@@ -125,7 +125,7 @@ def _faults(data: object, pointer: str) -> Iterator[Fault]:
         return
     yield from _of_members(data, _MESSAGE, pointer)
     if data.get("role") not in ("system", "user", "assistant"):
-        yield Fault(f"{pointer}/role", '"system", "user" or "assistant"', _found(data, "role"))
+        yield Fault(f"{pointer}/role", '"system", "user" or "assistant"', _words_of(data, "role"))
     if "metadata" in data:
         yield from plain_faults(data["metadata"], f"{pointer}/metadata")
     parts = data.get("parts")
@@ -182,7 +182,7 @@ def _of_part(part: object, pointer: str) -> Iterator[Fault]:
         return
     type_ = part.get("type")
     if not isinstance(type_, str):
-        yield Fault(f"{pointer}/type", "string", _found(part, "type"))
+        yield Fault(f"{pointer}/type", "string", _words_of(part, "type"))
     elif type_ == "dynamic-tool" or (type_.startswith(TOOL) and len(type_) > len(TOOL)):
         yield from _of_call(part, pointer)
     elif type_.startswith("data-"):
@@ -217,5 +217,5 @@ def _of_members(data: dict[str, Any], kinds: Mapping[str, _Kind], pointer: str) 
             yield Fault(pointer_to(pointer, name), _WORDS[kind[0]], found_in(data[name]))
 
 
-def _found(data: dict[str, Any], name: str) -> str:
+def _words_of(data: dict[str, Any], name: str) -> str:
     return found_in(data[name]) if name in data else "nothing"
