@@ -63,7 +63,7 @@ class _Prefix:
 
     def _take(self, kind: str, token: re.Match[str]) -> bool:
         """Takes a token; whether more can follow."""
-        found = token[kind]
+        found = str(token[kind])
         match kind:
             case "open":
                 self._open.append(found)
@@ -88,6 +88,6 @@ class _Prefix:
         word = next((word for word in _WORDS if word.startswith(found)), None)
         if found.startswith('"') and not self._is_key:
             self._end, self._tail = end, '"'
-        elif word == found or (word is not None and end == len(self._text)):
+        elif word is not None and (word == found or end == len(self._text)):
             self._end, self._tail = end, word[len(found) :]
         return word == found
