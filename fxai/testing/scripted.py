@@ -40,6 +40,7 @@ from fxai.messages.part import (
     TextEnd,
     TextStart,
     ToolCall,
+    ToolParamsStart,
     Usage,
 )
 from fxai.messages.reason import Reason
@@ -75,7 +76,11 @@ def text(value: str) -> Turn:
 
 
 def call(name: str, params: object, *, id: str | None = None) -> ToolCall:
-    """A call of a tool, with plain JSON data; without an `id` it gets one of its own."""
+    """A call of a tool, with plain JSON data; without an `id` it gets one of its own.
+
+    Its parameters come in one piece, unless the turn has them before the call, as `ToolParamsStart`, `ToolParamsDelta`
+    and `ToolParamsEnd` of its id.
+    """
     return ToolCall(f"call_{next(_ids)}" if id is None else id, name, params)
 
 
@@ -195,8 +200,9 @@ def _pause(item: Delay | Failure) -> EffectOf[None, AiError]:
 
 
 def _items(turn: Turn) -> list[AnyPart | Delay | Failure]:
-    """A turn as it would come: texts in pieces of one text, calls with their parameters first, an end."""
+    """A turn as it would come: texts in pieces of one text, calls behind their parameters, an end."""
     given: list[Any] = list(turn) if isinstance(turn, Sequence) and not isinstance(turn, str) else [turn]
+    streamed = {item.id for item in given if isinstance(item, ToolParamsStart)}
     items: list[AnyPart | Delay | Failure] = []
     ids = (f"text_{n}" for n in count())
     open_text: str | None = None
@@ -210,7 +216,8 @@ def _items(turn: Turn) -> list[AnyPart | Delay | Failure]:
         if open_text is not None and not isinstance(item, Delay):
             items.append(TextEnd(open_text))
             open_text = None
-        items.extend(_pieces(item, next(ids)))
+        is_whole = not (isinstance(item, ToolCall) and item.id in streamed)
+        items.extend(_pieces(item, next(ids)) if is_whole else (item,))
     if open_text is not None:
         items.append(TextEnd(open_text))
     return items if any(isinstance(item, Finish | Failure) for item in items) else [*items, _end(items)]

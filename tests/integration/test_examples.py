@@ -96,6 +96,9 @@ SAID = {
         "done: basket {'mugs': 1}, looks 2\nAnother process goes on:\n  Waiting: nothing.\n  Step 1: basket",
         "    says You are welcome.\n  done: basket {'mugs': 1}, looks 2\n",
     ],
+    "ui_scenarios.py": [
+        "round\ntool-error\ninvalid-input\npreliminary\ndata-parts\nstream-error\nclient-tool\napproval\nhttp-error\n",
+    ],
 }
 
 PROGRAM = """

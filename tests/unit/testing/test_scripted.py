@@ -7,7 +7,17 @@ from typing import Any
 import pytest
 
 from fxai.effects import Backend, fx
-from fxai.messages import AiError, Prompt, RateLimitError, Response, Text, ToolCall
+from fxai.messages import (
+    AiError,
+    Prompt,
+    RateLimitError,
+    Response,
+    Text,
+    ToolCall,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
+)
 from fxai.models import LanguageModel
 from fxai.testing import ScriptedModel, TestClock, call, delay, fails, finish, reasoning, text
 from tests.kit.samples import defect_of, failure_of
@@ -18,6 +28,13 @@ TURNS: dict[str, Any] = {
     "reasoning": [reasoning("Hm."), "Hello"],
     "call": call("add", {"a": 1}, id="c"),
     "broken call": ToolCall("c", "add", None, params_text="{"),
+    "streamed call": [
+        ToolParamsStart("c", "add"),
+        ToolParamsDelta("c", '{"a"'),
+        ToolParamsDelta("c", ":1}"),
+        ToolParamsEnd("c"),
+        call("add", {"a": 1}, id="c"),
+    ],
     "finish": ["Hel", finish("length")],
     "part": [Text("Hello", metadata={"acme": {"id": 1}})],
     "nothing": [],
@@ -55,6 +72,24 @@ def test_calls_get_ids_of_their_own() -> None:
 
     assert one.id != other.id
     assert call("add", {}, id="mine").id == "mine"
+
+
+def test_a_call_whose_parameters_are_in_the_turn_is_not_taken_apart_again() -> None:
+    """They come as they are written down, and the call behind them, once."""
+    parts = fx.run(
+        LanguageModel.stream_text("go", resolve_tools=False)
+        .collect()
+        .provide(ScriptedModel.make([TURNS["streamed call"]]).layer)
+    )
+
+    assert [part.type for part in parts] == [
+        "tool-params-start",
+        "tool-params-delta",
+        "tool-params-delta",
+        "tool-params-end",
+        "tool-call",
+        "finish",
+    ]
 
 
 def test_requests_are_kept(backend: Backend) -> None:
