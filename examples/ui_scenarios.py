@@ -210,7 +210,9 @@ async def identify(request: Request) -> str:
 def main() -> None:
     """Serves the scenarios on this machine."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, help="the port to serve at; without one the scenarios are listed")
+    parser.add_argument(
+        "--port", type=int, help="the port to serve at, 0 for a free one; without it the scenarios are listed"
+    )
     parser.add_argument("--version", type=int, choices=(5, 6, 7), default=7, help="the major version of the AI SDK")
     asked = parser.parse_args()
     if asked.port is None:
@@ -218,9 +220,7 @@ def main() -> None:
         return
     version: Version = asked.version
     options = AppOptions(stream=StreamOptions(version, error_text=str), turns_per_minute=6000)
-    uvicorn.run(
-        chat_app(answer, identify=identify, options=options), host="127.0.0.1", port=asked.port, log_level="warning"
-    )
+    uvicorn.run(chat_app(answer, identify=identify, options=options), host="127.0.0.1", port=asked.port)
 
 
 if __name__ == "__main__":

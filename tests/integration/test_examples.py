@@ -106,7 +106,8 @@ import runpy, sys
 def offline(event, arguments):
     assert event not in ("socket.getaddrinfo", "socket.connect"), event
 sys.addaudithook(offline)
-runpy.run_path(sys.argv[1], run_name="__main__")
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
