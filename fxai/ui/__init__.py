@@ -9,7 +9,10 @@ from fxai.ui.chunk import DONE, HEADERS, Chunk, ChunkEncoder, DataPart, StreamOp
 
 if TYPE_CHECKING:
     from fxai.ui.access import LOOPBACK, Access, Action, Authorize, Identify, bearer_token
-    from fxai.ui.app import AppArgs, AppOptions, ChatApp, TurnAnswerer, chat_app
+    from fxai.ui.ag_ui import AgUiEncoder, AgUiEvent, AgUiMessage, encode_ag_ui, to_ag_ui
+    from fxai.ui.ag_ui_request import RunInput
+    from fxai.ui.app import AppArgs, ChatApp, TurnAnswerer, chat_app
+    from fxai.ui.app_options import AppOptions
     from fxai.ui.conversation import Conversation, ConversationSummary, Turn
     from fxai.ui.conversation_store import Busy, ConversationError, Conversations
     from fxai.ui.host_app import dispatch, mount
@@ -27,6 +30,9 @@ __all__ = [
     "Accepted",
     "Access",
     "Action",
+    "AgUiEncoder",
+    "AgUiEvent",
+    "AgUiMessage",
     "Answerer",
     "AppArgs",
     "AppOptions",
@@ -51,6 +57,7 @@ __all__ = [
     "Refusal",
     "Reply",
     "RequestLimits",
+    "RunInput",
     "Signal",
     "Stop",
     "StreamOptions",
@@ -65,17 +72,22 @@ __all__ = [
     "bearer_token",
     "chat_app",
     "dispatch",
+    "encode_ag_ui",
     "encode_stream",
     "mount",
     "read_message",
     "read_messages",
+    "to_ag_ui",
     "to_event",
 ]
 
 # What needs Starlette, or not every program, is imported when it is first named.
 _ROOMS = {
     "access": "Access Action Authorize Identify LOOPBACK bearer_token",
-    "app": "AppArgs AppOptions ChatApp TurnAnswerer chat_app",
+    "ag_ui": "AgUiEncoder AgUiEvent AgUiMessage encode_ag_ui to_ag_ui",
+    "ag_ui_request": "RunInput",
+    "app": "AppArgs ChatApp TurnAnswerer chat_app",
+    "app_options": "AppOptions",
     "conversation": "Conversation ConversationSummary Turn",
     "conversation_store": "Busy ConversationError Conversations",
     "message_builder": "ChunkError MessageBuilder",

@@ -17,8 +17,9 @@ that it can go on when the client has left; every response reads the stream stor
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from inspect import isawaitable
 from typing import Any, Final, Never, Protocol, TypedDict, cast, final, overload
 
@@ -57,17 +58,21 @@ from fxai.ui.access import (
     is_origin_allowed,
     read_json_body,
 )
-from fxai.ui.chat_job import ChatJob
+from fxai.ui.ag_ui import EVENT_HEADERS, NOTHING, AgUiEncoder, translate_stream
+from fxai.ui.ag_ui_request import RunInput
+from fxai.ui.app_options import AppOptions
+from fxai.ui.chat_job import Accept, ChatJob
 from fxai.ui.chunk import HEADERS, StreamOptions
 from fxai.ui.conversation import Conversation
 from fxai.ui.conversation_store import Conversations
 from fxai.ui.event_stream import EventStream
 from fxai.ui.page import page_file
-from fxai.ui.request import LIMITS, ChatRequest, Refusal, RequestLimits, is_id
+from fxai.ui.request import ChatRequest, Refusal, accept, is_id
 from fxai.ui.signal import Reply, Stop
 from fxai.ui.stream_store import StreamStore
-from fxai.ui.turn import Answerer, ChatTurn, OnLeave
+from fxai.ui.turn import Answerer, ChatTurn
 
+_A = TypeVar("_A")
 _R = TypeVar("_R", default=None)
 _R_co = TypeVar("_R_co", covariant=True, default=None)
 _E = TypeVar("_E")
@@ -76,41 +81,6 @@ _LOG: Final = logging.getLogger("fxai.ui")
 _MOST_LISTED: Final = 200
 _STOPPING: Final = 5.0  # seconds
 _SMALL: Final = 64 * 1024  # bytes of a body that holds no messages
-
-
-@final
-class AppOptions(msgspec.Struct, frozen=True):
-    """How a chat application serves.
-
-    Attributes:
-        title: what the page and `/api/info` call it; empty: the name of the agent.
-        page: whether the page of fxai's own is served at `/`.
-        stream: what of a run is sent to a client, and how.
-        on_leave: what becomes of a turn whose client has left: it goes on, and can be read again, or is cancelled.
-        hosts: the names that the server answers to, by the header `Host`; `*` stands for all.
-        origins: the origins, besides its own, whose pages may use it: `https://app.example.org`.
-        limits: what a client may send at most.
-        body_timeout: seconds in which a body has to come.
-        heartbeat: seconds of silence after which a stream has a comment.
-        turns_per_minute: turns that one user may begin in a minute.
-        running_turns: turns of one user that may run at once.
-        all_turns: turns of all users that may run at once.
-        grace: seconds that running turns have when the application shuts down; then they are stopped.
-    """
-
-    title: str = ""
-    page: bool = False
-    stream: StreamOptions = StreamOptions()
-    on_leave: OnLeave = "continue"
-    hosts: tuple[str, ...] = LOOPBACK
-    origins: tuple[str, ...] = ()
-    limits: RequestLimits = LIMITS
-    body_timeout: float = 10.0
-    heartbeat: float = 15.0
-    turns_per_minute: int = 60
-    running_turns: int = 4
-    all_turns: int = 256
-    grace: float = 10.0
 
 
 _PARAMETERS: Final = AppOptions()
@@ -329,6 +299,7 @@ class ChatApp:
             self._route("/api/chat", self._begin_turn, "POST"),
             self._route("/api/chat", self._list, "GET"),
             self._route("/api/info", self._info, "GET"),
+            *([self._route("/api/ag-ui", self._run_ag_ui, "POST")] if self._options.ag_ui else []),
             self._route(f"{chat}/stream", self._resume, "GET"),
             self._route(f"{chat}/stop", self._stop, "POST"),
             self._route(f"{chat}/answers", self._answer, "POST"),
@@ -392,27 +363,52 @@ class ChatApp:
     # -- turns
 
     async def _begin_turn(self, request: Request, user: str) -> Response:
-        active = await self._start()
         limits = self._options.limits
-        read = ChatRequest.read(await read_json_body(request, limits.bytes, self._options.body_timeout), limits)
-        asked: ChatRequest = _require(read)
+        body = await read_json_body(request, limits.bytes, self._options.body_timeout)
+        asked: ChatRequest = _require(ChatRequest.read(body, limits))
         await self._find(user, "write", asked.id)
+        accepting = partial(accept, asked, limits=limits)
+        turn_id = await self._begin(asked.id, user, accepting, asked.body, self._options.stream)
+        return self._events(asked.id, turn_id)
+
+    async def _begin(self, id_: str, user: str, accept: Accept, body: Mapping[str, Any], options: StreamOptions) -> str:
+        """The id of a turn that has begun."""
+        active = await self._start()
         self._count(active, user)
         job = ChatJob(
-            asked,
+            id_,
             user,
+            accept,
+            body,
             self._answerer,
             self._conversations,
             self._streams,
-            limits=limits,
-            options=self._options.stream,
+            options=options,
             on_leave=self._options.on_leave,
         )
         active.group.start_soon(self._work, active, job, user)
         await job.begun.wait()
         if job.refused is not None:
             raise RefusedError(job.refused.status, job.refused.code, job.refused.message)
-        return self._events(asked.id, job.turn_id)
+        return job.turn_id
+
+    async def _run_ag_ui(self, request: Request, user: str) -> Response:
+        """A run for a client of AG-UI; one that asks for nothing reads the conversation, and the turn that runs."""
+        limits = self._options.limits
+        body = await read_json_body(request, limits.bytes, self._options.body_timeout)
+        asked: RunInput = _require(RunInput.read(body, limits))
+        known = await self._find(user, "read", asked.id)
+        if not asked.asks(known):
+            active: str | None = await self._ask(self._streams.active(asked.id))
+            return self._ag_ui_events(asked, active, AgUiEncoder(asked.id, asked.run_id, prefix=active, known=known))
+        await self._find(user, "write", asked.id)
+        options = msgspec.structs.replace(self._options.stream, version=7)
+        turn_id = await self._begin(asked.id, user, partial(asked.accept, limits=limits), asked.body, options)
+        return self._ag_ui_events(asked, turn_id, AgUiEncoder(asked.id, asked.run_id, prefix=turn_id))
+
+    def _ag_ui_events(self, asked: RunInput, turn_id: str | None, encoder: AgUiEncoder) -> Response:
+        events = StreamOf.make(NOTHING) if turn_id is None else self._streams.read(asked.id, turn_id)
+        return EventStream(translate_stream(encoder, events), EVENT_HEADERS, self._options.heartbeat)
 
     def _count(self, active: _Active, user: str) -> None:
         running = sum(one == user for one in active.jobs.values())
@@ -566,7 +562,7 @@ class ChatApp:
         return f"chat_app({self._answerer!r})"
 
 
-def _require(read: Result[ChatRequest, Refusal]) -> ChatRequest:
+def _require(read: Result[_A, Refusal]) -> _A:
     if isinstance(read, Failure):
         refusal = read.failure()
         raise RefusedError(refusal.status, refusal.code, str(refusal))

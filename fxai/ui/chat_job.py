@@ -7,12 +7,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator
-from typing import Any, Final, final
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final, TypeAlias, final
 
 import anyio
 import msgspec
-from returns.result import Success
+from returns.result import Result, Success
 
 from fxai.effects.cause import Failed
 from fxai.effects.constructor import fail
@@ -24,13 +24,16 @@ from fxai.messages.prompt import Prompt
 from fxai.ui.chunk import StreamOptions
 from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.conversation_store import Busy, Conversations
-from fxai.ui.request import Accepted, ChatRequest, RequestLimits, accept
+from fxai.ui.request import Accepted, Refusal
 from fxai.ui.stream_store import StreamStore
 from fxai.ui.turn import Answerer, ChatTurn, OnLeave, TurnRun, log_failure
 
 _PATIENCE: Final = 20  # tries
 _PAUSE: Final = 0.05  # seconds: a turn that ends, or was stopped, lets the next one begin soon
 _AHEAD: Final = 2_000  # events
+
+Accept: TypeAlias = Callable[[Conversation | None, Callable[[], str]], Result[Accepted, Refusal]]
+"""Reads a request beside its conversation, which may not be there yet; it is given what makes new ids."""
 
 
 @final
@@ -48,22 +51,37 @@ class ChatJob:
 
     def __init__(
         self,
-        request: ChatRequest,
+        conversation_id: str,
         user: str,
+        accept: Accept,
+        body: Mapping[str, Any],
         answerer: Answerer,
         conversations: Conversations,
         streams: StreamStore,
         *,
-        limits: RequestLimits,
         options: StreamOptions,
         on_leave: OnLeave,
     ) -> None:
-        self._request = request
+        """A job.
+
+        Args:
+            conversation_id: the id of the conversation.
+            user: who asks.
+            accept: what of the request is taken, beside the conversation, or why it is refused.
+            body: what else the client sent, for the answerer.
+            answerer: what answers the turn.
+            conversations: where the turn is kept.
+            streams: where its stream is kept.
+            options: what of the run is sent.
+            on_leave: what becomes of it when its readers have all left.
+        """
+        self._id = conversation_id
         self._user = user
+        self._accept = accept
+        self._body = body
         self._answerer = answerer
         self._conversations = conversations
         self._streams = streams
-        self._limits = limits
         self._options = options
         self._on_leave: OnLeave = on_leave
         self.turn_id = secrets.token_urlsafe(12)
@@ -85,7 +103,7 @@ class ChatJob:
             if failures:
                 self._refuse(failures[0])
                 return
-            log_failure(self.turn_id, self._request.id, end.cause)
+            log_failure(self.turn_id, self._id, end.cause)
         self._refuse(Refused("failed", 500, "the server could not begin the turn; its log says why"))
 
     def _refuse(self, refused: Refused) -> None:
@@ -94,11 +112,11 @@ class ChatJob:
             self.begun.set()
 
     def _run(self) -> Generator[AnyEffect, Any, None]:
-        id_ = self._request.id
+        id_ = self._id
         yield self._hold(_PATIENCE)
         now: float = (yield Fetch(Clock)).now()
         conversation: Conversation | None = yield self._conversations.load(id_)
-        accepted: Accepted = yield self._accept(conversation)
+        accepted: Accepted = yield self._read(conversation)
         turn = self._turn(conversation, accepted)
         record = Turn.make(turn.id, accepted.parent, accepted.user, accepted.message_id, accepted.said, now)
         yield self._conversations.begin(id_, self._user, record)
@@ -124,11 +142,11 @@ class ChatJob:
                 return fail(error)
             return self._hold(tries - 1).delay(_PAUSE) if tries > 1 else fail(Refused("busy", 409, str(error)))
 
-        held: EffectOf[None, Any, Any] = self._conversations.hold(self._request.id)
+        held: EffectOf[None, Any, Any] = self._conversations.hold(self._id)
         return held.catch_all(again)
 
-    def _accept(self, conversation: Conversation | None) -> EffectOf[Accepted, Refused]:
-        found = accept(self._request, conversation, lambda: secrets.token_urlsafe(12), self._limits)
+    def _read(self, conversation: Conversation | None) -> EffectOf[Accepted, Refused]:
+        found = self._accept(conversation, lambda: secrets.token_urlsafe(12))
         if isinstance(found, Success):
             return Succeed(found.unwrap())
         refusal = found.failure()
@@ -138,10 +156,10 @@ class ChatJob:
         goes_on = conversation is not None and accepted.parent is not None
         return ChatTurn(
             self._user,
-            self._request.id,
+            self._id,
             self.turn_id,
             conversation.history(accepted.parent) if conversation is not None and goes_on else Prompt.empty,
             accepted.said,
             conversation.state(accepted.parent) if conversation is not None and goes_on else None,
-            self._request.body,
+            self._body,
         )

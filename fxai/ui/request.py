@@ -119,7 +119,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
         """
         parsed = parse_json(text, Limits(max_bytes=limits.bytes, max_values=limits.values, unique_keys=True))
         if not isinstance(parsed, Success):
-            return Failure(_of_form(parsed.failure()))
+            return Failure(refuse_form(parsed.failure()))
         data = parsed.unwrap()
         if not is_object(data):
             return Failure(Refusal("invalid", "", "expected an object with id and messages"))
@@ -128,7 +128,7 @@ class ChatRequest(msgspec.Struct, frozen=True):
                 return Failure(Refusal("invalid", name, f"expected {expected}"))
         messages = _read_messages(data)
         if not isinstance(messages, Success):
-            return Failure(_of_form(messages.failure()))
+            return Failure(refuse_form(messages.failure()))
         rest = {name: value for name, value in data.items() if name not in _OWN}
         trigger: Trigger = data.get("trigger") or "submit-message"
         alone = "messages" not in data
@@ -157,7 +157,8 @@ def _read_messages(data: dict[str, Any]) -> Result[tuple[UIMessage, ...], Decode
     return read_messages(data.get("messages"), "/messages")
 
 
-def _of_form(failure: DecodeFailure) -> Refusal:
+def refuse_form(failure: DecodeFailure) -> Refusal:
+    """The refusal of what is not of the form of a request."""
     fault = failure.faults[0]
     return Refusal("invalid", where(fault.pointer), f"expected {fault.expected}, found {fault.found}")
 

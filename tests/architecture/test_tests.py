@@ -31,6 +31,7 @@ INTERNAL = {
     "tests/integration/sdk/test_results.py": "how a server's content is shown",
     "tests/kit/mcp_http.py": "an application asked without a socket",
     "tests/typing/right/mcp_tool_servers.py": "the type of an application",
+    "tests/kit/ag_ui_client.py": "parameters that were cut",
     "tests/kit/json_schema_suite.py": "the dialects of JSON Schema",
     "tests/kit/kept_servers.py": "locks of files",
     "tests/kit/runs.py": "the loop, without an agent around it",

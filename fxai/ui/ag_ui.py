@@ -1,0 +1,438 @@
+r"""AG-UI: a run as the events of the Agent User Interaction Protocol, which clients such as `HttpAgent` read.
+
+The events are made of the chunks of the UI message stream of version 7, so what is sent, and how failures are worded,
+is decided in one place, by `StreamOptions`. Source of the forms: `RunAgentInput` and the events of the packages
+`ag-ui-protocol` 1.0.0 of PyPI and `@ag-ui/client` 1.0.0 of npm.
+
+| of a run | events |
+| --- | --- |
+| a step | `STEP_STARTED`, `STEP_FINISHED` |
+| a text | `TEXT_MESSAGE_START`, `TEXT_MESSAGE_CONTENT`, `TEXT_MESSAGE_END` |
+| reasoning | `REASONING_START`, `REASONING_MESSAGE_START`, `…_CONTENT`, `…_END`, `REASONING_END` |
+| a call | `TOOL_CALL_START`, `TOOL_CALL_ARGS`, `TOOL_CALL_END` |
+| a result | `TOOL_CALL_RESULT`, with the metadata `isError` or `isDenied` where it is one |
+| data called `state` | `STATE_SNAPSHOT` |
+| other data, files, sources, preliminary results, metadata | `CUSTOM` |
+| a call that waits for an approval | an interrupt of `RUN_FINISHED`, whose id is the approval's |
+| a call that waits for a result | one of the `pendingToolCallIds` of `RUN_FINISHED` |
+| a run that was stopped | `RUN_FINISHED` with the outcome `cancelled` |
+| a failure | `RUN_ERROR` |
+
+>>> encoder = AgUiEncoder("thread", "run")
+>>> chunks = [{"type": "start"}, {"type": "text-start", "id": "t"}, {"type": "text-delta", "id": "t", "delta": "Hi."}]
+>>> events = [event for chunk in chunks for event in encoder.encode(chunk)] + encoder.end()
+>>> [event["type"] for event in events]
+['RUN_STARTED', 'TEXT_MESSAGE_START', 'TEXT_MESSAGE_CONTENT', 'TEXT_MESSAGE_END', 'RUN_ERROR']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, Final, TypeAlias, final
+
+import msgspec
+from typing_extensions import TypeVar
+
+from fxai.effects.stream import StreamOf
+from fxai.ui.chunk import DONE, HEADERS, Chunk, StreamOptions, encode_stream, to_event
+from fxai.ui.conversation import Conversation
+from fxai.ui.ui_message import Part, UIMessage, is_call, tool_name
+
+_R = TypeVar("_R")
+
+PROTOCOL_VERSION: Final = "1.0"
+
+AgUiEvent: TypeAlias = dict[str, Any]
+"""An event of AG-UI: plain JSON data with a `type`; what it lacks is left out."""
+
+AgUiMessage: TypeAlias = dict[str, Any]
+"""A message of AG-UI: plain JSON data with an `id` and a `role`."""
+
+EVENT_HEADERS: Final = {name: value for name, value in HEADERS.items() if "vercel" not in name}
+"""The headers of a response that is a stream of such events."""
+
+NOTHING: Final = to_event({"type": "start"}) + to_event({"type": "finish", "finishReason": "stop"})
+"""The chunks of a run in which nothing happens."""
+
+_DONE: Final = DONE.strip()
+_CUT: Final = "the stream ended before the run did"
+_ANSWER: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
+    "required": ["approved"],
+    "additionalProperties": False,
+}
+
+
+@final
+class AgUiEncoder:
+    """Makes events of the chunks of one run, as they come: each start has its end, whatever the chunks are."""
+
+    __slots__ = (
+        "_approvals",
+        "_call_message",
+        "_calls",
+        "_count",
+        "_error",
+        "_in_step",
+        "_is_over",
+        "_known",
+        "_open_calls",
+        "_prefix",
+        "_run",
+        "_steps",
+        "_texts",
+        "_thread",
+        "_waiting",
+    )
+
+    def __init__(
+        self, thread_id: str, run_id: str, *, prefix: str | None = None, known: Conversation | None = None
+    ) -> None:
+        """Of a run of a conversation.
+
+        Args:
+            thread_id: the id of the conversation.
+            run_id: the id of the run, as the client has given it.
+            prefix: what the ids of the messages begin with, which no other run of the conversation has; by default
+                the id of the run.
+            known: the conversation, for a run that only reads it: a snapshot of its messages comes first, and what
+                waits in it waits at the end.
+        """
+        self._thread = thread_id
+        self._run = run_id
+        self._prefix = run_id if prefix is None else prefix
+        self._count = 0  # messages
+        self._steps = 0
+        self._in_step = False
+        self._texts: dict[tuple[str, str], str] = {}  # the message of each text and reasoning that is open
+        self._call_message: str | None = None  # the message that the next call belongs to
+        self._calls: dict[str, str] = {}  # the names of the calls of this run
+        self._open_calls: dict[str, bool] = {}  # those that have no end yet: whether parameters were sent
+        self._waiting: dict[str, None] = {}  # those that have no result
+        self._approvals: dict[str, str] = {}  # by call, the approval that it waits for
+        self._error: str | None = None
+        self._is_over = False
+        self._known = known
+        for one in () if known is None else known.pending():
+            self._calls[one.id], self._waiting[one.id] = one.name, None
+            if one.approval_id is not None:
+                self._approvals[one.id] = one.approval_id
+
+    def encode(self, chunk: Chunk) -> list[AgUiEvent]:
+        """The events of a chunk; none behind the end of the run."""
+        if self._is_over:
+            return []
+        type_ = chunk["type"]
+        return self._encoding.get(type_, AgUiEncoder._custom)(self, chunk)
+
+    def end(self) -> list[AgUiEvent]:
+        """The last events of a stream that is over: those of a failure, where the run has not ended."""
+        return [] if self._is_over else [*self._close(), self._fail(_CUT if self._error is None else self._error)]
+
+    # -- the run
+
+    def _start(self, _: Chunk) -> list[AgUiEvent]:
+        named = {"threadId": self._thread, "runId": self._run}
+        started: AgUiEvent = {"type": "RUN_STARTED", **named, "protocolVersion": PROTOCOL_VERSION}
+        if self._known is None:
+            return [started]
+        return [started, {"type": "MESSAGES_SNAPSHOT", "messages": to_ag_ui(self._known.ui_messages())}]
+
+    def _finish(self, chunk: Chunk) -> list[AgUiEvent]:
+        if self._error is not None and chunk.get("finishReason") == "error":
+            return self.end()
+        return [*self._close(), self._end_with(self._outcome())]
+
+    def _abort(self, _: Chunk) -> list[AgUiEvent]:
+        return [*self._close(), self._end_with({"type": "cancelled"})]
+
+    def _note_error(self, chunk: Chunk) -> list[AgUiEvent]:
+        """A failure is told when the run is over: a provider may go on behind an error."""
+        self._error = chunk["errorText"]
+        return []
+
+    def _fail(self, message: str) -> AgUiEvent:
+        self._is_over = True
+        return {"type": "RUN_ERROR", "message": message}
+
+    def _end_with(self, outcome: dict[str, Any]) -> AgUiEvent:
+        self._is_over = True
+        return {"type": "RUN_FINISHED", "threadId": self._thread, "runId": self._run, "outcome": outcome}
+
+    def _outcome(self) -> dict[str, Any]:
+        if self._approvals:
+            return {"type": "interrupt", "interrupts": [self._interrupt(*pair) for pair in self._approvals.items()]}
+        return {"type": "success", **({"pendingToolCallIds": list(self._waiting)} if self._waiting else {})}
+
+    def _interrupt(self, call_id: str, approval_id: str) -> dict[str, Any]:
+        message = f"May {self._calls.get(call_id, 'the tool')} run?"
+        named = {"id": approval_id, "reason": "tool_call", "toolCallId": call_id, "message": message}
+        return {**named, "responseSchema": dict(_ANSWER)}
+
+    def _close(self) -> list[AgUiEvent]:
+        """The ends of all that is open."""
+        events = [event for key in list(self._texts) for event in self._close_text(*key)]
+        events += [event for call_id in list(self._open_calls) for event in self._close_call(call_id)]
+        return [*events, *self._end_step({})]
+
+    # -- steps
+
+    def _begin_step(self, chunk: Chunk) -> list[AgUiEvent]:
+        ends = self._end_step(chunk)
+        self._steps, self._in_step, self._call_message = self._steps + 1, True, None
+        return [*ends, {"type": "STEP_STARTED", "stepName": f"step {self._steps}"}]
+
+    def _end_step(self, _: Chunk) -> list[AgUiEvent]:
+        if not self._in_step:
+            return []
+        self._in_step = False
+        return [{"type": "STEP_FINISHED", "stepName": f"step {self._steps}"}]
+
+    # -- texts
+
+    def _new_message(self) -> str:
+        self._count += 1
+        return f"{self._prefix}-{self._count}"
+
+    def _begin_text(self, chunk: Chunk) -> list[AgUiEvent]:
+        kind, id_ = chunk["type"].partition("-")[0], chunk["id"]
+        ends = self._close_text(kind, id_)
+        message_id = self._texts[kind, id_] = self._new_message()
+        if kind == "text":
+            self._call_message = message_id
+            return [*ends, {"type": "TEXT_MESSAGE_START", "messageId": message_id, "role": "assistant"}]
+        self._call_message = None
+        begun: AgUiEvent = {"type": "REASONING_MESSAGE_START", "messageId": message_id, "role": "reasoning"}
+        return [*ends, {"type": "REASONING_START", "messageId": message_id}, begun]
+
+    def _add_text(self, chunk: Chunk) -> list[AgUiEvent]:
+        kind = chunk["type"].partition("-")[0]
+        begun = [] if (kind, chunk["id"]) in self._texts else self._begin_text(chunk)
+        type_ = "TEXT_MESSAGE_CONTENT" if kind == "text" else "REASONING_MESSAGE_CONTENT"
+        return [*begun, {"type": type_, "messageId": self._texts[kind, chunk["id"]], "delta": chunk["delta"]}]
+
+    def _end_text(self, chunk: Chunk) -> list[AgUiEvent]:
+        return self._close_text(chunk["type"].partition("-")[0], chunk["id"])
+
+    def _close_text(self, kind: str, id_: str) -> list[AgUiEvent]:
+        message_id = self._texts.pop((kind, id_), None)
+        if message_id is None:
+            return []
+        ends = ["TEXT_MESSAGE_END"] if kind == "text" else ["REASONING_MESSAGE_END", "REASONING_END"]
+        return [{"type": type_, "messageId": message_id} for type_ in ends]
+
+    # -- calls
+
+    def _begin_call(self, chunk: Chunk) -> list[AgUiEvent]:
+        call_id, name = chunk["toolCallId"], chunk["toolName"]
+        if call_id in self._calls:
+            return []
+        if self._call_message is None:
+            self._call_message = self._new_message()
+        self._calls[call_id], self._open_calls[call_id], self._waiting[call_id] = name, False, None
+        named = {"toolCallId": call_id, "toolCallName": name, "parentMessageId": self._call_message}
+        return [{"type": "TOOL_CALL_START", **named}]
+
+    def _add_params(self, chunk: Chunk) -> list[AgUiEvent]:
+        call_id = chunk["toolCallId"]
+        if call_id not in self._open_calls:
+            return []
+        self._open_calls[call_id] = True
+        return [{"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": chunk["inputTextDelta"]}]
+
+    def _end_params(self, chunk: Chunk) -> list[AgUiEvent]:
+        call_id = chunk["toolCallId"]
+        events = self._begin_call(chunk)
+        if self._open_calls.get(call_id) is False:
+            events += [{"type": "TOOL_CALL_ARGS", "toolCallId": call_id, "delta": _text_of(chunk["input"])}]
+        return [*events, *self._close_call(call_id)]
+
+    def _close_call(self, call_id: str) -> list[AgUiEvent]:
+        is_open = self._open_calls.pop(call_id, None) is not None
+        return [{"type": "TOOL_CALL_END", "toolCallId": call_id}] if is_open else []
+
+    def _request(self, chunk: Chunk) -> list[AgUiEvent]:
+        self._approvals[chunk["toolCallId"]] = chunk["approvalId"]
+        return []
+
+    def _add_output(self, chunk: Chunk) -> list[AgUiEvent]:
+        if chunk.get("preliminary"):
+            value = {"toolCallId": chunk["toolCallId"], "output": chunk["output"]}
+            return [{"type": "CUSTOM", "name": "preliminary-output", "value": value}]
+        return self._result(chunk, _text_of(chunk["output"]))
+
+    def _fail_call(self, chunk: Chunk) -> list[AgUiEvent]:
+        return self._result(chunk, chunk["errorText"], isError=True)
+
+    def _deny_call(self, chunk: Chunk) -> list[AgUiEvent]:
+        return self._result(chunk, "the call was denied", isDenied=True)
+
+    def _result(self, chunk: Chunk, content: str, **metadata: bool) -> list[AgUiEvent]:
+        call_id = chunk["toolCallId"]
+        self._waiting.pop(call_id, None)
+        self._approvals.pop(call_id, None)
+        named = {"messageId": _result_id(call_id), "toolCallId": call_id, "role": "tool", "content": content}
+        event = {"type": "TOOL_CALL_RESULT", **named, **({"metadata": metadata} if metadata else {})}
+        return [*self._close_call(call_id), event]
+
+    # -- all else
+
+    def _state(self, chunk: Chunk) -> list[AgUiEvent]:
+        return [{"type": "STATE_SNAPSHOT", "snapshot": chunk["data"]}]
+
+    def _custom(self, chunk: Chunk) -> list[AgUiEvent]:
+        type_ = chunk["type"]
+        if not type_.startswith("data-"):
+            value = {name: value for name, value in chunk.items() if name != "type"}
+            return [{"type": "CUSTOM", "name": type_, "value": value}]
+        event: AgUiEvent = {"type": "CUSTOM", "name": type_.removeprefix("data-"), "value": chunk["data"]}
+        return [{**event, "metadata": {"id": chunk["id"]}} if "id" in chunk else event]
+
+    _encoding: ClassVar[Mapping[str, Callable[[Any, Chunk], list[AgUiEvent]]]] = {
+        "start": _start,
+        "finish": _finish,
+        "abort": _abort,
+        "error": _note_error,
+        "start-step": _begin_step,
+        "finish-step": _end_step,
+        **dict.fromkeys(("text-start", "reasoning-start"), _begin_text),
+        **dict.fromkeys(("text-delta", "reasoning-delta"), _add_text),
+        **dict.fromkeys(("text-end", "reasoning-end"), _end_text),
+        "tool-input-start": _begin_call,
+        "tool-input-delta": _add_params,
+        "tool-input-available": _end_params,
+        "tool-approval-request": _request,
+        "tool-output-available": _add_output,
+        "tool-output-error": _fail_call,
+        "tool-output-denied": _deny_call,
+        "data-state": _state,
+    }
+
+
+def _text_of(data: Any) -> str:
+    """Data as a message of a tool has it: a text is itself, all else is JSON."""
+    return data if isinstance(data, str) else msgspec.json.encode(data, enc_hook=repr).decode()
+
+
+def _result_id(call_id: str) -> str:
+    return f"{call_id}-result"
+
+
+def encode_ag_ui(
+    parts: StreamOf[Any, Any, _R], thread_id: str, run_id: str, options: StreamOptions | None = None
+) -> StreamOf[AgUiEvent, Any, _R]:
+    """The events of a run whose parts are `parts`, as `agent.stream(…)` gives them, from its start to its end.
+
+    A failure, and a defect, is the event `RUN_ERROR`, worded by `options.error_text`; a cancellation cancels. The
+    version of `options` does not count.
+    """
+
+    def begin() -> StreamOf[AgUiEvent, Any, Any]:
+        encoder = AgUiEncoder(thread_id, run_id)
+        newest = msgspec.structs.replace(options or StreamOptions(), version=7)
+        events = encode_stream(parts, newest).flat_map(lambda chunk: StreamOf.from_iterable(encoder.encode(chunk)))
+        return events.concat(StreamOf.suspend(lambda: StreamOf.from_iterable(encoder.end())))
+
+    return StreamOf.suspend(begin)
+
+
+def translate_stream(encoder: AgUiEncoder, events: StreamOf[bytes, Any, None]) -> StreamOf[bytes, Any, None]:
+    """Server-sent events of chunks, one or several at a time and each of them whole, as those of AG-UI."""
+    last = StreamOf.suspend(lambda: StreamOf.make(b"".join(map(to_event, encoder.end()))))
+    return events.map(lambda some: translate(encoder, some)).concat(last).filter(bool)
+
+
+def translate(encoder: AgUiEncoder, events: bytes) -> bytes:
+    r"""Server-sent events of chunks, one or several and each of them whole, as those of AG-UI.
+
+    >>> translate(AgUiEncoder("t", "r"), b'data: {"type":"start"}\n\n')
+    b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r","protocolVersion":"1.0"}\n\n'
+    """
+    translated: list[AgUiEvent] = []
+    for event in events.split(b"\n\n"):
+        if event and event != _DONE:
+            translated += encoder.encode(msgspec.json.decode(event.removeprefix(b"data: ")))
+    return b"".join(map(to_event, translated))
+
+
+# -- messages
+
+
+def to_ag_ui(messages: Iterable[UIMessage]) -> list[AgUiMessage]:
+    """The messages of a conversation as AG-UI has them: what a client has put together of the events.
+
+    A message of an agent is several of AG-UI: its reasoning, its texts with the calls behind them, and the results.
+    Files, sources and data of agents are in none of them.
+    """
+    return [
+        each
+        for message in messages
+        for each in (_user_message(message) if message.role == "user" else _agent_messages(message))
+    ]
+
+
+def _user_message(message: UIMessage) -> list[AgUiMessage]:
+    content = [part for one in message.parts if (part := _content(one)) is not None]
+    is_text = len(content) == 1 and content[0]["type"] == "text"
+    return [{"id": message.id, "role": "user", "content": content[0]["text"] if is_text else content}]
+
+
+def _content(part: Part) -> dict[str, Any] | None:
+    if part["type"] == "text":
+        return {"type": "text", "text": part["text"]}
+    if part["type"] != "file":
+        return None
+    kind = str(part["mediaType"]).partition("/")[0]
+    header, _, data = str(part["url"]).partition(",")
+    source = {"type": "data", "value": data} if header.startswith("data:") else {"type": "url", "value": part["url"]}
+    type_ = kind if kind in ("image", "audio", "video") else "document"
+    return {"type": type_, "source": {**source, "mimeType": part["mediaType"]}}
+
+
+def _agent_messages(message: UIMessage) -> list[AgUiMessage]:
+    answered: list[AgUiMessage] = []
+    caller: AgUiMessage | None = None  # what the next call belongs to
+    results: list[AgUiMessage] = []  # those of the last caller
+
+    def push(role: str, **members: Any) -> AgUiMessage:
+        answered.extend(results)
+        results.clear()
+        answered.append({"id": f"{message.id}-{len(answered) + 1}", "role": role, **members})
+        return answered[-1]
+
+    for part in message.parts:
+        if part["type"] == "step-start":
+            caller = None
+        elif part["type"] == "text":
+            caller = push("assistant", content=part["text"])
+        elif part["type"] == "reasoning":
+            caller = None
+            push("reasoning", content=part["text"])
+        elif is_call(part):
+            caller = caller or push("assistant")
+            caller.setdefault("toolCalls", []).append(_call(part))
+            results += _results(part)
+    return [*answered, *results]
+
+
+def _call(part: Part) -> dict[str, Any]:
+    arguments = _text_of(part["input"]) if "input" in part else ""
+    return {
+        "id": part["toolCallId"],
+        "type": "function",
+        "function": {"name": tool_name(part), "arguments": arguments},
+    }
+
+
+def _results(part: Part) -> list[AgUiMessage]:
+    named = {"id": _result_id(part["toolCallId"]), "role": "tool", "toolCallId": part["toolCallId"]}
+    match part["state"]:
+        case "output-available" if not part.get("preliminary"):
+            return [{**named, "content": _text_of(part["output"])}]
+        case "output-error":
+            return [{**named, "content": part["errorText"], "metadata": {"isError": True}}]
+        case "output-denied":
+            return [{**named, "content": "the call was denied", "metadata": {"isDenied": True}}]
+        case _:
+            return []

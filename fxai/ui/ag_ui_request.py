@@ -1,0 +1,269 @@
+"""Requests of clients of AG-UI: a `RunAgentInput`, read and checked, and what of it is taken.
+
+A client repeats the conversation with each run. The history of the server counts: of what a client sends, its own last
+message is taken, and its answers to calls that wait there, by the same rules as a request of a page. Earlier messages
+of the user's say where the conversation goes on, and have to be what was said. Messages of any other kind, and the
+tools, the context and the state that a client names, are not looked at; a function that answers turns finds the last
+three in `ChatTurn.body`, where nobody has checked them.
+
+>>> body = b'{"threadId": "c1", "runId": "r1", "messages": [{"id": "u1", "role": "user", "content": "Hi"}]}'
+>>> RunInput.read(body).unwrap().accept(None, lambda: "a1").unwrap().said
+Prompt((UserMessage(content=(TextPart(text='Hi', metadata={}),), metadata={}),))
+>>> print(RunInput.read(b'{"threadId": "c1", "runId": "r1", "messages": [{}]}').failure())
+messages[0]: Object missing required field `id`
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal, final
+
+import msgspec
+from returns.result import Failure, Result, Success
+from typing_extensions import override
+
+from fxai.schema.data import is_object
+from fxai.schema.fault import DecodeError
+from fxai.schema.parsing import Limits, parse_json, parse_json_unsafe
+from fxai.ui.client_history import HistoryFault, find_turn
+from fxai.ui.conversation import Conversation
+from fxai.ui.request import (
+    LIMITS,
+    Accepted,
+    ChatRequest,
+    Refusal,
+    RequestLimits,
+    Trigger,
+    accept,
+    is_id,
+    refuse_form,
+)
+from fxai.ui.ui_message import Part, UIMessage, is_call
+
+_ABANDONED: Final = "the user gave no answer"
+_MEDIA: Final = ("image", "audio", "video", "document")
+_BODY: Final = ("state", "tools", "context", "forwardedProps")
+
+
+class _Source(msgspec.Struct, frozen=True, rename="camel"):
+    type: str
+    value: str
+    mime_type: str = ""
+
+
+class _Content(msgspec.Struct, frozen=True):
+    type: str
+    text: str = ""
+    source: _Source | None = None
+
+
+class _Message(msgspec.Struct, frozen=True, rename="camel"):
+    id: str
+    role: str
+    content: str | list[_Content] | dict[str, Any] | None = None
+    tool_call_id: str = ""
+    error: str | None = None
+
+
+class _Resume(msgspec.Struct, frozen=True, rename="camel"):
+    interrupt_id: str
+    status: Literal["resolved", "cancelled"]
+    payload: Any = None
+
+
+class _Input(msgspec.Struct, frozen=True, rename="camel"):
+    thread_id: str
+    run_id: str
+    messages: list[_Message]
+    resume: list[_Resume] | None = None
+
+
+@final
+class RunInput(msgspec.Struct, frozen=True):
+    """A `RunAgentInput`, its form checked, and nothing else of it."""
+
+    id: str
+    """The id of the conversation: the `threadId`."""
+    run_id: str
+    body: Mapping[str, Any]
+    """The members `state`, `tools`, `context` and `forwardedProps`."""
+    messages: tuple[UIMessage, ...]
+    """The messages of the user's."""
+    places: tuple[int, ...]
+    """Where each of them stands among all messages."""
+    outputs: Mapping[str, tuple[str, str | None]]
+    """By call, the text and the error of each message of a tool behind the last message of the user's."""
+    resume: Mapping[str, Mapping[str, Any]]
+    """By approval, each answer to an interrupt: what the part of a call has as its `approval`."""
+    is_answered: bool
+    """Whether a message of the agent's is behind the last message of the user's."""
+
+    @staticmethod
+    def read(text: bytes, limits: RequestLimits = LIMITS) -> Result[RunInput, Refusal]:
+        """The input of a body.
+
+        Fails with:
+            Refusal: It is no `RunAgentInput`, or more than the limits allow.
+        """
+        parsed = parse_json(text, Limits(max_bytes=limits.bytes, max_values=limits.values, unique_keys=True))
+        if not isinstance(parsed, Success):
+            return Failure(refuse_form(parsed.failure()))
+        data: Any = parsed.unwrap()
+        try:
+            return Success(_read(msgspec.convert(data, _Input), data))
+        except msgspec.ValidationError as error:
+            message, _, place = str(error).partition(" - at `$")
+            return Failure(Refusal("invalid", place.rstrip("`").removeprefix("."), message))
+        except _FormError as error:
+            return Failure(error.refusal)
+
+    def asks(self, conversation: Conversation | None) -> bool:
+        """Whether there is anything to answer; else the client only asks for the messages that the server has."""
+        if self.resume:
+            return True
+        if self.is_answered or not self.messages:
+            waiting = () if conversation is None else conversation.pending()
+            return any(one.id in self.outputs for one in waiting)
+        return True
+
+    def accept(
+        self, conversation: Conversation | None, new_id: Callable[[], str], limits: RequestLimits = LIMITS
+    ) -> Result[Accepted, Refusal]:
+        """What of the input is taken; see `fxai.ui.request.accept`.
+
+        Fails with:
+            Refusal: As of a request of a page. An interrupt that waits has no answer.
+        """
+        known = conversation or Conversation(self.id, "", "", 0.0, 0.0)
+        try:
+            request = self._chat_request(known)
+        except HistoryFault as fault:
+            return Failure(self._place(Refusal(fault.code, fault.where, fault.message)))
+        except _FormError as error:
+            return Failure(error.refusal)
+        return accept(request, conversation, new_id, limits).alt(self._place)
+
+    def _place(self, refusal: Refusal) -> Refusal:
+        """With the place in the body as the client sent it."""
+        found = _PLACE.match(refusal.where)
+        if found is None or int(found[1]) >= len(self.places):
+            return refusal
+        rest = refusal.where[found.end() :].replace(".parts", ".content", 1)
+        return msgspec.structs.replace(refusal, where=f"messages[{self.places[int(found[1])]}]{rest}")
+
+    def _chat_request(self, known: Conversation) -> ChatRequest:
+        """The same as a page would send it, which shows what the server knows."""
+        last = self.messages[-1] if self.messages else None
+        is_known = last is not None and known.find_message(last.id) is not None
+        said = self.messages if is_known or self.is_answered else self.messages[:-1]
+        turn = find_turn(said, known)
+        waiting = () if turn is None else known.pending(turn.id)
+        open_ = {one.approval_id for one in waiting if one.approval_id is not None}
+        for index, id_ in enumerate(self.resume):
+            if id_ not in open_:
+                raise _FormError("not-waiting", f"resume[{index}].interruptId", "nobody waits for this answer")
+        answers = bool(self.resume) or any(one.id in self.outputs for one in waiting)
+        trigger: Trigger = "submit-message"
+        if turn is not None and answers:
+            shown = [one for one in known.ui_messages(turn.id) if one.role == "assistant"][-1:]
+            said = (*said, *(self._answer(one) for one in shown))
+        elif is_known:
+            trigger = "regenerate-message"
+        if open_ - set(self.resume) and trigger == "submit-message":
+            raise _FormError("unanswered", "resume", "calls wait for an approval: answer each of the interrupts")
+        new = () if last is None or is_known or self.is_answered else (last,)
+        message_id = last.id if last is not None and trigger == "regenerate-message" else None
+        return ChatRequest(self.id, (*said, *new), trigger, message_id)
+
+    def _answer(self, message: UIMessage) -> UIMessage:
+        """A message of the agent's with the answers to its calls that wait."""
+        return msgspec.structs.replace(message, parts=tuple(map(self._answer_call, message.parts)))
+
+    def _answer_call(self, part: Part) -> Part:
+        if not is_call(part):
+            return part
+        approval = self.resume.get(part.get("approval", {}).get("id", ""))
+        if part["state"] == "approval-requested" and approval is not None:
+            return {**part, "state": "approval-responded", "approval": approval}
+        if part["state"] == "input-available" and part["toolCallId"] in self.outputs:
+            text, error = self.outputs[part["toolCallId"]]
+            answer = {"state": "output-available", "output": _data_of(text)}
+            return {**part, **(answer if error is None else {"state": "output-error", "errorText": error})}
+        return part
+
+    @override
+    def __hash__(self) -> int:
+        return hash((self.id, self.run_id))
+
+
+_PLACE: Final = re.compile(r"messages\[(\d+)\]")
+
+
+class _FormError(Exception):
+    def __init__(self, code: Literal["invalid", "not-waiting", "unanswered"], place: str, message: str) -> None:
+        super().__init__(message)
+        self.refusal = Refusal(code, place, message)
+
+
+def _read(read: _Input, data: dict[str, Any]) -> RunInput:
+    for name, value in (("threadId", read.thread_id), ("runId", read.run_id)):
+        if not is_id(value):
+            raise _FormError("invalid", name, "expected a string of 1 to 200 visible ASCII characters")
+    users = [place for place, message in enumerate(read.messages) if message.role == "user"]
+    behind = read.messages[users[-1] + 1 if users else 0 :]
+    return RunInput(
+        read.thread_id,
+        read.run_id,
+        {name: data[name] for name in _BODY if name in data},
+        tuple(UIMessage(read.messages[at].id, "user", tuple(_parts(read.messages[at], at))) for at in users),
+        tuple(users),
+        {one.tool_call_id: (_text(one), one.error) for one in behind if one.role == "tool"},
+        {one.interrupt_id: _approval(one, index) for index, one in enumerate(read.resume or ())},
+        any(message.role in ("assistant", "tool") for message in behind),
+    )
+
+
+def _parts(message: _Message, place: int) -> Iterator[Part]:
+    content = message.content
+    if isinstance(content, str):
+        content = [_Content("text", content)]
+    if not isinstance(content, list):
+        raise _FormError("invalid", f"messages[{place}].content", "expected a text or an array of parts")
+    for index, part in enumerate(content):
+        here = f"messages[{place}].content[{index}]"
+        if part.type == "text":
+            yield {"type": "text", "text": part.text}
+        elif part.type in _MEDIA and part.source is not None and part.source.type in ("data", "url"):
+            media_type, value = part.source.mime_type, part.source.value
+            url = f"data:{media_type};base64,{value}" if part.source.type == "data" else value
+            yield {"type": "file", "mediaType": media_type, "url": url}
+        else:
+            raise _FormError("invalid", here, "expected a text, or an image, audio, video or document with its source")
+
+
+def _text(message: _Message) -> str:
+    if isinstance(message.content, str):
+        return message.content
+    parts = message.content if isinstance(message.content, list) else ()
+    return "".join(part.text for part in parts if part.type == "text")
+
+
+def _data_of(text: str) -> Any:
+    """The data that the text of a result is: JSON where it is such, else the text itself."""
+    try:
+        return parse_json_unsafe(text.encode())
+    except DecodeError:
+        return text
+
+
+def _approval(one: _Resume, index: int) -> Mapping[str, Any]:
+    """What is said of an approval; parameters that were edited are refused, for the call would run with its own."""
+    if one.status == "cancelled":
+        return {"id": one.interrupt_id, "approved": False, "reason": _ABANDONED}
+    payload: Any = one.payload
+    if not is_object(payload) or not isinstance(payload.get("approved"), bool) or set(payload) - {"approved", "reason"}:
+        raise _FormError("invalid", f"resume[{index}].payload", "expected approved, and perhaps a reason, and no more")
+    if not isinstance(payload.get("reason", ""), str):
+        raise _FormError("invalid", f"resume[{index}].payload.reason", "expected string")
+    return {"id": one.interrupt_id, **payload}
