@@ -76,7 +76,10 @@ def wheel(session: nox.Session) -> None:
     session.install("fxai", "pytest")
     session.chdir(built)
     session.run(
-        "python", "-c", "import fxai, pathlib; assert (pathlib.Path(fxai.__file__).parent / 'py.typed').exists()"
+        "python",
+        "-c",
+        "from importlib.resources import files; home = files('fxai');"
+        "assert all((home / name).is_file() for name in ['py.typed', 'ui/static/index.html', 'ui/static/app.js'])",
     )
     session.run("fxai", "--help")
     session.run("python", "-m", "fxai", "--version")

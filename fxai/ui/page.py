@@ -22,7 +22,7 @@ _TYPES: Final = {
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
     "media-src data: blob:; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; "
-    "require-trusted-types-for 'script'; trusted-types fxai"
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
 
 

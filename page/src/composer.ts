@@ -1,0 +1,149 @@
+// The box in which the user writes: text and files.
+import type { Info, Part } from './api.ts';
+import type { Draft } from './chat.ts';
+import { byId, h, iconButton } from './dom.ts';
+
+const size = (bytes: number) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
+const isAllowed = (type: string, types: string[]) => types.includes(type) || types.includes(`${type.split('/')[0]}/*`);
+
+type Way = { send: (draft: Draft, edited: string | null) => void; stop: () => void; editLast: () => void; tell: (text: string) => void };
+
+export class Composer {
+  private readonly form = byId<HTMLFormElement>('composer');
+  readonly input = byId<HTMLTextAreaElement>('input');
+  private readonly files = byId('files');
+  private readonly editing = byId('editing');
+  private readonly main = byId<HTMLButtonElement>('send');
+  private attached: { part: Part; bytes: number }[] = [];
+  private edited: string | null = null;
+  private isBusy = false;
+
+  constructor(private readonly info: Info, private readonly way: Way) {
+    this.form.addEventListener('submit', event => {
+      event.preventDefault();
+      if (this.isBusy) way.stop();
+      else this.send();
+    });
+    this.input.addEventListener('input', () => this.fit());
+    this.input.addEventListener('keydown', event => this.press(event));
+    this.input.addEventListener('paste', event => this.take(event, event.clipboardData?.files));
+    byId('cancel-edit').addEventListener('click', () => this.clear());
+    const picker = byId<HTMLInputElement>('picker');
+    picker.accept = info.files.types.join(',');
+    byId('attach').addEventListener('click', () => picker.click());
+    picker.addEventListener('change', () => {
+      void this.attach(picker.files ?? undefined).then(() => (picker.value = ''));
+    });
+    document.addEventListener('dragover', event => {
+      event.preventDefault();
+      this.form.classList.add('drop');
+    });
+    document.addEventListener('dragleave', () => this.form.classList.remove('drop'));
+    document.addEventListener('drop', event => {
+      event.preventDefault();
+      this.form.classList.remove('drop');
+      this.take(event, event.dataTransfer?.files);
+    });
+  }
+
+  set busy(is: boolean) {
+    if (is === this.isBusy) return;
+    this.isBusy = is;
+    this.main.textContent = is ? 'Stop' : 'Send';
+    this.main.classList.toggle('danger', is);
+  }
+
+  /** Puts back what could not be sent, unless something else has been written. */
+  restore(draft: Draft) {
+    if (this.input.value || this.attached.length) return;
+    this.input.value = draft.text;
+    this.attached = draft.files.map(part => ({ part, bytes: String(part['url']).length }));
+    this.showFiles();
+    this.fit();
+  }
+
+  edit(id: string, draft: Draft) {
+    this.clear();
+    this.edited = id;
+    this.editing.hidden = false;
+    this.restore(draft);
+    this.input.focus();
+  }
+
+  clear() {
+    this.edited = null;
+    this.editing.hidden = true;
+    this.input.value = '';
+    this.attached = [];
+    this.showFiles();
+    this.fit();
+  }
+
+  private send() {
+    const draft = { text: this.input.value.trim(), files: this.attached.map(one => one.part) };
+    if (!draft.text && !draft.files.length) return;
+    const { edited } = this;
+    this.clear();
+    this.way.send(draft, edited);
+  }
+
+  private press(event: KeyboardEvent) {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      if (!this.isBusy) this.send();
+    } else if (event.key === 'ArrowUp' && !this.input.value && !this.isBusy) {
+      event.preventDefault();
+      this.way.editLast();
+    } else if (event.key === 'Escape' && this.edited) {
+      event.stopPropagation();
+      this.clear();
+    }
+  }
+
+  private fit() {
+    this.input.style.height = 'auto';
+    this.input.style.height = `${Math.min(this.input.scrollHeight, 240)}px`;
+  }
+
+  private take(event: Event, files: FileList | undefined) {
+    if (!files?.length) return;
+    event.preventDefault();
+    void this.attach(files);
+  }
+
+  private async attach(files: FileList | undefined) {
+    const { count, bytes, types } = this.info.files;
+    for (const file of files ?? []) {
+      const used = this.attached.reduce((sum, one) => sum + one.bytes, 0);
+      const type = file.type.split(';')[0] ?? '';
+      if (!isAllowed(type, types)) this.way.tell(`${file.name} is of the type ${type || 'unknown'}, which cannot be sent.`);
+      else if (this.attached.length >= count) this.way.tell(`At most ${count} files can be sent at once.`);
+      else if (used + file.size > bytes) this.way.tell(`${file.name} is too large: ${size(bytes)} can be sent at once.`);
+      else this.attached.push({ part: { type: 'file', mediaType: type, filename: file.name, url: await read(file, type) }, bytes: file.size });
+    }
+    this.showFiles();
+  }
+
+  private showFiles() {
+    const chips = this.attached.map((one, at) => {
+      const name = String(one.part['filename'] ?? 'file');
+      const remove = iconButton('×', `Remove ${name}`, () => {
+        this.attached.splice(at, 1);
+        this.showFiles();
+        this.input.focus();
+      });
+      return h('li', { class: 'chip' }, `${name} · ${size(one.bytes)}`, remove);
+    });
+    this.files.replaceChildren(...chips);
+    this.files.hidden = !chips.length;
+  }
+}
+
+function read(file: File, type: string): Promise<string> {
+  return new Promise((done, fail) => {
+    const reader = new FileReader();
+    reader.onload = () => done(String(reader.result).replace(/^data:[^,]*;base64,/, `data:${type};base64,`));
+    reader.onerror = () => fail(reader.error);
+    reader.readAsDataURL(file);
+  });
+}

@@ -1,0 +1,311 @@
+"""The page in a browser: conversations as users have them, with the mouse, with the keyboard, and by ear."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("selenium", reason="the browser is driven by selenium")
+
+from selenium.webdriver.common.keys import Keys
+
+from tests.kit.browser import Browser, Missing, browsing
+from tests.kit.node import installed
+from tests.kit.server_process import asked, serving
+
+HERE = Path(__file__).parent
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    """The address of an application with the page."""
+    with serving([sys.executable, str(HERE / "page_chat.py")]) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def shared(url: str) -> Iterator[Browser]:
+    """A browser for all tests, or a reason to skip."""
+    try:
+        with browsing(url) as browser:
+            yield browser
+    except Missing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture
+def page(shared: Browser, url: str) -> Iterator[Browser]:
+    """The page with a new conversation; in the end the console has said nothing, and no other host was asked."""
+    shared.show_as()
+    shared.open()
+    yield shared
+    assert [line for line in shared.complaints() if "status of 4" not in line] == []
+    assert shared.hosts() <= {url.removeprefix("http://")}
+
+
+def _answers(page: Browser) -> list[str]:
+    return [str(one.text) for one in page.all(".message.assistant .body")]
+
+
+# -- conversations
+
+
+def test_a_conversation_is_held_and_found_again(page: Browser) -> None:
+    """Texts, tables and results are shown; after a reload all of it is there, and it is found by its title."""
+    page.say("think of a guide")
+    page.say("forecast for Paris")
+    page.click(".call[data-tool=getForecast] > summary")
+
+    assert "Effects are values" in _answers(page)[0]
+    assert len(page.all(".markdown table td")) == 2
+    assert page.text(".markdown pre") == "answer = fx.run(program.provide(layer))"
+    assert [one.text for one in page.all(".call table tbody tr")] == ["Monday 21", "Tuesday 18"]
+
+    page.driver.refresh()
+    page.until("the conversation", lambda: len(_answers(page)) == 2)
+    assert page.text("#title") == "think of a guide"
+    page.click("#new")
+    page.one("#search").send_keys("guide")
+    page.click("#conversations a")
+    page.until("the conversation", lambda: len(_answers(page)) == 2)
+
+
+def test_a_conversation_is_renamed_and_deleted(page: Browser) -> None:
+    """Its new title is in the list; when it is deleted, the list has it no more."""
+    page.say("hello there")
+    page.click("#rename")
+    page.one("#ask-input").send_keys(Keys.CONTROL, "a")
+    page.one("#ask-input").send_keys("Of greetings", Keys.ENTER)
+    page.until("the title", lambda: page.text("#title") == "Of greetings")
+    assert "Of greetings" in page.text("#conversations")
+    page.click("#delete")
+    page.click("#delete-dialog button[value=delete]")
+    page.until("the list", lambda: "Of greetings" not in page.text("#conversations"))
+    assert page.text("#title") == "New conversation"
+
+
+@pytest.mark.parametrize(
+    ("button", "state", "words"), [("Allow", "output-available", "is done"), ("Deny", "output-denied", "was denied")]
+)
+def test_a_call_waits_for_a_button(page: Browser, button: str, state: str, words: str) -> None:
+    """The call has its parameters, and is run or not as the button says; the answer goes on."""
+    page.say("delete the report")
+    assert "/tmp/report.txt" in page.text(".call")
+    page.one(".answer input").send_keys("I have looked at it")
+    page.click(f"button[aria-label='{button} deleteFile']")
+    page.until("the end", lambda: "Thank you" in _answers(page)[0])
+    page.until("what became of it", lambda: page.all(f".call[data-state={state}]"))
+    assert words in page.text(".call > summary")
+
+
+def test_two_calls_wait_for_two_answers(page: Browser) -> None:
+    """Nothing is sent before both are answered; each is treated as it was answered."""
+    page.say("delete-both of them")
+    page.click(".call:first-of-type button[aria-label^=Allow]")
+    page.until("the status", lambda: "1 more call waits" in str(page.one("#status").get_attribute("textContent")))
+    page.click("button[aria-label^=Deny]")
+    page.until("the end", lambda: "Thank you" in _answers(page)[0])
+    assert [one.get_attribute("data-state") for one in page.all(".call")] == ["output-available", "output-denied"]
+
+
+def test_a_call_that_the_page_answers(page: Browser) -> None:
+    """What the user writes is the result of the call."""
+    page.say("locate me")
+    page.one("form.answer textarea").send_keys("Paris")
+    page.click("form.answer button")
+    page.until("the end", lambda: "Thank you" in _answers(page)[0])
+    page.click(".call > summary")
+    assert "Paris" in page.text(".call")
+
+
+def test_a_question_in_the_middle_of_an_answer(page: Browser) -> None:
+    """A form asks for what the handler asked; the answer goes on with what was filled in."""
+    page.say("book a flight", waits=False)
+    page.one(".question input[name=name]").send_keys("Ann")
+    page.one(".question input[name=seats]").send_keys("2")
+    page.click(".question input[name=window]")
+    page.click(".question button[type=submit]")
+    page.wait_for_answer("book a flight")
+    page.click(".call[data-tool=bookFlight] > summary")
+    text = page.run("return document.querySelector('.call').textContent")
+    assert '{"name":"Ann","seats":2,"window":true}' in text
+    assert "Answered." in page.text(".question")
+
+
+def test_failures_are_told_and_can_be_tried_again(page: Browser) -> None:
+    """A failed call says why; a failed answer keeps what it said, and a button asks for another one."""
+    page.say("atlantis, please")
+    assert "there is no such city" in page.text(".call")
+    page.say("break once")
+    assert "Let me" in _answers(page)[-1]
+    assert "An error occurred." in page.text("#failure")
+    page.click("#failure button")
+    page.until("the other answer", lambda: "You said: break once" in _answers(page)[-1])
+    assert not page.one("#failure").is_displayed()
+
+
+def test_preliminary_results_are_shown_as_they_come(page: Browser) -> None:
+    """They are marked until the last one is there."""
+    page.say("work on it", waits=False)
+    page.until("a result so far", lambda: "so far" in page.text(".call") and "60" in page.text(".call"))
+    page.wait_for_answer("work on it")
+    assert "is done" in page.text(".call > summary")
+
+
+def test_a_picture_is_shown(page: Browser) -> None:
+    """It is part of the result."""
+    page.say("paint it")
+    assert page.run("return document.querySelector('.call img').naturalWidth") == 1
+
+
+def test_what_a_model_writes_is_no_markup(page: Browser) -> None:
+    """No script runs, nothing of another host is fetched, and only addresses of the web are links."""
+    page.say("hostile, please")
+    links = [one.get_attribute("href") for one in page.all(".message.assistant a")]
+    assert page.driver.title == "Travel desk"
+    assert page.all(".message.assistant img, .message.assistant script") == []
+    assert links == ["https://example.com/spy.png", "https://example.com/"]
+    assert "<script>" in _answers(page)[0]
+
+
+def test_an_answer_is_stopped(page: Browser, url: str) -> None:
+    """What was written stays, on the server too, and the next message is answered."""
+    page.say("count, please", waits=False)
+    page.until("a few numbers", lambda: " 5" in page.text(".message.assistant"))
+    page.press(Keys.ESCAPE)
+    page.until("the end", lambda: page.text("#send") == "Send")
+    assert "stopped" in page.text("#failure")
+    assert " 59" not in _answers(page)[0]
+    page.say("hello again")
+    assert "You said: hello again" in _answers(page)[1]
+    (talk,) = [one for one in asked(url, "/api/chat")["conversations"] if one["title"] == "count, please"][:1]
+    assert talk["running"] is False
+
+
+def test_a_reload_in_the_middle_and_a_second_window_read_on(page: Browser) -> None:
+    """Both have the whole answer from its beginning, when it has ended, and while it is written."""
+    page.say("count, please", waits=False)
+    page.until("a few numbers", lambda: " 5" in page.text(".message.assistant"))
+    page.driver.refresh()
+    page.until("it goes on", lambda: " 8" in page.text(".message.assistant") and page.text("#send") == "Stop")
+    address, first = page.driver.current_url, page.driver.current_window_handle
+    page.driver.switch_to.new_window("window")
+    page.driver.get(address)
+    page.until("the second window", lambda: "0 1 2 3" in page.text(".message.assistant"))
+    page.until("the end", lambda: " 59" in page.text(".message.assistant"))
+    page.driver.close()
+    page.driver.switch_to.window(first)
+    page.until("the end", lambda: " 59" in page.text(".message.assistant"))
+    assert len(_answers(page)) == 1
+
+
+def test_messages_are_edited_and_versions_are_kept(page: Browser) -> None:
+    """An edited message has its own answer, beside the one before; both can be gone to."""
+    page.say("first thought")
+    page.one("#input").send_keys(Keys.ARROW_UP)
+    page.until("the text", lambda: page.one("#input").get_attribute("value") == "first thought")
+    page.one("#input").send_keys(Keys.CONTROL, "a")
+    page.say("second thought")
+    page.until("the versions", lambda: page.text(".branches") == "‹\n2/2\n›")
+    assert _answers(page) == ["You said: second thought"]
+    page.click(".branches button:first-child")
+    page.until("the version before", lambda: _answers(page) == ["You said: first thought"])
+    page.until("the button", lambda: [one for one in page.all(".foot button") if one.text == "Answer again"])[0].click()
+    page.until("a third version", lambda: "3/3" in page.text(".branches"))
+
+
+def test_files_are_sent(page: Browser, tmp_path: Path) -> None:
+    """One of a type that may be sent is shown with the message; another is refused in words."""
+    note = tmp_path / "note.txt"
+    note.write_text("remember")
+    program = tmp_path / "program.exe"
+    program.write_bytes(b"MZ")
+    page.one("#picker").send_keys(str(program))
+    page.until("the refusal", lambda: "cannot be sent" in page.text("#notice"))
+    page.one("#picker").send_keys(str(note))
+    page.until("the file", lambda: "note.txt" in page.text("#files"))
+    page.say("keep this")
+    assert "note.txt" in page.text(".message.user .attachment")
+
+
+def test_a_server_that_is_gone_is_told(url: str, shared: Browser) -> None:
+    """The message stays in the box, and the page says what is wrong."""
+    with serving([sys.executable, str(HERE / "page_chat.py")]) as address:
+        shared.driver.get(address)
+        shared.until("the page", lambda: not shared.all("body.loading"))
+    shared.say("hello", waits=False)
+    shared.until("the words", lambda: "cannot be reached" in shared.text("#notice"))
+    assert shared.one("#input").get_attribute("value") == "hello"
+    shared.complaints()
+    shared.hosts()
+
+
+# -- for everybody
+
+
+def test_the_keyboard_alone_gets_everywhere(page: Browser) -> None:
+    """Tabs reach each control in turn, and the focus is seen; a call is agreed to without a mouse."""
+    page.say("delete the report")
+    page.driver.refresh()
+    page.until("the call", lambda: page.all(".call button"))
+    reached: list[str] = []
+    for _ in range(40):
+        page.press(Keys.TAB)
+        name, outline = page.run(
+            "const e = document.activeElement; const s = getComputedStyle(e);"
+            "return [e.getAttribute('aria-label') || e.textContent.trim() || e.id, s.outlineStyle + s.borderColor]"
+        )
+        assert outline
+        reached.append(name)
+        if name == "Allow deleteFile":
+            page.press(Keys.ENTER)
+            break
+    assert reached[0] == "Skip to the message box"
+    assert {"New conversation", "Search conversations", "Rename", "Delete"} <= set(reached)
+    page.until("the end", lambda: "Thank you" in _answers(page)[0])
+    page.press(Keys.CONTROL, "k")
+    assert page.run("return document.activeElement.id") == "search"
+    page.run("document.activeElement.blur()")
+    page.press("/")
+    assert page.run("return document.activeElement.id") == "input"
+
+
+def test_a_screen_reader_is_told_what_happens_and_no_more(page: Browser) -> None:
+    """The list is not read out as it grows; a status says that an answer is written, and then what it says."""
+    page.say("hello there")
+    status = page.one("#status")
+    page.until("the status", lambda: "The answer: You said: hello there" in str(status.get_attribute("textContent")))
+    assert status.get_attribute("aria-live") == "polite"
+    assert page.one("#messages").get_attribute("aria-live") is None
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [1200, 390], ids=["desk", "phone"])
+def test_axe_finds_nothing_serious(page: Browser, dark: bool, width: int) -> None:
+    """The rules of accessibility hold, in both themes, wide and narrow; and nothing is wider than a phone."""
+    try:
+        axe = (installed(HERE / "axe") / "axe-core" / "axe.min.js").read_text("utf-8")
+    except Missing as missing:
+        pytest.skip(str(missing))
+    page.show_as(dark=dark, width=width)
+    page.say("think of a guide")
+    page.say("forecast it")
+    page.say("atlantis")
+    page.say("delete the report")
+    page.run("document.querySelectorAll('details').forEach(one => (one.open = true))")
+    found: dict[str, Any] = page.driver.execute_async_script(
+        f"{axe}; axe.run({{resultTypes: ['violations']}}).then(arguments[arguments.length - 1])"
+    )
+    serious = [
+        (rule["id"], [node["html"] for node in rule["nodes"]])
+        for rule in found["violations"]
+        if rule["impact"] in ("serious", "critical", "moderate")
+    ]
+
+    assert serious == []
+    assert page.run("return document.documentElement.scrollWidth") <= width

@@ -1,0 +1,60 @@
+"""The page that is served is what its sources build."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.kit.node import Missing, installed, node
+
+ROOT = Path(__file__).parents[3]
+BUILT = ROOT / "fxai/ui/static"
+SOURCES = ("build.mjs", "tsconfig.json", "app.css", "index.html", "icon.svg", "src")
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources, with the packages that build them."""
+    if not (ROOT / "page").is_dir():
+        pytest.skip("the sources of the page are in the repository, and not in the package")
+    lock = tmp_path_factory.mktemp("lock") / "page"
+    lock.mkdir()
+    for name in ("package.json", "package-lock.json"):
+        shutil.copy(ROOT / "page" / name, lock)
+    try:
+        modules = installed(lock)
+    except Missing as missing:
+        pytest.skip(str(missing))
+    copy = tmp_path_factory.mktemp("page")
+    for name in SOURCES:
+        source = ROOT / "page" / name
+        (shutil.copytree if source.is_dir() else shutil.copy)(source, copy / name)
+    (copy / "node_modules").symlink_to(modules)
+    return copy
+
+
+def test_what_is_served_is_what_the_sources_build(sources: Path, tmp_path: Path) -> None:
+    """`npm run build` in `page/` changes nothing; where this fails, it has to be run."""
+    subprocess.run([node(), "build.mjs", str(tmp_path / "built")], cwd=sources, check=True, timeout=120)
+    built = {path.name: path.read_bytes() for path in (tmp_path / "built").iterdir()}
+
+    assert {path.name: path.read_bytes() for path in BUILT.iterdir()} == built
+
+
+def test_the_sources_type_check(sources: Path) -> None:
+    """Strictly, with nothing that is not used."""
+    command = [node(), "node_modules/typescript/bin/tsc", "--noEmit"]
+    done = subprocess.run(command, cwd=sources, capture_output=True, text=True, check=False, timeout=240)
+
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_the_page_names_no_other_host() -> None:
+    """The one address in what is built is in the licence of the library that reads Markdown."""
+    text = "".join(path.read_text("utf-8") for path in BUILT.iterdir() if path.suffix != ".svg")
+
+    assert set(re.findall(r"https?://[\w.-]+", text)) == {"https://github.com"}
