@@ -63,7 +63,7 @@ from fxai.ui.ag_ui_request import RunInput
 from fxai.ui.app_options import AppOptions
 from fxai.ui.chat_job import Accept, ChatJob
 from fxai.ui.chunk import HEADERS, StreamOptions
-from fxai.ui.conversation import Conversation
+from fxai.ui.conversation import Conversation, ConversationSummary
 from fxai.ui.conversation_store import Conversations
 from fxai.ui.event_stream import EventStream
 from fxai.ui.page import page_file
@@ -329,23 +329,38 @@ class ChatApp:
             raise RefusedError(401, "identity", "it is not known who you are: sign in, or send the token")
         return user
 
-    async def _allow(self, user: str, action: Action, id_: str) -> Conversation:
+    async def _load(self, user: str, action: Action, id_: str) -> Conversation:
         """The conversation, where the user may do this; one that is another's is not there."""
-        conversation = await self._find(user, action, id_)
-        if conversation is None:
-            raise RefusedError(404, "unknown", "there is no such conversation")
-        return conversation
+        known = await self._find(user, action, id_)
+        if known is None:
+            raise _unknown()
+        return known
 
     async def _find(self, user: str, action: Action, id_: str) -> Conversation | None:
+        """As `_load`; None where there is no such conversation."""
+        known: Conversation | None = await self._ask(self._conversations.load(id_)) if is_id(id_) else None
+        return known if await self._may(user, action, id_, known) else None
+
+    async def _allow(self, user: str, action: Action, id_: str) -> None:
+        """Sees to it that there is the conversation, and that the user may do this."""
+        if not await self._is_there(user, action, id_):
+            raise _unknown()
+
+    async def _is_there(self, user: str, action: Action, id_: str) -> bool:
+        """Whether there is the conversation; where it is, the user may do this."""
+        known: ConversationSummary | None = await self._ask(self._conversations.summary(id_)) if is_id(id_) else None
+        return await self._may(user, action, id_, known)
+
+    async def _may(self, user: str, action: Action, id_: str, known: Conversation | ConversationSummary | None) -> bool:
+        """True, where it is there; one that the user may not do this with is told to be unknown."""
         if not is_id(id_):
-            raise RefusedError(404, "unknown", "there is no such conversation")
-        conversation = cast("Conversation | None", await self._ask(self._conversations.load(id_)))
-        if conversation is None:
-            return None
-        allowed = self._authorize(Access(user, action, id_, conversation.owner))
+            raise _unknown()
+        if known is None:
+            return False
+        allowed = self._authorize(Access(user, action, id_, known.owner))
         if not (await allowed if isawaitable(allowed) else allowed):
-            raise RefusedError(404, "unknown", "there is no such conversation")
-        return conversation
+            raise _unknown()
+        return True
 
     async def _ask(self, effect: AnyEffect) -> Any:
         """The value of an effect of a store; a failure is in the log, and not told."""
@@ -366,7 +381,7 @@ class ChatApp:
         limits = self._options.limits
         body = await read_json_body(request, limits.bytes, self._options.body_timeout)
         asked: ChatRequest = _require(ChatRequest.read(body, limits))
-        await self._find(user, "write", asked.id)
+        await self._is_there(user, "write", asked.id)
         accepting = partial(accept, asked, limits=limits)
         turn_id = await self._begin(asked.id, user, accepting, asked.body, self._options.stream)
         return self._events(asked.id, turn_id)
@@ -401,7 +416,7 @@ class ChatApp:
         if not asked.asks(known):
             active: str | None = await self._ask(self._streams.active(asked.id))
             return self._ag_ui_events(asked, active, AgUiEncoder(asked.id, asked.run_id, prefix=active, known=known))
-        await self._find(user, "write", asked.id)
+        await self._is_there(user, "write", asked.id)
         options = msgspec.structs.replace(self._options.stream, version=7)
         turn_id = await self._begin(asked.id, user, partial(asked.accept, limits=limits), asked.body, options)
         return self._ag_ui_events(asked, turn_id, AgUiEncoder(asked.id, asked.run_id, prefix=turn_id))
@@ -434,7 +449,7 @@ class ChatApp:
     async def _resume(self, request: Request, user: str) -> Response:
         id_ = request.path_params["id"]
         await self._start()
-        await self._find(user, "read", id_)
+        await self._is_there(user, "read", id_)
         active = await self._ask(self._streams.active(id_))
         return Response(status_code=204) if active is None else self._events(id_, active, _number(request, "after", 0))
 
@@ -484,31 +499,12 @@ class ChatApp:
         return JSONResponse({"conversations": listed})
 
     async def _show(self, request: Request, user: str) -> Response:
-        return await self._describe(await self._allow(user, "read", request.path_params["id"]))
-
-    async def _describe(self, conversation: Conversation) -> Response:
+        conversation = await self._load(user, "read", request.path_params["id"])
         active = await self._ask(self._streams.active(conversation.id))
-        path = conversation.path()
-        last = path[-1] if path else None
-        error = None if last is None else last.error
-        if last is not None and last.ended is None and active is None:
-            error = "the server ended in the middle of the answer"
-        versions = {turn.user.id: _versions(conversation, turn.id) for turn in path if turn.user is not None}
-        return JSONResponse(
-            {
-                "id": conversation.id,
-                "title": conversation.title,
-                "messages": [message.to_data() for message in conversation.ui_messages()],
-                "versions": versions,
-                "head": conversation.head,
-                "ended": None if last is None else last.ended,
-                "running": active is not None,
-                "error": error,
-            }
-        )
+        return JSONResponse(conversation.describe(is_running=active is not None))
 
     async def _choose(self, request: Request, user: str) -> Response:
-        conversation = await self._allow(user, "write", request.path_params["id"])
+        conversation = await self._load(user, "write", request.path_params["id"])
         turn = (await self._small_body(request)).get("turn")
         if not isinstance(turn, str) or conversation.turn(turn) is None:
             raise RefusedError(400, "invalid", "turn: expected the id of a turn of the conversation")
@@ -518,19 +514,21 @@ class ChatApp:
         return await self._show(request, user)
 
     async def _rename(self, request: Request, user: str) -> Response:
-        conversation = await self._allow(user, "write", request.path_params["id"])
+        id_ = request.path_params["id"]
+        await self._allow(user, "write", id_)
         title = (await self._small_body(request)).get("title")
         if not isinstance(title, str) or not title.strip():
             raise RefusedError(400, "invalid", "title: expected a text")
-        await self._ask(self._conversations.rename(conversation.id, title.strip()))
+        await self._ask(self._conversations.rename(id_, title.strip()))
         return Response(status_code=204)
 
     async def _delete(self, request: Request, user: str) -> Response:
-        conversation = await self._allow(user, "delete", request.path_params["id"])
-        if await self._ask(self._streams.signal(conversation.id, Stop())):
-            await self._ask(self._streams.read(conversation.id).drain().timeout(_STOPPING).exit())
-        await self._ask(self._conversations.delete(conversation.id))
-        await self._ask(self._streams.remove(conversation.id))
+        id_ = request.path_params["id"]
+        await self._allow(user, "delete", id_)
+        if await self._ask(self._streams.signal(id_, Stop())):
+            await self._ask(self._streams.read(id_).drain().timeout(_STOPPING).exit())
+        await self._ask(self._conversations.delete(id_))
+        await self._ask(self._streams.remove(id_))
         return Response(status_code=204)
 
     # -- about it
@@ -562,17 +560,15 @@ class ChatApp:
         return f"chat_app({self._answerer!r})"
 
 
+def _unknown() -> RefusedError:
+    return RefusedError(404, "unknown", "there is no such conversation")
+
+
 def _require(read: Result[_A, Refusal]) -> _A:
     if isinstance(read, Failure):
         refusal = read.failure()
         raise RefusedError(refusal.status, refusal.code, str(refusal))
     return read.unwrap()
-
-
-def _versions(conversation: Conversation, turn_id: str) -> dict[str, Any]:
-    parent = next(turn.parent for turn in conversation.turns if turn.id == turn_id)
-    turns = [turn.id for turn in conversation.turns if turn.parent == parent and turn.user is not None]
-    return {"index": turns.index(turn_id), "of": len(turns), "turns": turns}
 
 
 def _number(request: Request, name: str, default: int) -> int:

@@ -7,14 +7,14 @@ where a message was edited or an answer was asked for again, several go on from 
 >>> hello = Turn.make("t1", None, UIMessage.make("u1", "user", "Hello"), "a1", Prompt.make("Hello"), 0.0)
 >>> again = Turn.make("t2", None, UIMessage.make("u1", "user", "Hi"), "a2", Prompt.make("Hi"), 1.0)
 >>> talk = Conversation("c", "ann", "Hello", 0.0, 1.0, (hello, again), "t2")
->>> [message.text for message in talk.ui_messages()], talk.versions("u1")
-(['Hi'], ('t1', 't2'))
+>>> [message.text for message in talk.ui_messages()], talk.versions()
+(['Hi'], {'u1': ('t1', 't2')})
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Literal, TypeAlias, final
+from typing import Any, Final, Literal, TypeAlias, final
 
 import msgspec
 from typing_extensions import override
@@ -29,6 +29,9 @@ from fxai.ui.ui_message import UIMessage
 
 Ended: TypeAlias = Literal["done", "pending", "failed", "stopped"]
 """How a turn ended: well, with calls that wait, by a failure, or stopped by the user, or by a server that shut down."""
+
+LOST: Final = "the server ended in the middle of the answer"
+"""What a page is told of a turn whose process ended."""
 
 _LOST: Final = "the process that ran it ended in the middle"
 
@@ -100,11 +103,6 @@ class Conversation(msgspec.Struct, frozen=True):
     head: str | None = None
     """The id of the last turn that the page shows."""
 
-    @property
-    def summary(self) -> ConversationSummary:
-        """What a list shows of it."""
-        return ConversationSummary(self.id, self.owner, self.title, self.created, self.changed)
-
     def turn(self, turn_id: str) -> Turn | None:
         """The turn of this id."""
         return next((turn for turn in self.turns if turn.id == turn_id), None)
@@ -145,12 +143,16 @@ class Conversation(msgspec.Struct, frozen=True):
         """The messages as a page has them, up to a turn, by default to the head."""
         return tuple(_messages(self.path(turn_id)))
 
-    def versions(self, message_id: str) -> tuple[str, ...]:
-        """The ids of the turns that begin in place of each other, where this message is one of theirs; in order."""
-        first = self.find_message(message_id)
-        if first is None:
-            return ()
-        return tuple(turn.id for turn in self.turns if turn.parent == first.parent and turn.user is not None)
+    def versions(self) -> dict[str, tuple[str, ...]]:
+        """By the id of each message of the user's on the path to the head: the turns that begin in its place, in order.
+
+        One of them is the turn of the message itself.
+        """
+        found: dict[str | None, tuple[str, ...]] = {}
+        for turn in self.turns:
+            if turn.user is not None:
+                found[turn.parent] = (*found.get(turn.parent, ()), turn.id)
+        return {turn.user.id: found[turn.parent] for turn in self.path() if turn.user is not None}
 
     def find_message(self, message_id: str) -> Turn | None:
         """The turn that a message of this id begins with: the newest of the path to the head that has it, else of all.
@@ -171,9 +173,34 @@ class Conversation(msgspec.Struct, frozen=True):
             turn_id = newest[turn_id]
         return turn_id
 
+    def describe(self, *, is_running: bool) -> dict[str, Any]:
+        """What a page is told of the conversation, as plain JSON data.
+
+        Args:
+            is_running: whether a turn of it runs, as the store of streams knows.
+        """
+        path, versions = self.path(), self.versions()
+        last = path[-1] if path else None
+        is_lost = last is not None and last.ended is None and not is_running
+        shown = {turn.user.id: _place_of(turn.id, versions[turn.user.id]) for turn in path if turn.user is not None}
+        return {
+            "id": self.id,
+            "title": self.title,
+            "messages": [message.to_data() for message in self.ui_messages()],
+            "versions": shown,
+            "head": self.head,
+            "ended": None if last is None else last.ended,
+            "running": is_running,
+            "error": LOST if is_lost else None if last is None else last.error,
+        }
+
     @override
     def __hash__(self) -> int:
         return hash((self.id, self.head, len(self.turns)))
+
+
+def _place_of(turn_id: str, versions: tuple[str, ...]) -> dict[str, Any]:
+    return {"index": versions.index(turn_id), "of": len(versions), "turns": list(versions)}
 
 
 def _messages(path: tuple[Turn, ...]) -> Iterator[UIMessage]:

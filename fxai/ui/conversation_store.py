@@ -94,6 +94,10 @@ class Conversations(Service):
         """The conversation; None where there is none."""
 
     @abstractmethod
+    def summary(self, conversation_id: str) -> Effect[ConversationSummary | None, ConversationError]:
+        """Whose the conversation is and what it is called, read without its turns; None where there is none."""
+
+    @abstractmethod
     def list(
         self, owner: str, *, limit: int = 50, before: float | None = None
     ) -> Effect[tuple[ConversationSummary, ...], ConversationError]:
@@ -206,6 +210,14 @@ class _JournalConversations(Conversations):
             return _conversation(conversation_id, entries[::-1], journal.read_state()) if entries else None
 
         return self._attempt(conversation_id, "load", load)
+
+    @override
+    def summary(self, conversation_id: str) -> Effect[ConversationSummary | None, ConversationError]:
+        def read() -> ConversationSummary | None:
+            state = self._journals.journal(conversation_id).read_state()
+            return None if state is None else _summary(state)
+
+        return self._attempt(conversation_id, "load", read)
 
     @override
     def list(

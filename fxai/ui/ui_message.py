@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_to
-from fxai.schema.parsing import plain_faults
+from fxai.schema.parsing import is_plain, plain_faults
 
 Part: TypeAlias = Mapping[str, Any]
 """A part of a message: plain JSON data with a `type`."""
@@ -191,7 +191,8 @@ def _of_part(part: object, pointer: str) -> Iterator[Fault]:
         yield Fault(f"{pointer}/type", "the type of a part, data-NAME or tool-NAME", found_in(type_))
     else:
         yield from _of_members(part, _PARTS[type_], pointer)
-    yield from plain_faults(part, pointer)
+    if not is_plain(part):
+        yield from plain_faults(part, pointer)
 
 
 def _of_call(part: dict[str, Any], pointer: str) -> Iterator[Fault]:

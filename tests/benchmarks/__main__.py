@@ -14,7 +14,7 @@ from importlib import import_module
 
 from tests.benchmarks.measure import FXAI, Measured, Work, head, measure, show, slowness
 
-SECTIONS = ("imports", "effects", "define", "call", "strict", "loop", "stateful", "crowd", "stream")
+SECTIONS = ("imports", "effects", "define", "call", "strict", "loop", "stateful", "crowd", "stream", "ui")
 
 
 def main(arguments: list[str]) -> int:
