@@ -34,7 +34,8 @@ import msgspec
 from typing_extensions import TypeVar
 
 from fxai.effects.stream import StreamOf
-from fxai.ui.chunk import DONE, HEADERS, Chunk, StreamOptions, encode_stream, to_event
+from fxai.messages.part import StreamPart
+from fxai.ui.chunk import DONE, HEADERS, Chunk, ChunkEncoder, DataPart, StreamOptions, encode_with, to_event
 from fxai.ui.conversation import Conversation
 from fxai.ui.ui_message import Part, UIMessage, is_call, tool_name
 
@@ -327,14 +328,32 @@ def encode_ag_ui(
     A failure, and a defect, is the event `RUN_ERROR`, worded by `options.error_text`; a cancellation cancels. The
     version of `options` does not count.
     """
+    newest = msgspec.structs.replace(options or StreamOptions(), version=7)
+    return encode_with(parts, lambda: _RunEncoder(ChunkEncoder(newest), AgUiEncoder(thread_id, run_id)))
 
-    def begin() -> StreamOf[AgUiEvent, Any, Any]:
-        encoder = AgUiEncoder(thread_id, run_id)
-        newest = msgspec.structs.replace(options or StreamOptions(), version=7)
-        events = encode_stream(parts, newest).flat_map(lambda chunk: StreamOf.from_iterable(encoder.encode(chunk)))
-        return events.concat(StreamOf.suspend(lambda: StreamOf.from_iterable(encoder.end())))
 
-    return StreamOf.suspend(begin)
+@final
+class _RunEncoder:
+    """Makes events of the parts of a run."""
+
+    def __init__(self, chunks: ChunkEncoder, events: AgUiEncoder) -> None:
+        self._chunks = chunks
+        self._events = events
+
+    def _translate(self, chunks: list[Chunk]) -> list[AgUiEvent]:
+        return [event for chunk in chunks for event in self._events.encode(chunk)]
+
+    def start(self) -> list[AgUiEvent]:
+        return self._translate(self._chunks.start())
+
+    def encode(self, part: StreamPart | DataPart) -> list[AgUiEvent]:
+        return self._translate(self._chunks.encode(part))
+
+    def finish(self) -> list[AgUiEvent]:
+        return self._translate(self._chunks.finish())
+
+    def error(self, error: object) -> list[AgUiEvent]:
+        return [*self._translate(self._chunks.error(error)), *self._events.end()]
 
 
 def translate_stream(encoder: AgUiEncoder, events: StreamOf[bytes, Any, None]) -> StreamOf[bytes, Any, None]:

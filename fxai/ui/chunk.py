@@ -17,8 +17,8 @@ b'data: {"type":"text-delta","id":"t","delta":"Hi."}\n\n'
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias, final
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -177,12 +177,10 @@ class ChunkEncoder:
 
     def _encode(self, part: Any) -> list[Chunk]:
         match part.type:
-            case "text-start" | "text-end":
-                return [_chunk(part.type, id=part.id, providerMetadata=self._metadata(part))]
-            case "text-delta":
-                return [_chunk("text-delta", id=part.id, delta=part.delta, providerMetadata=self._metadata(part))]
-            case "reasoning-start" | "reasoning-end" | "reasoning-delta":
-                return self._reasoning(part)
+            case "text-start" | "text-delta" | "text-end":
+                return [self._text(part)]
+            case "reasoning-start" | "reasoning-delta" | "reasoning-end":
+                return [self._text(part)] if self._options.reasoning else []
             case "tool-params-start" | "tool-params-delta" | "tool-call":
                 return self._call(part)
             case "tool-result":
@@ -225,11 +223,14 @@ class ChunkEncoder:
     def _metadata(self, part: Any) -> Any:
         return dict(part.metadata) if part.metadata and self._options.metadata else None
 
-    def _reasoning(self, part: Any) -> list[Chunk]:
-        if not self._options.reasoning:
-            return []
-        delta = part.delta if part.type == "reasoning-delta" else None
-        return [_chunk(part.type, id=part.id, delta=delta, providerMetadata=self._metadata(part))]
+    def _text(self, part: Any) -> Chunk:
+        chunk: Chunk = {"type": part.type, "id": part.id}
+        if part.type.endswith("-delta"):
+            chunk["delta"] = part.delta
+        metadata = self._metadata(part)
+        if metadata is not None:
+            chunk["providerMetadata"] = metadata
+        return chunk
 
     def _call(self, part: Any) -> list[Chunk]:
         if part.type == "tool-params-delta":
@@ -320,6 +321,26 @@ def _url_of(file: File) -> str:
 # -- a whole stream
 
 
+class PartEncoder(Protocol):
+    """Makes data for a client of the parts of one answer."""
+
+    def start(self) -> list[dict[str, Any]]:
+        """What comes first."""
+        ...
+
+    def encode(self, part: StreamPart | DataPart) -> list[dict[str, Any]]:
+        """What is sent of a part."""
+        ...
+
+    def finish(self) -> list[dict[str, Any]]:
+        """What comes last, where the answer has ended well."""
+        ...
+
+    def error(self, error: object) -> list[dict[str, Any]]:
+        """What comes last, where it failed."""
+        ...
+
+
 def encode_stream(
     parts: StreamOf[Any, Any, _R], options: StreamOptions | None = None, *, message_id: str | None = None
 ) -> StreamOf[Chunk, Any, _R]:
@@ -327,24 +348,31 @@ def encode_stream(
 
     A failure, and a defect, is the chunk `error`, worded by `options.error_text`, and the end; a cancellation cancels.
     """
+    return encode_with(parts, lambda: ChunkEncoder(options, message_id=message_id))
 
-    def produce(emit: Callable[[Chunk], EffectOf[None]]) -> AnyEffect:
-        encoder = ChunkEncoder(options, message_id=message_id)
 
-        def send(chunks: Iterable[Chunk]) -> Generator[AnyEffect, Any, None]:
-            for chunk in chunks:
-                yield emit(chunk)
+def encode_with(parts: StreamOf[Any, Any, _R], make: Callable[[], PartEncoder]) -> StreamOf[dict[str, Any], Any, _R]:
+    """What an encoder, made anew for each reading, makes of an answer; as `encode_stream`."""
+
+    def produce(emit: Callable[[dict[str, Any]], EffectOf[None]]) -> AnyEffect:
+        encoder = make()
+
+        def send(some: list[dict[str, Any]]) -> AnyEffect:
+            return emit(some[0]) if len(some) == 1 else Generate(send_each, (some,), {})
+
+        def send_each(some: list[dict[str, Any]]) -> Generator[AnyEffect, Any, None]:
+            for one in some:
+                yield emit(one)
 
         def end(cause: Cause[Any]) -> AnyEffect:
             if cause.interrupted:
                 return FailCause(cause)
-            error = next(iter(cause.failures), None) or cause.squash()
-            return Generate(send, (encoder.error(error),), {})
+            return send(encoder.error(next(iter(cause.failures), None) or cause.squash()))
 
         def run() -> Generator[AnyEffect, Any, None]:
-            yield from send(encoder.start())
-            yield parts.for_each(lambda part: Generate(send, (encoder.encode(part),), {}))
-            yield from send(encoder.finish())
+            yield send(encoder.start())
+            yield parts.for_each(lambda part: send(encoder.encode(part)))
+            yield send(encoder.finish())
 
         return Fold(Generate(run, (), {}), end, Succeed)
 

@@ -212,7 +212,6 @@ class _Live:
         self.id = stream_id
         self.events: list[bytes] = []
         self.has_ended = False
-        self.ended_at = 0.0  # by the clock
         self.signals: list[Signal] = []
         self.copied = 0  # how many events other processes can read
         self._size = 0
@@ -259,8 +258,9 @@ class _Live:
 
     def is_near(self) -> bool:
         """Whether no reader is too far behind."""
-        slowest = min(self._places.values(), default=len(self.events))
-        return self._most_ahead is None or len(self.events) - slowest <= self._most_ahead
+        if self._most_ahead is None:
+            return True
+        return len(self.events) - min(self._places.values(), default=len(self.events)) <= self._most_ahead
 
     def has_no_reader(self) -> bool:
         """Whether all readers have left, and there was one."""
@@ -315,7 +315,7 @@ class _Writer(StreamWriter):
             if not self._live.add(events):
                 text = "it is larger than the store allows: raise most_bytes, or let the answer be shorter"
                 return fail(StreamStoreError(self._conversation_id, "write", text))
-            return self._live.until(self._live.is_near) if wait and not self._live.is_near() else Succeed(None)
+            return self._live.until(self._live.is_near) if wait else Succeed(None)
 
         return Suspend(write)
 
@@ -361,6 +361,7 @@ class _Streams(StreamStore):
         self._keep = keep
         self._most_bytes = most_bytes
         self._live: dict[str, _Live] = {}
+        self._ended: dict[str, float] = {}  # of those that have ended, when they did, the first one first
         self._shared = shared
 
     @override
@@ -390,13 +391,15 @@ class _Streams(StreamStore):
     def _begin(self, conversation_id: str, live: _Live) -> EffectOf[Any, Any, Any]:
         def begin() -> None:
             self._live[conversation_id] = live
+            self._ended.pop(conversation_id, None)
 
         return acquire_release(Sync(begin), lambda _: self._end(conversation_id, live))
 
     def _end(self, conversation_id: str, live: _Live) -> EffectOf[None]:
         def end(now: float) -> EffectOf[None]:
             live.events.append(DONE)
-            live.has_ended, live.ended_at = True, now
+            live.has_ended = True
+            self._ended[conversation_id] = now
             live.tell()
             shared = self._shared
             if shared is None:
@@ -420,17 +423,15 @@ class _Streams(StreamStore):
     @property
     def running(self) -> int:
         """How many turns run in this process."""
-        return sum(not live.has_ended for live in self._live.values())
+        return len(self._live) - len(self._ended)
 
     def _forget(self, now: float) -> None:
         """Forgets streams that have ended: those that did so long ago, and the oldest where there are too many."""
-        ended = [(live.ended_at, id_) for id_, live in self._live.items() if live.has_ended]
-        for at, id_ in sorted(ended)[: max(0, len(ended) - _MOST_ENDED)]:
-            del self._live[id_]
-            ended.remove((at, id_))
-        for at, id_ in ended:
-            if at + self._keep < now:
-                del self._live[id_]
+        while self._ended:
+            id_, at = next(iter(self._ended.items()))
+            if len(self._ended) <= _MOST_ENDED and at + self._keep >= now:
+                return
+            del self._live[id_], self._ended[id_]
 
     # -- reading and signalling
 
@@ -483,6 +484,7 @@ class _Streams(StreamStore):
             if live is not None and not live.has_ended:
                 return Succeed(None)
             self._live.pop(conversation_id, None)
+            self._ended.pop(conversation_id, None)
             if self._shared is None:
                 return Succeed(None)
             return self._shared.remove(conversation_id).map_error(_failure(conversation_id, "write"))

@@ -293,7 +293,7 @@ def _deltas(run: Run, peer: Peer | None) -> Iterator[Work]:
         budgets: list[Budget] = []
         if peer is not None:
             contenders[PEER] = partial(_whole, run, peer.app(deltas))
-            budgets.append(Budget(1, PEER))
+            budgets.append(Budget(0.5, PEER))
         if deltas > 1_000:
             contenders[FEW] = few
             budgets.append(Budget(FLAT, FEW))
@@ -313,7 +313,8 @@ def _first_chunks(run: Run, peer: Peer | None) -> Iterator[Work]:
     }
     if peer is not None:
         contenders[PEER] = partial(first, peer.app(3))
-    yield Work("a first chunk", contenders, 20, (Budget(1, PEER),) if peer is not None else ())
+    # the peer keeps neither the conversation nor the stream
+    yield Work("a first chunk", contenders, 20, (Budget(2, PEER),) if peer is not None else ())
 
 
 def _messages(run: Run, _: Peer | None) -> Iterator[Work]:
@@ -371,4 +372,4 @@ def _readers(run: Run) -> Iterator[Work]:
         await fx.run_async(fx.scoped(write(readers)))
 
     contenders: dict[str, Callable[[], object]] = {FXAI: partial(played, 100), ONE: partial(played, 1)}
-    yield Work("2,000 deltas for 100 readers", contenders, 1)
+    yield Work("2,000 deltas for 100 readers", contenders, 1, (Budget(50, ONE),))
