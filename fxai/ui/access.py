@@ -49,7 +49,7 @@ Authorize: TypeAlias = Callable[[Access], bool | Awaitable[bool]]
 
 
 def bearer_token(token: str, user: str = "user") -> Identify:
-    """Identifies whoever sends `Authorization: Bearer TOKEN`, or the cookie `fxai-token`, as one user.
+    """Identifies whoever sends `Authorization: Bearer TOKEN` as one user.
 
     Args:
         token: the token, at least 16 characters.
@@ -79,6 +79,11 @@ class RefusedError(Exception):
         self.message = message
         self.retry_after = retry_after
         """After how many seconds it can be tried again; None: it need not be told."""
+
+
+def unknown_conversation() -> RefusedError:
+    """The refusal of a conversation that is not there, or is somebody else's, which is not told apart."""
+    return RefusedError(404, "unknown", "there is no such conversation")
 
 
 # -- hosts and origins

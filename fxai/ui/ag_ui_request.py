@@ -33,6 +33,7 @@ from fxai.ui.request import (
     Accepted,
     ChatRequest,
     Refusal,
+    RefusalError,
     RequestLimits,
     Trigger,
     accept,
@@ -115,7 +116,7 @@ class RunInput(msgspec.Struct, frozen=True):
         except msgspec.ValidationError as error:
             message, _, place = str(error).partition(" - at `$")
             return Failure(Refusal("invalid", place.rstrip("`").removeprefix("."), message))
-        except _FormError as error:
+        except RefusalError as error:
             return Failure(error.refusal)
 
     def asks(self, conversation: Conversation | None) -> bool:
@@ -140,7 +141,7 @@ class RunInput(msgspec.Struct, frozen=True):
             request = self._chat_request(known)
         except HistoryFault as fault:
             return Failure(self._place(Refusal(fault.code, fault.where, fault.message)))
-        except _FormError as error:
+        except RefusalError as error:
             return Failure(error.refusal)
         return accept(request, conversation, new_id, limits).alt(self._place)
 
@@ -162,7 +163,7 @@ class RunInput(msgspec.Struct, frozen=True):
         open_ = {one.approval_id for one in waiting if one.approval_id is not None}
         for index, id_ in enumerate(self.resume):
             if id_ not in open_:
-                raise _FormError("not-waiting", f"resume[{index}].interruptId", "nobody waits for this answer")
+                raise RefusalError("not-waiting", f"resume[{index}].interruptId", "nobody waits for this answer")
         answers = bool(self.resume) or any(one.id in self.outputs for one in waiting)
         trigger: Trigger = "submit-message"
         if turn is not None and answers:
@@ -171,7 +172,7 @@ class RunInput(msgspec.Struct, frozen=True):
         elif is_known:
             trigger = "regenerate-message"
         if open_ - set(self.resume) and trigger == "submit-message":
-            raise _FormError("unanswered", "resume", "calls wait for an approval: answer each of the interrupts")
+            raise RefusalError("unanswered", "resume", "calls wait for an approval: answer each of the interrupts")
         new = () if last is None or is_known or self.is_answered else (last,)
         message_id = last.id if last is not None and trigger == "regenerate-message" else None
         return ChatRequest(self.id, (*said, *new), trigger, message_id)
@@ -200,16 +201,10 @@ class RunInput(msgspec.Struct, frozen=True):
 _PLACE: Final = re.compile(r"messages\[(\d+)\]")
 
 
-class _FormError(Exception):
-    def __init__(self, code: Literal["invalid", "not-waiting", "unanswered"], place: str, message: str) -> None:
-        super().__init__(message)
-        self.refusal = Refusal(code, place, message)
-
-
 def _read(read: _Input, data: dict[str, Any]) -> RunInput:
     for name, value in (("threadId", read.thread_id), ("runId", read.run_id)):
         if not is_id(value):
-            raise _FormError("invalid", name, "expected a string of 1 to 200 visible ASCII characters")
+            raise RefusalError("invalid", name, "expected a string of 1 to 200 visible ASCII characters")
     users = [place for place, message in enumerate(read.messages) if message.role == "user"]
     behind = read.messages[users[-1] + 1 if users else 0 :]
     return RunInput(
@@ -229,7 +224,7 @@ def _parts(message: _Message, place: int) -> Iterator[Part]:
     if isinstance(content, str):
         content = [_Content("text", content)]
     if not isinstance(content, list):
-        raise _FormError("invalid", f"messages[{place}].content", "expected a text or an array of parts")
+        raise RefusalError("invalid", f"messages[{place}].content", "expected a text or an array of parts")
     for index, part in enumerate(content):
         here = f"messages[{place}].content[{index}]"
         if part.type == "text":
@@ -239,7 +234,9 @@ def _parts(message: _Message, place: int) -> Iterator[Part]:
             url = f"data:{media_type};base64,{value}" if part.source.type == "data" else value
             yield {"type": "file", "mediaType": media_type, "url": url}
         else:
-            raise _FormError("invalid", here, "expected a text, or an image, audio, video or document with its source")
+            raise RefusalError(
+                "invalid", here, "expected a text, or an image, audio, video or document with its source"
+            )
 
 
 def _text(message: _Message) -> str:
@@ -263,7 +260,9 @@ def _approval(one: _Resume, index: int) -> Mapping[str, Any]:
         return {"id": one.interrupt_id, "approved": False, "reason": _ABANDONED}
     payload: Any = one.payload
     if not is_object(payload) or not isinstance(payload.get("approved"), bool) or set(payload) - {"approved", "reason"}:
-        raise _FormError("invalid", f"resume[{index}].payload", "expected approved, and perhaps a reason, and no more")
+        raise RefusalError(
+            "invalid", f"resume[{index}].payload", "expected approved, and perhaps a reason, and no more"
+        )
     if not isinstance(payload.get("reason", ""), str):
-        raise _FormError("invalid", f"resume[{index}].payload.reason", "expected string")
+        raise RefusalError("invalid", f"resume[{index}].payload.reason", "expected string")
     return {"id": one.interrupt_id, **payload}

@@ -16,6 +16,7 @@ that it can go on when the client has left; every response reads the stream stor
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -57,6 +58,7 @@ from fxai.ui.access import (
     check_origin,
     is_origin_allowed,
     read_json_body,
+    unknown_conversation,
 )
 from fxai.ui.ag_ui import EVENT_HEADERS, NOTHING, AgUiEncoder, translate_stream
 from fxai.ui.ag_ui_request import RunInput
@@ -181,6 +183,7 @@ class ChatApp:
         self._rate = TurnRate(options.turns_per_minute)
         self._active: _Active | None = None
         self._loop: object = None
+        self._alone: tuple[asyncio.Task[None], anyio.Event] | None = None  # where no lifespan runs
         self._starlette = Starlette(routes=self._routes(), lifespan=lambda _: self.lifespan())
 
     async def __call__(self, scope: HttpScope, receive: Receive, send: Send) -> None:
@@ -252,44 +255,40 @@ class ChatApp:
         """What the application has while it runs; it is started where nobody has done so."""
         token = anyio.lowlevel.current_token()
         if self._active is None or self._loop != token:
-            await self._start_alone()
+            await self._start_alone(token)
         active = self._active
         if active is None or active.is_closing:
             raise RefusedError(503, "stopped", "the server shuts down: try again soon")
         return active
 
-    async def _start_alone(self) -> None:
-        """Starts without a lifespan, in a task of the event loop, which has to be asyncio's."""
-        import asyncio
-
+    async def _start_alone(self, token: object) -> None:
+        """Starts without a lifespan, once for all requests, in a task of the event loop, which has to be asyncio's."""
         from fxai.effects.cancellation import event_loop
 
         if event_loop() != "asyncio":
             raise RuntimeError("the application was not started: let the server run its lifespan")
-        ready = anyio.Event()
-        failed: list[BaseException] = []
-
-        async def run() -> None:
-            try:
-                async with anyio.create_task_group() as group:
-                    await group.start(self._run)
-                    ready.set()
-            except BaseException as error:
-                failed.append(error)
-                ready.set()
-                raise
-
-        self._alone = asyncio.get_running_loop().create_task(run())
+        if self._alone is None or self._alone[0].done() or self._loop != token:
+            ready = anyio.Event()
+            self._active, self._loop = None, token
+            self._alone = asyncio.get_running_loop().create_task(self._live_alone(ready)), ready
+        living, ready = self._alone
         await ready.wait()
-        if failed:
-            raise failed[0]
+        if living.done():
+            living.result()  # raises why it could not start
+
+    async def _live_alone(self, ready: anyio.Event) -> None:
+        try:
+            async with anyio.create_task_group() as group:
+                await group.start(self._run)
+                ready.set()
+        finally:
+            ready.set()
 
     async def aclose(self) -> None:
         """Ends an application that was started by its first request; running turns have `grace` to end."""
-        active, alone = self._active, getattr(self, "_alone", None)
-        if active is not None and alone is not None:
-            active.stopping.set()
-            await alone
+        if self._active is not None and self._alone is not None:
+            self._active.stopping.set()
+            await self._alone[0]
 
     # -- requests
 
@@ -333,34 +332,33 @@ class ChatApp:
         """The conversation, where the user may do this; one that is another's is not there."""
         known = await self._find(user, action, id_)
         if known is None:
-            raise _unknown()
+            raise unknown_conversation()
         return known
 
     async def _find(self, user: str, action: Action, id_: str) -> Conversation | None:
         """As `_load`; None where there is no such conversation."""
-        known: Conversation | None = await self._ask(self._conversations.load(id_)) if is_id(id_) else None
-        return known if await self._may(user, action, id_, known) else None
+        known: Conversation | None = await self._ask(self._conversations.load(_conversation_id(id_)))
+        if known is not None:
+            await self._permit(Access(user, action, id_, known.owner))
+        return known
 
     async def _allow(self, user: str, action: Action, id_: str) -> None:
         """Sees to it that there is the conversation, and that the user may do this."""
-        if not await self._is_there(user, action, id_):
-            raise _unknown()
+        if await self._find_owner(user, action, id_) is None:
+            raise unknown_conversation()
 
-    async def _is_there(self, user: str, action: Action, id_: str) -> bool:
-        """Whether there is the conversation; where it is, the user may do this."""
-        known: ConversationSummary | None = await self._ask(self._conversations.summary(id_)) if is_id(id_) else None
-        return await self._may(user, action, id_, known)
-
-    async def _may(self, user: str, action: Action, id_: str, known: Conversation | ConversationSummary | None) -> bool:
-        """True, where it is there; one that the user may not do this with is told to be unknown."""
-        if not is_id(id_):
-            raise _unknown()
+    async def _find_owner(self, user: str, action: Action, id_: str) -> str | None:
+        """Whose the conversation is, where the user may do this; None where there is no such conversation."""
+        known: ConversationSummary | None = await self._ask(self._conversations.summary(_conversation_id(id_)))
         if known is None:
-            return False
-        allowed = self._authorize(Access(user, action, id_, known.owner))
+            return None
+        await self._permit(Access(user, action, id_, known.owner))
+        return known.owner
+
+    async def _permit(self, access: Access) -> None:
+        allowed = self._authorize(access)
         if not (await allowed if isawaitable(allowed) else allowed):
-            raise _unknown()
-        return True
+            raise unknown_conversation()
 
     async def _ask(self, effect: AnyEffect) -> Any:
         """The value of an effect of a store; a failure is in the log, and not told."""
@@ -381,18 +379,19 @@ class ChatApp:
         limits = self._options.limits
         body = await read_json_body(request, limits.bytes, self._options.body_timeout)
         asked: ChatRequest = _require(ChatRequest.read(body, limits))
-        await self._is_there(user, "write", asked.id)
         accepting = partial(accept, asked, limits=limits)
         turn_id = await self._begin(asked.id, user, accepting, asked.body, self._options.stream)
         return self._events(asked.id, turn_id)
 
     async def _begin(self, id_: str, user: str, accept: Accept, body: Mapping[str, Any], options: StreamOptions) -> str:
-        """The id of a turn that has begun."""
+        """The id of a turn that has begun, where the user may write to the conversation."""
         active = await self._start()
+        owner = await self._find_owner(user, "write", id_)
         self._count(active, user)
         job = ChatJob(
             id_,
             user,
+            owner,
             accept,
             body,
             self._answerer,
@@ -401,10 +400,11 @@ class ChatApp:
             options=options,
             on_leave=self._options.on_leave,
         )
-        active.group.start_soon(self._work, active, job, user)
+        active.jobs[job.turn_id] = user
+        active.group.start_soon(self._work, active, job)
         await job.begun.wait()
         if job.refused is not None:
-            raise RefusedError(job.refused.status, job.refused.code, job.refused.message)
+            raise job.refused
         return job.turn_id
 
     async def _run_ag_ui(self, request: Request, user: str) -> Response:
@@ -416,7 +416,6 @@ class ChatApp:
         if not asked.asks(known):
             active: str | None = await self._ask(self._streams.active(asked.id))
             return self._ag_ui_events(asked, active, AgUiEncoder(asked.id, asked.run_id, prefix=active, known=known))
-        await self._is_there(user, "write", asked.id)
         options = msgspec.structs.replace(self._options.stream, version=7)
         turn_id = await self._begin(asked.id, user, partial(asked.accept, limits=limits), asked.body, options)
         return self._ag_ui_events(asked, turn_id, AgUiEncoder(asked.id, asked.run_id, prefix=turn_id))
@@ -432,8 +431,7 @@ class ChatApp:
             raise RefusedError(429, "running", text, retry_after=5.0)
         self._rate.take(user)
 
-    async def _work(self, active: _Active, job: ChatJob, user: str) -> None:
-        active.jobs[job.turn_id] = user
+    async def _work(self, active: _Active, job: ChatJob) -> None:
         try:
             await job.run(active.services)
         except Exception as error:
@@ -449,7 +447,7 @@ class ChatApp:
     async def _resume(self, request: Request, user: str) -> Response:
         id_ = request.path_params["id"]
         await self._start()
-        await self._is_there(user, "read", id_)
+        await self._find_owner(user, "read", id_)
         active = await self._ask(self._streams.active(id_))
         return Response(status_code=204) if active is None else self._events(id_, active, _number(request, "after", 0))
 
@@ -560,8 +558,10 @@ class ChatApp:
         return f"chat_app({self._answerer!r})"
 
 
-def _unknown() -> RefusedError:
-    return RefusedError(404, "unknown", "there is no such conversation")
+def _conversation_id(id_: str) -> str:
+    if not is_id(id_):
+        raise unknown_conversation()
+    return id_
 
 
 def _require(read: Result[_A, Refusal]) -> _A:

@@ -1,8 +1,4 @@
-"""Jobs of a chat application: one request for a turn, from the moment it is taken until the turn is kept.
-
->>> Refused("busy", 409, "a turn runs already").status
-409
-"""
+"""Jobs of a chat application: one request for a turn, from the moment it is taken until the turn is kept."""
 
 from __future__ import annotations
 
@@ -11,7 +7,6 @@ from collections.abc import Callable, Generator, Mapping
 from typing import Any, Final, TypeAlias, final
 
 import anyio
-import msgspec
 from returns.result import Result, Success
 
 from fxai.effects.cause import Failed
@@ -21,6 +16,7 @@ from fxai.effects.runtime import Runtime
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
 from fxai.messages.prompt import Prompt
+from fxai.ui.access import RefusedError, unknown_conversation
 from fxai.ui.chunk import StreamOptions
 from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.conversation_store import Busy, Conversations
@@ -37,15 +33,6 @@ Accept: TypeAlias = Callable[[Conversation | None, Callable[[], str]], Result[Ac
 
 
 @final
-class Refused(msgspec.Struct, frozen=True):
-    """Why a turn did not begin."""
-
-    code: str
-    status: int
-    message: str
-
-
-@final
 class ChatJob:
     """A request for a turn."""
 
@@ -53,6 +40,7 @@ class ChatJob:
         self,
         conversation_id: str,
         user: str,
+        owner: str | None,
         accept: Accept,
         body: Mapping[str, Any],
         answerer: Answerer,
@@ -67,6 +55,8 @@ class ChatJob:
         Args:
             conversation_id: the id of the conversation.
             user: who asks.
+            owner: whose the conversation was when the user was allowed to write to it; None: there was none. Where it
+                is somebody else's by now, it is unknown to the user.
             accept: what of the request is taken, beside the conversation, or why it is refused.
             body: what else the client sent, for the answerer.
             answerer: what answers the turn.
@@ -77,6 +67,7 @@ class ChatJob:
         """
         self._id = conversation_id
         self._user = user
+        self._owner = user if owner is None else owner
         self._accept = accept
         self._body = body
         self._answerer = answerer
@@ -88,7 +79,7 @@ class ChatJob:
         """The id of the turn."""
         self.begun = anyio.Event()
         """Is set when the turn has begun, or was refused."""
-        self.refused: Refused | None = None
+        self.refused: RefusedError | None = None
         """Why it did not begin."""
 
     async def run(self, services: Runtime[Any]) -> None:
@@ -96,17 +87,17 @@ class ChatJob:
         try:
             end = await services.run_exit(scoped(Generate(self._run, (), {})))
         except BaseException:
-            self._refuse(Refused("stopped", 503, "the server shuts down: try again soon"))
+            self._refuse(RefusedError(503, "stopped", "the server shuts down: try again soon"))
             raise
         if isinstance(end, Failed):
-            failures = [failure for failure in end.cause.failures if isinstance(failure, Refused)]
+            failures = [failure for failure in end.cause.failures if isinstance(failure, RefusedError)]
             if failures:
                 self._refuse(failures[0])
                 return
             log_failure(self.turn_id, self._id, end.cause)
-        self._refuse(Refused("failed", 500, "the server could not begin the turn; its log says why"))
+        self._refuse(RefusedError(500, "failed", "the server could not begin the turn; its log says why"))
 
-    def _refuse(self, refused: Refused) -> None:
+    def _refuse(self, refused: RefusedError) -> None:
         if not self.begun.is_set():
             self.refused = refused
             self.begun.set()
@@ -140,17 +131,19 @@ class ChatJob:
         def again(error: object) -> EffectOf[None, Any, Any]:
             if not isinstance(error, Busy):
                 return fail(error)
-            return self._hold(tries - 1).delay(_PAUSE) if tries > 1 else fail(Refused("busy", 409, str(error)))
+            return self._hold(tries - 1).delay(_PAUSE) if tries > 1 else fail(RefusedError(409, "busy", str(error)))
 
         held: EffectOf[None, Any, Any] = self._conversations.hold(self._id)
         return held.catch_all(again)
 
-    def _read(self, conversation: Conversation | None) -> EffectOf[Accepted, Refused]:
+    def _read(self, conversation: Conversation | None) -> EffectOf[Accepted, RefusedError]:
+        if conversation is not None and conversation.owner != self._owner:
+            return fail(unknown_conversation())
         found = self._accept(conversation, lambda: secrets.token_urlsafe(12))
         if isinstance(found, Success):
             return Succeed(found.unwrap())
         refusal = found.failure()
-        return fail(Refused(refusal.code, refusal.status, str(refusal)))
+        return fail(RefusedError(refusal.status, refusal.code, str(refusal)))
 
     def _turn(self, conversation: Conversation | None, accepted: Accepted) -> ChatTurn:
         goes_on = conversation is not None and accepted.parent is not None

@@ -216,13 +216,15 @@ def accept(
     try:
         known = conversation or Conversation(request.id, "", "", 0.0, 0.0)
         return Success(_Acceptance(request, known, new_id, limits).accept())
-    except _RefusedError as refused:
+    except RefusalError as refused:
         return Failure(refused.refusal)
     except HistoryFault as fault:
         return Failure(Refusal(fault.code, fault.where, fault.message))
 
 
-class _RefusedError(Exception):
+class RefusalError(Exception):
+    """A request is not taken; `accept` gives the refusal."""
+
     def __init__(self, code: RefusalCode, place: str, message: str) -> None:
         super().__init__(message)
         self.refusal = Refusal(code, place, message)
@@ -243,11 +245,11 @@ class _Acceptance:
         messages = self._request.messages
         for index, message in enumerate(messages):
             if message.role == "system":
-                raise _RefusedError("invalid", f"messages[{index}].role", "a client sends no system messages")
+                raise RefusalError("invalid", f"messages[{index}].role", "a client sends no system messages")
         if self._request.trigger == "regenerate-message":
             return self._again()
         if not messages:
-            raise _RefusedError("invalid", "messages", "there is no message to answer")
+            raise RefusalError("invalid", "messages", "there is no message to answer")
         return self._say(messages[-1]) if messages[-1].role == "user" else self._go_on(messages[-1])
 
     def _before(self) -> tuple[UIMessage, ...]:
@@ -281,11 +283,11 @@ class _Acceptance:
         if first is None and self._request.messages and id_ is None:
             first = self._known.find_message(self._request.messages[-1].id)
         if first is None or first.user is None:
-            raise _RefusedError("unknown", "messageId", "there is no such message to answer again")
+            raise RefusalError("unknown", "messageId", "there is no such message to answer again")
         if self._request.messages and not self._request.is_last_only:
             turn = find_turn(self._before(), self._known)
             if (None if turn is None else turn.id) != first.parent:
-                raise _RefusedError("changed", "messages", "the message to answer again stands elsewhere")
+                raise RefusalError("changed", "messages", "the message to answer again stands elsewhere")
             find_turn(self._request.messages, self._known)
         said = Prompt((UserMessage(self._content(first.user, "messages")),))
         return Accepted(first.parent, first.user, self._new_id(), said)
@@ -298,15 +300,15 @@ class _Acceptance:
         else:
             turn = find_turn(self._request.messages, self._known)
         if turn is None or turn.message_id != message.id:
-            raise _RefusedError("unknown", f"messages[{index}].id", "there is no such message to go on with")
+            raise RefusalError("unknown", f"messages[{index}].id", "there is no such message to go on with")
         place = "message" if self._request.is_last_only else f"messages[{index}]"
         answers = read_answers(message, self._known, turn, self._limits.reason, place, self._request.body)
         waiting = self._known.pending(turn.id)
         if not waiting:
-            raise _RefusedError("not-waiting", place, "no call of it waits for an answer")
+            raise RefusalError("not-waiting", place, "no call of it waits for an answer")
         missing = [one.name for one in waiting if one.id not in answers.calls]
         if missing:
-            raise _RefusedError("unanswered", place, f"calls that wait have no answer: {', '.join(missing)}")
+            raise RefusalError("unanswered", place, f"calls that wait have no answer: {', '.join(missing)}")
         said = Prompt((ToolMessage(answers.parts),))
         return Accepted(turn.id, None, message.id, said, answers.message)
 
@@ -319,11 +321,11 @@ class _Acceptance:
             if (part := self._user_part(one, f"{place}.parts[{index}]")) is not None
         ]
         if not content:
-            raise _RefusedError("invalid", f"{place}.parts", "expected a text or a file")
+            raise RefusalError("invalid", f"{place}.parts", "expected a text or a file")
         if sum(part.type == "file" for part in content) > self._limits.files:
-            raise _RefusedError("file", f"{place}.parts", f"at most {self._limits.files} files may be sent at once")
+            raise RefusalError("file", f"{place}.parts", f"at most {self._limits.files} files may be sent at once")
         if sum(len(part.text) for part in content if part.type == "text") > self._limits.text:
-            raise _RefusedError(
+            raise RefusalError(
                 "invalid", f"{place}.parts", f"at most {self._limits.text} characters may be sent at once"
             )
         return tuple(content)
@@ -335,24 +337,24 @@ class _Acceptance:
             return self._file(part, place)
         if part["type"].startswith("data-"):
             return None  # of the application, for the page
-        raise _RefusedError("invalid", f"{place}.type", f"a user says no {part['type']}")
+        raise RefusalError("invalid", f"{place}.type", f"a user says no {part['type']}")
 
     def _file(self, part: Part, place: str) -> FilePart:
         media_type, url, name = str(part["mediaType"]), str(part["url"]), cast("str | None", part.get("filename"))
         kind = f"{media_type.partition('/')[0]}/*"
         if media_type not in self._limits.media_types and kind not in self._limits.media_types:
             allowed = ", ".join(self._limits.media_types)
-            raise _RefusedError(
+            raise RefusalError(
                 "file", f"{place}.mediaType", f"files of this type may not be sent; these may: {allowed}"
             )
         if not url.startswith("data:"):
             if self._limits.file_urls and url.startswith("https://"):
                 return FilePart(media_type, FileUrl(url), name)
-            raise _RefusedError("file", f"{place}.url", "a file is sent itself, as a data: URL, and not by its address")
+            raise RefusalError("file", f"{place}.url", "a file is sent itself, as a data: URL, and not by its address")
         found = _DATA_URL.fullmatch(url)
         if found is None or (found[1] and found[1] != media_type):
-            raise _RefusedError("file", f"{place}.url", "expected a data: URL in base64, of the media type of the file")
+            raise RefusalError("file", f"{place}.url", "expected a data: URL in base64, of the media type of the file")
         try:
             return FilePart(media_type, base64.b64decode(found[2], validate=True), name)
         except binascii.Error:
-            raise _RefusedError("file", f"{place}.url", "expected a data: URL in base64") from None
+            raise RefusalError("file", f"{place}.url", "expected a data: URL in base64") from None
