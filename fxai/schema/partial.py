@@ -19,7 +19,8 @@ from fxai.schema.parsing import parse_json_unsafe
 _TOKEN: Final = re.compile(
     r"""\s*(?:
         (?P<open>[{\[]) | (?P<close>[}\]]) | (?P<comma>,) | (?P<colon>:)
-      | (?P<string>"(?:[^"\\]|\\.)*") | (?P<cut>"(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\[^u])*)
+      | (?P<string>"(?:[^"\\]++|\\.)*+")
+      | (?P<cut>"(?:[^"\\]++|\\u[dD][89abAB]..\\u[0-9a-fA-F]{4}|\\u(?![dD][89abAB])[0-9a-fA-F]{4}|\\[^u])*+)
       | (?P<number>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?) | (?P<word>[a-z]+)
     )""",
     re.VERBOSE | re.DOTALL,
@@ -30,6 +31,9 @@ _CLOSING: Final = {"{": "}", "[": "]"}
 
 def parse_partial(text: str) -> Any:
     """What the text holds so far: strings that are cut end there, keys without a value are left out.
+
+    An escape that is cut, and half of a character that is written as two, is left out. The result agrees with
+    `parsePartialJson` of the package `ai` of the npm registry, version 7.0.173, but for such halves.
 
     `msgspec.UNSET` where there is nothing yet, or what is there is no beginning of a JSON text.
     """

@@ -18,23 +18,51 @@ from typing import Any, ClassVar, Final, final
 import msgspec
 
 from fxai.schema.data import is_object
+from fxai.schema.fault import found_in
 from fxai.schema.partial import parse_partial
 from fxai.ui.chunk import Chunk
-from fxai.ui.ui_message import TOOL, UIMessage, is_call
+from fxai.ui.ui_message import (
+    ARRAY,
+    FLAG,
+    META,
+    OBJECT,
+    PARTS,
+    TEXT,
+    TOOL,
+    Members,
+    UIMessage,
+    is_call,
+    member_faults,
+)
 
 
 class ChunkError(ValueError):
     """A chunk has no place in the message, or is none: which, and why."""
 
 
+@final
 class _Text:
-    """A text, or parameters, that comes in pieces."""
+    """A text, or the text of parameters, that comes in pieces."""
 
-    __slots__ = ("part", "pieces")
+    __slots__ = ("_is_input", "part", "pieces")
 
-    def __init__(self, part: dict[str, Any]) -> None:
+    def __init__(self, part: dict[str, Any], *, is_input: bool = False) -> None:
         self.part = part
         self.pieces: list[str] = []
+        self._is_input = is_input
+
+    def settle(self) -> None:
+        """Puts into the part what has come, and makes one piece of it."""
+        if len(self.pieces) > 1:
+            self.pieces = ["".join(self.pieces)]
+        if not self._is_input:
+            self.part["text"] = "".join(self.pieces)
+        elif self.pieces:
+            self.part["rawInput"] = text = self.pieces[0]
+            begun = text if self.part.get("inputEncoding") == "text" else parse_partial(text)
+            self.part["input"] = begun
+            if begun is msgspec.UNSET:
+                del self.part["input"]
 
 
 @final
@@ -49,10 +77,9 @@ class MessageBuilder:
         self._texts: dict[tuple[str, str], _Text] = {}
         self._inputs: dict[str, _Text] = {}
         self._calls: dict[str, dict[str, Any]] = {}  # by id, the last one
+        self._step: dict[tuple[str, bool | None], dict[str, Any]] = {}  # of the step: by id, the first, and by kind
         self._data: dict[tuple[str, str], dict[str, Any]] = {}
-        for part in self._parts:
-            self._note(part)
-        self._step: set[tuple[bool, str]] = set()  # the calls of the step: whether dynamic, and the id
+        self._note_all()
         self.error: str | None = None
         """The text of the failure, where the answer failed."""
         self.aborted = False
@@ -63,19 +90,15 @@ class MessageBuilder:
     @property
     def message(self) -> UIMessage:
         """The message as it is now."""
-        for text in self._texts.values():
-            text.part["text"] = _join(text)
-        for text in self._inputs.values():
-            begun = parse_partial(_join(text))
-            if begun is not msgspec.UNSET:
-                text.part["input"] = begun
+        for text in (*self._texts.values(), *self._inputs.values()):
+            text.settle()
         return UIMessage(self._id, "assistant", tuple(dict(part) for part in self._parts), self._metadata)
 
     @property
     def open_calls(self) -> tuple[str, ...]:
-        """The ids of the calls that have no result, and are not the provider's."""
-        calls = [part for part in self._calls.values() if part["state"] in _OPEN and not part.get("providerExecuted")]
-        return tuple(part["toolCallId"] for part in calls)
+        """The ids of the calls that have no result but preliminary ones, and are not the provider's."""
+        open_ = [part for part in self._calls.values() if part["state"] in _OPEN or part.get("preliminary")]
+        return tuple(part["toolCallId"] for part in open_ if not part.get("providerExecuted"))
 
     def add(self, chunk: Chunk) -> None:
         """Adds the next chunk.
@@ -83,23 +106,32 @@ class MessageBuilder:
         Raises:
             ChunkError: it has no place in the message, or is no chunk of the protocol.
         """
-        type_: Any = chunk.get("type")
-        adding = self._adding.get(type_) if isinstance(type_, str) else None
-        if adding is None and not (isinstance(type_, str) and type_.startswith("data-")):
-            raise ChunkError(f"Type validation failed: {type_!r} is no type of a chunk")
-        for name, value in chunk.items():
-            if value is None and name not in _NULLABLE:
-                raise ChunkError(f"Type validation failed: {name} of {type_} is null; what is missing is left out")
-        try:
-            (adding or MessageBuilder._add_data)(self, chunk)
-        except KeyError as error:
-            raise ChunkError(f"Type validation failed: {type_} has no {error.args[0]}") from error
+        sent: object = chunk
+        type_: Any = sent.get("type") if is_object(sent) else None
+        form = _CHUNKS.get(type_) if isinstance(type_, str) else None
+        if form is None and not (isinstance(type_, str) and type_.startswith("data-")):
+            raise ChunkError(f"Type validation failed: {found_in(type_)} is no type of a chunk")
+        fault = next(member_faults(chunk, _DATA if form is None else form), None)
+        if fault is not None:
+            raise ChunkError(f"Type validation failed: {type_}{fault}")
+        self._adding.get(type_, MessageBuilder._add_data)(self, chunk)
+
+    def _note_all(self) -> None:
+        for index in (self._calls, self._step, self._data):
+            index.clear()
+        for part in self._parts:
+            self._note(part)
 
     def _note(self, part: dict[str, Any]) -> None:
-        if is_call(part):
-            self._calls[part["toolCallId"]] = part
+        if part["type"] == "step-start":
+            self._step.clear()
+        elif is_call(part):
+            id_ = part["toolCallId"]
+            self._calls[id_] = part
+            self._step.setdefault((id_, None), part)
+            self._step.setdefault((id_, part["type"] == "dynamic-tool"), part)
         elif part["type"].startswith("data-") and "id" in part:
-            self._data[part["type"], part["id"]] = part
+            self._data.setdefault((part["type"], part["id"]), part)
 
     def _push(self, part: dict[str, Any]) -> dict[str, Any]:
         self._parts.append(part)
@@ -131,21 +163,31 @@ class MessageBuilder:
     # -- steps, texts, attachments
 
     def _start_step(self, _: Chunk) -> None:
-        self._step.clear()
+        self._close_inputs()
         self._push({"type": "step-start"})
 
-    def _finish_step(self, _: Chunk) -> None:
+    def _pass(self, _: Chunk) -> None:
         """Nothing: the next step begins by itself."""
 
     def _reset_step(self, _: Chunk) -> None:
+        for text in self._texts.values():
+            text.settle()
         self._texts.clear()
-        self._inputs.clear()
+        self._close_inputs()
         while self._parts and self._parts[-1]["type"] != "step-start":
             self._parts.pop()
+        self._note_all()
 
     def _start_text(self, chunk: Chunk) -> None:
         kind = chunk["type"].removesuffix("-start")
-        part = self._push(_part(kind, text="", state="streaming", providerMetadata=chunk.get("providerMetadata")))
+        before = self._texts.get((kind, chunk["id"]))
+        if before is not None:
+            before.settle()
+        part = {"type": kind, "text": "", "state": "streaming"}
+        if kind == "reasoning":
+            part["id"] = chunk["id"]
+        self._push(part)
+        _set(part, providerMetadata=chunk.get("providerMetadata"))
         self._texts[kind, chunk["id"]] = _Text(part)
 
     def _add_text(self, chunk: Chunk) -> None:
@@ -155,8 +197,9 @@ class MessageBuilder:
 
     def _end_text(self, chunk: Chunk) -> None:
         text = self._text(chunk)
-        text.part["text"] = _join(text)
-        _set(text.part, state="done", providerMetadata=chunk.get("providerMetadata"))
+        text.settle()
+        members = {"citations": chunk.get("citations"), "providerMetadata": chunk.get("providerMetadata")}
+        _set(text.part, state="done", **members)
         del self._texts[chunk["type"].removesuffix("-end"), chunk["id"]]
 
     def _text(self, chunk: Chunk) -> _Text:
@@ -167,96 +210,109 @@ class MessageBuilder:
         return found
 
     def _attach(self, chunk: Chunk) -> None:
-        self._push(dict(chunk))
+        names = ("type", *(name.removesuffix("?") for name in _CHUNKS[chunk["type"]]))
+        self._push({name: chunk[name] for name in names if name in chunk})
 
     def _add_data(self, chunk: Chunk) -> None:
         if chunk.get("transient"):
             return
-        id_ = chunk.get("id")
-        known = None if id_ is None else self._data.get((chunk["type"], id_))
+        known = self._data.get((chunk["type"], chunk["id"])) if "id" in chunk else None
         if known is not None:
-            known["data"] = chunk.get("data")
+            known["data"] = chunk["data"]
         else:
             self._push({name: value for name, value in chunk.items() if name != "transient"})
 
     # -- calls
 
     def _start_input(self, chunk: Chunk) -> None:
-        part = self._set_call(chunk, "input-streaming")
-        self._inputs[chunk["toolCallId"]] = _Text(part)
+        self._close_input(chunk)
+        part = self._set_call(chunk, "input-streaming", inputEncoding=chunk.get("inputEncoding"))
+        self._inputs[chunk["toolCallId"]] = _Text(part, is_input=True)
 
     def _add_input(self, chunk: Chunk) -> None:
         found = self._inputs.get(chunk["toolCallId"])
         if found is None:
             id_ = chunk["toolCallId"]
-            raise ChunkError(f"tool-input-delta of the call {id_!r}: there was no tool-input-start before it")
+            raise ChunkError(f"tool-input-delta of the call {id_!r}: no tool-input-start is open in the step")
         found.pieces.append(chunk["inputTextDelta"])
 
     def _end_input(self, chunk: Chunk) -> None:
-        self._inputs.pop(chunk["toolCallId"], None)
+        self._close_input(chunk)
         self._set_call(chunk, "input-available")["input"] = chunk["input"]
 
     def _refuse_input(self, chunk: Chunk) -> None:
-        self._inputs.pop(chunk["toolCallId"], None)
-        known = self._calls.get(chunk["toolCallId"])
-        if known is not None:
-            chunk = {**chunk, "dynamic": known["type"] == "dynamic-tool"}
-        part = self._set_call(chunk, "output-error")
-        part.pop("input", None)
-        part.update(rawInput=chunk["input"], errorText=chunk["errorText"])
+        self._close_input(chunk)
+        known = self._step.get((chunk["toolCallId"], None))
+        dynamic = bool(chunk.get("dynamic")) if known is None else known["type"] == "dynamic-tool"
+        part = self._set_call({**chunk, "dynamic": dynamic}, "output-error", errorText=chunk["errorText"])
+        part["input"] = chunk["input"]
 
-    def _set_call(self, chunk: Chunk, state: str) -> dict[str, Any]:
+    def _close_input(self, chunk: Chunk) -> None:
+        """No piece of the parameters comes any more."""
+        text = self._inputs.pop(chunk["toolCallId"], None)
+        if text is not None:
+            text.settle()
+
+    def _close_inputs(self) -> None:
+        for text in self._inputs.values():
+            text.settle()
+        self._inputs.clear()
+
+    def _set_call(self, chunk: Chunk, state: str, **members: Any) -> dict[str, Any]:
         """The part of the call, made where the step has none of its kind."""
         name, id_, dynamic = chunk["toolName"], chunk["toolCallId"], bool(chunk.get("dynamic"))
-        type_ = "dynamic-tool" if dynamic else f"{TOOL}{name}"
-        part = self._calls.get(id_)
-        if part is None or (dynamic, id_) not in self._step or (part["type"] == "dynamic-tool") is not dynamic:
-            part = self._push({"type": type_, **({"toolName": name} if dynamic else {}), "toolCallId": id_})
-            self._step.add((dynamic, id_))
-        part["state"] = state
-        metadata = chunk.get("providerMetadata")
-        place = "resultProviderMetadata" if state == "output-error" else "callProviderMetadata"
-        _set(part, providerExecuted=chunk.get("providerExecuted"), title=chunk.get("title"), **{place: metadata})
+        part = self._step.get((id_, dynamic))
+        named = {"type": "dynamic-tool", "toolName": name} if dynamic else {"type": f"{TOOL}{name}"}
+        if part is None:
+            part = self._push({**named, "toolCallId": id_})
+        part.update(named)
+        _change(part, chunk, state, title=chunk.get("title"), **members)
         return part
 
     def _call(self, chunk: Chunk) -> dict[str, Any]:
-        found = self._calls.get(chunk["toolCallId"])
+        """The part of the call: the first one in the step, else the last one before it."""
+        id_ = chunk["toolCallId"]
+        found = self._step.get((id_, None)) or self._calls.get(id_)
         if found is None:
-            raise ChunkError(f"{chunk['type']}: there is no call of the id {chunk['toolCallId']!r}")
+            raise ChunkError(f"{chunk['type']}: there is no call of the id {id_!r}")
+        self._close_input(chunk)
         return found
 
     def _request(self, chunk: Chunk) -> None:
         part = self._call(chunk)
-        approval = _part_of(chunk, id="approvalId", signature="signature", isAutomatic="isAutomatic")
+        approval = {"id": chunk["approvalId"]}
+        _set(approval, descriptor=chunk.get("approvalDescriptor"), requestReason=chunk.get("reason"))
+        _set(approval, isAutomatic=chunk.get("isAutomatic") or None, signature=chunk.get("signature"))
+        if "inputSchemaInput" in chunk:
+            approval["inputSchemaInput"] = chunk["inputSchemaInput"]
         part.update(state="approval-requested", approval=approval)
 
     def _respond(self, chunk: Chunk) -> None:
-        for part in self._calls.values():
-            if part.get("approval", {}).get("id") == chunk["approvalId"]:
-                answer = _part_of(chunk, id="approvalId", approved="approved", reason="reason")
-                part.update(state="approval-responded", approval={**part["approval"], **answer})
-                return
-        raise ChunkError(f"tool-approval-response: there is no request of the id {chunk['approvalId']!r}")
+        id_ = chunk["approvalId"]
+        part = next((one for one in self._parts if is_call(one) and one.get("approval", {}).get("id") == id_), None)
+        if part is None:
+            raise ChunkError(f"tool-approval-response: there is no request of the id {id_!r}")
+        self._close_input(part)
+        part.update(state="approval-responded", approval={**part["approval"], "approved": chunk["approved"]})
+        _set(part["approval"], reason=chunk.get("reason"))
+        executed, metadata = chunk.get("providerExecuted"), chunk.get("providerMetadata")
+        _set(part, providerExecuted=executed, callProviderMetadata=metadata)
 
     def _deny(self, chunk: Chunk) -> None:
         self._call(chunk)["state"] = "output-denied"
 
     def _end_call(self, chunk: Chunk) -> None:
         part = self._call(chunk)
-        part.pop("preliminary", None)
-        part.update(state="output-available", output=chunk["output"])
-        self._set_result(part, chunk)
-        _set(part, preliminary=chunk.get("preliminary"))
+        given = {"input": part["input"]} if "input" in part else {}
+        _change(part, chunk, "output-available", preliminary=chunk.get("preliminary"))
+        part.update(given, output=chunk["output"])
 
     def _fail_call(self, chunk: Chunk) -> None:
         part = self._call(chunk)
-        part.pop("output", None)
-        part.update(state="output-error", errorText=chunk["errorText"])
-        self._set_result(part, chunk)
-
-    def _set_result(self, part: dict[str, Any], chunk: Chunk) -> None:
-        self._inputs.pop(chunk["toolCallId"], None)
-        _set(part, providerExecuted=chunk.get("providerExecuted"), resultProviderMetadata=chunk.get("providerMetadata"))
+        names = ("input",) if part["type"] == "dynamic-tool" else ("input", "rawInput")
+        given = {name: part[name] for name in names if name in part}
+        _change(part, chunk, "output-error", errorText=chunk["errorText"])
+        part.update(given)
 
     _adding: ClassVar[Mapping[str, Callable[[Any, Chunk], None]]] = {
         "start": _start,
@@ -265,7 +321,7 @@ class MessageBuilder:
         "error": _fail,
         "abort": _abort,
         "start-step": _start_step,
-        "finish-step": _finish_step,
+        "finish-step": _pass,
         "reset-step": _reset_step,
         **dict.fromkeys(("text-start", "reasoning-start"), _start_text),
         **dict.fromkeys(("text-delta", "reasoning-delta"), _add_text),
@@ -287,27 +343,66 @@ class MessageBuilder:
 
 
 _OPEN: Final = ("input-streaming", "input-available", "approval-requested", "approval-responded")
-_NULLABLE: Final = frozenset({"input", "output", "data", "messageMetadata"})  # any JSON data
 
-
-def _join(text: _Text) -> str:
-    """The text of all pieces, which are one from then on."""
-    if len(text.pieces) > 1:
-        text.pieces = ["".join(text.pieces)]
-    return text.pieces[0] if text.pieces else ""
+# The members of each kind of chunk, but for those of data, which are many.
+_TEXT_START: Final[Members] = {"id": TEXT, **META}
+_TEXT_DELTA: Final[Members] = {"id": TEXT, "delta": TEXT, **META}
+_DATA: Final[Members] = {"id?": TEXT, "data": (), "transient?": FLAG}
+_CALL: Final[Members] = {"toolCallId": TEXT}
+_RUN: Final[Members] = {**_CALL, "providerExecuted?": FLAG, "toolMetadata?": OBJECT, "dynamic?": FLAG, **META}
+_INPUT: Final[Members] = {**_RUN, "toolName": TEXT, "title?": TEXT}
+_FILE: Final[Members] = {"mediaType": TEXT, "url": TEXT, **META}
+_CHUNKS: Final[Mapping[str, Members]] = {
+    "start": {"messageId?": TEXT},
+    "finish": {"finishReason?": TEXT},
+    "message-metadata": {},
+    "error": {"errorText": TEXT},
+    "abort": {"reason?": TEXT},
+    **{kind: {} for kind in ("start-step", "finish-step", "reset-step")},
+    **dict.fromkeys(("text-start", "reasoning-start", "reasoning-end"), _TEXT_START),
+    **dict.fromkeys(("text-delta", "reasoning-delta"), _TEXT_DELTA),
+    "text-end": {**_TEXT_START, "citations?": ARRAY},
+    **dict.fromkeys(("file", "reasoning-file"), _FILE),
+    **{kind: PARTS[kind] for kind in ("source-url", "source-document", "custom", "steering-message")},
+    "tool-input-start": {**_INPUT, "inputEncoding?": TEXT},
+    "tool-input-delta": {**_CALL, "inputTextDelta": TEXT},
+    "tool-input-available": {**_INPUT, "input": ()},
+    "tool-input-error": {**_INPUT, "input": (), "errorText": TEXT},
+    "tool-approval-request": {
+        **_CALL,
+        "approvalId": TEXT,
+        "reason?": TEXT,
+        "isAutomatic?": FLAG,
+        "signature?": TEXT,
+    },
+    "tool-approval-response": {
+        "approvalId": TEXT,
+        "approved": FLAG,
+        "reason?": TEXT,
+        "providerExecuted?": FLAG,
+        **META,
+    },
+    "tool-output-denied": _CALL,
+    "tool-output-available": {**_RUN, "output": (), "preliminary?": FLAG},
+    "tool-output-error": {**_RUN, "errorText": TEXT},
+}
 
 
 def _set(part: dict[str, Any], **members: Any) -> None:
     part.update((name, value) for name, value in members.items() if value is not None)
 
 
-def _part(type_: str, **members: Any) -> dict[str, Any]:
-    return {"type": type_, **{name: value for name, value in members.items() if value is not None}}
+_OF_STATE: Final = ("input", "output", "errorText", "rawInput", "inputEncoding", "preliminary")
 
 
-def _part_of(chunk: Chunk, **names: str) -> dict[str, Any]:
-    """Members of a chunk, by the names that they have in a part."""
-    return {name: chunk[theirs] for name, theirs in names.items() if theirs in chunk}
+def _change(part: dict[str, Any], chunk: Chunk, state: str, **members: Any) -> None:
+    """The part of a call in another state: without what it had of the one before."""
+    for name in _OF_STATE:
+        part.pop(name, None)
+    part["state"] = state
+    place = "resultProviderMetadata" if state in ("output-available", "output-error") else "callProviderMetadata"
+    members[place] = chunk.get("providerMetadata")
+    _set(part, providerExecuted=chunk.get("providerExecuted"), toolMetadata=chunk.get("toolMetadata"), **members)
 
 
 def _merge(known: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

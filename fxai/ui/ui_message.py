@@ -20,7 +20,7 @@ from returns.result import Failure, Result, Success
 from typing_extensions import override
 
 from fxai.schema.data import is_array, is_object
-from fxai.schema.fault import DecodeFailure, Fault, found_in, pointer_to
+from fxai.schema.fault import NOTHING, DecodeFailure, Fault, found_in, pointer_to
 from fxai.schema.parsing import is_plain, plain_faults
 
 Part: TypeAlias = Mapping[str, Any]
@@ -70,7 +70,7 @@ class UIMessage(msgspec.Struct, frozen=True):
 
 def is_call(part: Part) -> bool:
     """Whether a part is a call of a tool."""
-    return str(part["type"]).startswith((TOOL, "dynamic-tool"))
+    return part["type"] == "dynamic-tool" or str(part["type"]).startswith(TOOL)
 
 
 def tool_name(part: Part) -> str:
@@ -123,56 +123,77 @@ def _faults(data: object, pointer: str) -> Iterator[Fault]:
     if not is_object(data):
         yield Fault(pointer, "object", found_in(data))
         return
-    yield from _of_members(data, _MESSAGE, pointer)
+    yield from member_faults(data, _MESSAGE, pointer)
     if data.get("role") not in ("system", "user", "assistant"):
         yield Fault(f"{pointer}/role", '"system", "user" or "assistant"', _words_of(data, "role"))
-    if "metadata" in data:
-        yield from plain_faults(data["metadata"], f"{pointer}/metadata")
+    for name in ("id", "metadata"):
+        if name in data:
+            yield from plain_faults(data[name], f"{pointer}/{name}")
     parts = data.get("parts")
     for place, part in enumerate(parts if is_array(parts) else ()):
         yield from _of_part(part, f"{pointer}/parts/{place}")
 
 
-_Kind: TypeAlias = tuple[type, ...]
-_TEXT: Final[_Kind] = (str,)
-_FLAG: Final[_Kind] = (bool,)
-_OBJECT: Final[_Kind] = (dict,)
-_ARRAY: Final[_Kind] = (list,)
+# -- the members of parts, and of chunks
+
+Kind: TypeAlias = tuple[type, ...]
+"""What a member may be; any data where it is empty."""
+
+Members: TypeAlias = Mapping[str, Kind]
+"""The members of an object by their names; those with a `?` may be missing, and are never null."""
+
+TEXT: Final[Kind] = (str,)
+FLAG: Final[Kind] = (bool,)
+OBJECT: Final[Kind] = (dict,)
+ARRAY: Final[Kind] = (list,)
+META: Final[Members] = {"providerMetadata?": OBJECT}
+"""What a provider adds."""
 _WORDS: Final = {str: "string", bool: "boolean", dict: "object", list: "array"}
 
-# The members of each kind of part; those with a `?` may be missing, and are never null.
-_MESSAGE: Final[Mapping[str, _Kind]] = {"id": _TEXT, "role": _TEXT, "parts": _ARRAY}
-_META: Final[Mapping[str, _Kind]] = {"providerMetadata?": _OBJECT}
-_PARTS: Final[Mapping[str, Mapping[str, _Kind]]] = {
-    "text": {"text": _TEXT, "state?": _TEXT, **_META},
-    "reasoning": {"text": _TEXT, "state?": _TEXT, **_META},
-    "file": {"mediaType": _TEXT, "url": _TEXT, "filename?": _TEXT, **_META},
-    "reasoning-file": {"mediaType": _TEXT, "url": _TEXT, **_META},
-    "source-url": {"sourceId": _TEXT, "url": _TEXT, "title?": _TEXT, **_META},
-    "source-document": {"sourceId": _TEXT, "mediaType": _TEXT, "title": _TEXT, "filename?": _TEXT, **_META},
-    "custom": {"kind": _TEXT, **_META},
-    "steering-message": {"id": _TEXT, "parts": _ARRAY},
+
+def member_faults(data: Mapping[str, Any], members: Members, pointer: str = "") -> Iterator[Fault]:
+    """What is wrong with the members of an object; those that are not named may be there, too."""
+    for member, kind in members.items():
+        name = member.removesuffix("?")
+        if name not in data:
+            if name == member:
+                yield Fault(pointer_to(pointer, name), _WORDS[kind[0]] if kind else "a value", NOTHING)
+        elif kind and not isinstance(data[name], kind):
+            yield Fault(pointer_to(pointer, name), _WORDS[kind[0]], found_in(data[name]))
+
+
+_MESSAGE: Final[Members] = {"id": TEXT, "parts": ARRAY}
+PARTS: Final[Mapping[str, Members]] = {
+    "text": {"text": TEXT, "state?": TEXT, **META},
+    "reasoning": {"text": TEXT, "state?": TEXT, **META},
+    "file": {"mediaType": TEXT, "url": TEXT, "filename?": TEXT, **META},
+    "reasoning-file": {"mediaType": TEXT, "url": TEXT, **META},
+    "source-url": {"sourceId": TEXT, "url": TEXT, "title?": TEXT, **META},
+    "source-document": {"sourceId": TEXT, "mediaType": TEXT, "title": TEXT, "filename?": TEXT, **META},
+    "custom": {"kind": TEXT, **META},
+    "steering-message": {"id": TEXT, "parts": ARRAY},
     "step-start": {},
 }
-_DATA: Final[Mapping[str, _Kind]] = {"id?": _TEXT}
-_CALL: Final[Mapping[str, _Kind]] = {
-    "toolCallId": _TEXT,
-    "state": _TEXT,
-    "providerExecuted?": _FLAG,
-    "title?": _TEXT,
-    "callProviderMetadata?": _OBJECT,
-    "resultProviderMetadata?": _OBJECT,
-    "approval?": _OBJECT,
+"""The members of each kind of part, but for calls, and for data of the application."""
+_DATA: Final[Members] = {"id?": TEXT}
+_CALL: Final[Members] = {
+    "toolCallId": TEXT,
+    "state": TEXT,
+    "providerExecuted?": FLAG,
+    "title?": TEXT,
+    "callProviderMetadata?": OBJECT,
+    "resultProviderMetadata?": OBJECT,
+    "approval?": OBJECT,
 }
-_APPROVAL: Final[Mapping[str, _Kind]] = {"id": _TEXT, "reason?": _TEXT, "signature?": _TEXT}
-_STATES: Final[Mapping[str, Mapping[str, _Kind]]] = {
+_APPROVAL: Final[Members] = {"id": TEXT, "reason?": TEXT, "signature?": TEXT}
+_STATES: Final[Mapping[str, Members]] = {
     "input-streaming": {},
     "input-available": {"input": ()},
-    "approval-requested": {"input": (), "approval": _OBJECT},
-    "approval-responded": {"input": (), "approval": _OBJECT},
-    "output-available": {"input": (), "output": (), "preliminary?": _FLAG},
-    "output-error": {"errorText": _TEXT},
-    "output-denied": {"input": (), "approval": _OBJECT},
+    "approval-requested": {"input": (), "approval": OBJECT},
+    "approval-responded": {"input": (), "approval": OBJECT},
+    "output-available": {"input": (), "output": (), "preliminary?": FLAG},
+    "output-error": {"errorText": TEXT},
+    "output-denied": {"input": ()},  # without an approval where the model may not choose the tool
 }
 
 
@@ -186,37 +207,40 @@ def _of_part(part: object, pointer: str) -> Iterator[Fault]:
     elif type_ == "dynamic-tool" or (type_.startswith(TOOL) and len(type_) > len(TOOL)):
         yield from _of_call(part, pointer)
     elif type_.startswith("data-"):
-        yield from _of_members(part, {"data": (), **_DATA}, pointer)
-    elif type_ not in _PARTS:
+        yield from member_faults(part, {"data": (), **_DATA}, pointer)
+    elif type_ not in PARTS:
         yield Fault(f"{pointer}/type", "the type of a part, data-NAME or tool-NAME", found_in(type_))
     else:
-        yield from _of_members(part, _PARTS[type_], pointer)
+        yield from member_faults(part, PARTS[type_], pointer)
+    if type_ == "steering-message" and is_array(part.get("parts")):
+        for place, said in enumerate(part["parts"]):
+            yield from _of_said(said, f"{pointer}/parts/{place}")
     if not is_plain(part):
         yield from plain_faults(part, pointer)
 
 
+def _of_said(part: object, pointer: str) -> Iterator[Fault]:
+    """The faults of a part of what a user said while an answer came."""
+    type_ = part.get("type") if is_object(part) else None
+    if is_object(part) and type_ in ("text", "file"):
+        yield from member_faults(part, PARTS[type_], pointer)
+    else:
+        yield Fault(pointer, "a text or a file", found_in(part))
+
+
 def _of_call(part: dict[str, Any], pointer: str) -> Iterator[Fault]:
-    named = {"toolName": _TEXT} if part["type"] == "dynamic-tool" else {}
-    yield from _of_members(part, {**named, **_CALL}, pointer)
+    named = {"toolName": TEXT} if part["type"] == "dynamic-tool" else {}
     state = part.get("state")
+    of_state = _STATES.get(state, {}) if isinstance(state, str) else {}
+    of_all = {name: kind for name, kind in _CALL.items() if name.removesuffix("?") not in of_state}
+    yield from member_faults(part, {**named, **of_all, **of_state}, pointer)
     if isinstance(state, str) and state not in _STATES:
         yield Fault(f"{pointer}/state", "the state of a call", found_in(state))
-    yield from _of_members(part, _STATES.get(state, {}) if isinstance(state, str) else {}, pointer)
     approval = part.get("approval")
     if is_object(approval):
-        answer = {"approved": _FLAG} if state == "approval-responded" else {"approved?": _FLAG}
-        yield from _of_members(approval, {**_APPROVAL, **answer}, f"{pointer}/approval")
-
-
-def _of_members(data: dict[str, Any], kinds: Mapping[str, _Kind], pointer: str) -> Iterator[Fault]:
-    for member, kind in kinds.items():
-        name = member.removesuffix("?")
-        if name not in data:
-            if name == member:
-                yield Fault(pointer_to(pointer, name), _WORDS.get(kind[0], "a value") if kind else "a value", "nothing")
-        elif kind and not isinstance(data[name], kind):
-            yield Fault(pointer_to(pointer, name), _WORDS[kind[0]], found_in(data[name]))
+        answer = {"approved": FLAG} if state == "approval-responded" else {"approved?": FLAG}
+        yield from member_faults(approval, {**_APPROVAL, **answer}, f"{pointer}/approval")
 
 
 def _words_of(data: dict[str, Any], name: str) -> str:
-    return found_in(data[name]) if name in data else "nothing"
+    return found_in(data[name]) if name in data else NOTHING

@@ -144,7 +144,7 @@ def test_the_cases_are_the_areas_in_scope() -> None:
     areas = (
         *("tool", "toolkit", "loop", "lm", "chat", "response", "prompt", "error", "structured", "schema", "embedding"),
         *("provider.openai", "provider.anthropic", "openai", "anthropic", "approval", "callbacks", "composite"),
-        *("concerto", "mcp", "run", "tokenizer", "ui-stream", "agent", "state", "effect", "definitions"),
+        *("concerto", "mcp", "run", "tokenizer", "ui", "agent", "state", "effect", "definitions"),
     )
     stray = [one.id for one in CASES.values() if not one.area.startswith(areas)]
 
