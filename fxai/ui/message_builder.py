@@ -29,6 +29,7 @@ from fxai.ui.ui_message import (
     PARTS,
     TEXT,
     TOOL,
+    Kind,
     Members,
     UIMessage,
     is_call,
@@ -111,9 +112,10 @@ class MessageBuilder:
         form = _CHUNKS.get(type_) if isinstance(type_, str) else None
         if form is None and not (isinstance(type_, str) and type_.startswith("data-")):
             raise ChunkError(f"Type validation failed: {found_in(type_)} is no type of a chunk")
-        fault = next(member_faults(chunk, _DATA if form is None else form), None)
-        if fault is not None:
-            raise ChunkError(f"Type validation failed: {type_}{fault}")
+        for name, required, kind in _RULES[type_] if form is not None else _DATA_RULES:
+            if required if name not in chunk else kind and not isinstance(chunk[name], kind):
+                fault = next(member_faults(chunk, _DATA if form is None else form))
+                raise ChunkError(f"Type validation failed: {type_}{fault}")
         self._adding.get(type_, MessageBuilder._add_data)(self, chunk)
 
     def _note_all(self) -> None:
@@ -386,6 +388,15 @@ _CHUNKS: Final[Mapping[str, Members]] = {
     "tool-output-available": {**_RUN, "output": (), "preliminary?": FLAG},
     "tool-output-error": {**_RUN, "errorText": TEXT},
 }
+
+
+def _rules(members: Members) -> tuple[tuple[str, bool, Kind], ...]:
+    """Each member, whether it has to be there, and what it may be: as the builder looks at them for each chunk."""
+    return tuple((name.removesuffix("?"), not name.endswith("?"), kind) for name, kind in members.items())
+
+
+_DATA_RULES: Final = _rules(_DATA)
+_RULES: Final = {type_: _rules(members) for type_, members in _CHUNKS.items()}
 
 
 def _set(part: dict[str, Any], **members: Any) -> None:

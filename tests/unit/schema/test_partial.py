@@ -10,41 +10,46 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fxai.schema.data import is_array, is_object
 from fxai.schema.partial import parse_partial
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('"\\/\n,:{}[]\U0001f600'), max_size=6)
 NUMBERS = st.integers(-(10**6), 10**6) | st.floats(allow_nan=False, allow_infinity=False)
-DATA: st.SearchStrategy[Any] = st.recursive(
-    st.none() | st.booleans() | NUMBERS | TEXTS,
-    lambda some: st.lists(some, max_size=3) | st.dictionaries(TEXTS, some, max_size=3),
-    max_leaves=8,
-)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ('{"city": "Os', {"city": "Os"}),
-        ('{"city": "Oslo", "da', {"city": "Oslo"}),
-        ('{"city": "Oslo", "days"', {"city": "Oslo"}),
-        ('{"city": "Oslo", "days":', {"city": "Oslo"}),
-        ('{"city": "Oslo", "days": 1', {"city": "Oslo", "days": 1}),
-        ('{"a": {"b": [1, {"c": tr', {"a": {"b": [1, {"c": True}]}}),
-        ('{"a": f', {"a": False}),
-        ('{"a": -', {}),
-        ("[1.", [1]),
-        ("[1.5e", [1.5]),
-        ("[1, 2,", [1, 2]),
-        ("[[], {}", [[], {}]),
-        ('["\\', [""]),
-        ('["a\\u00e', ["a"]),
-        ('["a\\u00e9', ["aé"]),
-        ('"half', "half"),
-        ("nul", None),
-        ("12", 12),
-        (' {"a": 1} ', {"a": 1}),
-    ],
-)
+def _within(some: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    arrays: st.SearchStrategy[Any] = st.lists(some, max_size=3)
+    return arrays | st.dictionaries(TEXTS, some, max_size=3)
+
+
+ATOMS: st.SearchStrategy[Any] = st.none() | st.booleans() | NUMBERS | TEXTS
+DATA: st.SearchStrategy[Any] = st.recursive(ATOMS, _within, max_leaves=8)
+
+
+SHOWN: list[tuple[str, Any]] = [
+    ('{"city": "Os', {"city": "Os"}),
+    ('{"city": "Oslo", "da', {"city": "Oslo"}),
+    ('{"city": "Oslo", "days"', {"city": "Oslo"}),
+    ('{"city": "Oslo", "days":', {"city": "Oslo"}),
+    ('{"city": "Oslo", "days": 1', {"city": "Oslo", "days": 1}),
+    ('{"a": {"b": [1, {"c": tr', {"a": {"b": [1, {"c": True}]}}),
+    ('{"a": f', {"a": False}),
+    ('{"a": -', {}),
+    ("[1.", [1]),
+    ("[1.5e", [1.5]),
+    ("[1, 2,", [1, 2]),
+    ("[[], {}", [[], {}]),
+    ('["\\', [""]),
+    ('["a\\u00e', ["a"]),
+    ('["a\\u00e9', ["aé"]),
+    ('"half', "half"),
+    ("nul", None),
+    ("12", 12),
+    (' {"a": 1} ', {"a": 1}),
+]
+
+
+@pytest.mark.parametrize(("text", "shown"), SHOWN)
 def test_what_has_come_is_shown(text: str, shown: Any) -> None:
     """Strings end where they are cut, words are completed, numbers end where they are one; keys alone are left out."""
     assert parse_partial(text) == shown
@@ -73,9 +78,9 @@ def test_text_that_is_nested_too_deeply_is_nothing() -> None:
 
 def _is_begun(shown: Any, whole: Any) -> bool:
     """Whether data can become other data by what is still to come."""
-    if isinstance(whole, dict) and isinstance(shown, dict):
+    if is_object(whole) and is_object(shown):
         return all(_is_begun(shown[key], whole[key]) for key in shown) and list(shown) == list(whole)[: len(shown)]
-    if isinstance(whole, list) and isinstance(shown, list):
+    if is_array(whole) and is_array(shown):
         return len(shown) <= len(whole) and all(map(_is_begun, shown, whole))
     if isinstance(whole, str) and isinstance(shown, str):
         return whole.startswith(shown)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fxai.schema import DecodeFailure
+from fxai.schema.data import is_array, is_object
 from fxai.ui import UIMessage, read_message, read_messages
 
 Json = dict[str, Any]
@@ -202,10 +203,12 @@ def test_a_message_with_something_else_in_a_place_is_read_or_told(data: st.DataO
     drawn = json.loads(text)
     place: Any = drawn
     while True:
-        key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else list(range(len(place)))))
-        if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
+        keys: list[Any] = list(place) if is_object(place) else list(range(len(place)))
+        key = data.draw(st.sampled_from(keys))
+        inside: Any = place[key]
+        if not (is_object(inside) or is_array(inside)) or not inside or data.draw(st.booleans()):
             break
-        place = place[key]
+        place = inside
     place[key] = data.draw(JSON)
     read = read_message(drawn)
     told = read.swap().value_or(None)
