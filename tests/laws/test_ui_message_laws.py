@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fxai.messages import StreamPart, Text, ToolCall
-from fxai.messages.accumulate import gather
+from fxai.messages import Response, StreamPart
 from fxai.ui import Chunk, ChunkEncoder, MessageBuilder, UIMessage, read_message
 from tests.kit.ui_runs import Sent, chunks, runs
 
@@ -38,15 +37,14 @@ def test_the_message_of_each_stream_is_one_that_a_client_may_send_back(sent: lis
 def test_the_message_says_what_the_run_said(parts: list[Sent]) -> None:
     """Its texts, its calls with their parameters, and what came of each of them."""
     message = built(encoded(parts)).message
-    told = gather(part for part in parts if isinstance(part, StreamPart))
+    told = Response.from_stream(part for part in parts if isinstance(part, StreamPart))
     calls = [(part["toolCallId"], part["input"]) for part in message.parts if "toolCallId" in part]
 
-    assert message.text == "".join(part.text for part in told if isinstance(part, Text))
-    assert calls == [(part.id, part.params) for part in told if isinstance(part, ToolCall)]
-    for part in told:
-        if part.type == "tool-result":
-            (shown,) = (each for each in message.parts if each.get("toolCallId") == part.id)
-            assert _outcome(shown) == _told(part)
+    assert message.text == told.text
+    assert calls == [(part.id, part.params) for part in told.tool_calls]
+    for part in told.tool_results:
+        (shown,) = (each for each in message.parts if each.get("toolCallId") == part.id)
+        assert _outcome(shown) == _told(part)
 
 
 def _outcome(part: Any) -> Any:
