@@ -81,6 +81,7 @@ class AgUiEncoder:
         "_open_calls",
         "_prefix",
         "_run",
+        "_state_before",
         "_steps",
         "_texts",
         "_thread",
@@ -88,7 +89,13 @@ class AgUiEncoder:
     )
 
     def __init__(
-        self, thread_id: str, run_id: str, *, prefix: str | None = None, known: Conversation | None = None
+        self,
+        thread_id: str,
+        run_id: str,
+        *,
+        prefix: str | None = None,
+        known: Conversation | None = None,
+        state: Any = msgspec.UNSET,
     ) -> None:
         """Of a run of a conversation.
 
@@ -99,6 +106,7 @@ class AgUiEncoder:
                 the id of the run.
             known: the conversation, for a run that only reads it: a snapshot of its messages comes first, and what
                 waits in it waits at the end.
+            state: what the client of such a run is told of the state, if anything.
         """
         self._thread = thread_id
         self._run = run_id
@@ -115,6 +123,7 @@ class AgUiEncoder:
         self._error: str | None = None
         self._is_over = False
         self._known = known
+        self._state_before = state
         for one in () if known is None else known.pending():
             self._calls[one.id], self._waiting[one.id] = one.name, None
             if one.approval_id is not None:
@@ -138,7 +147,9 @@ class AgUiEncoder:
         started: AgUiEvent = {"type": "RUN_STARTED", **named, "protocolVersion": PROTOCOL_VERSION}
         if self._known is None:
             return [started]
-        return [started, {"type": "MESSAGES_SNAPSHOT", "messages": to_ag_ui(self._known.ui_messages())}]
+        shown: AgUiEvent = {"type": "MESSAGES_SNAPSHOT", "messages": to_ag_ui(self._known.ui_messages())}
+        is_told = self._state_before is not msgspec.UNSET
+        return [started, shown, *([{"type": "STATE_SNAPSHOT", "snapshot": self._state_before}] if is_told else [])]
 
     def _finish(self, chunk: Chunk) -> list[AgUiEvent]:
         if self._error is not None and chunk.get("finishReason") == "error":

@@ -415,7 +415,11 @@ class ChatApp:
         known = await self._find(user, "read", asked.id)
         if not asked.asks(known):
             active: str | None = await self._ask(self._streams.active(asked.id))
-            return self._ag_ui_events(asked, active, AgUiEncoder(asked.id, asked.run_id, prefix=active, known=known))
+            state, to_data = None if known is None else known.state(), self._options.stream.state
+            told = msgspec.UNSET if state is None or to_data is None else to_data(state)
+            return self._ag_ui_events(
+                asked, active, AgUiEncoder(asked.id, asked.run_id, prefix=active, known=known, state=told)
+            )
         options = msgspec.structs.replace(self._options.stream, version=7)
         turn_id = await self._begin(asked.id, user, partial(asked.accept, limits=limits), asked.body, options)
         return self._ag_ui_events(asked, turn_id, AgUiEncoder(asked.id, asked.run_id, prefix=turn_id))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Generator, Mapping
-from typing import Any, Final, Literal, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, final
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -40,6 +40,9 @@ from fxai.messages.part import (
 )
 from fxai.schema.data import is_object
 from fxai.tools.tool_error import Denied
+
+if TYPE_CHECKING:
+    from fxai.agents.state import PromptState
 
 _R = TypeVar("_R")
 
@@ -130,6 +133,9 @@ class StreamOptions(msgspec.Struct, frozen=True):
     """The text of a failure of the run, or of an error of the provider; by default it says nothing of it."""
     tool_error_text: Callable[[ToolResult], str] = model_text
     """The text of a failed call; by default what the model reads."""
+    state: Callable[[PromptState], Any] | None = None
+    """What a chat sends of the state of a stateful prompt, as transient data called `state`, where that has changed
+    when a step begins or the run ends; None: nothing, for it may hold what is not for a client."""
     message_metadata: Callable[[Finish], Any] | None = None
     """Metadata of the message, made when a step has ended; None of it is sent where this is not given."""
 

@@ -283,6 +283,7 @@ class _Running:
         self._encoder = ChunkEncoder(run.options)
         self._page = _TurnPage(self._show)
         self._has_failed = False
+        self._shown: Any = msgspec.UNSET  # what the page was told last of the state
         self._last: tuple[Chunk, ...] = ()  # the last chunks, when the turn is kept
         self._last_sent = False
 
@@ -297,6 +298,19 @@ class _Running:
     # -- what is sent
 
     def _send(self, chunk: Chunk) -> AnyEffect:
+        shown = self._state() if chunk["type"] in ("start-step", "finish") else msgspec.UNSET
+        if shown is msgspec.UNSET or shown == self._shown:
+            return self._send_alone(chunk)
+        self._shown = shown
+        told = self._show(DataPart("state", shown, transient=True))
+        return told.and_then(Suspend(lambda: self._send_alone(chunk)))
+
+    def _state(self) -> Any:
+        """What the page is to be told of the state; UNSET where it is told nothing."""
+        to_data, state = self._run.options.state, self._draft.state
+        return msgspec.UNSET if to_data is None or state is None else to_data(state)
+
+    def _send_alone(self, chunk: Chunk) -> AnyEffect:
         if chunk["type"] == "finish":
             self._draft.end()
             return self._keep("pending" if self._is_pending() else "done", (chunk,))
