@@ -243,6 +243,11 @@ def _call(part: ToolCallPart) -> ToolCall:
     return ToolCall(part.id, part.name, part.params, dynamic=part.dynamic, metadata=part.metadata)
 
 
+def encode_denial(reason: str | None) -> dict[str, str]:
+    """What a model reads of a call that was denied, and why, if there is a reason."""
+    return {"type": "execution-denied", "reason": reason or _NO_REASON}
+
+
 def _unrun_result(one: AnsweredRequest, doubtful: tuple[str, ...]) -> ToolResult:
     """The result of a call that is not run: where its approval was used before, that it may have been run then."""
     call, reason = one.call, one.answer.reason
@@ -254,6 +259,6 @@ def _unrun_result(one: AnsweredRequest, doubtful: tuple[str, ...]) -> ToolResult
         why = reason or UNANSWERED[one.answer.unanswered]
         is_late = one.answer.unanswered == "expired"
         return failed_result(call, ApprovalExpired(call.name, why) if is_late else ApprovalUnavailable(call.name, why))
-    denied = Denied(call.name, reason or _NO_REASON)
-    encoded = {"type": "execution-denied", "reason": denied.reason}
+    encoded = encode_denial(reason)
+    denied = Denied(call.name, encoded["reason"])
     return ToolResult(call.id, call.name, denied, encoded, is_failure=True, dynamic=call.dynamic)

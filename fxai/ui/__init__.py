@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fxai.ui.stream_store import StreamStore, StreamStoreError, StreamWriter
     from fxai.ui.turn import Answerer, ChatPage, ChatTurn, OnLeave, Question
     from fxai.ui.ui_message import UIMessage, read_message, read_messages
+    from fxai.ui.ui_prompt import from_prompt, to_prompt
 
 __all__ = [
     "DONE",
@@ -74,11 +75,13 @@ __all__ = [
     "dispatch",
     "encode_ag_ui",
     "encode_stream",
+    "from_prompt",
     "mount",
     "read_message",
     "read_messages",
     "to_ag_ui",
     "to_event",
+    "to_prompt",
 ]
 
 # What needs Starlette, or not every program, is imported when it is first named.
@@ -97,6 +100,7 @@ _ROOMS = {
     "stream_store": "StreamStore StreamStoreError StreamWriter",
     "turn": "Answerer ChatPage ChatTurn OnLeave Question",
     "ui_message": "UIMessage read_message read_messages",
+    "ui_prompt": "from_prompt to_prompt",
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
 

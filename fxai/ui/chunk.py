@@ -26,6 +26,7 @@ from typing_extensions import TypeVar, override
 from fxai.effects.cause import Cause
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Fold, Generate, Succeed
 from fxai.effects.stream import StreamOf
+from fxai.messages.message import FilePart
 from fxai.messages.part import (
     ApprovalRequest,
     File,
@@ -40,6 +41,7 @@ from fxai.messages.part import (
 )
 from fxai.schema.data import is_object
 from fxai.tools.tool_error import Denied
+from fxai.ui.ui_message import write_signature
 
 if TYPE_CHECKING:
     from fxai.agents.state import PromptState
@@ -129,6 +131,9 @@ class StreamOptions(msgspec.Struct, frozen=True):
     """Whether sources are sent."""
     metadata: bool = True
     """Whether what only a provider understands is sent: a client that sends messages back has to keep it."""
+    signatures: bool = False
+    """Whether requests for approvals are sent with their signatures, for a server that has no history of its own and
+    takes that of its client (`fxai.ui.to_prompt`). Version 5 has no place for them."""
     error_text: Callable[[object], str] = mask_error
     """The text of a failure of the run, or of an error of the provider; by default it says nothing of it."""
     tool_error_text: Callable[[ToolResult], str] = model_text
@@ -258,7 +263,8 @@ class ChunkEncoder:
         if part.dynamic:
             marks["dynamic"] = True
         metadata = self._metadata(part)
-        return marks if metadata is None or isinstance(part, ToolResult) else {**marks, "providerMetadata": metadata}
+        has_place = not isinstance(part, ToolResult) or self._options.version > 5
+        return {**marks, "providerMetadata": metadata} if metadata is not None and has_place else marks
 
     def _result(self, result: ToolResult) -> Chunk:
         marks = self._marks(result)
@@ -274,12 +280,14 @@ class ChunkEncoder:
         if self._options.version == 5:  # which has no approvals: an application may show it by this
             data = {"approvalId": request.approval_id, "toolCallId": request.tool_call_id}
             return _chunk("data-approval-request", id=request.approval_id, data=data)
-        return _chunk("tool-approval-request", approvalId=request.approval_id, toolCallId=request.tool_call_id)
+        sign = write_signature(request) if self._options.signatures else None
+        ids = {"approvalId": request.approval_id, "toolCallId": request.tool_call_id}
+        return _chunk("tool-approval-request", **ids, signature=sign)
 
     def _attachment(self, part: File | Source) -> list[Chunk]:
         metadata = self._metadata(part)
         if isinstance(part, File):
-            return [_chunk("file", url=_url_of(part), mediaType=part.media_type, providerMetadata=metadata)]
+            return [_chunk("file", url=file_url(part), mediaType=part.media_type, providerMetadata=metadata)]
         if not self._options.sources:
             return []
         if part.url is not None:
@@ -318,7 +326,8 @@ def _plain(result: ToolResult) -> Any:
     return None if result.encoded_result is msgspec.UNSET else result.encoded_result
 
 
-def _url_of(file: File) -> str:
+def file_url(file: File | FilePart) -> str:
+    """The address of a file; of one that is there itself, a `data:` URL."""
     if isinstance(file.data, bytes):
         return f"data:{file.media_type};base64,{base64.b64encode(file.data).decode()}"
     return file.data.url

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, final
 
 import msgspec
@@ -35,6 +35,9 @@ from fxai.ui.ui_message import Part, UIMessage, read_message, read_messages
 
 Trigger: TypeAlias = Literal["submit-message", "regenerate-message"]
 """What a client asks for: an answer to what it sends, or another answer to what was said."""
+
+ConvertData: TypeAlias = Callable[[Part], UserContent | None]
+"""Says what a model is told of data of an application, a part `data-NAME`; None: nothing."""
 
 RefusalCode: TypeAlias = Literal["invalid", "unknown", "changed", "not-waiting", "unanswered", "file"]
 """Why a request is refused: it is not of the form; it goes on from what is not there; something is not as it was sent;
@@ -270,7 +273,7 @@ class _Acceptance:
 
     def _say(self, user: UIMessage) -> Accepted:
         parent, answers = self._parent()
-        content = self._content(user, f"messages[{len(self._request.messages) - 1}]")
+        content = read_content(user.parts, self._limits, f"messages[{len(self._request.messages) - 1}]")
         said = Prompt((UserMessage(content),))
         if answers.parts:
             said = Prompt((ToolMessage(answers.parts),)) + said
@@ -289,7 +292,7 @@ class _Acceptance:
             if (None if turn is None else turn.id) != first.parent:
                 raise RefusalError("changed", "messages", "the message to answer again stands elsewhere")
             find_turn(self._request.messages, self._known)
-        said = Prompt((UserMessage(self._content(first.user, "messages")),))
+        said = Prompt((UserMessage(read_content(first.user.parts, self._limits, "messages")),))
         return Accepted(first.parent, first.user, self._new_id(), said)
 
     def _go_on(self, message: UIMessage) -> Accepted:
@@ -312,49 +315,61 @@ class _Acceptance:
         said = Prompt((ToolMessage(answers.parts),))
         return Accepted(turn.id, None, message.id, said, answers.message)
 
-    # -- what the user says
 
-    def _content(self, user: UIMessage, place: str) -> tuple[UserContent, ...]:
-        content = [
-            part
-            for index, one in enumerate(user.parts)
-            if (part := self._user_part(one, f"{place}.parts[{index}]")) is not None
-        ]
-        if not content:
-            raise RefusalError("invalid", f"{place}.parts", "expected a text or a file")
-        if sum(part.type == "file" for part in content) > self._limits.files:
-            raise RefusalError("file", f"{place}.parts", f"at most {self._limits.files} files may be sent at once")
-        if sum(len(part.text) for part in content if part.type == "text") > self._limits.text:
-            raise RefusalError(
-                "invalid", f"{place}.parts", f"at most {self._limits.text} characters may be sent at once"
-            )
-        return tuple(content)
+# -- what the user says
 
-    def _user_part(self, part: Part, place: str) -> UserContent | None:
-        if part["type"] == "text":
-            return TextPart(part["text"]) if part["text"] else None
-        if part["type"] == "file":
-            return self._file(part, place)
-        if part["type"].startswith("data-"):
-            return None  # of the application, for the page
-        raise RefusalError("invalid", f"{place}.type", f"a user says no {part['type']}")
 
-    def _file(self, part: Part, place: str) -> FilePart:
-        media_type, url, name = str(part["mediaType"]), str(part["url"]), cast("str | None", part.get("filename"))
-        kind = f"{media_type.partition('/')[0]}/*"
-        if media_type not in self._limits.media_types and kind not in self._limits.media_types:
-            allowed = ", ".join(self._limits.media_types)
-            raise RefusalError(
-                "file", f"{place}.mediaType", f"files of this type may not be sent; these may: {allowed}"
-            )
-        if not url.startswith("data:"):
-            if self._limits.file_urls and url.startswith("https://"):
-                return FilePart(media_type, FileUrl(url), name)
-            raise RefusalError("file", f"{place}.url", "a file is sent itself, as a data: URL, and not by its address")
-        found = _DATA_URL.fullmatch(url)
-        if found is None or (found[1] and found[1] != media_type):
-            raise RefusalError("file", f"{place}.url", "expected a data: URL in base64, of the media type of the file")
-        try:
-            return FilePart(media_type, base64.b64decode(found[2], validate=True), name)
-        except binascii.Error:
-            raise RefusalError("file", f"{place}.url", "expected a data: URL in base64") from None
+def read_content(
+    parts: Sequence[Part], limits: RequestLimits, place: str, convert_data: ConvertData | None = None
+) -> tuple[UserContent, ...]:
+    """What a user says, in parts of a message: texts and files; `convert_data` says what data is.
+
+    Raises:
+        RefusalError: nothing of it is said, or more than the limits allow.
+    """
+    content = [
+        part
+        for index, one in enumerate(parts)
+        if (part := _user_part(one, limits, f"{place}.parts[{index}]", convert_data)) is not None
+    ]
+    if not content:
+        raise RefusalError("invalid", f"{place}.parts", "expected a text or a file")
+    if sum(part.type == "file" for part in content) > limits.files:
+        raise RefusalError("file", f"{place}.parts", f"at most {limits.files} files may be sent at once")
+    if sum(len(part.text) for part in content if part.type == "text") > limits.text:
+        raise RefusalError("invalid", f"{place}.parts", f"at most {limits.text} characters may be sent at once")
+    return tuple(content)
+
+
+def _user_part(part: Part, limits: RequestLimits, place: str, convert_data: ConvertData | None) -> UserContent | None:
+    if part["type"] == "text":
+        return TextPart(part["text"]) if part["text"] else None
+    if part["type"] == "file":
+        return read_file(part, limits, place)
+    if part["type"].startswith("data-"):  # of the application, for the page
+        return None if convert_data is None else convert_data(part)
+    raise RefusalError("invalid", f"{place}.type", f"a user says no {part['type']}")
+
+
+def read_file(part: Part, limits: RequestLimits, place: str) -> FilePart:
+    """The file of a part.
+
+    Raises:
+        RefusalError: it is none that may be sent.
+    """
+    media_type, url, name = str(part["mediaType"]), str(part["url"]), cast("str | None", part.get("filename"))
+    kind = f"{media_type.partition('/')[0]}/*"
+    if media_type not in limits.media_types and kind not in limits.media_types:
+        allowed = ", ".join(limits.media_types)
+        raise RefusalError("file", f"{place}.mediaType", f"files of this type may not be sent; these may: {allowed}")
+    if not url.startswith("data:"):
+        if limits.file_urls and url.startswith("https://"):
+            return FilePart(media_type, FileUrl(url), name)
+        raise RefusalError("file", f"{place}.url", "a file is sent itself, as a data: URL, and not by its address")
+    found = _DATA_URL.fullmatch(url)
+    if found is None or (found[1] and found[1] != media_type):
+        raise RefusalError("file", f"{place}.url", "expected a data: URL in base64, of the media type of the file")
+    try:
+        return FilePart(media_type, base64.b64decode(found[2], validate=True), name)
+    except binascii.Error:
+        raise RefusalError("file", f"{place}.url", "expected a data: URL in base64") from None

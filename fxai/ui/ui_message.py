@@ -19,6 +19,7 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import override
 
+from fxai.messages.part import ApprovalRequest
 from fxai.schema.data import is_array, is_object
 from fxai.schema.fault import NOTHING, DecodeFailure, Fault, found_in, pointer_to
 from fxai.schema.parsing import is_plain, plain_faults
@@ -76,6 +77,19 @@ def is_call(part: Part) -> bool:
 def tool_name(part: Part) -> str:
     """The name of the tool that a part is a call of."""
     return str(part["toolName"]) if part["type"] == "dynamic-tool" else str(part["type"][len(TOOL) :])
+
+
+def write_signature(request: ApprovalRequest) -> str:
+    """The signature of a request for an approval, with what it signs, as a client keeps it beside the answer."""
+    return msgspec.json.encode([request.digest, request.expires, request.signature]).decode()
+
+
+def read_signature(text: str) -> tuple[str, float | None, str]:
+    """The digest, the end and the signature of a request as it was sent; nothing of each where it was not."""
+    try:
+        return msgspec.json.decode(text, type=tuple[str, float | None, str])
+    except (msgspec.MsgspecError, UnicodeError):
+        return "", None, ""
 
 
 # -- reading
@@ -175,6 +189,7 @@ PARTS: Final[Mapping[str, Members]] = {
     "step-start": {},
 }
 """The members of each kind of part, but for calls, and for data of the application."""
+_METADATA: Final = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata")
 _DATA: Final[Members] = {"id?": TEXT}
 _CALL: Final[Members] = {
     "toolCallId": TEXT,
@@ -215,6 +230,10 @@ def _of_part(part: object, pointer: str) -> Iterator[Fault]:
     if type_ == "steering-message" and is_array(part.get("parts")):
         for place, said in enumerate(part["parts"]):
             yield from _of_said(said, f"{pointer}/parts/{place}")
+    for name in _METADATA:
+        for provider, data in part[name].items() if is_object(part.get(name)) else ():
+            if not is_object(data):
+                yield Fault(pointer_to(f"{pointer}/{name}", str(provider)), "object", found_in(data))
     if not is_plain(part):
         yield from plain_faults(part, pointer)
 

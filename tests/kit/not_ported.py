@@ -93,16 +93,11 @@ NOT_PORTED: Mapping[str, str] = {
     "mcp.protocol/196": _NO_SESSION,
 }
 
-_UI = "it is about the stream that a user interface reads: that room is to come, and the case is ported with it"
-
 _TELEMETRY = "it is about the attributes of spans: the room for telemetry is to come, and the case is ported with it"
 
 _OWN_IDS = "nobody chooses how ids are made: those of calls are the provider's, those of approvals are secrets"
 
-_OF_UI = "VE-166 VE-169 VE-170 VE-171 VE-173 VE-175 VE-176"
-
 TO_COME: Mapping[str, str] = {
-    **dict.fromkeys(_OF_UI.split(), _UI),
     "id/198": _OWN_IDS,
     "telemetry/200": _TELEMETRY,
 }

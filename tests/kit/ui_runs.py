@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from hypothesis import strategies as st
 
@@ -25,12 +27,12 @@ from fxai.messages import (
 from fxai.tools import Denied
 from fxai.ui import Chunk, ChunkEncoder, DataPart
 
-__all__ = ["Sent", "chunks", "runs"]
+__all__ = ["DATA", "TEXTS", "Sent", "chunks", "runs"]
 
 Sent = StreamPart | DataPart
 
 TEXTS = st.text(max_size=8)
-DATA = st.recursive(
+DATA: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | TEXTS,
     lambda some: st.lists(some, max_size=2) | st.dictionaries(TEXTS, some, max_size=2),
     max_leaves=4,

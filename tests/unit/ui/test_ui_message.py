@@ -97,6 +97,11 @@ def test_a_message_is_a_value() -> None:
         (message({"type": "text", "text": None}), ["/parts/0/text: expected string, found null"]),
         (message({"type": "text", "text": "", "state": 1}), ["/parts/0/state: expected string, found integer 1"]),
         (message({"type": "file", "url": "x"}), ["/parts/0/mediaType: expected string, found nothing"]),
+        (
+            message({"type": "text", "text": "", "providerMetadata": {"acme": {}, "other/one": 5}}),
+            ["/parts/0/providerMetadata/other~1one: expected object, found integer 5"],
+        ),
+        (message(tool(callProviderMetadata=[])), ["/parts/0/callProviderMetadata: expected object, found array"]),
         (message({"type": "data-x"}), ["/parts/0/data: expected a value, found nothing"]),
         (message(tool("done")), ["/parts/0/state: expected the state of a call, found string 'done'"]),
         (message(tool(["x"])), ["/parts/0/state: expected string, found array of 1 item"]),
