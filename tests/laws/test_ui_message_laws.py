@@ -178,7 +178,8 @@ def turns(draw: st.DrawFn, at: int) -> list[Message]:
                 continue
         result = draw(st.none() | st.tuples(DATA, st.just(False)) | st.tuples(TEXTS, st.just(True)))
         if result is not None:
-            answers.append(ToolResultPart(id_, "tool", *result, dynamic=dynamic, metadata=draw(METADATA)))
+            output, failed = result
+            answers.append(ToolResultPart(id_, "tool", output, failed, dynamic=dynamic, metadata=draw(METADATA)))
     return [AssistantMessage(tuple(content)), *([ToolMessage(tuple(answers))] if answers else [])]
 
 
