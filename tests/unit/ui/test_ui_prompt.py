@@ -307,7 +307,7 @@ class Server:
         self.ran: list[str] = []
         self.read: list[Prompt] = []
         self._key = ApprovalKey("k" * 32)
-        self._backend = backend
+        self._backend: Backend = backend
         self._wipe = Tool.make("wipe", parameters=City, success=bool, needs_approval=True)
         self._kit = Toolkit.make(self._wipe)
 
