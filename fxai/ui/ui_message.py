@@ -229,7 +229,7 @@ def _of_part(part: object, pointer: str) -> Iterator[Fault]:
         yield from member_faults(part, PARTS[type_], pointer)
     if type_ == "steering-message" and is_array(part.get("parts")):
         for place, said in enumerate(part["parts"]):
-            yield from _of_said(said, f"{pointer}/parts/{place}")
+            yield from _of_steering(said, f"{pointer}/parts/{place}")
     for name in _METADATA:
         for provider, data in part[name].items() if is_object(part.get(name)) else ():
             if not is_object(data):
@@ -238,7 +238,7 @@ def _of_part(part: object, pointer: str) -> Iterator[Fault]:
         yield from plain_faults(part, pointer)
 
 
-def _of_said(part: object, pointer: str) -> Iterator[Fault]:
+def _of_steering(part: object, pointer: str) -> Iterator[Fault]:
     """The faults of a part of what a user said while an answer came."""
     type_ = part.get("type") if is_object(part) else None
     if is_object(part) and type_ in ("text", "file"):

@@ -246,7 +246,7 @@ class _Writer:
             self._messages.append(UIMessage.make(self._new_id(), "system", message.content))
         elif message.role == "user":
             self.end()
-            self._messages.append(UIMessage(self._new_id(), "user", tuple(map(_said, message.content))))
+            self._messages.append(UIMessage(self._new_id(), "user", tuple(map(_user_part, message.content))))
         else:
             if self._builder is None:
                 self._builder, self._encoder = MessageBuilder(self._new_id()), ChunkEncoder(_SIGNED)
@@ -308,7 +308,7 @@ def _denial(result: ToolResultPart) -> str | None:
     return str(data.get("reason", ""))
 
 
-def _said(part: UserContent) -> Part:
+def _user_part(part: UserContent) -> Part:
     if part.type == "text":
         return {"type": "text", "text": part.text}
     named = {} if part.file_name is None else {"filename": part.file_name}
