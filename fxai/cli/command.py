@@ -63,6 +63,56 @@ def chat_command(as_json: bool, color: bool | None, debug: bool, **chosen: Any) 
     run_command(work, as_json=as_json, debug=debug, closing={"type": "done"})
 
 
+_MORE_SERVE: Final = """\b
+Examples:
+  fxai serve
+  fxai serve app.py:agent --layer app.py:live --model openai:gpt-5.5
+  fxai serve app.py:agent --layer app.py:live --store chats.db
+  fxai serve --mcp "uvx mcp-server-git" --port 8080
+  TOKEN=… fxai serve app.py:agent --host 0.0.0.0 --token-env TOKEN --allow-host chat.example.org
+
+TARGET is an agent or a stateful prompt; without it the example agent is served. The page is at /, useChat of the AI SDK
+is answered at /api/chat. A call that asks for approval waits for a button of the page, and a question of an MCP server
+is a form there.
+
+Exit codes: 1 it cannot be served, 2 wrong use, 130 and 143 stopped by a signal.
+"""
+
+
+@click.command("serve", cls=option.Command, epilog=_MORE_SERVE)
+@click.argument("target", type=click.Path(), metavar="[TARGET]", required=False)
+@option.setting_options
+@click.option("--host", metavar="NAME", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 is a free port.")
+@click.option("--token-env", metavar="NAME", help="The environment variable with the token that users have to bring.")
+@click.option("--allow-host", "hosts", metavar="NAME", multiple=True, help="What clients call the server.")
+@click.option("--allow-origin", "origins", metavar="URL", multiple=True, help="Pages of others that may use it.")
+@click.option(
+    "--store", metavar="PLACE", type=click.Path(), help="Where conversations are kept: a folder, or FILE.db for SQLite."
+)
+@click.option(
+    "--on-leave",
+    type=click.Choice(["continue", "cancel"]),
+    default="continue",
+    show_default=True,
+    help="What becomes of an answer that nobody reads any more.",
+)
+@click.option("--ag-ui", is_flag=True, help="Serve clients of AG-UI, too, at /api/ag-ui.")
+@option.debug
+def serve_command(target: str | None, debug: bool, **chosen: Any) -> None:
+    """Serve an agent over HTTP, with a page to chat with it."""
+    names = ("host", "port", "token_env", "hosts", "origins", "store", "on_leave", "ag_ui")
+    wish = {name: chosen.pop(name) for name in names}
+
+    def work(_: TextIO, err: TextIO) -> bool:
+        from fxai.cli.job import AgentArgs
+        from fxai.cli.serve_command import ServeArgs, serve
+
+        return serve(target, AgentArgs(**chosen), ServeArgs(**wish), err)
+
+    run_command(work, as_json=False, debug=debug)
+
+
 _MORE: Final = """\b
 Completion for your shell (bash here; zsh and fish likewise):
   eval "$(_FXAI_COMPLETE=bash_source fxai)"
@@ -361,4 +411,5 @@ def models(names: tuple[str, ...], as_json: bool, debug: bool, **chosen: Any) ->
 
 
 cli.add_command(chat_command)
+cli.add_command(serve_command)
 cli.add_command(mcp)

@@ -74,12 +74,12 @@ timeout: Final = click.option(
     help="How long an MCP server may take to open; else 30.",
 )
 
-_AGENT: Final = (
-    click.option(
-        "--agent",
-        metavar="TARGET",
-        help="The agent or the stateful prompt, as module:name or path.py:name; else an example.",
-    ),
+_AGENT: Final = click.option(
+    "--agent",
+    metavar="TARGET",
+    help="The agent or the stateful prompt, as module:name or path.py:name; else an example.",
+)
+_SETTING: Final = (
     click.option("--layer", metavar="TARGET", help="The layer of its handlers, and of its model if it gives one."),
     click.option(
         "--model",
@@ -111,6 +111,8 @@ _AGENT: Final = (
         is_flag=True,
         help="Let the example agent read files that may hold secrets: hidden ones, keys, passwords.",
     ),
+)
+_KEPT: Final = (
     click.option(
         "--memory",
         metavar="FILE",
@@ -127,7 +129,16 @@ _AGENT: Final = (
 
 
 def agent_options(command: _F) -> _F:
-    """Adds the options that choose an agent and say how it runs."""
-    for option in reversed(_AGENT):
+    """Adds the options that choose an agent, say how it runs, and where its conversation is kept."""
+    return _with_options((_AGENT, *_SETTING, *_KEPT), command)
+
+
+def setting_options(command: _F) -> _F:
+    """Adds the options that say how an agent runs."""
+    return _with_options(_SETTING, command)
+
+
+def _with_options(options: tuple[Callable[[_F], _F], ...], command: _F) -> _F:
+    for option in reversed(options):
         command = option(command)
     return command

@@ -10,11 +10,12 @@ McpServer('mcp-server-time', 'uvx mcp-server-time', prefix='clock_')
 
 from __future__ import annotations
 
+from fxai.hosting.listening import CannotListen
 from fxai.mcp.client import McpServer, http, stdio
 from fxai.mcp.connection import Change, Connection, McpHandler, ServerInfo
 from fxai.mcp.pin import Pins
 from fxai.mcp.result import McpCallError, McpError, McpToolError
-from fxai.mcp.server.server_options import CannotListen, Defect, HttpOptions, HttpServerOptions, ServerOptions
+from fxai.mcp.server.server_options import Defect, HttpOptions, HttpServerOptions, ServerOptions
 from fxai.mcp.server.tool_server import ToolServer, http_app, serve_http, serve_stdio
 from fxai.mcp.settings import ElicitAnswer, Elicitation, McpLimits
 from fxai.mcp.tool_definition import Refused, ToolDefinition

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fxai.ui.request import Accepted, ChatRequest, Refusal, RequestLimits, accept
     from fxai.ui.signal import Reply, Signal, Stop
     from fxai.ui.stream_store import StreamStore, StreamStoreError, StreamWriter
-    from fxai.ui.turn import Answerer, ChatPage, ChatTurn, OnLeave, Question
+    from fxai.ui.turn import Answerer, ChatPage, ChatTurn, OnLeave, Question, TurnPages
     from fxai.ui.ui_message import UIMessage, read_message, read_messages
     from fxai.ui.ui_prompt import from_prompt, to_prompt
 
@@ -67,6 +67,7 @@ __all__ = [
     "StreamWriter",
     "Turn",
     "TurnAnswerer",
+    "TurnPages",
     "UIMessage",
     "Version",
     "accept",
@@ -98,7 +99,7 @@ _ROOMS = {
     "request": "Accepted ChatRequest Refusal RequestLimits accept",
     "signal": "Reply Signal Stop",
     "stream_store": "StreamStore StreamStoreError StreamWriter",
-    "turn": "Answerer ChatPage ChatTurn OnLeave Question",
+    "turn": "Answerer ChatPage ChatTurn OnLeave Question TurnPages",
     "ui_message": "UIMessage read_message read_messages",
     "ui_prompt": "from_prompt to_prompt",
 }

@@ -72,7 +72,7 @@ from fxai.ui.page import page_file
 from fxai.ui.request import ChatRequest, Refusal, accept, is_id
 from fxai.ui.signal import Reply, Stop
 from fxai.ui.stream_store import StreamStore
-from fxai.ui.turn import Answerer, ChatTurn
+from fxai.ui.turn import Answerer, ChatTurn, TurnPages
 
 _A = TypeVar("_A")
 _R = TypeVar("_R", default=None)
@@ -180,6 +180,8 @@ class ChatApp:
         self._identify: Identify = identify or (lambda _: "local")
         self._authorize: Authorize = authorize or (lambda access: access.user == access.owner)
         self._options = options
+        self.pages: Final = TurnPages()
+        """The pages of the turns that run, for questions of whoever is outside of a turn."""
         self._rate = TurnRate(options.turns_per_minute)
         self._active: _Active | None = None
         self._loop: object = None
@@ -399,6 +401,7 @@ class ChatApp:
             self._streams,
             options=options,
             on_leave=self._options.on_leave,
+            pages=self.pages,
         )
         active.jobs[job.turn_id] = user
         active.group.start_soon(self._work, active, job)

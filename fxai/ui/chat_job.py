@@ -22,7 +22,7 @@ from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.conversation_store import Busy, Conversations
 from fxai.ui.request import Accepted, Refusal
 from fxai.ui.stream_store import StreamStore
-from fxai.ui.turn import Answerer, ChatTurn, OnLeave, TurnRun, log_failure
+from fxai.ui.turn import Answerer, ChatTurn, OnLeave, TurnPages, TurnRun, log_failure
 
 _PATIENCE: Final = 20  # tries
 _PAUSE: Final = 0.05  # seconds: a turn that ends, or was stopped, lets the next one begin soon
@@ -49,6 +49,7 @@ class ChatJob:
         *,
         options: StreamOptions,
         on_leave: OnLeave,
+        pages: TurnPages,
     ) -> None:
         """A job.
 
@@ -64,6 +65,7 @@ class ChatJob:
             streams: where its stream is kept.
             options: what of the run is sent.
             on_leave: what becomes of it when its readers have all left.
+            pages: where its page is found while it runs.
         """
         self._id = conversation_id
         self._user = user
@@ -75,6 +77,7 @@ class ChatJob:
         self._streams = streams
         self._options = options
         self._on_leave: OnLeave = on_leave
+        self._pages = pages
         self.turn_id = secrets.token_urlsafe(12)
         """The id of the turn."""
         self.begun = anyio.Event()
@@ -121,6 +124,7 @@ class ChatJob:
             options=self._options,
             on_leave=self._on_leave,
             before=accepted.before,
+            pages=self._pages,
         )
         yield Sync(self.begun.set)
         yield run.execute()

@@ -34,6 +34,7 @@ from fxai.ui.ui_message import (
     UIMessage,
     is_call,
     member_faults,
+    tool_name,
 )
 
 
@@ -96,10 +97,10 @@ class MessageBuilder:
         return UIMessage(self._id, "assistant", tuple(dict(part) for part in self._parts), self._metadata)
 
     @property
-    def open_calls(self) -> tuple[str, ...]:
-        """The ids of the calls that have no result but preliminary ones, and are not the provider's."""
+    def open_calls(self) -> dict[str, str]:
+        """The calls that have no result but preliminary ones, and are not the provider's: their tools by their ids."""
         open_ = [part for part in self._calls.values() if part["state"] in _OPEN or part.get("preliminary")]
-        return tuple(part["toolCallId"] for part in open_ if not part.get("providerExecuted"))
+        return {part["toolCallId"]: tool_name(part) for part in open_ if not part.get("providerExecuted")}
 
     def add(self, chunk: Chunk) -> None:
         """Adds the next chunk.

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import secrets
 from abc import abstractmethod
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast, final
 
 import anyio
@@ -223,6 +223,33 @@ class _TurnPage(ChatPage):
             waiting.answered.set()
 
 
+@final
+class TurnPages:
+    """The pages of the turns that run, for questions of whoever is outside of a turn, such as an MCP server."""
+
+    def __init__(self) -> None:
+        self._running: list[_Running] = []
+
+    def ask(self, question: Question, tools: Collection[str]) -> EffectOf[Reply]:
+        """Asks on the page of the newest turn that waits for the result of one of these tools; else `decline`."""
+
+        def ask() -> EffectOf[Reply]:
+            for running in reversed(self._running):
+                if running.is_calling(tools):
+                    return running.page.ask(question)
+            return Succeed(Reply("", "decline", None))
+
+        return Suspend(ask)
+
+    def add(self, running: _Running) -> None:
+        """A turn begins."""
+        self._running.append(running)
+
+    def remove(self, running: _Running) -> None:
+        """It has ended."""
+        self._running.remove(running)
+
+
 def _question_data(id_: str, question: Question, **more: Any) -> DataPart:
     data = {
         "questionId": id_,
@@ -258,6 +285,8 @@ class TurnRun(msgspec.Struct, frozen=True, eq=False):
     on_leave: OnLeave = "continue"
     before: UIMessage | None = None
     """The message that the turn goes on with, if there is one."""
+    pages: TurnPages | None = None
+    """Where the page of the turn is found while it runs."""
 
     def execute(self) -> AnyEffect:
         """Runs the turn, which has begun in the store, to its end, however it ends.
@@ -281,7 +310,7 @@ class _Running:
         self._draft.begin(run.turn.said)
         self._builder = MessageBuilder(run.record.message_id, run.before)
         self._encoder = ChunkEncoder(run.options)
-        self._page = _TurnPage(self._show)
+        self.page = _TurnPage(self._show)
         self._has_failed = False
         self._shown: Any = msgspec.UNSET  # what the page was told last of the state
         self._last: tuple[Chunk, ...] = ()  # the last chunks, when the turn is kept
@@ -291,9 +320,15 @@ class _Running:
         parts = StreamOf.suspend(lambda: answer_parts(self._run.answerer, self._run.turn, self._draft))
         noted = parts.on_exit(self._note_end)
         chunks = encode_stream(noted, self._run.options, message_id=self._run.record.message_id)
-        answering = Local(chunks.for_each(self._send), lambda context: context.put(ChatPage, self._page))
+        answering = Local(chunks.for_each(self._send), lambda context: context.put(ChatPage, self.page))
         ends: AnyEffect = race(answering.exit(), self._wait_for_stop())
-        return ends.flat_map(self._end).on_exit(self._close)
+        pages = self._run.pages or TurnPages()
+        pages.add(self)
+        return ends.flat_map(self._end).on_exit(self._close).on_exit(lambda _: Sync(lambda: pages.remove(self)))
+
+    def is_calling(self, tools: Collection[str]) -> bool:
+        """Whether a call of one of these tools goes on."""
+        return any(name in tools for name in self._builder.open_calls.values())
 
     # -- what is sent
 
@@ -343,7 +378,7 @@ class _Running:
         return asked if self._run.on_leave == "continue" else race(asked, self._run.writer.left.as_(LEFT))
 
     def _take(self, signal: Signal) -> EffectOf[None]:
-        return Sync(lambda: self._page.answer(signal)) if isinstance(signal, Reply) else Succeed(None)
+        return Sync(lambda: self.page.answer(signal)) if isinstance(signal, Reply) else Succeed(None)
 
     def _end(self, ended: Exit[Any, Any] | str) -> AnyEffect:
         """The answer has ended, or is to be stopped, and why."""

@@ -21,6 +21,7 @@ __all__ = ["MEASURES", "THIN", "Measure", "circles", "measure", "participles", "
 THIN: Mapping[str, str] = {
     "fxai.providers.anthropic.media": "the twin of OpenAI's module, which has more",
     "fxai.schema.partial": "JSON text that is still coming: nothing of it is about pages",
+    "fxai.hosting.listening": "imported without uvicorn, for the failure alone",
     "fxai.ui.app_options": "how an application serves, apart from the application",
     "fxai.ui.event_stream": "a response of HTTP, which knows nothing of turns",
     "fxai.ui.page": "the files of the page, apart from the routes of the application",

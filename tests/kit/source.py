@@ -29,6 +29,7 @@ PACKAGE = ROOT / "fxai"
 FLOORS = {
     "effects": 0,
     "schema": 1,
+    "hosting": 1,
     "messages": 2,
     "tools": 3,
     "storage": 3,

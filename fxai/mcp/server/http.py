@@ -7,7 +7,8 @@ is small enough and complete in time. Nothing of a refused request reaches the p
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
+from contextlib import asynccontextmanager
 from hashlib import sha256
 from hmac import compare_digest
 from typing import Any, Final, Never, TypeAlias, final
@@ -227,6 +228,14 @@ class HttpApp:
     async def wait_until_open(self) -> None:
         """Waits until it answers requests."""
         await self._open_event.wait()
+
+    @asynccontextmanager
+    async def life(self) -> AsyncGenerator[None]:
+        """The application answers as long as the block does, and is stopped at its end."""
+        try:
+            yield
+        finally:
+            await self.stop()
 
     async def stop(self) -> None:
         """Refuses new requests, gives calls a while to end, then ends every request."""

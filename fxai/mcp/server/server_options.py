@@ -14,7 +14,6 @@ from ipaddress import ip_address
 from typing import Any, Final, TypedDict, cast, final
 
 import msgspec
-from typing_extensions import override
 
 from fxai.effects.cause import Cause
 from fxai.mcp.settings import Concealed, Revealing
@@ -31,24 +30,6 @@ class Defect(msgspec.Struct, frozen=True, eq=False):
     """The tool that was called."""
     cause: Cause[Any]
     """What went wrong, with tracebacks."""
-
-
-@final
-class CannotListen(msgspec.Struct, frozen=True, tag_field="type", tag="cannot-listen"):
-    """A server over HTTP could not listen where it was to: the port is taken, or the host is not ours."""
-
-    host: str
-    port: int
-    reason: str
-
-    @property
-    def message(self) -> str:
-        """What happened and what to do, in one line."""
-        return str(self)
-
-    @override
-    def __str__(self) -> str:
-        return f"cannot listen on {self.host}:{self.port}: {self.reason}; choose another port, or port=0 for a free one"
 
 
 class ServerOptions(TypedDict, total=False):

@@ -29,8 +29,8 @@ from fxai.effects.constructor import gen, sleep
 from fxai.effects.effect import Await, EffectOf, Gen, Succeed, Suspend, Sync
 from fxai.effects.fiber import run_fiber
 from fxai.effects.scope import Scope, add_finalizer, scoped
+from fxai.hosting.listening import CannotListen
 from fxai.mcp.server.server_options import (
-    CannotListen,
     Defect,
     HttpOptions,
     HttpServerOptions,
@@ -278,8 +278,19 @@ class ToolServer:
         settings = HttpSettings.of(options)
 
         def serve(app: HttpApp) -> EffectOf[None, CannotListen]:
-            from fxai.mcp.server.uvicorn import serve_app
+            from fxai.hosting import serve_app
 
-            return serve_app(app, settings, on_listening)
+            def tell(url: str) -> None:
+                if on_listening is not None:
+                    on_listening(url + settings.path)
+
+            return serve_app(
+                app,
+                host=settings.host,
+                port=settings.port,
+                lifespan=app.life(),
+                head_timeout=settings.body_timeout,
+                on_listening=tell,
+            )
 
         return scoped(self.http_app(**options).flat_map(serve))

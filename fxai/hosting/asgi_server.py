@@ -1,6 +1,6 @@
-"""Uvicorn as an effect: an application served on a socket of its own until the program is interrupted.
+"""Servers of ASGI applications, as effects: uvicorn on a socket of its own, until the program is interrupted.
 
-Signals stay with the program: what they interrupt closes the server, which waits for its calls for a while.
+Signals stay with the program: what they interrupt closes the server, when the application has let its work end.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
 from typing import Any, Final, cast, final
 
@@ -20,10 +20,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from fxai.effects.cancellation import event_loop
 from fxai.effects.constructor import fail
 from fxai.effects.effect import Await, EffectOf, Suspend
-from fxai.mcp.server.http import HttpApp
-from fxai.mcp.server.server_options import CannotListen, HttpSettings
+from fxai.hosting.listening import CannotListen, open_socket, url_of
 
-_BACKLOG: Final = 128  # connections that wait to be accepted
 _OPTIONS: Final[dict[str, Any]] = {
     "lifespan": "off",
     "access_log": False,
@@ -36,31 +34,46 @@ _OPTIONS: Final[dict[str, Any]] = {
 
 
 def serve_app(
-    app: HttpApp, settings: HttpSettings, on_listening: Callable[[str], object] | None
+    app: Any,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    lifespan: AbstractAsyncContextManager[object],
+    head_timeout: float = 30.0,
+    on_listening: Callable[[str], object] | None = None,
 ) -> EffectOf[None, CannotListen]:
-    """Serves the application until it is interrupted.
+    """Serves an ASGI application until the program is interrupted.
 
-    Raises `RuntimeError` (a defect) where another event loop runs than asyncio's.
+    Args:
+        app: the application; its own lifespan is not run.
+        host: the address to listen at.
+        port: the port; 0 is a free one.
+        lifespan: is entered before requests are taken, and left when no more are; while it is left, requests that
+            go on are served.
+        head_timeout: seconds in which the head of a request has to come.
+        on_listening: is given the address, `http://HOST:PORT`, when requests are taken.
+
+    Raises:
+        RuntimeError: another event loop runs than asyncio's (a defect).
+
+    Fails with:
+        CannotListen: The port is taken, or the host is not one of this machine.
     """
 
     def begin() -> EffectOf[None, CannotListen]:
         if event_loop() != "asyncio":
             raise RuntimeError(
-                "serve_http runs on uvicorn, which needs asyncio: run the program with backend='asyncio', or give "
-                "http_app to a server that runs on this event loop, such as hypercorn"
+                "uvicorn needs asyncio: run the program with backend='asyncio', or give the application to a server "
+                "that runs on this event loop, such as hypercorn"
             )
         try:
-            listening = _listening(settings)
-        except OSError as error:
-            return fail(CannotListen(settings.host, settings.port, error.strerror or str(error)))
-        return Await(lambda _: _serve(app, settings, listening, on_listening))
+            listening = open_socket(host, port)
+        except (OSError, OverflowError) as error:
+            return fail(CannotListen(host, port, getattr(error, "strerror", None) or str(error)))
+        server = _Uvicorn(uvicorn.Config(app, http=cast(Any, partial(_Connection, patience=head_timeout)), **_OPTIONS))
+        return Await(lambda _: _serve(server, listening, lifespan, on_listening or (lambda _: None)))
 
     return Suspend(begin)
-
-
-def _listening(settings: HttpSettings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    return socket.create_server((settings.host, settings.port), family=family, backlog=_BACKLOG)
 
 
 @final
@@ -120,29 +133,51 @@ class _Connection(H11Protocol):
 
 
 async def _serve(
-    app: HttpApp, settings: HttpSettings, listening: socket.socket, on_listening: Callable[[str], object] | None
+    server: _Uvicorn,
+    listening: socket.socket,
+    lifespan: AbstractAsyncContextManager[object],
+    on_listening: Callable[[str], object],
 ) -> None:
-    protocol = partial(_Connection, patience=settings.body_timeout)
-    server = _Uvicorn(uvicorn.Config(app, http=cast(Any, protocol), **_OPTIONS))
+    life = _Life(lifespan)
     with listening:
         async with anyio.create_task_group() as group:
-            group.start_soon(_run, server, listening)
             try:
+                await group.start(life.run)
+                group.start_soon(_run, server, listening)
                 await server.listens.wait()
-                if on_listening is not None:
-                    on_listening(_url(settings, listening))
+                on_listening(url_of(listening))
                 await anyio.sleep_forever()
             finally:
-                with anyio.CancelScope(shield=True):
-                    await app.stop()
+                await life.end()
                 server.should_exit = True
+
+
+class _Life:
+    """The lifespan of an application, in a task of its own, which no interruption reaches before its end."""
+
+    def __init__(self, lifespan: AbstractAsyncContextManager[object]) -> None:
+        self._lifespan = lifespan
+        self._ending = anyio.Event()
+        self._ended = anyio.Event()
+        self._has_begun = False
+
+    async def run(self, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        self._has_begun = True
+        try:
+            with anyio.CancelScope(shield=True):
+                async with self._lifespan:
+                    task_status.started()
+                    await self._ending.wait()
+        finally:
+            self._ended.set()
+
+    async def end(self) -> None:
+        self._ending.set()
+        if self._has_begun:
+            with anyio.CancelScope(shield=True):
+                await self._ended.wait()
 
 
 async def _run(server: _Uvicorn, listening: socket.socket) -> None:
     with anyio.CancelScope(shield=True):  # it is asked to stop, so that it closes what it opened
         await server.serve([listening])
-
-
-def _url(settings: HttpSettings, listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}{settings.path}" if ":" in host else f"http://{host}:{port}{settings.path}"

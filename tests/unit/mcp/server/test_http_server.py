@@ -70,7 +70,7 @@ def serving(origin: Any, use: Callable[[Any, anyio.CancelScope], Awaitable[Any]]
         return given
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fxai.mcp.server.uvicorn.socket.create_server", created)
+        patched.setattr("fxai.hosting.listening.socket.create_server", created)
         return anyio.run(go, backend="asyncio")
 
 
@@ -176,7 +176,7 @@ def test_an_error_without_a_number_is_told_too(monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: Any, **__: Any) -> Any:
         raise OSError("no sockets here")
 
-    monkeypatch.setattr("fxai.mcp.server.uvicorn.socket.create_server", refuse)
+    monkeypatch.setattr("fxai.hosting.listening.socket.create_server", refuse)
     ended = fx.run_exit(serve_http(add))
 
     assert isinstance(ended, Failed)
@@ -185,5 +185,5 @@ def test_an_error_without_a_number_is_told_too(monkeypatch: pytest.MonkeyPatch) 
 
 def test_trio_is_told_what_to_do() -> None:
     """Uvicorn needs asyncio: elsewhere the error names what serves there."""
-    with pytest.raises(RuntimeError, match=r"http_app.*hypercorn"):
+    with pytest.raises(RuntimeError, match=r"asyncio.*the application to a server.*hypercorn"):
         fx.run(serve_http(add), backend="trio")

@@ -1,0 +1,20 @@
+"""Floor 1. Hosting: ASGI applications served as effects. It needs uvicorn, which the extras `mcp` and `ui` bring."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fxai.hosting.listening import CannotListen, open_socket, url_of
+
+if TYPE_CHECKING:
+    from fxai.hosting.asgi_server import serve_app
+
+__all__ = ["CannotListen", "open_socket", "serve_app", "url_of"]
+
+
+def __getattr__(name: str) -> object:
+    if name != "serve_app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from fxai.hosting import asgi_server  # it imports uvicorn, which only servers need
+
+    return asgi_server.serve_app
