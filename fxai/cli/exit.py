@@ -365,6 +365,11 @@ class _Line(logging.Formatter):
         """The message in one line, so that it cannot imitate a second one."""
         return one_line(super().formatMessage(record), 2000)
 
+    @override
+    def formatException(self, ei: Any) -> str:
+        """Nothing: what is written is one line."""
+        return ""
+
 
 @contextmanager
 def warnings_on(stderr: TextIO) -> Generator[None]:

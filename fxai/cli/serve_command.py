@@ -9,16 +9,12 @@ True
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Generator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TextIO, final
 
 import msgspec
-from typing_extensions import override
 
 from fxai.cli.exit import WRONG_USE, CliError, write_obstacle
 from fxai.cli.job import AgentArgs, read_args
@@ -31,14 +27,12 @@ from fxai.effects.effect import Gen
 from fxai.effects.layer import Layer
 from fxai.effects.scope import Scope
 from fxai.hosting import serve_app
-from fxai.schema.display import one_line
 
 if TYPE_CHECKING:
     from fxai.effects.effect import EffectOf
     from fxai.mcp.settings import ElicitAnswer, Elicitation
     from fxai.ui import AppOptions, ChatApp, Conversations, OnLeave, StreamStore
 
-_LONGEST: Final = 500  # characters of a line of the log
 _DATABASE: Final = (".db", ".sqlite", ".sqlite3")
 
 
@@ -100,8 +94,10 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
             return Conversations.in_process(), StreamStore.in_process()
         place = Path(self.store)
         is_database = place.suffix.lower() in _DATABASE
-        problem = write_obstacle(place if is_database else place / "conversations")
-        if problem is not None and not (is_database is False and not place.exists()):
+        problem = write_obstacle(place / "conversations" if place.is_dir() else place)
+        if place.is_file() and not is_database:
+            problem = "it is a file, and is not named as a database"
+        if problem is not None:
             raise CliError(f"nothing can be kept in {self.store}: {problem}", "name another place", code=WRONG_USE)
         if is_database:
             return Conversations.sqlite(place), StreamStore.sqlite(place)
@@ -114,7 +110,7 @@ def serve(target: str | None, chosen: AgentArgs, wish: ServeArgs, err: TextIO) -
     options = wish.app_options("")
     questions = _Questions()
     setting, _ = read_args(msgspec.structs.replace(chosen, agent=target), questions.elicit)
-    with LoadProgress(err) as loading, _log_to(err):
+    with LoadProgress(err) as loading:
         value_of(fx.scoped(_program(setting, wish, options, questions, loading, err)))
     return True
 
@@ -181,24 +177,3 @@ class _Questions:
         question = Question(asked.message, asked.server, asked.schema, asked.url)
         replied = self._app.pages.ask(question, self._tools)
         return replied.map(lambda reply: ElicitAnswer(reply.action, reply.content))
-
-
-@contextmanager
-def _log_to(err: TextIO) -> Generator[None]:
-    """Writes why an answer failed to stderr: the page is not told all of it."""
-    log, handler = logging.getLogger("fxai.ui"), logging.StreamHandler(err)
-    handler.setFormatter(_Line())
-    log.addHandler(handler)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-
-
-class _Line(logging.Formatter):
-    """A record as one line, without a traceback."""
-
-    @override
-    def format(self, record: logging.LogRecord) -> str:
-        """The record as one line."""
-        return one_line(f"fxai: {record.getMessage()}", _LONGEST)

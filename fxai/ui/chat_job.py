@@ -11,11 +11,12 @@ from returns.result import Result, Success
 
 from fxai.effects.cause import Failed
 from fxai.effects.constructor import fail
-from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Succeed, Sync
+from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Generate, Local, Succeed, Sync
 from fxai.effects.runtime import Runtime
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
 from fxai.messages.prompt import Prompt
+from fxai.models.approval_services import ApprovalKey
 from fxai.ui.access import RefusedError, unknown_conversation
 from fxai.ui.chunk import StreamOptions
 from fxai.ui.conversation import Conversation, Turn
@@ -49,7 +50,7 @@ class ChatJob:
         *,
         options: StreamOptions,
         on_leave: OnLeave,
-        pages: TurnPages,
+        pages: TurnPages | None = None,
     ) -> None:
         """A job.
 
@@ -126,8 +127,11 @@ class ChatJob:
             before=accepted.before,
             pages=self._pages,
         )
+        key = ApprovalKey((yield self._conversations.secret()))
         yield Sync(self.begun.set)
-        yield run.execute()
+        yield Local(
+            run.execute(), lambda context: context if context.find(ApprovalKey) else context.put(ApprovalKey, key)
+        )
 
     def _hold(self, tries: int) -> EffectOf[None, Any, Any]:
         """Holds the conversation; a turn that is ending is waited for, a little."""

@@ -16,6 +16,7 @@ nothing that was written is changed. So a process that ends in the middle of a t
 from __future__ import annotations
 
 import os
+import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Never, TypeAlias, TypeVar, final
@@ -26,7 +27,7 @@ from typing_extensions import override
 
 from fxai.agents.state import PromptState
 from fxai.effects.constructor import attempt_work
-from fxai.effects.effect import Effect, EffectOf, Fetch
+from fxai.effects.effect import Effect, EffectOf, Fetch, Succeed
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope
 from fxai.effects.service import Clock, Service
@@ -44,6 +45,8 @@ _A = TypeVar("_A")
 _Doing: TypeAlias = Literal["hold", "load", "list", "save", "delete"]
 _DONE: Final = {"hold": "held", "load": "loaded", "list": "listed", "save": "saved", "delete": "deleted"}
 _TITLE: Final = 80  # characters
+_SECRET: Final = "the secret"  # the name of its journal, which is no id of a conversation
+_PROCESS_SECRET: Final = secrets.token_bytes(32)
 _REMEDY: Final = "put it back from a copy, or delete the conversation"
 
 
@@ -134,6 +137,13 @@ class Conversations(Service):
     @abstractmethod
     def delete(self, conversation_id: str) -> Effect[None, ConversationError]:
         """Forgets the conversation; nothing happens where there is none."""
+
+    def secret(self) -> Effect[bytes, ConversationError]:
+        """A secret of 32 bytes, the same for all that share the store: it signs approvals where no other key is given.
+
+        It is made when it is first asked for. A store that says nothing else has one that ends with the process.
+        """
+        return Succeed(_PROCESS_SECRET)
 
     @property
     def layer(self) -> LayerOf[Conversations, Never, None]:
@@ -267,6 +277,17 @@ class _JournalConversations(Conversations):
     @override
     def delete(self, conversation_id: str) -> Effect[None, ConversationError]:
         return self._attempt(conversation_id, "delete", lambda: self._journals.remove(conversation_id))
+
+    @override
+    def secret(self) -> Effect[bytes, ConversationError]:
+        def find() -> bytes:
+            journal = self._journals.journal(_SECRET)
+            if not journal.read(list):
+                journal.append(secrets.token_hex(32))
+            entries: list[Entry[Any]] = journal.read(list)
+            return bytes.fromhex(entries[-1].parts[0])  # the oldest one, where several processes made one
+
+        return self._attempt("", "load", find)
 
     def _note(self, conversation_id: str, note: dict[str, str], **changes: Any) -> None:
         self._journals.journal(conversation_id).append(note, state=self._state_with(conversation_id, **changes))

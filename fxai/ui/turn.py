@@ -41,10 +41,10 @@ from fxai.messages.prompt import Prompt
 from fxai.schema.json_schema import JsonSchema
 from fxai.ui.chunk import Chunk, ChunkEncoder, DataPart, StreamOptions, encode_stream, to_event
 from fxai.ui.conversation import Turn
-from fxai.ui.conversation_store import Conversations
+from fxai.ui.conversation_store import ConversationError, Conversations
 from fxai.ui.message_builder import MessageBuilder
 from fxai.ui.signal import Reply, Signal, Stop
-from fxai.ui.stream_store import StreamWriter
+from fxai.ui.stream_store import StreamStoreError, StreamWriter
 from fxai.ui.ui_message import UIMessage
 
 STOPPED: Final = "the user stopped it"
@@ -386,7 +386,8 @@ class _Running:
             return self._stop(ended).and_then(self._write_last(wait=True))
         if not isinstance(ended, Failed):
             return self._write_last(wait=True)
-        failed: AnyEffect = FailCause(ended.cause)
+        unkept = any(isinstance(one, ConversationError | StreamStoreError) for one in ended.cause.failures)
+        failed: AnyEffect = FailCause(ended.cause) if unkept or not self._has_failed else Succeed(None)
         return self._fail(ended.cause).and_then(self._write_last(wait=False)).and_then(failed)
 
     def _close(self, _: Exit[Any, Any]) -> EffectOf[Any, Any, Any]:

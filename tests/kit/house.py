@@ -21,7 +21,6 @@ __all__ = ["MEASURES", "THIN", "Measure", "circles", "measure", "participles", "
 THIN: Mapping[str, str] = {
     "fxai.providers.anthropic.media": "the twin of OpenAI's module, which has more",
     "fxai.schema.partial": "JSON text that is still coming: nothing of it is about pages",
-    "fxai.hosting.listening": "imported without uvicorn, for the failure alone",
     "fxai.ui.app_options": "how an application serves, apart from the application",
     "fxai.ui.event_stream": "a response of HTTP, which knows nothing of turns",
     "fxai.ui.page": "the files of the page, apart from the routes of the application",
@@ -204,7 +203,7 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 265,
+    "modules": 270,
     "modules with one importer and under 120 lines": 10,
     "lines": 75_000,
     "functions that a run with one call passes": 75,

@@ -262,7 +262,7 @@ def test_open_calls_are_those_without_a_last_result() -> None:
     """Preliminary ones are none; calls of the provider are not counted."""
     asks = {"type": "tool-approval-request", "approvalId": "a", "toolCallId": "d"}
     chunks = [started("a"), whole("b"), output(1, "b"), whole("c"), output(1, "c", preliminary=True), whole("d"), asks]
-    assert built(*chunks, whole("e", providerExecuted=True)).open_calls == ("a", "c", "d")
+    assert built(*chunks, whole("e", providerExecuted=True)).open_calls.keys() == {"a", "c", "d"}
 
 
 def test_a_builder_goes_on_with_a_message() -> None:
