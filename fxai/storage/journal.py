@@ -171,6 +171,11 @@ class ProcessJournal(Journal[_T]):
     def place(self) -> str:
         return "this process"
 
+    @property
+    def is_owned(self) -> bool:
+        """Whether a program owns it."""
+        return self._owner.is_held
+
     @override
     def read(self, f: Callable[[Iterator[Entry[_T]]], _A]) -> _A:
         with self._lock:
@@ -447,6 +452,8 @@ class TableJournal(Journal[_T]):
 def read_states(path: Path, form: Form[Any]) -> Iterator[Any]:
     """The states of all journals of a form in a database; one that is damaged is a warning in the log."""
     table = f"{form.name}_state"
+    if not path.exists():  # no journal was written yet
+        return
     with connect(path) as database:
         if not database.execute("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", (table,)).fetchone():
             return

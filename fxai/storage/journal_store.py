@@ -10,14 +10,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, final
 
-from typing_extensions import override
+from typing_extensions import TypeVar, override
 
-from fxai.storage.journal import Form, Journal, ProcessJournal, TableJournal, read_states
+from fxai.effects.effect import Effect, Suspend
+from fxai.effects.scope import Scope
+from fxai.storage.journal import Choose, Entry, Form, Journal, ProcessJournal, TableJournal, read_states
 from fxai.storage.private_file import file_name, warn
+
+_A = TypeVar("_A")
 
 
 class JournalStore(ABC):
@@ -45,7 +49,7 @@ class JournalStore(ABC):
 
 @final
 class ProcessJournals(JournalStore):
-    """Journals that end with the process."""
+    """Journals that end with the process. Names that are only asked about take no room."""
 
     blocks = False
 
@@ -54,16 +58,57 @@ class ProcessJournals(JournalStore):
 
     @override
     def journal(self, name: str) -> Journal[Any]:
-        return self._journals.setdefault(name, ProcessJournal())
-
-    @override
-    def remove(self, name: str) -> None:
-        self._journals.pop(name, None)
+        return _Named(self._journals, name)
 
     @override
     def states(self) -> Iterator[Any]:
         states = [journal.read_state() for journal in list(self._journals.values())]
         return iter([state for state in states if state is not None])
+
+
+@final
+class _Named(Journal[Any]):
+    """The journal of a name, which is there from its first entry, or its first owner, until it is cleared."""
+
+    blocks = False
+
+    def __init__(self, journals: dict[str, ProcessJournal[Any]], name: str) -> None:
+        self._journals = journals
+        self._name = name
+
+    def _journal(self) -> ProcessJournal[Any]:
+        return self._journals.get(self._name) or ProcessJournal()
+
+    def _shared(self) -> ProcessJournal[Any]:
+        return self._journals.setdefault(self._name, ProcessJournal())
+
+    @property
+    @override
+    def place(self) -> str:
+        return self._journal().place
+
+    @override
+    def read(self, f: Callable[[Iterator[Entry[Any]]], _A]) -> _A:
+        return self._journal().read(f)
+
+    @override
+    def read_state(self) -> Any:
+        return self._journal().read_state()
+
+    @override
+    def append(self, part: Any, choose: Choose[Any] | None = None, state: Any = None) -> None:
+        self._shared().append(part, choose, state)
+
+    @override
+    def clear(self) -> None:
+        journal = self._journal()
+        journal.clear()
+        if not journal.is_owned:
+            self._journals.pop(self._name, None)
+
+    @override
+    def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
+        return Suspend(lambda: self._shared().own(wait=wait))
 
 
 @final
@@ -76,7 +121,15 @@ class FileJournals(JournalStore):
 
     @override
     def journal(self, name: str) -> Journal[Any]:
-        return self._at(self._folder / f"{file_name(name)}.jsonl")
+        return self._at(self._path(name))
+
+    @override
+    def remove(self, name: str) -> None:
+        if self._path(name).exists():  # a lock is not left behind for nothing
+            super().remove(name)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{file_name(name)}.jsonl"
 
     def _at(self, path: Path) -> Journal[Any]:
         from fxai.storage.journal_file import FileJournal  # only where there are files
