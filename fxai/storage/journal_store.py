@@ -76,39 +76,39 @@ class _Named(Journal[Any]):
         self._journals = journals
         self._name = name
 
-    def _journal(self) -> ProcessJournal[Any]:
+    def _find(self) -> ProcessJournal[Any]:
         return self._journals.get(self._name) or ProcessJournal()
 
-    def _shared(self) -> ProcessJournal[Any]:
+    def _find_or_make(self) -> ProcessJournal[Any]:
         return self._journals.setdefault(self._name, ProcessJournal())
 
     @property
     @override
     def place(self) -> str:
-        return self._journal().place
+        return self._find().place
 
     @override
     def read(self, f: Callable[[Iterator[Entry[Any]]], _A]) -> _A:
-        return self._journal().read(f)
+        return self._find().read(f)
 
     @override
     def read_state(self) -> Any:
-        return self._journal().read_state()
+        return self._find().read_state()
 
     @override
     def append(self, part: Any, choose: Choose[Any] | None = None, state: Any = None) -> None:
-        self._shared().append(part, choose, state)
+        self._find_or_make().append(part, choose, state)
 
     @override
     def clear(self) -> None:
-        journal = self._journal()
+        journal = self._find()
         journal.clear()
         if not journal.is_owned:
             self._journals.pop(self._name, None)
 
     @override
     def own(self, *, wait: bool = True) -> Effect[None, OSError, Scope]:
-        return Suspend(lambda: self._shared().own(wait=wait))
+        return Suspend(lambda: self._find_or_make().own(wait=wait))
 
 
 @final
