@@ -189,7 +189,8 @@ PARTS: Final[Mapping[str, Members]] = {
     "step-start": {},
 }
 """The members of each kind of part, but for calls, and for data of the application."""
-_METADATA: Final = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata")
+METADATA: Final = ("providerMetadata", "callProviderMetadata", "resultProviderMetadata")
+"""The members of a part that hold what a provider adds."""
 _DATA: Final[Members] = {"id?": TEXT}
 _CALL: Final[Members] = {
     "toolCallId": TEXT,
@@ -230,7 +231,7 @@ def _of_part(part: object, pointer: str) -> Iterator[Fault]:
     if type_ == "steering-message" and is_array(part.get("parts")):
         for place, said in enumerate(part["parts"]):
             yield from _of_steering(said, f"{pointer}/parts/{place}")
-    for name in _METADATA:
+    for name in METADATA:
         for provider, data in part[name].items() if is_object(part.get(name)) else ():
             if not is_object(data):
                 yield Fault(pointer_to(f"{pointer}/{name}", str(provider)), "object", found_in(data))

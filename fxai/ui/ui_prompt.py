@@ -53,7 +53,7 @@ from fxai.tools.tool_error import Denied
 from fxai.ui.chunk import Chunk, ChunkEncoder, StreamOptions, file_url
 from fxai.ui.message_builder import ChunkError, MessageBuilder
 from fxai.ui.request import LIMITS, ConvertData, Refusal, RefusalError, RequestLimits, read_content, read_file
-from fxai.ui.ui_message import Part, UIMessage, is_call, read_signature, tool_name
+from fxai.ui.ui_message import METADATA, Part, UIMessage, is_call, read_signature, tool_name
 
 _SIGNED: Final = StreamOptions(signatures=True)
 
@@ -64,6 +64,7 @@ def to_prompt(
     limits: RequestLimits = LIMITS,
     ignore_incomplete: bool = False,
     system: bool = False,
+    metadata: bool = False,
     convert_data: ConvertData | None = None,
 ) -> Result[Prompt, Refusal]:
     """The conversation that messages of a page are, as a model reads it.
@@ -79,6 +80,8 @@ def to_prompt(
         ignore_incomplete: whether calls are left out that have neither a result nor an answer to their request.
         system: whether messages with instructions are taken. By default they are refused: who sends them leads the
             agent.
+        metadata: whether what providers added is taken, such as signatures of reasoning. By default it is not: it goes
+            to the provider as it stands, and who makes it up writes the request, also instructions.
         convert_data: says what a model is told of data of an application, in messages of users and of agents; by
             default, nothing.
 
@@ -86,7 +89,7 @@ def to_prompt(
         Refusal: A message of the user's says nothing, or something that is no text, file or data; a file may not be
             sent; there is a message with instructions. It says where.
     """
-    reader = _Reader(limits, ignore_incomplete, system, convert_data)
+    reader = _Reader(limits, ignore_incomplete, system, metadata, convert_data)
     try:
         read = [each for index, one in enumerate(messages) for each in reader.read(one, f"messages[{index}]")]
     except RefusalError as refused:
@@ -101,6 +104,7 @@ class _Reader(msgspec.Struct, frozen=True, eq=False):
     limits: RequestLimits
     ignore_incomplete: bool
     system: bool
+    metadata: bool
     convert_data: ConvertData | None
 
     def read(self, message: UIMessage, place: str) -> Iterator[Message]:
@@ -116,7 +120,8 @@ class _Reader(msgspec.Struct, frozen=True, eq=False):
     def _steps(self, parts: Sequence[Part], place: str) -> Iterator[Message]:
         content: list[AssistantContent] = []
         answers: list[ToolContent] = []
-        for index, part in enumerate(parts):
+        for index, whole in enumerate(parts):
+            part = whole if self.metadata else _without_metadata(whole)
             here = f"{place}.parts[{index}]"
             if part["type"] in ("step-start", "steering-message"):
                 yield from _turn(content, answers)
@@ -143,6 +148,10 @@ class _Reader(msgspec.Struct, frozen=True, eq=False):
             return []
         told = self.convert_data(part)
         return [] if told is None else [told]
+
+
+def _without_metadata(part: Part) -> Part:
+    return {name: value for name, value in part.items() if name not in METADATA}
 
 
 def _turn(content: list[AssistantContent], answers: list[ToolContent]) -> Iterator[Message]:

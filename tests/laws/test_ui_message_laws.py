@@ -195,7 +195,7 @@ def test_a_prompt_that_went_through_a_page_is_the_prompt_that_it_was(prompt: Pro
     """As JSON, with its signatures, whatever waits in it."""
     page = [message.to_data() for message in from_prompt(prompt)]
     back = read_messages(msgspec.json.decode(msgspec.json.encode(page))).unwrap()
-    assert to_prompt(back, limits=ALL, system=True) == Success(prompt)
+    assert to_prompt(back, limits=ALL, system=True, metadata=True) == Success(prompt)
 
 
 @given(prompts(), st.integers(0, 5))

@@ -213,7 +213,7 @@ class InputWriter:
     def _call(self, part: ToolCallPart, result: ToolResultPart | None, pictures: dict[str, FilePart]) -> None:
         if not part.provider_executed:
             self.items.append(item_of(part, self._offer))
-        elif marks(part).get("type") in HOSTED or marks(part).get("type") in PAIRED:
+        elif _kind(part) in HOSTED or _kind(part) in PAIRED:
             item = hosted_item(part, result, pictures)
             if item is not None:
                 self.items.append(item)
@@ -221,7 +221,7 @@ class InputWriter:
             self._note_loss(f"the call of {part.name!r} that another provider ran", "it did not run it")
 
     def _other(self, part: AssistantContent) -> None:
-        kind = marks(part).get("type")
+        kind = _kind(part)
         if part.type == "tool-result" and kind in ANSWERED:
             about = marks(part, "id", "caller")
             pair = {} if part.id == about.get("id") else {"call_id": part.id}
@@ -237,7 +237,7 @@ class InputWriter:
                 self.items.extend(output_of(part, self._pairing.call(part.id), self._offer, self._result_item))
                 continue
             call = self._pairing.call(part.approval_id)
-            if call is not None and marks(call).get("type") == "mcp_approval_request":
+            if call is not None and _kind(call) == "mcp_approval_request":
                 why = {} if part.reason is None else {"reason": part.reason}
                 approves = part.approved and part.unanswered is None
                 about = {"approval_request_id": part.approval_id, "approve": approves}
@@ -252,6 +252,11 @@ class InputWriter:
 
     def _note_loss(self, what: str, why: str) -> None:
         self.notes.warn_once(f"{what} is not sent to OpenAI's Responses API: {why}")
+
+
+def _kind(part: WithMetadata) -> str:
+    """The type of the item that a part came as; whatever else stands there is none."""
+    return str(marks(part).get("type", ""))
 
 
 def _of_item(part: AssistantContent) -> tuple[str, Any]:

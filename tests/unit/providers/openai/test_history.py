@@ -53,6 +53,15 @@ def test_a_call_whose_metadata_names_no_item_of_ours_is_what_its_tool_is(kind: A
     assert [item["type"] for item in items] == ["function_call", "function_call_output"]
 
 
+@pytest.mark.parametrize("kind", [["web_search_call"], {"a": 1}, 5, None], ids=str)
+def test_a_call_of_a_provider_whose_metadata_names_no_item_is_left_out(kind: Any) -> None:
+    """With its result; nothing that a history may hold is a crash."""
+    marked: dict[str, Any] = {"provider_executed": True, "metadata": {"openai": {"type": kind}}}
+    turn = AssistantMessage((ToolCallPart("c", "web", {}, **marked), ToolResultPart("c", "web", {}, **marked)))
+
+    assert _items(UserMessage.make("Hi"), turn) == _items(UserMessage.make("Hi"))
+
+
 @pytest.mark.parametrize(
     ("api", "part", "said"),
     [
