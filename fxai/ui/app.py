@@ -452,11 +452,11 @@ class ChatApp:
         return EventStream(self._streams.read(id_, turn_id, after=after), HEADERS, self._options.heartbeat)
 
     async def _resume(self, request: Request, user: str) -> Response:
-        id_ = request.path_params["id"]
+        id_, after = request.path_params["id"], _number(request, "after", 0)
         await self._start()
         await self._find_owner(user, "read", id_)
         active = await self._ask(self._streams.active(id_))
-        return Response(status_code=204) if active is None else self._events(id_, active, _number(request, "after", 0))
+        return Response(status_code=204) if active is None else self._events(id_, active, after)
 
     async def _stop(self, request: Request, user: str) -> Response:
         id_ = request.path_params["id"]
