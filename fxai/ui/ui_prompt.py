@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import count
-from typing import Any, Final, final
+from typing import Any, final
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -50,12 +50,10 @@ from fxai.messages.response import stream_of
 from fxai.models.approved_calls import encode_denial
 from fxai.schema.data import is_object
 from fxai.tools.tool_error import Denied
-from fxai.ui.chunk import Chunk, ChunkEncoder, StreamOptions, file_url
+from fxai.ui.chunk import Chunk, ChunkEncoder, StreamOptions, Version, file_url
 from fxai.ui.message_builder import ChunkError, MessageBuilder
 from fxai.ui.request import LIMITS, ConvertData, Refusal, RefusalError, RequestLimits, read_content, read_file
 from fxai.ui.ui_message import METADATA, Part, UIMessage, is_call, read_signature, tool_name
-
-_SIGNED: Final = StreamOptions(signatures=True)
 
 
 def to_prompt(
@@ -220,7 +218,9 @@ def _result(part: Part) -> list[ToolResultPart]:
 # -- from a prompt
 
 
-def from_prompt(prompt: Prompt, new_id: Callable[[], str] | None = None) -> tuple[UIMessage, ...]:
+def from_prompt(
+    prompt: Prompt, new_id: Callable[[], str] | None = None, *, version: Version = 7
+) -> tuple[UIMessage, ...]:
     """The messages that a page shows of a conversation.
 
     The turns of an agent up to the next message of a user are one message, a step each, and each call is one part with
@@ -230,9 +230,10 @@ def from_prompt(prompt: Prompt, new_id: Callable[[], str] | None = None) -> tupl
     Args:
         prompt: the conversation.
         new_id: gives the ids of the messages; by default they are m1, m2 and so on.
+        version: of the AI SDK that the page has. In version 5 a denied call is one that failed.
     """
     ids = (f"m{number}" for number in count(1))
-    writer = _Writer(new_id or (lambda: next(ids)))
+    writer = _Writer(new_id or (lambda: next(ids)), StreamOptions(version, signatures=True))
     for message in prompt:
         writer.write(message)
     return writer.end()
@@ -242,10 +243,11 @@ def from_prompt(prompt: Prompt, new_id: Callable[[], str] | None = None) -> tupl
 class _Writer:
     """Makes messages of a page of the messages of a prompt: of the chunks that a run of these would be."""
 
-    def __init__(self, new_id: Callable[[], str]) -> None:
+    def __init__(self, new_id: Callable[[], str], options: StreamOptions) -> None:
         self._new_id = new_id
+        self._options = options
         self._messages: list[UIMessage] = []
-        self._encoder = ChunkEncoder(_SIGNED)
+        self._encoder = ChunkEncoder(self._options)
         self._builder: MessageBuilder | None = None  # of the agent's message that goes on
         self._asked: set[str] = set()  # the calls of which an approval was asked for
 
@@ -258,7 +260,7 @@ class _Writer:
             self._messages.append(UIMessage(self._new_id(), "user", tuple(map(_user_part, message.content))))
         else:
             if self._builder is None:
-                self._builder, self._encoder = MessageBuilder(self._new_id()), ChunkEncoder(_SIGNED)
+                self._builder, self._encoder = MessageBuilder(self._new_id()), ChunkEncoder(self._options)
             elif message.role == "assistant":
                 self._add_parts(self._builder, Finish("stop"))  # of the step before
             for part in message.content:

@@ -58,6 +58,7 @@ def refused(role: Any, *parts: str | Json, **options: Any) -> str:
     return str(to_prompt([UIMessage.make("m", role, *parts)], **options).failure())
 
 
+DENIED = {"type": "execution-denied", "reason": "no"}
 CALL = ToolCallPart("c", "add", {"a": 1})
 
 
@@ -288,7 +289,7 @@ def test_what_has_no_place_in_a_message_is_left_out() -> None:
 def test_a_failed_call_is_told_in_words_and_a_denied_one_by_its_answer() -> None:
     """One that was denied and that nobody was asked about has failed."""
     failure = {"type": "unknown-tool", "name": "add", "message": "there is no tool 'add'"}
-    denial = {"type": "execution-denied", "reason": "no"}
+    denial = DENIED
     asked = ToolApprovalRequestPart("a", "c", "d", 1.5, "s")
 
     def shown(result: Any, *more: Any) -> Part:
@@ -306,6 +307,15 @@ def test_a_failed_call_is_told_in_words_and_a_denied_one_by_its_answer() -> None
         "signature": '["d",1.5,"s"]',
     }
     assert shown(denial, asked)["state"] == "output-denied"
+
+
+def test_a_page_of_version_5_has_neither_approvals_nor_denials() -> None:
+    """A denied call is one that failed."""
+    answers = (ToolApprovalResponsePart("a", False, "no"), ToolResultPart("c", "add", DENIED, is_failure=True))
+    asked = AssistantMessage.make(CALL, ToolApprovalRequestPart("a", "c"))
+    (message,) = from_prompt(Prompt((asked, ToolMessage.make(*answers))), version=5)
+    (part,) = (part for part in message.parts if "toolCallId" in part)
+    assert (part["state"], part["errorText"], "approval" in part) == ("output-error", "no", False)
 
 
 # -- a chat whose server keeps nothing
