@@ -149,7 +149,7 @@ class StreamOptions(msgspec.Struct, frozen=True):
 class ChunkEncoder:
     """Makes chunks of the parts of one answer, as they come."""
 
-    __slots__ = ("_in_step", "_message_id", "_options", "_reason", "_started")
+    __slots__ = ("_asked", "_in_step", "_message_id", "_options", "_reason", "_started")
 
     def __init__(self, options: StreamOptions | None = None, *, message_id: str | None = None) -> None:
         """Of an answer that goes into the message `message_id`; None: the client gives it an id."""
@@ -157,6 +157,7 @@ class ChunkEncoder:
         self._message_id = message_id
         self._in_step = False
         self._started: set[str] = set()  # the calls that this stream has sent
+        self._asked: set[str] = set()  # the calls whose approval was asked for
         self._reason: FinishReason = "unknown"
 
     def start(self) -> list[Chunk]:
@@ -245,6 +246,8 @@ class ChunkEncoder:
 
     def _call(self, part: Any) -> list[Chunk]:
         if part.type == "tool-params-delta":
+            if part.id not in self._started:
+                return []  # nobody said of which tool; the call has all of its parameters
             return [_chunk("tool-input-delta", toolCallId=part.id, inputTextDelta=part.delta)]
         self._started.add(part.id)
         marks = self._marks(part)
@@ -271,12 +274,14 @@ class ChunkEncoder:
         if not result.is_failure:
             chunk = {"type": "tool-output-available", "toolCallId": result.id, "output": _plain(result), **marks}
             return {**chunk, "preliminary": True} if result.preliminary else chunk
-        if isinstance(result.result, Denied) and self._options.version > 5:
+        was_asked = result.id in self._asked or result.id not in self._started
+        if isinstance(result.result, Denied) and was_asked and self._options.version > 5:
             return _chunk("tool-output-denied", toolCallId=result.id)
         text = self._options.tool_error_text(result)
         return _chunk("tool-output-error", toolCallId=result.id, errorText=text, **marks)
 
     def _approval(self, request: ApprovalRequest) -> Chunk:
+        self._asked.add(request.tool_call_id)
         if self._options.version == 5:  # which has no approvals: an application may show it by this
             data = {"approvalId": request.approval_id, "toolCallId": request.tool_call_id}
             return _chunk("data-approval-request", id=request.approval_id, data=data)

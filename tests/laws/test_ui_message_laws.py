@@ -11,6 +11,7 @@ from returns.result import Success
 
 from fxai import Prompt
 from fxai.messages import (
+    ApprovalRequest,
     AssistantMessage,
     FilePart,
     Message,
@@ -71,21 +72,21 @@ def test_the_message_says_what_the_run_said(parts: list[Sent]) -> None:
     told = Response.from_stream(part for part in parts if isinstance(part, StreamPart))
     calls = [(part["toolCallId"], part["input"]) for part in message.parts if "toolCallId" in part]
 
+    asked = {part.tool_call_id for part in parts if isinstance(part, ApprovalRequest)}
+
     assert message.text == told.text
     assert calls == [(part.id, part.params) for part in told.tool_calls]
     for part in told.tool_results:
         (shown,) = (each for each in message.parts if each.get("toolCallId") == part.id)
-        assert _outcome(shown) == _told(part)
+        assert _outcome(shown) == _told(part, asked=part.id in asked)
 
 
 def _outcome(part: Any) -> Any:
     return part.get("output") if part["state"] == "output-available" else part.get("errorText", part["state"])
 
 
-def _told(result: Any) -> Any:
-    if not result.is_failure:
-        return result.encoded_result
-    return result.encoded_result if isinstance(result.result, str) else "output-denied"
+def _told(result: Any, *, asked: bool) -> Any:
+    return "output-denied" if asked and isinstance(result.result, Denied) else result.encoded_result
 
 
 @given(chunks(), st.data())

@@ -1,0 +1,78 @@
+"""The encoder of the UI message stream, where runs are not as they mostly are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fxai.messages import (
+    ApprovalRequest,
+    Finish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolParamsDelta,
+    ToolParamsEnd,
+    ToolParamsStart,
+    ToolResult,
+)
+from fxai.tools import Denied
+from fxai.ui import Chunk, ChunkEncoder, DataPart, MessageBuilder, StreamOptions, Version
+
+CALL = [ToolParamsStart("c1", "look"), ToolParamsEnd("c1"), ToolCall("c1", "look", {"path": "/a"})]
+DENIED = ToolResult("c1", "look", Denied("look", "it may not be chosen"), "it may not be chosen", is_failure=True)
+
+
+def encode(*parts: Any, version: Version = 7) -> list[Chunk]:
+    """The chunks of an answer of these parts, which a client can put together."""
+    encoder = ChunkEncoder(StreamOptions(version), message_id="m")
+    chunks = [*encoder.start(), *(chunk for part in parts for chunk in encoder.encode(part)), *encoder.finish()]
+    builder = MessageBuilder("m")
+    for chunk in chunks:
+        builder.add(chunk)
+    return chunks
+
+
+def _types(chunks: list[Chunk]) -> list[str]:
+    return [chunk["type"] for chunk in chunks[1:-1] if not chunk["type"].endswith("-step")]
+
+
+def test_a_denial_that_nobody_was_asked_about_is_a_failure() -> None:
+    """A client knows a denied call only by the approval that it was asked for."""
+    chunks = encode(*CALL, DENIED, Finish("stop"))
+
+    assert _types(chunks) == ["tool-input-start", "tool-input-available", "tool-output-error"]
+    assert chunks[-3]["errorText"] == "it may not be chosen"
+
+
+@pytest.mark.parametrize(
+    ("version", "type_"), [(5, "tool-output-error"), (6, "tool-output-denied"), (7, "tool-output-denied")]
+)
+def test_a_denial_that_was_asked_for_is_one(version: Version, type_: str) -> None:
+    """In this answer, or, where the call is of the one before, in that; version 5 has none."""
+    type_ = "tool-output-error" if version == 5 else "tool-output-denied"
+    asked = encode(*CALL, ApprovalRequest("a1", "c1"), DENIED, Finish("stop"), version=version)
+    before = ChunkEncoder(StreamOptions(version), message_id="m").encode(DENIED)
+
+    assert _types(asked)[-1] == type_
+    assert [chunk["type"] for chunk in before][-1] == type_
+
+
+def test_pieces_of_a_call_of_no_known_tool_are_left_out() -> None:
+    """The call itself has all of its parameters."""
+    chunks = encode(ToolParamsDelta("c1", "{"), ToolParamsEnd("c1"), ToolCall("c1", "look", {}), Finish("stop"))
+
+    assert _types(chunks) == ["tool-input-available"]
+
+
+def test_steps_are_closed_and_opened_around_what_is_in_them() -> None:
+    """Data before a step is in none; each turn of the model is one."""
+    said = [TextStart("t"), TextDelta("t", "Hi."), TextEnd("t")]
+    chunks = encode(DataPart("n", 1), *said, Finish("tool-calls"), *said, Finish("length"))
+    types = [chunk["type"] for chunk in chunks]
+
+    assert types[:3] == ["start", "data-n", "start-step"]
+    assert types.count("start-step") == types.count("finish-step") == 2
+    assert chunks[-1] == {"type": "finish", "finishReason": "length"}
