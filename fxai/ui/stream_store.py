@@ -236,25 +236,20 @@ class _Live:
         for event in waiting:
             event.set()
 
-    def wait_for_change(self) -> EffectOf[None]:
-        """Waits for the next change."""
-
-        async def wait() -> None:
-            event = anyio.Event()
-            self._waiting.append(event)
-            try:
-                await event.wait()
-            finally:
-                if event in self._waiting:
-                    self._waiting.remove(event)
-
-        return Wait(wait)
-
     def until(self, holds: Callable[[], bool]) -> EffectOf[None]:
         """Waits until it holds."""
-        return Suspend(
-            lambda: Succeed(None) if holds() else self.wait_for_change().flat_map(lambda _: self.until(holds))
-        )
+
+        async def wait() -> None:
+            while not holds():  # asked again here: between the two of them the program may have been elsewhere
+                event = anyio.Event()
+                self._waiting.append(event)
+                try:
+                    await event.wait()
+                finally:
+                    if event in self._waiting:
+                        self._waiting.remove(event)
+
+        return Suspend(lambda: Succeed(None) if holds() else Wait(wait))
 
     def is_near(self) -> bool:
         """Whether no reader is too far behind."""

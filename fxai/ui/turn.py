@@ -21,7 +21,7 @@ from __future__ import annotations
 import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Generator, Mapping
-from typing import Any, Final, Literal, TypeAlias, cast, final
+from typing import Any, Final, Literal, TypeAlias, cast, final, get_args
 
 import anyio
 import msgspec
@@ -51,6 +51,7 @@ STOPPED: Final = "the user stopped it"
 LEFT: Final = "the user left"
 SHUT_DOWN: Final = "the server shut down"
 FAILED: Final = "the run failed"
+_PARTS: Final = frozenset(get_args(StreamPart))
 
 
 # -- what a turn is
@@ -114,8 +115,10 @@ def answer_parts(answerer: Answerer, turn: ChatTurn, draft: Draft) -> AnyParts:
     parts = found
 
     def note(part: StreamPart | DataPart) -> None:
-        if not isinstance(part, DataPart):
-            draft.note(part)
+        if type(part) in _PARTS:
+            draft.note(cast("StreamPart", part))
+        elif not isinstance(part, DataPart):
+            raise TypeError(f"{part!r} is no part of an answer: give parts of fxai.messages, or DataPart")
 
     def begin() -> AnyParts:
         draft.begin(turn.said)

@@ -170,7 +170,7 @@ def test_a_writer_waits_for_a_reader_that_is_too_far_behind(backend: Backend) ->
         return ahead, len(written)
 
     ahead, all_ = fx.run(fx.scoped(play()), backend=backend)
-    assert ahead <= 7
+    assert ahead <= 12  # five beyond the one batch that the reader took, which five more could be in
     assert all_ == 50
 
 
