@@ -16,7 +16,7 @@ messages[0]: Object missing required field `id`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, Literal, final
 
 import msgspec
@@ -26,9 +26,11 @@ from typing_extensions import override
 from fxai.schema.data import is_object
 from fxai.schema.fault import DecodeError
 from fxai.schema.parsing import Limits, parse_json, parse_json_unsafe
+from fxai.tools.tool import AnyTool
 from fxai.ui.client_history import HistoryFault, find_turn
 from fxai.ui.conversation import Conversation
 from fxai.ui.request import (
+    IDS,
     LIMITS,
     Accepted,
     ChatRequest,
@@ -129,7 +131,11 @@ class RunInput(msgspec.Struct, frozen=True):
         return True
 
     def accept(
-        self, conversation: Conversation | None, new_id: Callable[[], str], limits: RequestLimits = LIMITS
+        self,
+        conversation: Conversation | None,
+        new_id: Callable[[], str],
+        limits: RequestLimits = LIMITS,
+        tools: Iterable[AnyTool] = (),
     ) -> Result[Accepted, Refusal]:
         """What of the input is taken; see `fxai.ui.request.accept`.
 
@@ -143,7 +149,7 @@ class RunInput(msgspec.Struct, frozen=True):
             return Failure(self._place(Refusal(fault.code, fault.where, fault.message)))
         except RefusalError as error:
             return Failure(error.refusal)
-        return accept(request, conversation, new_id, limits).alt(self._place)
+        return accept(request, conversation, new_id, limits, tools).alt(self._place)
 
     def _place(self, refusal: Refusal) -> Refusal:
         """With the place in the body as the client sent it."""
@@ -204,7 +210,7 @@ _PLACE: Final = re.compile(r"messages\[(\d+)\]")
 def _read(read: _Input, data: dict[str, Any]) -> RunInput:
     for name, value in (("threadId", read.thread_id), ("runId", read.run_id)):
         if not is_id(value):
-            raise RefusalError("invalid", name, "expected a string of 1 to 200 visible ASCII characters")
+            raise RefusalError("invalid", name, f"expected {IDS}")
     users = [place for place, message in enumerate(read.messages) if message.role == "user"]
     behind = read.messages[users[-1] + 1 if users else 0 :]
     return RunInput(

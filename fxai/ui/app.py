@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from inspect import isawaitable
@@ -46,6 +46,7 @@ from fxai.effects.runtime import Runtime, runtime
 from fxai.effects.stream import StreamOf
 from fxai.schema.data import is_object
 from fxai.schema.parsing import parse_json
+from fxai.tools.tool import AnyTool
 from fxai.ui.access import (
     LOOPBACK,
     Access,
@@ -83,8 +84,6 @@ _LOG: Final = logging.getLogger("fxai.ui")
 _MOST_LISTED: Final = 200
 _STOPPING: Final = 5.0  # seconds
 _SMALL: Final = 64 * 1024  # bytes of a body that holds no messages
-
-
 _PARAMETERS: Final = AppOptions()
 
 
@@ -195,7 +194,7 @@ class ChatApp:
             return
         try:
             headers = Headers(scope=scope)
-            check_host(headers, self._options.hosts)
+            check_host(scope, self._options.hosts)
             if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
                 check_origin(headers, scope["scheme"], self._options.origins)
             sending = self._with_headers(headers, scope["scheme"], send)
@@ -292,6 +291,11 @@ class ChatApp:
             self._active.stopping.set()
             await self._alone[0]
 
+    @property
+    def _tools(self) -> Sequence[AnyTool]:
+        """The tools that are known before a turn is answered."""
+        return self._answerer.tools if isinstance(self._answerer, Agent) else ()
+
     # -- requests
 
     def _routes(self) -> list[Route]:
@@ -381,7 +385,7 @@ class ChatApp:
         limits = self._options.limits
         body = await read_json_body(request, limits.bytes, self._options.body_timeout)
         asked: ChatRequest = _require(ChatRequest.read(body, limits))
-        accepting = partial(accept, asked, limits=limits)
+        accepting = partial(accept, asked, limits=limits, tools=self._tools)
         turn_id = await self._begin(asked.id, user, accepting, asked.body, self._options.stream)
         return self._events(asked.id, turn_id)
 
@@ -424,7 +428,8 @@ class ChatApp:
                 asked, active, AgUiEncoder(asked.id, asked.run_id, prefix=active, known=known, state=told)
             )
         options = msgspec.structs.replace(self._options.stream, version=7)
-        turn_id = await self._begin(asked.id, user, partial(asked.accept, limits=limits), asked.body, options)
+        accepting = partial(asked.accept, limits=limits, tools=self._tools)
+        turn_id = await self._begin(asked.id, user, accepting, asked.body, options)
         return self._ag_ui_events(asked, turn_id, AgUiEncoder(asked.id, asked.run_id, prefix=turn_id))
 
     def _ag_ui_events(self, asked: RunInput, turn_id: str | None, encoder: AgUiEncoder) -> Response:
@@ -454,8 +459,8 @@ class ChatApp:
     async def _resume(self, request: Request, user: str) -> Response:
         id_, after = request.path_params["id"], _number(request, "after", 0)
         await self._start()
-        await self._find_owner(user, "read", id_)
-        active = await self._ask(self._streams.active(id_))
+        owner = await self._find_owner(user, "read", id_)
+        active = None if owner is None else await self._ask(self._streams.active(id_))
         return Response(status_code=204) if active is None else self._events(id_, active, after)
 
     async def _stop(self, request: Request, user: str) -> Response:
@@ -539,10 +544,8 @@ class ChatApp:
     # -- about it
 
     async def _info(self, _: Request, __: str) -> Response:
-        answerer = self._answerer
-        tools = answerer.tools if isinstance(answerer, Agent) else ()
-        name = answerer.name if isinstance(answerer, Agent | StatefulPrompt) else ""
-        listed = [{"name": tool.name, "description": tool.description or ""} for tool in tools]
+        name = self._answerer.name if isinstance(self._answerer, Agent | StatefulPrompt) else ""
+        listed = [{"name": tool.name, "description": tool.description or ""} for tool in self._tools]
         limits = self._options.limits
         return JSONResponse(
             {
@@ -582,7 +585,7 @@ def _number(request: Request, name: str, default: int) -> int:
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not text.isdigit() or len(text) > 9:
+    if not (text.isascii() and text.isdecimal()) or len(text) > 9:
         raise RefusedError(400, "invalid", f"{name}: expected a whole number")
     return int(text)
 

@@ -59,9 +59,9 @@ def find_turn(messages: Sequence[UIMessage], known: Conversation) -> Turn | None
         answer = messages[index + 1] if index + 1 < len(messages) and messages[index + 1].role == "assistant" else None
         first = _find_child(children.get(None if turn is None else turn.id, []), user, answer, index)
         turn = _last_run(first, children)
-        _compare_user(user, first, index)
+        compare_user(user, first, f"messages[{index}]")
         if answer is not None:
-            _compare_answer(answer, _message_of(first, turn, children), known, turn, index + 1)
+            compare_answer(answer, _message_of(first, turn, children), f"messages[{index + 1}]")
         index += 1 if answer is None else 2
     return turn
 
@@ -103,27 +103,38 @@ def _message_of(first: Turn, last: Turn, children: Mapping[str | None, list[Turn
 # -- what is compared
 
 
-def _compare_user(sent: UIMessage, turn: Turn, index: int) -> None:
+def compare_user(sent: UIMessage, turn: Turn, place: str) -> None:
+    """Compares a message of the user's with the one that a turn begins with.
+
+    Raises:
+        HistoryFault: its texts, or the number of its parts, are others.
+    """
     if turn.user is not None and (len(sent.parts) != len(turn.user.parts) or sent.text != turn.user.text):
-        raise HistoryFault("changed", f"messages[{index}].parts", "the user said something else")
+        raise HistoryFault("changed", f"{place}.parts", "the user said something else")
 
 
-def _compare_answer(sent: UIMessage, known: UIMessage | None, talk: Conversation, turn: Turn, index: int) -> None:
+def compare_answer(sent: UIMessage, known: UIMessage | None, place: str) -> None:
+    """Compares a message of the agent's with the one that is known; what it says of calls that wait is an answer.
+
+    Raises:
+        HistoryFault: a text, a file or a call of it was not sent, or did not end so.
+    """
     if known is None:
         return  # nothing of it is kept, and nothing of it counts
-    place = f"messages[{index}]"
     for kind in ("text", "reasoning"):
         if not _text_of(known, kind).startswith(_text_of(sent, kind)):
             raise HistoryFault("changed", f"{place}.parts", "this text was not sent")
     files = {part["url"] for part in known.parts if part["type"] == "file"}
-    calls = _calls(known)
-    waiting = {one.id for one in talk.pending(turn.id)} if turn.ended == "pending" else set[str]()
+    calls, told = _calls(known), _calls(sent)
     for number, part in enumerate(sent.parts):
         here = f"{place}.parts[{number}]"
         if part["type"] == "file" and part["url"] not in files:
             raise HistoryFault("changed", f"{here}.url", "this file was not sent")
         if is_call(part):
-            _compare_call(part, calls.get(part["toolCallId"], ()), here, waits=part["toolCallId"] in waiting)
+            id_ = part["toolCallId"]
+            _compare_call(part, calls.get(id_, ()), here)
+            if len(told[id_]) > len(calls[id_]):
+                raise HistoryFault("changed", here, f"this call of {tool_name(part)} was not made so often")
 
 
 def _text_of(message: UIMessage, kind: str) -> str:
@@ -138,13 +149,13 @@ def _calls(message: UIMessage) -> dict[str, tuple[Part, ...]]:
     return calls
 
 
-def _compare_call(part: Part, known: tuple[Part, ...], place: str, *, waits: bool) -> None:
+def _compare_call(part: Part, known: tuple[Part, ...], place: str) -> None:
     """A call of the client's, beside those of its id, of which it has to be one."""
     if not known:
         raise HistoryFault("changed", place, f"this call of {tool_name(part)} was not made")
     problem = None
     for one in known:
-        problem = _difference(part, one, waits=waits)
+        problem = _difference(part, one)
         if problem is None:
             return
     where, message = cast("tuple[str, str]", problem)
@@ -152,16 +163,17 @@ def _compare_call(part: Part, known: tuple[Part, ...], place: str, *, waits: boo
 
 
 _DONE: Final = ("output-available", "output-error", "output-denied")
+_OPEN: Final = ("input-available", "approval-requested")
 
 
-def _difference(part: Part, known: Part, *, waits: bool) -> tuple[str, str] | None:
+def _difference(part: Part, known: Part) -> tuple[str, str] | None:
     """What in a call is not as it was sent; None where all is."""
     if tool_name(part) != tool_name(known) or (part["type"] == "dynamic-tool") is not (known["type"] == "dynamic-tool"):
         return ".type", "the call was of another tool"
     if part["state"] != "input-streaming" and not _is_same_input(part, known):
         return ".input", "these are not the parameters of the call"
-    if waits:
-        return None  # what it says beyond is an answer
+    if known["state"] in _OPEN:
+        return None  # what it says beyond is an answer, which counts where it is waited for
     if part["state"] in _DONE and not part.get("preliminary") and part["state"] != known["state"]:
         return ".state", "the call did not end so"
     if part["state"] == "output-available" and not part.get("preliminary"):
@@ -234,25 +246,29 @@ def read_answers(
         body: the other members of the body.
 
     Raises:
-        HistoryFault: an answer that nobody waits for, or that is none.
+        HistoryFault: an answer that nobody waits for, that is none, or that is the second one to a call.
     """
     waiting = {one.id: one for one in talk.pending(turn.id)}
     shown = next((one for one in reversed(talk.ui_messages(turn.id)) if one.role == "assistant"), None)
     if not waiting or shown is None:
         return Answers()
-    by_approval = _body_approvals(body, waiting, most)
-    answers: dict[str, ToolContent] = {}
-    changes: dict[str, Part] = {}
-    for index, part in enumerate(sent.parts):
-        one = waiting.get(part.get("toolCallId", "")) if is_call(part) else None
-        if one is not None:
-            answer = _answer(part, one, f"{place}.parts[{index}]", most)
-            if answer is not None:
-                answers[one.id], changes[one.id] = answer
-    for id_, (given, change) in by_approval.items():
-        answers[id_], changes[id_] = given, change
-    parts = tuple({**part, **changes.get(part.get("toolCallId", ""), {})} for part in shown.parts)
-    return Answers(tuple(answers.values()), frozenset(answers), UIMessage(shown.id, shown.role, parts, shown.metadata))
+    found: dict[str, tuple[ToolContent, Part]] = {}
+    for id_, index in _last_places(sent).items():
+        if id_ in waiting:
+            answer = _answer(sent.parts[index], waiting[id_], f"{place}.parts[{index}]", most)
+            found.update({} if answer is None else {id_: answer})
+    _add_body_approvals(found, body.get("approvals", []), waiting, most)
+    parts, open_ = list(shown.parts), _last_places(shown)
+    for id_, (_, change) in found.items():
+        if id_ in open_:
+            parts[open_[id_]] = {**parts[open_[id_]], **change}
+    given = tuple(answer for answer, _ in found.values())
+    return Answers(given, frozenset(found), UIMessage(shown.id, shown.role, tuple(parts), shown.metadata))
+
+
+def _last_places(message: UIMessage) -> dict[str, int]:
+    """By the id of each call where its part stands: of several, which models make at times, the last one is open."""
+    return {part["toolCallId"]: index for index, part in enumerate(message.parts) if is_call(part)}
 
 
 def _answer(part: Part, waiting: Pending, place: str, most: int) -> tuple[ToolContent, Part] | None:
@@ -263,6 +279,8 @@ def _answer(part: Part, waiting: Pending, place: str, most: int) -> tuple[ToolCo
         if approval["id"] != waiting.approval_id:
             raise HistoryFault("not-waiting", f"{place}.approval.id", "nobody asked for this approval")
         return _approval(waiting, approval["approved"], approval.get("reason"), f"{place}.approval.reason", most)
+    if state == "output-available" and part.get("preliminary"):
+        return None
     if state == "output-available" and waiting.approval_id is None:
         return waiting.answer(part["output"]), {"state": state, "output": part["output"]}
     if state == "output-error" and waiting.approval_id is None:
@@ -283,21 +301,24 @@ def _approval(waiting: Pending, approved: bool, reason: str | None, place: str, 
     return given, {"state": "approval-responded", "approval": answer}
 
 
-def _body_approvals(
-    body: Mapping[str, Any], waiting: Mapping[str, Pending], most: int
-) -> dict[str, tuple[ToolContent, Part]]:
-    given = body.get("approvals", [])
-    answers: dict[str, tuple[ToolContent, Part]] = {}
+def _add_body_approvals(
+    found: dict[str, tuple[ToolContent, Part]], given: object, waiting: Mapping[str, Pending], most: int
+) -> None:
+    """Adds the approvals that stand in the body to those that were found in the message."""
+    if not is_array(given):
+        raise HistoryFault("invalid", "approvals", "expected an array of answers to approvals")
     by_id = {one.approval_id: one for one in waiting.values() if one.approval_id is not None}
-    for index, answer in enumerate(given if is_array(given) else [given]):
+    for index, answer in enumerate(given):
         place = f"approvals[{index}]"
         if not is_object(answer) or not isinstance(answer.get("approved"), bool):
             raise HistoryFault("invalid", place, "expected an object with approvalId and approved")
-        one = by_id.get(cast("str", answer.get("approvalId"))) if isinstance(answer.get("approvalId"), str) else None
+        id_: object = answer.get("approvalId")
+        one = by_id.get(id_) if isinstance(id_, str) else None
         if one is None:
             raise HistoryFault("not-waiting", f"{place}.approvalId", "nobody asked for this approval")
         reason = answer.get("reason")
         if reason is not None and not isinstance(reason, str):
             raise HistoryFault("invalid", f"{place}.reason", "expected string")
-        answers[one.id] = _approval(one, answer["approved"], reason, f"{place}.reason", most)
-    return answers
+        if one.id in found:
+            raise HistoryFault("not-waiting", place, "this approval is answered twice")
+        found[one.id] = _approval(one, answer["approved"], reason, f"{place}.reason", most)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast, final
 
 import msgspec
@@ -29,7 +29,8 @@ from fxai.messages.prompt import Prompt
 from fxai.schema.data import is_object
 from fxai.schema.fault import DecodeFailure, pointer_tokens
 from fxai.schema.parsing import Limits, parse_json
-from fxai.ui.client_history import Answers, HistoryFault, find_turn, read_answers
+from fxai.tools.tool import AnyTool
+from fxai.ui.client_history import Answers, HistoryFault, compare_answer, compare_user, find_turn, read_answers
 from fxai.ui.conversation import Conversation, Turn
 from fxai.ui.ui_message import Part, UIMessage, read_message, read_messages
 
@@ -91,9 +92,13 @@ class RequestLimits(msgspec.Struct, frozen=True):
 
 LIMITS: Final = RequestLimits()
 
-_ID: Final = re.compile(r"[!-~]{1,200}")
+_ID: Final = re.compile(r"(?!\.{1,2}$)[!-.0-[\]-~]{1,200}")
+IDS: Final = "a string of 1 to 200 visible ASCII characters without slashes"
+_MOST_OF_ID: Final = 200  # characters of the id of a message
+_MOST_OF_NAME: Final = 255  # characters of the name of a file
 _TRIGGERS: Final = ("submit-message", "regenerate-message")
 _OWN: Final = frozenset({"id", "messages", "message", "trigger", "messageId"})
+_MEDIA_TYPE: Final = re.compile(r"[a-zA-Z0-9][\w!#$&^.+-]*/[a-zA-Z0-9][\w!#$&^.+-]*", re.ASCII)
 _DATA_URL: Final = re.compile(r"data:([\w.+/-]*)(?:;[\w.+-]+=[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
@@ -143,12 +148,12 @@ class ChatRequest(msgspec.Struct, frozen=True):
 
 
 def is_id(value: object) -> bool:
-    """Whether it can be the id of a conversation: 1 to 200 visible ASCII characters."""
+    """Whether it can be the id of a conversation, which stands in paths: visible ASCII characters without slashes."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 _HEAD: Final[tuple[tuple[str, Callable[[object], bool], str], ...]] = (
-    ("id", is_id, "a string of 1 to 200 visible ASCII characters"),
+    ("id", is_id, IDS),
     ("trigger", lambda value: value is None or value in _TRIGGERS, '"submit-message" or "regenerate-message"'),
     ("messageId", lambda value: value is None or isinstance(value, str), "string"),
 )
@@ -202,7 +207,11 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 def accept(
-    request: ChatRequest, conversation: Conversation | None, new_id: Callable[[], str], limits: RequestLimits = LIMITS
+    request: ChatRequest,
+    conversation: Conversation | None,
+    new_id: Callable[[], str],
+    limits: RequestLimits = LIMITS,
+    tools: Iterable[AnyTool] = (),
 ) -> Result[Accepted, Refusal]:
     """What of a request is taken.
 
@@ -211,14 +220,15 @@ def accept(
         conversation: as the server has it; None: there is none of this id yet.
         new_id: gives the id of a new message.
         limits: what a client may send at most.
+        tools: those whose outputs are checked by their schemas, where the client answers a call of them.
 
     Fails with:
-        Refusal: It goes on from what is not there, something in it is not as it was sent, its answers are not awaited,
-            calls that wait have no answer, or a file may not be sent.
+        Refusal: It goes on from what is not there, something in it is not as it was sent, its answers are not awaited
+            or not of the tool's type, calls that wait have no answer, or a file may not be sent.
     """
     try:
         known = conversation or Conversation(request.id, "", "", 0.0, 0.0)
-        return Success(_Acceptance(request, known, new_id, limits).accept())
+        return Success(_Acceptance(request, known, new_id, limits, tools).accept())
     except RefusalError as refused:
         return Failure(refused.refusal)
     except HistoryFault as fault:
@@ -237,12 +247,18 @@ class _Acceptance:
     """One request beside the conversation."""
 
     def __init__(
-        self, request: ChatRequest, known: Conversation, new_id: Callable[[], str], limits: RequestLimits
+        self,
+        request: ChatRequest,
+        known: Conversation,
+        new_id: Callable[[], str],
+        limits: RequestLimits,
+        tools: Iterable[AnyTool],
     ) -> None:
         self._request = request
         self._known = known
         self._new_id = new_id
         self._limits = limits
+        self._tools = {tool.name: tool for tool in tools}
 
     def accept(self) -> Accepted:
         messages = self._request.messages
@@ -262,17 +278,49 @@ class _Acceptance:
         """The turn that a message of the user's goes on from, and the answers to calls that wait there."""
         before, place = self._before(), f"messages[{len(self._request.messages) - 2}]"
         if self._request.is_last_only:
-            parent = self._known.turn(self._known.head or "")
-            edited = self._known.find_message(self._request.message_id or "")
-            found = parent if edited is None else self._known.turn(edited.parent or "")
-            return found, Answers()
+            return self._parent_of_last(self._request.messages[-1].id), Answers()
         turn = find_turn(before, self._known)
         if turn is None or before[-1].role != "assistant":
             return turn, Answers()
-        return turn, read_answers(before[-1], self._known, turn, self._limits.reason, place, self._request.body)
+        return turn, self._read_answers(before[-1], turn, place)
+
+    def _parent_of_last(self, last_id: str) -> Turn | None:
+        """The turn that a message goes on from that was sent alone: the head, or what is before one that is edited."""
+        edited_id = self._request.message_id
+        edited = None if edited_id is None else self._known.find_message(edited_id)
+        if edited is not None:
+            return self._known.turn(edited.parent or "")
+        if edited_id not in (None, last_id):
+            raise RefusalError("unknown", "messageId", "there is no such message to edit")
+        return self._known.turn(self._known.head or "")
+
+    def _read_answers(self, message: UIMessage, turn: Turn, place: str) -> Answers:
+        answers = read_answers(message, self._known, turn, self._limits.reason, place, self._request.body)
+        for part in answers.parts:
+            if part.type == "tool-result" and not part.is_failure and part.name in self._tools:
+                read = self._tools[part.name].success.decode(part.result)
+                if not isinstance(read, Success):
+                    fault = read.failure().faults[0]
+                    text = f"{part.name} gives {fault.expected}, found {fault.found}"
+                    index = max(n for n, one in enumerate(message.parts) if one.get("toolCallId") == part.id)
+                    pointer = f"/parts/{index}/output{fault.pointer}"
+                    raise RefusalError("invalid", f"{place}.{where(pointer)}", text)
+        return answers
+
+    def _check_id(self, user: UIMessage, parent: Turn | None) -> None:
+        """A message of the user's has an id of its own: it would else be taken for another one of the page."""
+        place = "message" if self._request.is_last_only else f"messages[{len(self._request.messages) - 1}]"
+        if not 1 <= len(user.id) <= _MOST_OF_ID:
+            raise RefusalError("invalid", f"{place}.id", f"expected a string of 1 to {_MOST_OF_ID} characters")
+        if any(turn.message_id == user.id for turn in self._known.turns):
+            raise RefusalError("changed", f"{place}.id", "a message of the agent's has this id")
+        path = () if parent is None else self._known.path(parent.id)
+        if any(turn.user is not None and turn.user.id == user.id for turn in path):
+            raise RefusalError("changed", f"{place}.id", "this was said before; to edit it, name it by messageId")
 
     def _say(self, user: UIMessage) -> Accepted:
         parent, answers = self._parent()
+        self._check_id(user, parent)
         content = read_content(user.parts, self._limits, f"messages[{len(self._request.messages) - 1}]")
         said = Prompt((UserMessage(content),))
         if answers.parts:
@@ -292,20 +340,27 @@ class _Acceptance:
             if (None if turn is None else turn.id) != first.parent:
                 raise RefusalError("changed", "messages", "the message to answer again stands elsewhere")
             find_turn(self._request.messages, self._known)
+        for sent in self._request.messages if self._request.is_last_only else ():
+            if sent.id != first.user.id:
+                raise RefusalError("changed", "message.id", "this is not the message to answer again")
+            compare_user(sent, first, "message")
         said = Prompt((UserMessage(read_content(first.user.parts, self._limits, "messages")),))
         return Accepted(first.parent, first.user, self._new_id(), said)
 
     def _go_on(self, message: UIMessage) -> Accepted:
         """On with a message of the agent's, whose calls wait."""
         index = len(self._request.messages) - 1
+        place = "message" if self._request.is_last_only else f"messages[{index}]"
         if self._request.is_last_only:
             turn = self._known.turn(self._known.head or "")
         else:
             turn = find_turn(self._request.messages, self._known)
         if turn is None or turn.message_id != message.id:
-            raise RefusalError("unknown", f"messages[{index}].id", "there is no such message to go on with")
-        place = "message" if self._request.is_last_only else f"messages[{index}]"
-        answers = read_answers(message, self._known, turn, self._limits.reason, place, self._request.body)
+            raise RefusalError("unknown", f"{place}.id", "there is no such message to go on with")
+        if self._request.is_last_only:
+            shown = self._known.ui_messages(turn.id)[-1]
+            compare_answer(message, shown if shown.role == "assistant" else None, place)
+        answers = self._read_answers(message, turn, place)
         waiting = self._known.pending(turn.id)
         if not waiting:
             raise RefusalError("not-waiting", place, "no call of it waits for an answer")
@@ -359,9 +414,12 @@ def read_file(part: Part, limits: RequestLimits, place: str) -> FilePart:
     """
     media_type, url, name = str(part["mediaType"]), str(part["url"]), cast("str | None", part.get("filename"))
     kind = f"{media_type.partition('/')[0]}/*"
-    if media_type not in limits.media_types and kind not in limits.media_types:
+    may = media_type in limits.media_types or kind in limits.media_types
+    if not may or _MEDIA_TYPE.fullmatch(media_type) is None:
         allowed = ", ".join(limits.media_types)
         raise RefusalError("file", f"{place}.mediaType", f"files of this type may not be sent; these may: {allowed}")
+    if name is not None and len(name) > _MOST_OF_NAME:
+        raise RefusalError("file", f"{place}.filename", f"the name of a file has at most {_MOST_OF_NAME} characters")
     if not url.startswith("data:"):
         if limits.file_urls and url.startswith("https://"):
             return FilePart(media_type, FileUrl(url), name)
