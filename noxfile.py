@@ -1,4 +1,4 @@
-"""Questions about this project, a session each: `nox` asks four, `nox -s docs lowest wheel bench house` the others."""
+"""Questions about this project, a session each: `nox` asks four, `nox -s docs` (or lowest, wheel, load, bench, house) one more."""
 
 from __future__ import annotations
 
@@ -62,6 +62,13 @@ def lowest(session: nox.Session) -> None:
     requirements: list[str] = PROJECT["project"]["dependencies"]
     session.install("-e", ".[dev]", *(re.sub(r">=([^,]+).*", r"==\1", one) for one in requirements))
     session.run("pytest", "-n", "auto", "--deselect", "tests/typing", *session.posargs)
+
+
+@nox.session(python="3.11")
+def load(session: nox.Session) -> None:
+    """Does a chat application bear two hundred clients at once, for a minute?"""
+    session.install("-e", ".[dev]")
+    session.run("python", "-m", "tests.kit.chat_load", *session.posargs)
 
 
 @nox.session(python="3.11")
