@@ -1,4 +1,4 @@
-"""Questions about this project, a session each: `nox` asks four, `nox -s docs` (or lowest, wheel, load, bench, house) one more."""
+"""Questions about this project, a session each: `nox` asks four; `nox --list` shows the others."""
 
 from __future__ import annotations
 

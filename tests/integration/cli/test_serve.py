@@ -170,6 +170,34 @@ def test_an_approval_is_answered_by_another_process(tmp_path: Path) -> None:
     assert "Done." in body
 
 
+@pytest.mark.parametrize("store", ["kept", "chats.db"])
+def test_another_process_reads_a_running_answer_and_stops_it(store: str, tmp_path: Path) -> None:
+    """Two processes share a store: what one of them runs, the other shows from its beginning, and ends."""
+    place = str(tmp_path / store)
+    with served(*TARGET, "--store", place) as one, served(*TARGET, "--store", place) as other:
+        connection = one.begin("count")
+        response = connection.getresponse()
+        while '"3 "' not in response.readline().decode():
+            pass
+        running = other.talk()["running"]
+        busy = other.say("hello")
+        resumed = HTTPConnection(other.place, timeout=30)
+        resumed.request("GET", "/api/chat/c1/stream")
+        stopped = other.ask("POST", "/api/chat/c1/stop", {})
+        read = resumed.getresponse().read().decode()
+        rest = response.read().decode()
+        connection.close()
+        resumed.close()
+        talk = other.talk()
+
+    assert (running, busy[0]) == (True, 409)
+    assert stopped == (200, '{"stopped":true}')
+    assert read.startswith('data: {"type":"start"')
+    assert '"type":"abort"' in read
+    assert '"type":"abort"' in rest
+    assert (talk["ended"], talk["running"]) == ("stopped", False)
+
+
 def test_a_question_of_an_mcp_server_is_asked_on_the_page() -> None:
     """The server asks in the middle of its tool; the answer that the page sends is what the server gets."""
     program = f"{sys.executable} {ROOT / 'tests/kit/hostile_server.py'} rich"
