@@ -11,6 +11,7 @@ import pytest
 
 pytest.importorskip("selenium", reason="the browser is driven by selenium")
 
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.keys import Keys
 
 from tests.kit.browser import Browser, Missing, browsing
@@ -309,3 +310,25 @@ def test_axe_finds_nothing_serious(page: Browser, dark: bool, width: int) -> Non
 
     assert serious == []
     assert page.run("return document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.local_model
+def test_a_conversation_with_the_local_model(shared: Browser) -> None:
+    """`fxai serve` with nothing more: the model in this process calls a tool of the example agent, and answers."""
+    with serving([sys.executable, "-m", "fxai", "serve", "--port", "0"]) as address:
+        shared.show_as()
+        shared.driver.get(address)
+        shared.until("the page", lambda: not shared.all("body.loading"))
+        shared.say("How many lines are in README.md?", waits=False)
+        for _ in range(6):  # the model takes its time on a busy machine
+            try:
+                shared.until("the answer", lambda: shared.text("#send") == "Send" and shared.all(".message.assistant"))
+                break
+            except TimeoutException:
+                continue
+        answer = shared.text(".message.assistant .body")
+        shared.complaints()
+        shared.hosts()
+
+    assert [one.get_attribute("data-state") for one in shared.all(".call[data-tool=count_lines]")] != []
+    assert "lines" in answer
