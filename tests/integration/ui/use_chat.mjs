@@ -107,6 +107,12 @@ const parts = () => last()?.parts ?? [];
 const written = () => parts().map(part => part.text ?? '').join('');
 const isOver = () => ['ready', 'error'].includes(chat().status);
 const lastOfUser = () => chat().messages.findLast(message => message.role === 'user').id;
+// React shows a call a moment after its stream has ended.
+const call = async state => {
+  const find = () => parts().find(one => one.state === state);
+  await until(`a call that is ${state}`, find);
+  return find();
+};
 
 const ways = {
   send: text => chat().sendMessage({ text }),
@@ -114,12 +120,12 @@ const ways = {
   edit: text => chat().sendMessage({ text, messageId: lastOfUser() }),
   regenerate: () => chat().regenerate(),
   resume: () => chat().resumeStream(),
-  approve: (approved, reason) => {
-    const part = parts().find(one => one.state === 'approval-requested');
+  approve: async (approved, reason) => {
+    const part = await call('approval-requested');
     return chat().addToolApprovalResponse({ id: part.approval.id, approved, reason });
   },
   output: async value => {
-    const part = parts().find(one => one.state === 'input-available');
+    const part = await call('input-available');
     const tool = ai.getToolName?.(part) ?? part.type.slice('tool-'.length);
     return chat().addToolOutput({ tool, toolCallId: part.toolCallId, output: value });
   },
