@@ -253,6 +253,9 @@ class Page {
     }
     if (this.list.children[at] !== view.element) this.list.insertBefore(view.element, this.list.children[at] ?? null);
     const isLast = at === all.length - 1;
+    const versions = JSON.stringify(chat.known.versions[message.role === 'user' ? message.id : (all[at - 1]?.id ?? '')] ?? null);
+    const state = [isLast, chat.running, chat.waits, chat.error, all[at + 1]?.role, versions].join(' ');
+    if (view.isAsBefore(message, state)) return; // so that a long conversation costs nothing while one answer is written
     const context: MessageContext = {
       runs: isLast && chat.running && message.role === 'assistant',
       waits: isLast && chat.waits,

@@ -23,11 +23,19 @@ export class MessageView {
   private readonly foot = h('div', { class: 'foot' });
   private shown: Shown[] = [];
   private message: Message;
+  private state = '';
 
   constructor(message: Message) {
     this.message = message;
     const name = message.role === 'user' ? 'You said' : 'Answer';
     this.element = h('li', { class: `message ${message.role}`, 'data-id': message.id }, h('h2', { class: 'hidden' }, name), this.body, this.foot);
+  }
+
+  /** Whether it shows this message already, in this state of the conversation. */
+  isAsBefore(message: Message, state: string): boolean {
+    const isSame = this.message === message && this.state === state && !this.element.classList.contains('running');
+    this.state = state;
+    return isSame && this.shown.length === message.parts.length;
   }
 
   show(message: Message, context: MessageContext, actions: HTMLElement[]) {
