@@ -14,6 +14,7 @@ stopped or has failed, what it came to. Until then its messages are in a draft.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias, final
 
 from typing_extensions import override
@@ -26,6 +27,7 @@ from fxai.effects.effect import Effect, Sync
 from fxai.effects.stream import StreamOf
 from fxai.messages.accumulate import gather
 from fxai.messages.calls import pending_in
+from fxai.messages.message import ToolCallPart
 from fxai.messages.part import AnyPart, StreamPart
 from fxai.messages.prompt import Prompt
 from fxai.tools.tool_error import interrupt_calls
@@ -83,8 +85,22 @@ class Draft(Memory):
         whole = gather(self._parts)
         open_ = {one.id for one in pending_in(whole)}
         calls = [part for part in whole if part.type == "tool-call" and part.id in open_]
-        self._parts = [*whole, *interrupt_calls(calls, reason)]
+        self._parts = [*whole, *interrupt_calls([*self._calls_cut_off(whole), *calls], reason)]
         self.end()
+
+    def _calls_cut_off(self, given: Iterable[AnyPart]) -> Iterator[ToolCallPart]:
+        """The calls of earlier runs that this one began with an answer about, and gave no result of."""
+        answers = [part for one in self._new if one.role == "tool" for part in one.content]
+        answered = {part.approval_id for part in answers if part.type == "tool-approval-response"}
+        ended = {part.id for part in answers if part.type == "tool-result"}
+        ended |= {part.id for part in given if part.type == "tool-result" and not part.preliminary}
+        earlier = self._before + self.messages
+        parts = [part for one in earlier if one.role == "assistant" for part in one.content] if answered else []
+        requests = [part for part in parts if part.type == "tool-approval-request" and part.approval_id in answered]
+        cut = {part.tool_call_id for part in requests} - ended
+        for part in parts:
+            if part.type == "tool-call" and part.id in cut and not part.provider_executed:
+                yield part
 
     def _forget_run(self) -> None:
         self._new = Prompt.empty

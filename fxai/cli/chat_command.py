@@ -5,35 +5,75 @@
 Traceback (most recent call last):
 fxai.cli.exit.CliError: notes.txt does not say what kind of memory it is; ...
 
-A turn may take several runs: where calls need approval the user is asked, and the turn goes on. A turn enters the
-memory when it has ended; one that fails or is stopped leaves the conversation as it was before. Until then its messages
-are in a draft.
+A turn may take several runs: where calls need approval the user is asked, and the turn goes on. Until it is over its
+messages are in a draft. One that is stopped is kept as far as it came, its open calls as stopped; one that fails leaves
+the conversation as it was before.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TextIO, final
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TextIO, final
+
+import msgspec
 
 from fxai.agents.draft import Draft
 from fxai.agents.memory import Memory
+from fxai.cli.chat_keeper import (
+    Keeper,
+    MemoryKeeper,
+    StoreKeeper,
+    choose_conversation,
+    conversation_lines,
+    list_conversations,
+    store_at,
+)
 from fxai.cli.chat_view import WORDS, ChatLines, ChatScreen, ChatView, slash_command
-from fxai.cli.exit import INTERRUPTED, WRONG_USE, CliError
+from fxai.cli.exit import HUNG_UP, INTERRUPTED, TERMINATED, WRONG_USE, CliError
 from fxai.cli.input import LineInput, open_input, read_entry
 from fxai.cli.job import AgentArgs, RunReport, read_args
+from fxai.cli.output import Summary
 from fxai.cli.progress import LoadProgress
 from fxai.cli.prompt_view import FirstStep, first_step
 from fxai.cli.question import Consent
 from fxai.cli.run_program import Background
-from fxai.cli.setting import OpenSetting, close_calls, find_memory, memory_at, open_setting
-from fxai.cli.state_file import StateMemory
+from fxai.cli.setting import OpenSetting, close_calls, closing_result, find_memory, memory_at, open_setting
+from fxai.cli.state_file import StateFile, StateMemory
 from fxai.effects import fx
 from fxai.effects.effect import EffectOf, Gen
+from fxai.messages.calls import Pending
 from fxai.messages.message import ToolMessage
+from fxai.messages.part import StreamPart
 from fxai.messages.prompt import Prompt
+from fxai.schema.display import json_line
 from fxai.tools.tool import AnyTool
 
 if TYPE_CHECKING:
     from fxai.mcp.settings import Elicit, ElicitAnswer, Elicitation
+
+
+_STOPPED: Final = "the user stopped it"
+_CUT: Final = "the last answer was cut off: the process that wrote it ended; what was said to it is kept"
+_STOPS: Final = (INTERRUPTED, TERMINATED, HUNG_UP)
+
+
+@final
+class ChatArgs(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a chat is kept, as `fxai chat --help` describes its options."""
+
+    store: str | None = None
+    resume: str | None = None
+    """The id of a conversation, or words of its title; the empty text is the last one."""
+
+    @property
+    def wants_store(self) -> bool:
+        """Whether the options name a store, or a conversation in one."""
+        return self.store is not None or self.resume is not None
+
+
+_NOWHERE: Final = ChatArgs()
 
 
 @final
@@ -44,18 +84,43 @@ class Conversation:
         self,
         background: Background,
         ready: OpenSetting,
-        memory: StateMemory,
+        keeper: Keeper,
+        calm: CalmView,
         view: ChatView,
         lines: LineInput,
         stderr: TextIO,
     ) -> None:
         self._value_of = background.value_of
         self._ready = ready
-        self._memory = memory
+        self._keeper = keeper
+        self._memory = keeper.memory
+        self._calm = calm
         self._view = view
         self._lines = lines
         self._err = stderr
+        self._is_kept = False  # whether there is something of the turn that was stopped last
         self._consent = Consent(lines, view.show_pending, view.show_refusal)
+
+    def greeting(self, where: str) -> str:
+        """What a user is told at the beginning; `where` is the place of the conversation."""
+        tools, known = len(self._value_of(self.tools())), len(self._value_of(self._memory.load()))
+        said = f"{self._ready.agent.name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
+        if not known:
+            return f"{said}\n"
+        cut = ""
+        if isinstance(self._keeper, StoreKeeper):
+            where, cut = self._keeper.title, f"{_CUT}\n" * self._keeper.is_cut
+        return f"{said}; it goes on from {known} messages in {where}\n{cut}"
+
+    def take_up(self) -> bool:
+        """Asks for the calls that wait since the last time, if there are any, and goes on; whether all was well."""
+        before = self._value_of(self._memory.load())
+        if not before.pending:
+            return True
+        trouble = self._answer("", lambda draft: self._ask(before.pending, draft))
+        if trouble is not None:
+            self._report(trouble)
+        return trouble is None
 
     def until_left(self) -> bool:
         """Reads and answers until the end; whether all was well."""
@@ -130,41 +195,65 @@ class Conversation:
         if trouble.code != INTERRUPTED:
             self._err.write(f"fxai: {trouble}\n")
         elif self._lines.by_person:
-            self._err.write("fxai: stopped; the conversation is as it was before\n")
+            left = "what came of it is kept" if self._is_kept else "the conversation is as it was before"
+            self._err.write(f"fxai: stopped; {left}\n")
         else:
             raise trouble
         self._err.flush()
 
     def say(self, text: str) -> CliError | None:
         """Sends a prompt and shows the answer; gives the error that stopped it, unless it ends the process."""
-        telling = RunReport(self._view)
+        return self._answer(text, lambda _: Prompt.make(text))
+
+    def _answer(self, text: str, first: Callable[[Draft], Prompt]) -> CliError | None:
+        telling = RunReport(self._calm)
         telling.begin(self._ready.agent.name, text)
         try:
-            self._turn(text, telling)
-        except KeyboardInterrupt:  # in place of an answer to a question
-            trouble = CliError("interrupted", "", code=INTERRUPTED)
+            self._turn(first, telling)
         except CliError as stopped:
             if stopped.is_last:
                 raise
-            trouble = stopped
-        else:
-            telling.end()
-            return None
-        telling.end(trouble)
-        return trouble
+            telling.end(stopped)
+            return stopped
+        telling.end()
+        return None
 
-    def _turn(self, text: str, telling: RunReport) -> None:
+    def _turn(self, first: Callable[[Draft], Prompt], telling: RunReport) -> None:
         draft = Draft(self._value_of(self._memory.load()), self._value_of(self._memory.load_state()))
-        said = Prompt.make(text)
-        while True:
-            self._value_of(self._run(said, draft, telling))
-            waiting = draft.messages.pending
-            if not waiting:
-                break
-            said = Prompt((ToolMessage.make(*map(self._consent.answer, waiting)),))
-        kept = self._memory.commit_with(draft.messages, draft.state).and_then(self._memory.save())
-        self._value_of(kept.uninterruptible())
+        said, waiting = first(draft), True
+        while waiting:
+            self._keeper.begin(said)
+            try:
+                self._value_of(self._run(said, draft, telling))
+            except CliError as trouble:
+                self._stop(draft, trouble)
+                raise
+            pending = draft.messages.pending
+            waiting = bool(pending)
+            self._keeper.end(draft, "pending" if waiting else "done")
+            if waiting:
+                said = self._ask(pending, draft)
         telling.record.state = draft.state
+
+    def _ask(self, pending: tuple[Pending, ...], draft: Draft) -> Prompt:
+        """The user's answers; where they stop in place of one, the calls are stopped, and none of them runs."""
+        try:
+            return Prompt((ToolMessage.make(*map(self._consent.answer, pending)),))
+        except (KeyboardInterrupt, CliError) as cut:
+            trouble = cut if isinstance(cut, CliError) else CliError("interrupted", "", code=INTERRUPTED)
+            if trouble.code == INTERRUPTED:  # else they wait, and are asked about again when the chat is resumed
+                left = Prompt((ToolMessage.make(*[closing_result(one, _STOPPED) for one in pending]),))
+                self._keeper.begin(left)
+                draft.begin(left)
+                self._stop(draft, trouble)
+            raise trouble from None
+
+    def _stop(self, draft: Draft, trouble: CliError) -> None:
+        """The turn is over before its end: where something came of it, and it did not fail, it is kept as stopped."""
+        self._calm.close()
+        draft.stop(_STOPPED)
+        self._is_kept = trouble.code in _STOPS and any(message.role != "user" for message in draft.messages)
+        self._keeper.end(draft, "stopped" if self._is_kept else "failed")
 
     def _run(self, said: Prompt, draft: Draft, telling: RunReport) -> EffectOf[None, Any, Any]:
         parts = draft.stream(self._ready.agent, said)
@@ -172,42 +261,144 @@ class Conversation:
         return shown.provide_context(self._ready.services)
 
 
+@final
+class CalmView:
+    """A presenter that shows nothing while the user is asked something: what comes meanwhile is shown after that."""
+
+    def __init__(self, shown: ChatView) -> None:
+        self._shown = shown
+        self._lock = Lock()
+        self._asking = False
+        self._held: list[tuple[StreamPart, int]] = []
+        self.is_open = True
+        """Whether a server may ask: nobody expects a question of a turn that is over."""
+
+    def begin(self, agent: str, prompt: str) -> None:
+        """A run begins."""
+        self.is_open = True
+        self._shown.begin(agent, prompt)
+
+    def part(self, part: StreamPart, turn: int) -> None:
+        """A part came, in this turn; from any thread."""
+        with self._lock:
+            if self._asking:
+                self._held.append((part, turn))
+            else:
+                self._shown.part(part, turn)
+
+    def end(self, summary: Summary) -> None:
+        """The run ended, well or not."""
+        self.close()
+        self._shown.end(summary)
+
+    def close(self) -> None:
+        """The run is over: servers ask in vain."""
+        self.is_open = False
+
+    @contextmanager
+    def asking(self) -> Generator[None]:
+        """While the block lasts, the user is asked."""
+        with self._lock:
+            self._asking = True
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._asking = False
+                held, self._held = self._held, []
+                for part, turn in held:
+                    self._shown.part(part, turn)
+
+
 def chat(
-    chosen: AgentArgs, stdout: TextIO, stderr: TextIO, *, as_json: bool = False, color: bool | None = None
+    chosen: AgentArgs,
+    stdout: TextIO,
+    stderr: TextIO,
+    *,
+    keeping: ChatArgs = _NOWHERE,
+    as_json: bool = False,
+    color: bool | None = None,
 ) -> bool:
     """Talks until the user leaves; False where input was piped in and an answer failed.
 
-    The conversation is kept in the chosen memory; else in the agent's own, if it has one. The state of a stateful
-    prompt is kept with it, and in the chosen file.
+    The conversation is kept in the chosen memory; else in the agent's own, if it has one; else in a store, which a
+    user who types can do without naming. The state of a stateful prompt is kept with it, and in the chosen file.
     """
     kept = None if chosen.memory is None else memory_at(chosen.memory)
+    if kept is not None and keeping.wants_store:
+        said = "--memory is another place for the conversation than that of --store and --resume"
+        raise CliError(said, "leave one of them out", code=WRONG_USE)
     lines = open_input(stdout, stderr, WORDS)
     view = ChatLines(stdout) if as_json else ChatScreen(stdout, color=color, echo=not lines.by_person)
+    calm = CalmView(view)
     with Background() as background:
-        setting, _ = read_args(chosen, _elicit_by(background, view, lines) if lines.by_person else None)
+        setting, _ = read_args(chosen, _elicit_by(background, view, calm, lines) if lines.by_person else None)
+        stores = keeping.wants_store or (lines.by_person and kept is None)
+        stored = _open_store(background, keeping, setting.state) if stores else None
+        source = StateMemory(kept or Memory.in_process(), setting.state) if stored is None else stored.memory
         with LoadProgress(stderr, color=color, quiet=not lines.by_person) as loading:
-            begun = background.value_of(StateMemory(kept or Memory.in_process(), setting.state).load_state())
-            ready = background.hold(open_setting(setting, loading, begun))
-        own = background.value_of(find_memory(ready, kept))
-        memory = StateMemory(own or Memory.in_process(), setting.state)
-        known = len(background.value_of(close_calls(memory)))
-        talk = Conversation(background, ready, memory, view, lines, stderr)
+            ready = background.hold(open_setting(setting, loading, background.value_of(source.load_state())))
+        keeper = _choose_keeper(background, ready, kept, stored, setting.state)
+        if isinstance(keeper, StoreKeeper):
+            ready = background.value_of(keeper.with_key(ready))
+        elif keeping.wants_store:
+            said = f"the agent {ready.agent.name!r} has a memory of its own, which keeps the conversation"
+            raise CliError(said, "leave --store and --resume out", code=WRONG_USE)
+        talk = Conversation(background, ready, keeper, calm, view, lines, stderr)
         if lines.by_person:
-            tools = len(background.value_of(talk.tools()))
-            stderr.write(_greeting(ready.agent.name, tools, known, chosen.memory or "its memory"))
-        return talk.until_left()
+            stderr.write(talk.greeting(chosen.memory or "its memory"))
+        well = talk.take_up()
+        return talk.until_left() and (well or lines.by_person)
 
 
-def _elicit_by(background: Background, view: ChatView, lines: LineInput) -> Elicit:
+def _open_store(background: Background, keeping: ChatArgs, state: StateFile | None) -> StoreKeeper:
+    store = store_at(keeping.store)
+    if keeping.resume is None:
+        return StoreKeeper(background, store, state=state)
+    found = choose_conversation(list_conversations(background, store), keeping.resume.strip())
+    return StoreKeeper(background, store, found, state)
+
+
+def _choose_keeper(
+    background: Background, ready: OpenSetting, kept: Memory | None, stored: StoreKeeper | None, state: StateFile | None
+) -> Keeper:
+    own = background.value_of(find_memory(ready, kept))
+    if own is None and stored is not None:
+        return stored
+    keeper = MemoryKeeper(background, StateMemory(own or Memory.in_process(), state))
+    background.value_of(close_calls(keeper.memory))
+    return keeper
+
+
+def list_chats(place: str | None, stdout: TextIO, *, as_json: bool) -> bool:
+    """Writes the conversations that can be gone on with, those that changed last first."""
+    with Background() as background:
+        known = list_conversations(background, store_at(place))
+    if as_json:
+        stdout.write(json_line({"conversations": msgspec.to_builtins(known)}))
+    else:
+        stdout.writelines(f"{line}\n" for line in conversation_lines(known) or ["there are no conversations"])
+    return True
+
+
+def _elicit_by(background: Background, view: ChatView, calm: CalmView, lines: LineInput) -> Elicit:
+    """What asks the user the questions of servers, one after the other."""
+
+    def cancel() -> ElicitAnswer:
+        from fxai.mcp.settings import ElicitAnswer
+
+        return ElicitAnswer("cancel")
+
     def ask(asked: Elicitation) -> ElicitAnswer:
         from fxai.cli.question import fill_form
 
-        view.show_question(asked)
-        return fill_form(asked, lines)
+        if not calm.is_open:
+            return cancel()
+        with calm.asking():
+            view.show_question(asked)
+            return fill_form(asked, lines)
 
-    return lambda asked: background.here(lambda: ask(asked))
+    def elicit(asked: Elicitation) -> EffectOf[ElicitAnswer]:
+        return background.here(lambda: ask(asked), cancel) if calm.is_open else fx.succeed(cancel())
 
-
-def _greeting(name: str, tools: int, known: int, where: str) -> str:
-    said = f"{name}: {tools} tool{'s' * (tools != 1)}; /help shows what can be typed"
-    return said + (f"; it goes on from {known} messages in {where}\n" if known else "\n")
+    return elicit

@@ -47,7 +47,7 @@ WORDS: Final = tuple(f"/{name}" for name in COMMANDS)
 HELP: Final = (
     *(f"/{name:<8} {says}" for name, says in COMMANDS.items()),
     "",
-    "Ctrl-C stops an answer: the conversation is then as it was before the question.",
+    "Ctrl-C stops an answer: what came of it is kept, and its open calls as stopped.",
     'A line that ends with \\ goes on in the next; between two lines of """ there may be any number.',
     "A space before it sends a line that begins with a slash to the model.",
 )

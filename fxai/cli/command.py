@@ -29,6 +29,7 @@ Examples:
   fxai chat --agent app.py:agent --layer app.py:live
   fxai chat --agent app.py:prompt --layer app.py:live --state state.json
   fxai chat --mcp "uvx mcp-server-git" --mcp "time=uvx mcp-server-time"
+  fxai chat --resume
   printf 'Hello\\nWho are you?\\n' | fxai chat --json
 
 In a terminal: /help shows what else can be typed. Ctrl-C stops an answer, and the conversation is as it was before;
@@ -45,20 +46,37 @@ Exit codes: 0 it was left, 1 it could not begin, or an answer to a piped line fa
 
 @click.command("chat", cls=option.Command, epilog=_MORE_CHAT)
 @option.agent_options
+@click.option(
+    "--store",
+    metavar="PLACE",
+    type=click.Path(),
+    help="Where conversations are kept: a folder, or FILE.db for SQLite. Else, in a terminal, your data folder.",
+)
+@click.option(
+    "--resume",
+    metavar="[WHICH]",
+    is_flag=False,
+    flag_value="",
+    help="Go on with a conversation: the last one, or WHICH by its id or words of its title.",
+)
+@click.option("--list", "listing", is_flag=True, help="Show the conversations that can be gone on with.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, as fxai run --json, for each answer.")
 @option.color
 @option.debug
-def chat_command(as_json: bool, color: bool | None, debug: bool, **chosen: Any) -> None:
+def chat_command(as_json: bool, color: bool | None, debug: bool, listing: bool, **chosen: Any) -> None:
     """Talk with an agent: its answers, calls and results as they come.
 
     Without --agent it is the example agent; with --mcp or --system, an agent with nothing else.
     """
 
     def work(out: Any, err: Any) -> bool:
-        from fxai.cli.chat_command import chat
+        from fxai.cli.chat_command import ChatArgs, chat, list_chats
         from fxai.cli.job import AgentArgs
 
-        return chat(AgentArgs(**chosen), out, err, as_json=as_json, color=color)
+        keeping = ChatArgs(store=chosen.pop("store"), resume=chosen.pop("resume"))
+        if listing:
+            return list_chats(keeping.store, out, as_json=as_json)
+        return chat(AgentArgs(**chosen), out, err, keeping=keeping, as_json=as_json, color=color)
 
     run_command(work, as_json=as_json, debug=debug, closing={"type": "done"})
 

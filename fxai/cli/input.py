@@ -224,13 +224,13 @@ def _drop_typeahead(stdin: TextIO) -> None:
         termios.tcflush(stdin.fileno(), termios.TCIFLUSH)
 
 
-_PAUSE: Final = 0.1
-_MOST: Final = 50
+_PAUSE: Final = 0.05  # seconds, between the first two interruptions
+_LONGEST_PAUSE: Final = 1.0
 
 
 @contextmanager
 def wake_on_signal() -> Generator[None]:
-    """While the block lasts, a signal that Python has received but not handled yet interrupts this thread again.
+    """While the block lasts, a signal that Python has received interrupts this thread again and again.
 
     GNU readline shows its prompt before it waits. A signal between the two only sets a flag, and Python would look at
     it after the next key. What interrupts is `SIGWINCH`, at which an editor looks at the size of the terminal.
@@ -257,8 +257,15 @@ def wake_on_signal() -> Generator[None]:
 
 
 def _watch(reading: int, main: int, over: threading.Event) -> None:
-    os.read(reading, 1)
-    for _ in range(_MOST):
-        if over.wait(_PAUSE):
-            return
-        signal.pthread_kill(main, signal.SIGWINCH)
+    """Interrupts the thread `main` from the first signal on, less and less often, until `over`.
+
+    There is no limit: on a busy machine the thread may take any time until it waits, and it sees only what comes then.
+    """
+    pause: float | None = None
+    while not over.is_set():
+        if select.select([reading], [], [], pause)[0]:
+            received = set(os.read(reading, 4096)) - {signal.SIGWINCH}
+            pause = _PAUSE if received else pause
+        if pause is not None and not over.is_set():
+            signal.pthread_kill(main, signal.SIGWINCH)
+            pause = min(2 * pause, _LONGEST_PAUSE)

@@ -54,6 +54,7 @@ class Background:
         self._stack = ExitStack()
         self._holding: list[_Running[Any]] = []
         self._wanted: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._open: list[Callable[[], None]] = []  # what withdraws each question that is not answered yet
 
     def __enter__(self) -> Self:
         _raise_on_signals(self._stack)
@@ -79,10 +80,11 @@ class Background:
         self._follow(running, running.over)
         return running.value()
 
-    def here(self, ask: Callable[[], _A]) -> EffectOf[_A]:
+    def here(self, ask: Callable[[], _A], stopped: Callable[[], _A] | None = None) -> EffectOf[_A]:
         """An effect that calls `ask` in the main thread, where it can talk with the user, and gives its answer.
 
-        Ctrl-C during `ask` ends the program. A program that stops waiting withdraws the question.
+        Ctrl-C during `ask` ends the program. A program that stops waiting withdraws the question. Then none of the
+        questions is asked any more; whoever waits for one outside of the program is given what `stopped` gives.
         """
 
         async def wait_for_answer() -> _A:
@@ -99,11 +101,19 @@ class Background:
                     answer.set_exception(raised)
                 self._portal.call(there.set)
 
+            def withdraw() -> None:
+                gone.set()
+                if stopped is not None and not answer.done():
+                    answer.set_result(stopped())
+                    there.set()
+
+            self._open.append(withdraw)
             self._wanted.put(give_answer)
             try:
                 await there.wait()
             finally:
                 gone.set()
+                self._open.remove(withdraw)
             return answer.result()
 
         return fx.wait(wait_for_answer)
@@ -135,12 +145,17 @@ class Background:
                 self._answer(until)
             except (KeyboardInterrupt, CliError) as error:
                 running.error = error if isinstance(error, CliError) else CliError("interrupted", "", code=INTERRUPTED)
-                self._portal.call(running.cancel)
+                self._portal.call(self._stop, running)
                 _await(running.over)  # its questions are not answered any more
         except (KeyboardInterrupt, CliError):
             _leave_at_once()
         if running.error is not None:
             raise running.error
+
+    def _stop(self, running: _Running[Any]) -> None:
+        running.cancel()
+        for withdraw in tuple(self._open):
+            withdraw()
 
     def _answer(self, until: threading.Event) -> None:
         """Runs the requests to this thread until `until` is set."""

@@ -12,11 +12,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO, final
+from typing import TYPE_CHECKING, Any, TextIO, final
 
 import msgspec
 
-from fxai.cli.exit import WRONG_USE, CliError, write_obstacle
+from fxai.cli.chat_keeper import OWNER, is_database, store_at
+from fxai.cli.exit import WRONG_USE, CliError
 from fxai.cli.job import AgentArgs, read_args
 from fxai.cli.mcp_target import read_secret
 from fxai.cli.progress import LoadProgress
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from fxai.effects.effect import EffectOf
     from fxai.mcp.settings import ElicitAnswer, Elicitation
     from fxai.ui import AppOptions, ChatApp, Conversations, OnLeave, StreamStore
-
-_DATABASE: Final = (".db", ".sqlite", ".sqlite3")
 
 
 @final
@@ -92,16 +91,8 @@ class ServeArgs(msgspec.Struct, frozen=True, kw_only=True):
 
         if self.store is None:
             return Conversations.in_process(), StreamStore.in_process()
-        place = Path(self.store)
-        is_database = place.suffix.lower() in _DATABASE
-        problem = write_obstacle(place / "conversations" if place.is_dir() else place)
-        if place.is_file() and not is_database:
-            problem = "it is a file, and is not named as a database"
-        if problem is not None:
-            raise CliError(f"nothing can be kept in {self.store}: {problem}", "name another place", code=WRONG_USE)
-        if is_database:
-            return Conversations.sqlite(place), StreamStore.sqlite(place)
-        return Conversations.files(place / "conversations"), StreamStore.files(place / "streams")
+        place, conversations = Path(self.store), store_at(self.store)
+        return conversations, StreamStore.sqlite(place) if is_database(place) else StreamStore.files(place / "streams")
 
 
 def serve(target: str | None, chosen: AgentArgs, wish: ServeArgs, err: TextIO) -> bool:
@@ -145,7 +136,7 @@ def _app(ready: OpenSetting, wish: ServeArgs, options: AppOptions) -> ChatApp:
     from fxai.ui import ChatApp, bearer_token
 
     try:
-        identify = None if wish.token_env is None else bearer_token(read_secret(wish.token_env), "local")
+        identify = None if wish.token_env is None else bearer_token(read_secret(wish.token_env), OWNER)
     except ValueError as error:
         raise CliError(f"the token in {wish.token_env} is too short: {error}", "", code=WRONG_USE) from None
     conversations, streams = wish.stores()

@@ -61,15 +61,16 @@ def close_calls(memory: Memory) -> Gen[Prompt, MemoryFailure]:
     """The conversation in a memory; calls that were left open there are closed, so that it can go on."""
     before = yield from memory.load()
     if before.pending:
-        left = [_closing_result(one) for one in before.pending]
+        left = [closing_result(one) for one in before.pending]
         yield from memory.commit(Prompt((ToolMessage.make(*left),)))
         return (yield from memory.load())
     return before
 
 
-def _closing_result(waiting: Pending) -> ToolResultPart:
-    if waiting.approval_id is None:
-        failure: ApprovalUnavailable | Interrupted = Interrupted(waiting.name, _UNRUN)
+def closing_result(waiting: Pending, stopped: str | None = None) -> ToolResultPart:
+    """The result of a call that was left open, or of one that was `stopped`, with the reason."""
+    if waiting.approval_id is None or stopped is not None:
+        failure: ApprovalUnavailable | Interrupted = Interrupted(waiting.name, stopped or _UNRUN)
     else:
         failure = ApprovalUnavailable(waiting.name, _LEFT)
     encoded = encode_failure(failure)

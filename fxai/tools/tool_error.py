@@ -184,7 +184,7 @@ def failed_result(call: ToolCall | ToolCallPart, failure: Unanswered) -> ToolRes
     return ToolResult(call.id, call.name, failure, encode_failure(failure), is_failure=True, dynamic=call.dynamic)
 
 
-def interrupt_calls(calls: Iterable[ToolCall], why: str) -> list[ToolResult]:
+def interrupt_calls(calls: Iterable[ToolCall | ToolCallPart], why: str) -> list[ToolResult]:
     """A result for each call, which says why it was not run to its end."""
     return [failed_result(call, Interrupted(call.name, why)) for call in calls]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -33,7 +34,8 @@ class Terminal:
 
         self._main, inner = pty.openpty()
         fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-        given = environment(TERM="xterm", NO_COLOR="1", LANG="C.UTF-8", **variables)
+        plain = {"TERM": "xterm", "NO_COLOR": "1", "LANG": "C.UTF-8", "PYTHONFAULTHANDLER": "1"}
+        given = environment(**{**plain, "XDG_DATA_HOME": str(cwd / "data"), **variables})
 
         taking = [sys.executable, "-c", _TAKE, *command(*arguments)]
         streams: dict[str, Any] = {"stdin": inner, "stdout": inner, "stderr": inner}
@@ -75,11 +77,17 @@ class Terminal:
         fcntl.ioctl(self._main, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
 
     def ended(self) -> int:
-        """The exit code, when it has ended."""
+        """The exit code, when it has ended; where it does not end, the error says what its threads do."""
         end = time.monotonic() + _PATIENCE
         while self._read(end):
             pass
-        return self.process.wait(_PATIENCE)
+        try:
+            return self.process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGABRT)
+            while self._read(time.monotonic() + 5):
+                pass
+            raise AssertionError(f"it does not end: {self.shown}") from None
 
     def _read(self, end: float) -> bool:
         if not select.select([self._main], [], [], max(0.0, end - time.monotonic()))[0]:

@@ -178,7 +178,7 @@ def test_it_is_left_from_the_prompt(talk: Path, typed: str) -> None:
 
 @pytest.mark.parametrize(("layer", "mark"), [("slowly", "→ slow {}"), ("halting", "Let me ")])
 def test_ctrl_c_stops_an_answer_and_keeps_the_conversation(talk: Path, layer: str, mark: str) -> None:
-    """In a call or in the middle of a text, what was acquired is released; what was said before is there, no more."""
+    """In a call or in the middle of a text, what was acquired is released; what came of the turn stays, as stopped."""
     with chat(talk, layer) as terminal:
         terminal.until("> ")
         terminal.type("Go\n")
@@ -186,7 +186,7 @@ def test_ctrl_c_stops_an_answer_and_keeps_the_conversation(talk: Path, layer: st
         if layer == "slowly":
             there(talk / "journal.txt")
         terminal.type("\x03")
-        terminal.until("stopped; the conversation is as it was before\n", "> ")
+        terminal.until("stopped; what came of it is kept\n", "> ")
         terminal.type("And now?\n")
         terminal.until("Here.", "> ")
         terminal.type("/history\n")
@@ -196,7 +196,9 @@ def test_ctrl_c_stops_an_answer_and_keeps_the_conversation(talk: Path, layer: st
 
     assert code == 0
     assert "user: And now?" in history
-    assert "user: Go" not in history
+    assert "user: Go" in history
+    assert ("execution-interrupted" in history) == (layer == "slowly")
+    assert ("assistant: Let me" in history) == (layer == "halting")
     assert (talk / "journal.txt").read_text() == ("acquired released closed " if layer == "slowly" else "closed ")
 
 
@@ -239,7 +241,9 @@ def test_always_holds_for_the_tool_in_this_chat(talk: Path) -> None:
     assert (talk / "journal.txt").read_text() == "wiped a wiped b wiped c closed "
 
 
-@pytest.mark.parametrize(("typed", "said"), [("\x03", "stopped; the conversation"), ("\x04", "nobody was there")])
+@pytest.mark.parametrize(
+    ("typed", "said"), [("\x03", "stopped; what came of it is kept"), ("\x04", "nobody was there")]
+)
 def test_ctrl_c_and_ctrl_d_approve_nothing(talk: Path, typed: str, said: str) -> None:
     """In place of an answer to a question, Ctrl-C stops the turn, and Ctrl-D denies the call."""
     with chat(talk, "asks") as terminal:
@@ -368,9 +372,9 @@ def test_ctrl_c_in_a_form_stops_the_turn(asking: Path) -> None:
         terminal.type("Drop it\n")
         terminal.until("many (integer): ")
         terminal.type("\x03")
-        terminal.until("stopped; the conversation is as it was before\n", "> ")
+        terminal.until("stopped; what came of it is kept\n", "> ")
         terminal.type("/history\n")
-        terminal.until("nothing was said yet", "> ")
+        terminal.until("user: Drop it", "execution-interrupted", "> ")
         terminal.type("\x04")
         code = terminal.ended()
 

@@ -115,3 +115,23 @@ def test_the_state_of_the_last_step_is_kept_when_the_turn_is_stopped() -> None:
     draft.stop("stopped")
     assert isinstance(draft.state, PromptState)
     assert draft.state.values == {"count": 1}
+
+
+def test_an_approved_call_that_was_cut_off_says_so() -> None:
+    """A call that was approved, and cut off before it had a result, gets one, so that the next run can go on."""
+    wipe = Tool.make("wipe", parameters=City, success=int, needs_approval=True)
+    agent = Agent.make("keeper", toolkit=Toolkit.make(wipe))
+    handler = wipe.handler(lambda _: Success(1))
+    model = ScriptedModel.make([call("wipe", {"city": "Oslo"}), text("Well.")])
+    draft = Draft(Prompt.empty)
+    fx.run(draft.stream(agent, Prompt.make("Go.")).provide(handler).provide(model.layer).drain())
+
+    draft.begin(Prompt((ToolMessage.make(draft.messages.pending[0].approve()),)))
+    draft.stop("the user stopped it")
+    kept = draft.messages
+    fx.run(Draft(kept).stream(agent, Prompt.make("And?")).provide(handler).provide(model.layer).drain())
+
+    last = kept[-1]
+    assert isinstance(last, ToolMessage)
+    assert [part.type for part in last.content] == ["tool-approval-response", "tool-result"]
+    assert [message.role for message in model.requests[-1].prompt] == ["user", "assistant", "tool", "user"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import signal
+import sys
 import threading
 
 import pytest
@@ -10,7 +12,7 @@ from returns.result import Failure
 from typing_extensions import override
 
 from fxai.cli.exit import CliError
-from fxai.cli.input import read_stdin
+from fxai.cli.input import read_stdin, wake_on_signal
 from fxai.cli.progress import LoadProgress, Spinner
 from fxai.cli.run_program import Background
 from fxai.cli.screen import Screen
@@ -189,3 +191,28 @@ def test_options_reach_the_provider() -> None:
     failed = fx.run_result(LanguageModel.generate_text("?").provide(layer))
 
     assert "/no/such.gguf" in str(failed.failure())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+def test_a_signal_is_told_to_a_line_editor_for_as_long_as_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may be so busy that the editor begins to wait long after the signal: it is interrupted then, too."""
+    interrupted, often = list[int](), threading.Event()
+
+    def interrupt(_: int, number: int) -> None:
+        interrupted.append(number)
+        if len(interrupted) == 100:
+            often.set()
+
+    monkeypatch.setattr("fxai.cli.input._LONGEST_PAUSE", 0.001)
+    monkeypatch.setattr(signal, "pthread_kill", interrupt)
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        with wake_on_signal():
+            quiet = list(interrupted)
+            signal.raise_signal(signal.SIGUSR1)
+            assert often.wait(60)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+    assert quiet == []
+    assert set(interrupted) == {signal.SIGWINCH}
