@@ -27,7 +27,6 @@ from fxai.effects import fx
 from fxai.effects.effect import Gen
 from fxai.effects.layer import Layer
 from fxai.effects.scope import Scope
-from fxai.hosting import serve_app
 
 if TYPE_CHECKING:
     from fxai.effects.effect import EffectOf
@@ -116,6 +115,8 @@ def _require_ui() -> None:
 def _program(
     setting: Setting, wish: ServeArgs, options: AppOptions, questions: _Questions, loading: LoadProgress, err: TextIO
 ) -> Gen[None, Any, Scope]:
+    from fxai.hosting import serve_app  # it needs uvicorn
+
     ready = yield from open_setting(setting, loading, None)
     app = _app(ready, wish, options)
     kit = (yield from ready.tools.now).toolkit

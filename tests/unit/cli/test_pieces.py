@@ -203,9 +203,12 @@ def test_a_signal_is_told_to_a_line_editor_for_as_long_as_it_waits(monkeypatch: 
         if len(interrupted) == 100:
             often.set()
 
+    def ignore(_: int, __: object) -> None:
+        """It ends nothing."""
+
     monkeypatch.setattr("fxai.cli.input._LONGEST_PAUSE", 0.001)
     monkeypatch.setattr(signal, "pthread_kill", interrupt)
-    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    before = signal.signal(signal.SIGUSR1, ignore)
     try:
         with wake_on_signal():
             quiet = list(interrupted)
