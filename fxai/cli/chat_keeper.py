@@ -51,6 +51,7 @@ OWNER: Final = "local"
 
 _DATABASE: Final = (".db", ".sqlite", ".sqlite3")
 _MOST_LISTED: Final = 20
+_MOST_NAMED: Final = 5
 
 
 class Keeper(ABC):
@@ -126,10 +127,10 @@ class StoreKeeper(Keeper):
         if ready.services.find(ApprovalKey) is not None:
             return fx.succeed(ready)
 
-        def put(secret: bytes) -> OpenSetting:
+        def add_key(secret: bytes) -> OpenSetting:
             return msgspec.structs.replace(ready, services=ready.services.put(ApprovalKey, ApprovalKey(secret)))
 
-        return self._stored.store.secret().map(put)
+        return self._stored.store.secret().map(add_key)
 
     def _hold(self) -> None:
         if self._held != self._stored.id:
@@ -159,7 +160,7 @@ class StoreKeeper(Keeper):
         new = Prompt(list(draft.messages)[self._earlier :])
         self._earlier = len(draft.messages) if ended == "pending" else 0
         self._turn = None
-        message = self._shown(new, turn)
+        message = self._message(new, turn)
         whole = msgspec.structs.replace(turn, message=message, messages=new, state=draft.state, ended=ended)
         keeping: EffectOf[None, Any] = self._stored.store.end(self._stored.id, whole)
         if ended == "failed":
@@ -170,7 +171,7 @@ class StoreKeeper(Keeper):
         self._first = first if ended == "pending" else None
         self._value_of(keeping.uninterruptible())
 
-    def _shown(self, new: Prompt, turn: Turn) -> Any:
+    def _message(self, new: Prompt, turn: Turn) -> Any:
         """The agent's message as a page shows it, which several runs may have made."""
         from fxai.ui import from_prompt
 
@@ -308,9 +309,10 @@ def choose_conversation(known: Sequence[ConversationSummary], wanted: str) -> st
     found = called or [one for one in known if one.id.startswith(wanted) or wanted.casefold() in one.title.casefold()]
     if len(found) == 1:
         return found[0].id
-    listed = "\n".join(f"  {line}" for line in conversation_lines(found or known))
-    said = "several conversations are" if found else "no conversation is"
-    raise CliError(f"{said} called {one_line(wanted, 60)!r}", f"say the id of one:\n{listed}", code=WRONG_USE)
+    said = "no conversation is" if not found else "several conversations are"
+    some = "; ".join(f"{one_line(one.id, 40)} {one_line(one.title, 40)!r}" for one in found[:_MOST_NAMED])
+    said += f" called {one_line(wanted, 60)!r}" + (f": {some}" if found else "")
+    raise CliError(said, "say the id of one; fxai chat --list shows them", code=WRONG_USE)
 
 
 def conversation_lines(known: Sequence[ConversationSummary]) -> list[str]:

@@ -116,16 +116,16 @@ def test_an_approval_in_the_terminal_goes_on_with_the_state(folder: Path) -> Non
     assert code == 0
 
 
-def test_ctrl_c_at_an_approval_leaves_the_state_as_it_was(folder: Path) -> None:
-    """The turn is stopped, and with it what its first run had set."""
+def test_ctrl_c_at_an_approval_keeps_the_state_of_the_step_before(folder: Path) -> None:
+    """The turn is stopped; what its step before had set stays, as its calls stay in the conversation."""
     with Terminal(*arguments("chat", "enters"), cwd=folder) as terminal:
         terminal.until("> ")
         terminal.type("Let me in\n")
         terminal.until("this chat: ")
         terminal.type("\x03")
-        terminal.until("stopped; the conversation is as it was before\n", "> ")
+        terminal.until("stopped; what came of it is kept\n", "> ")
         terminal.type("Where am I?\n")
-        terminal.until("← look you are outside", "> ")
+        terminal.until("← look you are at the door", "> ")
         terminal.type("\x04")
         code = terminal.ended()
 
@@ -133,7 +133,7 @@ def test_ctrl_c_at_an_approval_leaves_the_state_as_it_was(folder: Path) -> None:
 
 
 def test_ctrl_c_in_a_handler_leaves_the_state_as_it_was(folder: Path) -> None:
-    """What the handler had set is gone with its turn: from what is shown, and from the file."""
+    """What the handler had set is gone with its step: from what is shown, and from the file."""
     file = folder / "state.json"
     with Terminal(*arguments("chat", "dozes", "--state", "state.json"), cwd=folder) as terminal:
         terminal.until("> ")
@@ -144,7 +144,7 @@ def test_ctrl_c_in_a_handler_leaves_the_state_as_it_was(folder: Path) -> None:
         terminal.until("→ doze")
         there(folder / "dozing.txt")
         terminal.type("\x03")
-        terminal.until("stopped; the conversation is as it was before\n", "> ")
+        terminal.until("stopped; what came of it is kept\n", "> ")
         terminal.type("Where am I?\n")
         terminal.until("← look you are at the door", "So it is.", "> ")
         terminal.type("\x04")

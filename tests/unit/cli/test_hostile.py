@@ -148,6 +148,7 @@ FED: dict[str, list[tuple[str, ...]]] = {
         ("SERVER", EVIL),
         (EVIL, EVIL),
     ],
+    "serve": [(EVIL,), ("--host", EVIL), ("--model", EVIL), (f"{EVIL}.py:agent", "--store", EVIL)],
     "mcp serve": [(KIT,), (EVIL,), (KIT, *WITH, "--http", EVIL), (KIT, *WITH, "--name", EVIL, "--http", f"{EVIL}:1")],
 }
 """What each command is given; LISTED and SERVER are a file and a program."""
@@ -179,7 +180,7 @@ def test_nothing_harmful_is_printed(
     arguments = [each.replace("LISTED", listed).replace("SERVER", server) for each in given]
     typed = f"{EVIL}\n/tools\n/history\n/help\n/{'x' * 9}\n/clear\n"
     plain = fxai(*name.split(), *arguments, piped=typed)
-    quiet = name == "mcp serve" or "-q" in given  # they write no objects
+    quiet = name in ("serve", "mcp serve") or "-q" in given  # they write no objects
     objects = fxai(*name.split(), *arguments, *([] if quiet else ["--json"]), piped=typed)
 
     shown = plain.out.replace("\x1b", "") if "--color" in given else plain.out  # there the codes are our own
