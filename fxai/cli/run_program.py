@@ -88,33 +88,13 @@ class Background:
         """
 
         async def wait_for_answer() -> _A:
-            answer, there, gone = Future[_A](), anyio.Event(), threading.Event()
-
-            def give_answer() -> None:
-                if gone.is_set():
-                    return
-                try:
-                    answer.set_result(ask())
-                except Exception as raised:
-                    if isinstance(raised, CliError):
-                        raise
-                    answer.set_exception(raised)
-                self._portal.call(there.set)
-
-            def withdraw() -> None:
-                gone.set()
-                if stopped is not None and not answer.done():
-                    answer.set_result(stopped())
-                    there.set()
-
-            self._open.append(withdraw)
-            self._wanted.put(give_answer)
+            question = _Question(ask, stopped, self._portal)
+            self._open.append(question.withdraw)
+            self._wanted.put(question.give_answer)
             try:
-                await there.wait()
+                return await question.wait()
             finally:
-                gone.set()
-                self._open.remove(withdraw)
-            return answer.result()
+                self._open.remove(question.withdraw)
 
         return fx.wait(wait_for_answer)
 
@@ -165,6 +145,46 @@ class Background:
 
     def _wake(self) -> None:
         self._wanted.put(lambda: None)
+
+
+@final
+class _Question(Generic[_A]):
+    """A question to the user: asked in the main thread, waited for in the event loop."""
+
+    def __init__(self, ask: Callable[[], _A], stopped: Callable[[], _A] | None, portal: BlockingPortal) -> None:
+        self._ask = ask
+        self._stopped = stopped
+        self._portal = portal
+        self._answer = Future[_A]()
+        self._there = anyio.Event()
+        self._gone = threading.Event()
+
+    def give_answer(self) -> None:
+        """Asks, in the main thread, unless nobody waits any more."""
+        if self._gone.is_set():
+            return
+        try:
+            self._answer.set_result(self._ask())
+        except Exception as raised:
+            if isinstance(raised, CliError):
+                raise
+            self._answer.set_exception(raised)
+        self._portal.call(self._there.set)
+
+    def withdraw(self) -> None:
+        """It is not asked any more; whoever waits is given what there is instead. In the event loop."""
+        self._gone.set()
+        if self._stopped is not None and not self._answer.done():
+            self._answer.set_result(self._stopped())
+            self._there.set()
+
+    async def wait(self) -> _A:
+        """The answer."""
+        try:
+            await self._there.wait()
+        finally:
+            self._gone.set()
+        return self._answer.result()
 
 
 @final
