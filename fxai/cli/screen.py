@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, TextIO, cast
 
 from fxai.cli.exit import INTERRUPTED, Outlet, is_server_failure
 from fxai.cli.output import Summary
-from fxai.messages.part import StreamPart, ToolCall, ToolParamsStart, ToolResult
+from fxai.cli.picture import picture_codes, picture_protocol
+from fxai.messages.message import FileUrl
+from fxai.messages.part import File, StreamPart, ToolCall, ToolParamsStart, ToolResult
 from fxai.schema.display import clean, in_line, one_line, quote_name
 from fxai.tools.tool_error import Unanswered
 
@@ -131,7 +133,7 @@ class Screen:
             case "error":
                 self._line("!", part.error.message, "red")
             case "file":
-                self._line("+", f"file {part.file_name or part.media_type}", "")
+                self._show_file(part)
             case "source":
                 self._line("+", f"source {part.title or part.url or part.id}", "")
             case "tool-approval-request":
@@ -200,6 +202,18 @@ class Screen:
             self._line("✗", f"{result.name} failed: {_kind(result.result)}{text}", "red")
         else:
             self._line("←", f"{result.name} {text}", "green")
+
+    def _show_file(self, file: File) -> None:
+        """A line about a file; behind it a picture, where the terminal shows them."""
+        about = file.media_type if isinstance(file.data, FileUrl) else f"{file.media_type}, {len(file.data):,} bytes"
+        self._line("+", f"file {file.file_name} ({about})" if file.file_name else f"file {about}", "")
+        protocol = picture_protocol(os.environ) if self._width and self._out.color_system is not None else None
+        if protocol is None or self._width is None or not isinstance(file.data, bytes):
+            return
+        codes = picture_codes(file.data, protocol, self._width - 4)
+        if codes is not None:
+            self._out.file.write(f"    {codes}\n")
+            self._file.flush()
 
     def _line(self, sign: str, text: str, style: str) -> None:
         self.end_line()

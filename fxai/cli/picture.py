@@ -1,0 +1,72 @@
+"""Pictures in a terminal: the escape codes that show one, where the terminal says that it knows them.
+
+Nothing is asked of the terminal, so that none answers with what would be read as typed. Which one it is, its variables
+say; inside of `tmux` and `screen`, which pass no pictures on, and where colour is not wanted there are none.
+
+>>> picture_protocol({"TERM": "xterm-kitty"}), picture_protocol({"TERM_PROGRAM": "iTerm.app"})
+('kitty', 'iterm')
+>>> picture_protocol({"TERM": "xterm-256color"}), picture_protocol({"TERM": "xterm-kitty", "TMUX": "/tmp/tmux"})
+(None, None)
+>>> picture_codes(b"no picture at all", "kitty", 80) is None
+True
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+Protocol: TypeAlias = Literal["kitty", "iterm"]
+"""How a terminal is given a picture: the graphics protocol of kitty, or the inline images of iTerm2."""
+
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_LARGEST: Final = 4 * 1024 * 1024
+_MOST_PIXELS: Final = 4096  # in a row, and in a column: what is unpacked fits into the terminal's memory
+_CHUNK: Final = 4096
+_CELL: Final = 10  # pixels; about the width of a character
+_KITTY: Final = ("kitty", "ghostty")
+_ITERM: Final = ("iTerm.app", "WezTerm")
+_MULTIPLEXERS: Final = ("screen", "tmux")
+
+
+def picture_protocol(environment: Mapping[str, str]) -> Protocol | None:
+    """How the terminal of this environment is given pictures; None: it shows none, as far as is known."""
+    term, program = environment.get("TERM", ""), environment.get("TERM_PROGRAM", "")
+    if "TMUX" in environment or "STY" in environment or term.startswith(_MULTIPLEXERS) or environment.get("NO_COLOR"):
+        return None
+    if term in ("xterm-kitty", "xterm-ghostty") or "KITTY_WINDOW_ID" in environment or program in _KITTY:
+        return "kitty"
+    return "iterm" if program in _ITERM or environment.get("LC_TERMINAL") == "iTerm2" else None
+
+
+def picture_codes(data: bytes, protocol: Protocol, columns: int) -> str | None:
+    """The escape codes that show a PNG picture in at most so many columns; None for what is not shown.
+
+    That is all that is no PNG, by its first bytes, and what is larger than 4 MiB or 4,096 pixels. The data goes to the
+    terminal as base64 alone, so that nothing in it, nor a name, can be read as another code.
+    """
+    size = _png_size(data)
+    if size is None or len(data) > _LARGEST:
+        return None
+    width = min(size[0] // _CELL + 1, columns)
+    if protocol == "kitty":
+        return "".join(_kitty_codes(b64encode(data).decode(), width))
+    about = f"inline=1;size={len(data)};width={width};preserveAspectRatio=1"
+    return f"\x1b]1337;File={about}:{b64encode(data).decode()}\x07"
+
+
+def _png_size(data: bytes) -> tuple[int, int] | None:
+    """The width and the height of a PNG picture, in pixels; None where it is none, or too large."""
+    if not data.startswith(_PNG) or data[12:16] != b"IHDR" or len(data) < 33:
+        return None
+    width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+    return (width, height) if 0 < width <= _MOST_PIXELS and 0 < height <= _MOST_PIXELS else None
+
+
+def _kitty_codes(text: str, width: int) -> Iterator[str]:
+    """The data in chunks; `q=2`: the terminal answers nothing."""
+    for start in range(0, len(text), _CHUNK):
+        more = int(start + _CHUNK < len(text))
+        about = f"a=T,f=100,q=2,c={width},m={more}" if start == 0 else f"q=2,m={more}"
+        yield f"\x1b_G{about};{text[start : start + _CHUNK]}\x1b\\"
