@@ -19,6 +19,7 @@ from tests.kit.source import ROOT, Module, modules
 __all__ = ["MEASURES", "THIN", "Measure", "circles", "measure", "participles", "thin_modules"]
 
 THIN: Mapping[str, str] = {
+    "fxai.cli.picture": "escape codes, which nothing else of the command line may write",
     "fxai.providers.anthropic.media": "the twin of OpenAI's module, which has more",
     "fxai.schema.partial": "JSON text that is still coming: nothing of it is about pages",
     "fxai.ui.app_options": "how an application serves, apart from the application",
