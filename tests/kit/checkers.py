@@ -65,7 +65,10 @@ def _copies(folder: Path) -> Iterable[tuple[Path, str]]:
 
 
 def _program(file: str) -> str:
-    """The text of a program; of a page, its Python blocks as one program, each line where it stands on the page."""
+    """The text of a program; of a page, its Python blocks as one program, each line where it stands on the page.
+
+    A block with a title is a file of somebody else's project, and no part of that program.
+    """
     text = (ROOT / file).read_text(encoding="utf-8")
     if file.endswith(".py"):
         return text
