@@ -204,9 +204,9 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 270,
+    "modules": 274,
     "modules with one importer and under 120 lines": 10,
-    "lines": 75_000,
+    "lines": 77_500,
     "functions that a run with one call passes": 75,
     "files that it passes": 18,
     "functions that the same run passes, streamed": 112,
@@ -221,6 +221,7 @@ MEASURES: Mapping[str, int] = {
 
 Stateful prompts: 6 modules and 2,800 lines.
 User interfaces: 27 modules and 7,800 lines, with what the command line has for them.
+Types at real size: 4 modules and 2,500 lines, most of them overloads, keys and the warning of effects that never ran.
 """
 
 
