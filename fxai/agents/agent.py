@@ -46,7 +46,7 @@ from fxai.agents.run_options import (
 )
 from fxai.agents.run_tools import Binding, Offered
 from fxai.agents.sub_agent import Runs, SubAgent, SubAgentRequest, sub_agent_of
-from fxai.effects.context import Key
+from fxai.effects.context import ServiceKey
 from fxai.effects.effect import EffectOf
 from fxai.effects.layer import LayerOf
 from fxai.effects.stream import StreamOf
@@ -353,7 +353,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     ) -> Agent[_T_co, _O_co, _E_co | MemoryFailure, _R_co]: ...
     @overload
     def with_memory(
-        self, memory: Key[_M, Memory], *, auto_append: bool = ...
+        self, memory: ServiceKey[_M, Memory], *, auto_append: bool = ...
     ) -> Agent[_T_co, _O_co, _E_co | MemoryFailure, _R_co | _M]: ...
     def with_memory(self, memory: Any, *, auto_append: bool = True) -> Any:
         """The agent with a memory, in place of the one before: its runs go on from it, and are committed to it.

@@ -43,7 +43,7 @@ from fxai.agents.run_options import OnStep, StepSetup, is_effect
 from fxai.agents.run_tools import Binding
 from fxai.effects.cause import Cause, Die
 from fxai.effects.constructor import fail
-from fxai.effects.context import ContextOf, Key
+from fxai.effects.context import ContextOf, ServiceKey
 from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Fold, Generate, Succeed, Suspend, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
@@ -91,7 +91,7 @@ _NO_ROUND = Round(Response(), is_whole=False)
 class Remembering(msgspec.Struct, frozen=True):
     """The memory of an agent, and whether its runs are committed to it."""
 
-    memory: Memory | Key[Any, Memory]
+    memory: Memory | ServiceKey[Any, Memory]
     """A memory, or the key of the service that is one."""
     auto_append: bool = True
 

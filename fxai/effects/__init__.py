@@ -17,7 +17,7 @@ from fxai.effects.cause import (
 )
 from fxai.effects.concurrency import FiberHandle
 from fxai.effects.constructor import Absent
-from fxai.effects.context import Context, ContextOf, Key, MissingServiceError
+from fxai.effects.context import Context, ContextOf, Key, MissingServiceError, ServiceKey
 from fxai.effects.effect import Effect, EffectOf, Gen, Timeout
 from fxai.effects.layer import Layer, LayerOf
 from fxai.effects.ref import Ref
@@ -59,6 +59,7 @@ __all__ = [
     "Schedule",
     "Scope",
     "Service",
+    "ServiceKey",
     "Stream",
     "StreamOf",
     "Succeeded",

@@ -24,7 +24,7 @@ from returns.unsafe import unsafe_perform_io
 from typing_extensions import TypeVar
 
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded, outcome
-from fxai.effects.context import EMPTY, ContextOf, Key
+from fxai.effects.context import EMPTY, ContextOf, ServiceKey
 from fxai.effects.effect import (
     TURN,
     AnyEffect,
@@ -156,12 +156,12 @@ def gen(f: Callable[_P, Generator[EffectOf[Any, _E, _R], object, _A]]) -> Callab
     return make
 
 
-def service(key: Key[_I, _S]) -> EffectOf[_S, Never, _I | None]:
+def service(key: ServiceKey[_I, _S]) -> EffectOf[_S, Never, _I | None]:
     """The service of `key`, which the program then needs."""
     return Fetch(key.__fx_key__())
 
 
-def reference(key: Key[Any, _S]) -> EffectOf[_S, Never, None]:
+def reference(key: ServiceKey[Any, _S]) -> EffectOf[_S, Never, None]:
     """The service of a `Reference`: its default where no layer gives another."""
     return Fetch(key.__fx_key__())
 
@@ -260,7 +260,9 @@ def of_result(result: Result[_A, _E]) -> EffectOf[_A, _E, None]:
     return FailCause(Cause((Fail(result.failure()),)))
 
 
-def from_reader(reader: RequiresContextFutureResult[_A, _E, _S], key: Key[_I, _S]) -> EffectOf[_A, _E, _I | None]:
+def from_reader(
+    reader: RequiresContextFutureResult[_A, _E, _S], key: ServiceKey[_I, _S]
+) -> EffectOf[_A, _E, _I | None]:
     """The effect of a reader; the service of `key` is its environment."""
 
     def call(service: Any) -> AnyEffect:

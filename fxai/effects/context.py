@@ -19,6 +19,8 @@ from typing_extensions import TypeVar
 _I = TypeVar("_I")
 _S = TypeVar("_S")
 _R = TypeVar("_R", default=None)
+_I_co = TypeVar("_I_co", covariant=True)
+_S_co = TypeVar("_S_co", covariant=True)
 _I_contra = TypeVar("_I_contra", contravariant=True)
 
 
@@ -27,6 +29,14 @@ class Key(Protocol[_I, _S]):
 
     def __fx_id__(self, x: _I, /) -> _I: ...
     def __fx_service__(self, x: _S, /) -> _S: ...
+    def __fx_key__(self) -> object: ...
+
+
+class ServiceKey(Protocol[_I_co, _S_co]):
+    """A key, for what only asks by it: covariant in both, so that mypy infers it where the answer is an argument."""
+
+    def __fx_id__(self, x: Any, /) -> _I_co: ...
+    def __fx_service__(self, x: Any, /) -> _S_co: ...
     def __fx_key__(self) -> object: ...
 
 

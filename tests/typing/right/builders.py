@@ -147,6 +147,7 @@ assert_type(remembering, EffectOf[Answer[str], RunError | MemoryFailure, Languag
 fx.run(remembering.provide(memory.layer).provide(model))
 noting = plain.with_memory(Notes).execute("?")
 fx.run(noting.provide(Layer.succeed(Notes, memory)).provide(model))
+noted: AgentBuilder[Never, str, RunError | MemoryFailure, LanguageModel | Notes | Db | None] = plain.with_memory(Notes)
 
 
 # --- hooks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Never
 
-from fxai.effects import Context, ContextOf, Layer, fx
+from fxai.effects import Context, ContextOf, Effect, Layer, fx
 from tests.typing.world import (
     CFG,
     DB,
@@ -54,3 +54,15 @@ def other_failure() -> Layer[Clock, CfgFault]:
 small: Context[Db | Log] = ContextOf.make(Db, MyDb(""))  # wrong: Log is not in it
 reads.provide_context(ContextOf.make(Log, MyLog()))  # wrong: another service
 ContextOf.get(ContextOf.make(Log, MyLog()), Db)  # wrong: Db is not in it
+
+# --- asked for in the middle of something else
+both = fx.all_(fx.service(Db), fx.service(Log))
+fx.run(both.provide(DB))  # wrong: Log is missing
+pair: Effect[tuple[Log, Db], Never, Db | Log] = both  # wrong: the other way round
+Layer.effect(ApiKey, fx.service(Db))  # wrong: a Db is no string
+fed_by_log: Layer[ApiKey, Never, Log] = Layer.effect(ApiKey, fx.service(Cfg).map(Cfg.url))  # wrong: Cfg is needed
+reads.and_then(fx.service(ApiKey)).map(lambda key: key.bit_count())  # wrong: a string has no bit_count
+fx.run(fx.service(Db))  # wrong: nobody gave it
+fx.service(MyLog().info)  # wrong: a method is no key
+fx.service("Db")  # wrong: nor is a name
+undeclared: Effect[Db] = fx.service(Db)  # wrong: Db is not declared
