@@ -20,7 +20,8 @@ Inside a generator, `yield from` runs a step and gives its value:
 
 The class is called `EffectOf`; `Effect` is how users write it. The `R` of an `EffectOf` is a union that always
 holds `None` ("needs nothing else"): the `None` lets both checkers compute what is left of a union when a layer
-supplies part of it. The alias `Effect` adds it. In the parameters of your own generic functions write `EffectOf`.
+supplies part of it. The alias `Effect` adds it. In the parameters of your own generic functions write `EffectOf`: mypy
+solves the `R` of `Effect[A, E, R]` with the classes' common base where a program needs several services.
 """
 
 from __future__ import annotations
@@ -202,7 +203,8 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
         """The effect with the services of `layer`: what the layer supplies is no longer needed.
 
         The layer is built when the effect starts and released when it ends. A layer that is already built
-        further out is shared.
+        further out is shared. In the body of a function whose own `R` is a type variable, write `layer(effect)`: the
+        checkers cannot solve `effect.provide(layer)` there.
         """
         return layer(self)
 

@@ -131,19 +131,25 @@ class Scope(Service):
 NOTHING: EffectOf[None, Never, None] = Succeed(None)
 
 
-def add_finalizer(finalizer: Finalizer) -> EffectOf[None, Never, Scope | None]:
-    """Adds `finalizer` to the scope around: it is run when that closes, with the exit of the program."""
+def add_finalizer(
+    finalizer: Callable[[Exit[Any, Any]], EffectOf[Any, Any, _R]],
+) -> EffectOf[None, Never, _R | Scope | None]:
+    """Adds `finalizer` to the scope around: it is run when that closes, with the exit of the program.
+
+    It is run with the services that are there now.
+    """
 
     def add(context: ContextOf[Any]) -> None:
-        context.fetch(Scope).add(finalizer)
+        scope: Scope = context.fetch(Scope)
+        scope.add(lambda exit_: Local(finalizer(exit_), lambda _: context))
 
     return Ask(add)
 
 
 def acquire_release(
-    acquire: EffectOf[_A, _E, _R], release: Callable[[_A], EffectOf[Any, Any, None]]
-) -> EffectOf[_A, _E, _R | Scope | None]:
-    """The value of `acquire`; `release` is run on it when the scope around closes.
+    acquire: EffectOf[_A, _E, _R], release: Callable[[_A], EffectOf[Any, Any, _R2]]
+) -> EffectOf[_A, _E, _R | _R2 | Scope | None]:
+    """The value of `acquire`; `release` is run on it when the scope around closes, with the services there were.
 
     Acquiring cannot be interrupted, so that nothing is acquired without its release being known.
     """
@@ -153,7 +159,7 @@ def acquire_release(
         scope.require_open()  # known before anything is acquired
 
         def hold(value: _A) -> _A:
-            scope.add(lambda _: release(value))
+            scope.add(lambda _: Local(release(value), lambda _: context))
             return value
 
         return acquire.map(hold)

@@ -235,11 +235,11 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         """On a typed failure, goes on with the stream that `f` makes of it; what came before was given."""
         return StreamOf(_pull.recovering(self.__fx_open__, lambda error: f(error).__fx_open__))
 
-    def on_exit(self, f: Callable[[Exit[Any, Any]], EffectOf[Any, Never, Any]]) -> StreamOf[_A_co, _E_co, _R_co]:
+    def on_exit(self, f: Callable[[Exit[Any, Any]], EffectOf[Any, Never, _R2]]) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
         """Runs what `f` makes of the exit when the stream ends or its reader stops."""
         return StreamOf(add_finalizer(f).flat_map(lambda _: self.__fx_open__))
 
-    def ensuring(self, finalizer: EffectOf[Any, Never, None]) -> StreamOf[_A_co, _E_co, _R_co]:
+    def ensuring(self, finalizer: EffectOf[Any, Never, _R2]) -> StreamOf[_A_co, _E_co, _R_co | _R2]:
         """Runs `finalizer` when the stream ends or its reader stops."""
         return self.on_exit(lambda _: finalizer)
 

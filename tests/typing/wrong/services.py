@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Never
 
-from fxai.effects import Context, ContextOf, Effect, Layer, fx
+from fxai.effects import Context, ContextOf, Effect, Layer, Stream, fx
 from tests.typing.world import (
     CFG,
     DB,
@@ -66,3 +66,12 @@ fx.run(fx.service(Db))  # wrong: nobody gave it
 fx.service(MyLog().info)  # wrong: a method is no key
 fx.service("Db")  # wrong: nor is a name
 undeclared: Effect[Db] = fx.service(Db)  # wrong: Db is not declared
+
+# --- what a release or a finalizer needs
+told = fx.acquire_release(fx.succeed(1), lambda _: fx.service(Log))
+fx.run(fx.scoped(told))  # wrong: the release needs Log
+finalized = fx.scoped(fx.add_finalizer(lambda _: fx.service(Log)))
+fx.run(finalized)  # wrong: the finalizer needs Log
+closing: Layer[Db] = Layer.scoped(Db, told.as_(MyDb("")))  # wrong: the release needs Log
+fx.scoped(fx.acquire_release(fx.succeed(1), lambda n: fx.sync(n.upper)))  # wrong: a number has no upper
+fx.run(Stream.make(1).ensuring(fx.service(Log)).drain())  # wrong: the finalizer of a stream needs Log

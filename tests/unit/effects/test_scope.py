@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Callable
+from typing import Any, Never, cast
 
 import pytest
 
@@ -16,9 +17,11 @@ from fxai.effects import (
     Failed,
     Gen,
     Interrupt,
+    Layer,
     Scope,
     Service,
     Succeeded,
+    Tag,
     fx,
 )
 from tests.kit.journal import Journal, Lost, boom, ending_of
@@ -70,6 +73,45 @@ def test_a_finalizer_is_told_how_the_program_ended(kind: str) -> None:
     fx.run_sync(fx.scoped(fx.add_finalizer(journal.ends).and_then(ENDS[kind])).exit())
 
     assert journal.lines == [kind]
+
+
+class Name(Tag[str]):
+    """Who is told."""
+
+
+def _holding(tell: Effect[None, Never, Name]) -> Effect[int, Never, Name | Scope]:
+    return fx.acquire_release(fx.succeed(1), lambda _: tell)
+
+
+def _finalizing(tell: Effect[None, Never, Name]) -> Effect[None, Never, Name | Scope]:
+    return fx.add_finalizer(lambda _: tell)
+
+
+@pytest.mark.parametrize("hold", [_holding, _finalizing])
+def test_a_release_has_the_services_that_were_there(hold: Callable[..., Effect[Any, Never, Name | Scope]]) -> None:
+    """Also where the scope closes outside of what gave them, and where it closes among others."""
+    journal = Journal()
+    held = hold(fx.service(Name).flat_map(lambda name: journal.note(f"-{name}")))
+
+    first, second = (held.provide(Layer.succeed(Name, name)) for name in ("a", "b"))
+    fx.run_sync(fx.scoped(first.and_then(second)).provide(Layer.succeed(Name, "outer")))
+
+    assert journal.lines == ["-b", "-a"]
+
+
+def test_a_layer_is_released_with_what_it_was_built_from() -> None:
+    """What feeds a layer is in none of its output, and is there for its release; it is released after it."""
+    journal = Journal()
+    name = Layer.scoped(Name, journal.held("name"))
+    opened = fx.acquire_release(
+        fx.succeed("held"), lambda _: fx.service(Name).flat_map(lambda given: journal.note(f"-by {given}"))
+    )
+
+    class Held(Tag[str]):
+        """What is held."""
+
+    assert fx.run_sync(fx.service(Held).provide(Layer.scoped(Held, opened).provide(name))) == "held"
+    assert journal.lines == ["+name", "-by name", "-name"]
 
 
 def test_a_failing_finalizer_does_not_stop_the_others() -> None:
