@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[2]
 CHECKERS = ("mypy", "pyright")
 MARK = "# wrong:"
 WRONG = ["tests/acceptance/programs/typing_wrong.py"] + [
-    path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "tests/typing/wrong").glob("*.py"))
+    path.relative_to(ROOT).as_posix()
+    for folder in ("wrong", "messages")
+    for path in sorted((ROOT / "tests/typing" / folder).glob("*.py"))
 ]
 PAGES = ["README.md"] + [path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs").rglob("*.md"))]
 _TARGETS = [name for name in ("fxai", "tests", "examples", "noxfile.py") if (ROOT / name).exists()]
@@ -29,6 +31,7 @@ _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 class Report(NamedTuple):
     """What one checker said: the messages of each line at fault, by file and then by line."""
 
+    checker: str
     errors: dict[str, dict[int, list[str]]]
 
     def outside(self, files: Iterable[str]) -> dict[str, dict[int, list[str]]]:
@@ -44,21 +47,25 @@ def marked_lines(file: str) -> dict[int, str]:
     return {line: text.removeprefix(MARK).strip() for line, text in comments.items() if text.startswith(MARK)}
 
 
-def run(checker: str) -> Report:
-    """What `mypy --strict` or strict `pyright`, as configured for this project, reports."""
+def run(checker: str, files: Iterable[str] = ()) -> Report:
+    """What `mypy --strict` or strict `pyright`, as configured for this project, reports of it, or of some files alone.
+
+    Those are wrong programs or pages, by name.
+    """
     errors: dict[str, dict[int, list[str]]] = {}
     with TemporaryDirectory() as folder:
-        copies = {copy.name: (copy, file) for copy, file in _copies(Path(folder))}
-        found = (_mypy if checker == "mypy" else _pyright)(*_TARGETS, *(str(copy) for copy, _ in copies.values()))
+        copies = {copy.name: (copy, file) for copy, file in _copies(Path(folder), files)}
+        targets = () if files else _TARGETS
+        found = (_mypy if checker == "mypy" else _pyright)(*targets, *(str(copy) for copy, _ in copies.values()))
     for path, line, message in found:
         _, name = copies.get(Path(path).name, ("", Path(path).as_posix().removeprefix(f"{ROOT.as_posix()}/")))
         errors.setdefault(name, {}).setdefault(line, []).append(message)
-    return Report(errors)
+    return Report(checker, errors)
 
 
-def _copies(folder: Path) -> Iterable[tuple[Path, str]]:
+def _copies(folder: Path, files: Iterable[str] = ()) -> Iterable[tuple[Path, str]]:
     """Wrong programs and pages, line by line, where the checkers leave out nothing: (copy, file)."""
-    for file in (*WRONG, *PAGES):
+    for file in files or (*WRONG, *PAGES):
         copy = folder / f"copy_{re.sub(r'[^a-z0-9]', '_', file.lower())}.py"
         copy.write_text(_program(file), encoding="utf-8")
         yield copy, file
@@ -96,7 +103,11 @@ def _output(*command: str) -> str:
 def _mypy(*targets: str) -> list[tuple[str, int, str]]:
     lines = _output("mypy", "--output", "json", *targets).splitlines()
     reported: list[dict[str, Any]] = [json.loads(line) for line in lines if line.startswith("{")]
-    return [(one["file"], one["line"], one["message"]) for one in reported if one["severity"] == "error"]
+    return [
+        (one["file"], one["line"], "\n".join(filter(None, (one["message"], one["hint"]))))
+        for one in reported
+        if one["severity"] == "error"
+    ]
 
 
 def _pyright(*targets: str) -> list[tuple[str, int, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kit.checkers import CHECKERS, PAGES, ROOT, WRONG, Report, marked_lines, run
+from tests.kit.messages import MISTAKES, messages_file, messages_text
 
 pytestmark = pytest.mark.xdist_group("checkers")
 
@@ -42,3 +43,13 @@ def test_no_program_that_is_read_but_never_run_hides_an_error() -> None:
     silenced = [path.name for path in programs if any(word in path.read_text() for word in ("ignore[", "cast("))]
 
     assert silenced == []
+
+
+def test_what_is_said_of_common_mistakes_is_what_was_read(report: Report) -> None:
+    """The messages are kept as text, so that a change of a signature shows what it does to them.
+
+    `python -m tests.kit.messages` writes them anew: read the difference.
+    """
+    said = messages_text(report.errors[MISTAKES])
+
+    assert said == (ROOT / messages_file(report.checker)).read_text(encoding="utf-8")
