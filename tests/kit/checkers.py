@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import tokenize
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -47,7 +47,7 @@ def marked_lines(file: str) -> dict[int, str]:
     return {line: text.removeprefix(MARK).strip() for line, text in comments.items() if text.startswith(MARK)}
 
 
-def run(checker: str, files: Iterable[str] = ()) -> Report:
+def run(checker: str, files: Collection[str] = ()) -> Report:
     """What `mypy --strict` or strict `pyright`, as configured for this project, reports of it, or of some files alone.
 
     Those are wrong programs or pages, by name.
@@ -63,7 +63,7 @@ def run(checker: str, files: Iterable[str] = ()) -> Report:
     return Report(checker, errors)
 
 
-def _copies(folder: Path, files: Iterable[str] = ()) -> Iterable[tuple[Path, str]]:
+def _copies(folder: Path, files: Collection[str] = ()) -> Iterable[tuple[Path, str]]:
     """Wrong programs and pages, line by line, where the checkers leave out nothing: (copy, file)."""
     for file in files or (*WRONG, *PAGES):
         copy = folder / f"copy_{re.sub(r'[^a-z0-9]', '_', file.lower())}.py"
