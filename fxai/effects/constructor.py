@@ -85,16 +85,24 @@ def die(defect: BaseException) -> EffectOf[Never, Never, None]:
     return FailCause(Cause((Die(defect),)))
 
 
-def attempt(f: Callable[[], _A], error: type[_X]) -> EffectOf[_A, _X, None]:
-    """The effect of calling `f`: exceptions of class `error` are its typed failure, others are defects."""
+@overload
+def attempt(f: Callable[[], _A], error: type[_X]) -> EffectOf[_A, _X, None]: ...
+@overload
+def attempt(f: Callable[[], _A], error: Callable[[Exception], _E | None]) -> EffectOf[_A, _E, None]: ...
+def attempt(f: Callable[[], _A], error: Callable[[Exception], Any]) -> EffectOf[_A, Any, None]:
+    """The effect of calling `f`: exceptions of class `error` are its typed failure, others are defects.
 
-    def go() -> EffectOf[_A, _X, None]:
-        try:
-            return Succeed(f())
-        except error as raised:
-            return FailCause(Cause((Fail(raised),)))
+    `error` may be a function, too: it gives the typed failure of an exception, or None for a defect.
+    """
+    return attempt_work(f, _explainer(error), in_thread=False)
 
-    return Suspend(go)
+
+def _explainer(error: Any) -> Callable[[Exception], Any]:
+    """A function as it is; of a class of exceptions, the function that gives those back and None for others."""
+    if not isinstance(error, type):
+        explain: Callable[[Exception], Any] = error
+        return explain
+    return lambda raised: raised if isinstance(raised, error) else None
 
 
 def wait(f: Callable[[], Awaitable[_A]]) -> EffectOf[_A, Never, None]:
@@ -102,14 +110,21 @@ def wait(f: Callable[[], Awaitable[_A]]) -> EffectOf[_A, Never, None]:
     return Wait(f)
 
 
-def attempt_async(f: Callable[[], Awaitable[_A]], error: Callable[[Exception], _E | None]) -> EffectOf[_A, _E, None]:
-    """The effect of awaiting `f()`: `error` gives the typed failure of an exception, or None for a defect."""
+@overload
+def attempt_async(f: Callable[[], Awaitable[_A]], error: type[_X]) -> EffectOf[_A, _X, None]: ...
+@overload
+def attempt_async(
+    f: Callable[[], Awaitable[_A]], error: Callable[[Exception], _E | None]
+) -> EffectOf[_A, _E, None]: ...
+def attempt_async(f: Callable[[], Awaitable[_A]], error: Callable[[Exception], Any]) -> EffectOf[_A, Any, None]:
+    """The effect of awaiting `f()`: `error` is a class or a function, as for `attempt`."""
+    explain = _explainer(error)
 
     async def go(_: Fiber) -> Exit[_A, _E]:
         try:
             return Succeeded(await f())
         except Exception as raised:
-            failure = error(raised)
+            failure = explain(raised)
             if failure is None:
                 raise
             return Failed(Cause((Fail(failure),)))
@@ -140,6 +155,21 @@ def attempt_work(
             return FailCause(Cause((Fail(failure),)))
 
     return attempt_async(start, error) if in_thread else Suspend(call)
+
+
+@overload
+def in_thread(f: Callable[[], _A]) -> EffectOf[_A, Never, None]: ...
+@overload
+def in_thread(f: Callable[[], _A], error: type[_X]) -> EffectOf[_A, _X, None]: ...
+@overload
+def in_thread(f: Callable[[], _A], error: Callable[[Exception], _E | None]) -> EffectOf[_A, _E, None]: ...
+def in_thread(f: Callable[[], _A], error: Callable[[Exception], Any] = lambda _: None) -> EffectOf[_A, Any, None]:
+    """The effect of calling `f`, which blocks, in a worker thread; at most 40 of them work at once.
+
+    What it raises is a defect, or the typed failure that `error` makes of it, as for `attempt`. A thread cannot be
+    stopped: where the program is cancelled, it waits for `f` to end.
+    """
+    return attempt_work(f, _explainer(error))
 
 
 def gen(f: Callable[_P, Generator[EffectOf[Any, _E, _R], object, _A]]) -> Callable[_P, EffectOf[_A, _E, _R]]:

@@ -501,6 +501,18 @@ def not_an_effect(given: object) -> TypeError:
     return TypeError(f"an effect is needed here, and this is {what}: {remedy}")
 
 
+def not_a_generator(raised: TypeError, step: Any) -> TypeError:
+    """What to raise where a function under `fx.gen` gave no generator; any other error as it is."""
+    message = str(raised)
+    if step.op != Generate.op or not message.endswith("is not an iterator"):
+        return raised
+    name = getattr(step.f, "__name__", "the function")
+    why = "has no `yield from`, so it is no generator: write `yield from` before its steps, or take the decorator away"
+    if "'coroutine'" in message:
+        why = "is a coroutine function: write `def` for `async def`, and `yield from fx.wait(lambda: …)` for `await …`"
+    return TypeError(f"@fx.gen is for a generator function, and {name} {why}")
+
+
 def _remedy(given: Any) -> str:
     kind = type(given).__name__
     name = getattr(given, "__name__", kind)

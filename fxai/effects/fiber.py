@@ -37,6 +37,7 @@ from fxai.effects.effect import (
     Start,
     Timeout,
     nesting,
+    not_a_generator,
     not_an_effect,
 )
 from fxai.effects.service import LIVE, Clock
@@ -296,6 +297,8 @@ class Fiber(msgspec.Struct, eq=False):
                 except BaseException as raised:
                     if isinstance(raised, AttributeError) and raised.name == "op" and raised.obj is cur:
                         raised = not_an_effect(cur)  # nothing is checked before it fails
+                    elif isinstance(raised, TypeError) and cur is not None:
+                        raised = not_a_generator(raised, cur)
                     cause = self._since(None, raised)
                     cur = None
         finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias, cast
 
@@ -266,10 +267,12 @@ def test_the_context_is_what_it_was_after_a_failure() -> None:
 
 
 def test_an_exception_class_chooses_what_attempt_calls_a_failure() -> None:
-    """`attempt` types one class of exceptions, `attempt_async` those that its function names."""
+    """`attempt` types one class of exceptions, or what its function names; others are defects."""
     parsed = fx.attempt(lambda: int("x"), ValueError)
+    named = fx.attempt(lambda: int("x"), lambda error: Lost(str(error)) if isinstance(error, ValueError) else None)
+    other = fx.attempt(lambda: int("x"), OSError)
 
-    assert ending_of(exit_of(parsed)) == "failure"
+    assert [ending_of(exit_of(effect)) for effect in (parsed, named, other)] == ["failure", "failure", "defect"]
     assert fx.run_sync(fx.attempt(lambda: int("3"), ValueError)) == 3
 
 
@@ -284,6 +287,29 @@ def test_attempt_async_types_what_its_function_names(backend: Backend) -> None:
 
     assert fx.run_result(typed, backend=backend) == Failure(Lost("gone"))
     assert ending_of(fx.run_exit(untyped, backend=backend)) == "defect"
+
+
+def test_a_class_chooses_what_attempt_async_calls_a_failure(backend: Backend) -> None:
+    """An exception of the class is the failure, itself, and is not wrapped; another one is a defect."""
+    gone = OSError("gone")
+
+    async def lost() -> int:
+        raise gone
+
+    assert fx.run_result(fx.attempt_async(lost, OSError), backend=backend) == Failure(gone)
+    assert ending_of(fx.run_exit(fx.attempt_async(lost, ValueError), backend=backend)) == "defect"
+
+
+def test_work_in_a_thread_gives_its_value_or_its_failure(backend: Backend) -> None:
+    """`in_thread` runs elsewhere; what it raises is a defect, or the failure that a class or a function names."""
+    here = threading.get_ident()
+
+    assert fx.run(fx.in_thread(threading.get_ident), backend=backend) != here
+    assert ending_of(fx.run_exit(fx.in_thread(boom), backend=backend)) == "defect"
+    assert ending_of(fx.run_exit(fx.in_thread(lambda: int("x"), ValueError), backend=backend)) == "failure"
+    assert fx.run_result(fx.in_thread(lambda: int("x"), lambda e: Lost(type(e).__name__)), backend=backend) == Failure(
+        Lost("ValueError")
+    )
 
 
 def test_waiting_gives_the_value_and_what_is_raised_is_a_defect(backend: Backend) -> None:

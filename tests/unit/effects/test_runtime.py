@@ -161,6 +161,27 @@ def test_the_error_of_a_generator_that_yields_no_effect_points_at_its_line() -> 
     assert any(entry.name == "yielding" for entry in caught.traceback)
 
 
+def test_a_function_under_gen_that_is_no_generator_is_a_type_error_that_says_what_to_write() -> None:
+    """A function without `yield from`, and a coroutine function; another error of a function is left as it is."""
+
+    def plain() -> Any:
+        return 3
+
+    async def waits() -> Any:
+        return 3
+
+    def broken() -> Any:
+        raise TypeError("'int' object is not callable")
+
+    coroutine: Any = waits
+    with pytest.raises(TypeError, match=r"plain has no `yield from`"):
+        fx.run(fx.gen(plain)())
+    with pytest.warns(RuntimeWarning, match="never awaited"), pytest.raises(TypeError, match="waits is a coroutine"):
+        fx.run(fx.gen(coroutine)())
+    with pytest.raises(TypeError, match="not callable"):
+        fx.run(fx.gen(broken)())
+
+
 @pytest.mark.parametrize("run", [fx.run, fx.run_sync, fx.run_exit, fx.run_result])
 def test_an_effect_that_a_program_returns_and_does_not_run_is_a_type_error(run: Callable[[Any], Any]) -> None:
     """`return effect` for `return (yield from effect)`, and `map` for `flat_map`."""
