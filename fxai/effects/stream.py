@@ -42,7 +42,7 @@ _A_co = TypeVar("_A_co", covariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _R_co = TypeVar("_R_co", covariant=True, default=None)
 
-Emit: TypeAlias = "Callable[[_B], EffectOf[None]]"
+Emit: TypeAlias = Callable[[_B], EffectOf[None]]
 
 
 @final
