@@ -33,7 +33,7 @@ from fxai.models.round import Deadline, in_order, is_ours
 from fxai.models.selection import HeldModels
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
-from fxai.tools.tool_error import CallFailure, interrupt_calls
+from fxai.tools.tool_error import ToolError, interrupt_calls
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ class Run:
     def _with_history(self, error: Any) -> Any:
         if isinstance(error, AiError):
             return RunFailed.of(error, self.history, self.state)
-        if not self.in_round or not isinstance(error, CallFailure):
+        if not self.in_round or not isinstance(error, ToolError):
             return error
         content = () if error.response is None else error.response.content
         response = error.response if not self.early else Response((*self.early, *content))

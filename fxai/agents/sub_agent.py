@@ -30,7 +30,7 @@ from fxai.schema.codec import Schema
 from fxai.schema.fault import SchemaError
 from fxai.tools.handler import CallContext, Gives, HandlerOf
 from fxai.tools.tool import Tool
-from fxai.tools.tool_error import CallFailure
+from fxai.tools.tool_error import ToolError
 from fxai.tools.tool_options import ToolOptions
 from fxai.tools.toolkit import BoundToolkit, Toolkit
 
@@ -244,6 +244,6 @@ def _reason(error: Any) -> tuple[SubAgentReason, str]:
     if isinstance(error, AiError):
         remedy = "ask again later" if error.is_retryable else "do without it"
         return "model", f"its model could not answer ({type(error.reason).__name__}); {remedy}"
-    if isinstance(error, CallFailure):
-        return "tool", f"its tool {cast(Any, error).name!r} failed; ask otherwise, or do without it"
+    if isinstance(error, ToolError):
+        return "tool", f"its tool {error.name!r} failed; ask otherwise, or do without it"
     return "other", f"it could not be run ({type(error).__name__}); do without it"

@@ -57,7 +57,7 @@ from fxai.models.language_model import (
 from fxai.models.model_request import RoundOptions
 from fxai.schema.codec import Schema
 from fxai.schema.fault import DecodeFailure
-from fxai.tools.tool_error import CallFailure, ToolError
+from fxai.tools.tool_error import ToolError
 from fxai.tools.toolkit import Toolkit
 
 if TYPE_CHECKING:
@@ -407,7 +407,7 @@ def _with_prompt(answer: EffectOf[_A, Any, Any], prompt: Prompt) -> EffectOf[_A,
 
 
 def _with_history(error: Any, prompt: Prompt) -> Any:
-    if not isinstance(error, CallFailure):
+    if not isinstance(error, ToolError):
         return error
     parts = () if error.response is None else error.response.content
     return msgspec.structs.replace(error, history=prompt.with_response(parts))

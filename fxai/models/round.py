@@ -55,11 +55,11 @@ from fxai.models.repair import RepairBroke, call_as_read, mend
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.tool import Tool
 from fxai.tools.tool_error import (
-    CallFailure,
     Denied,
     HandlerFailed,
     Interrupted,
     InvalidParameters,
+    ToolError,
     UnknownTool,
     failed_result,
     interrupt_calls,
@@ -463,7 +463,7 @@ class Turn:
     def _fail(self, at: int, cause: Cause[Any]) -> EffectOf[None]:
         self.failed = cause if self.failed is None else self.failed.combine(cause)
         call = self.calls[at]
-        error: CallFailure | None = next(iter(cause.failures), None)
+        error: ToolError | None = next(iter(cause.failures), None)
         if isinstance(error, HandlerFailed):
             value: Any = cast(Any, error).error
             encoded = self._resolution.tools[error.name].failure.encode_unsafe(value)

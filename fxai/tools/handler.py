@@ -64,14 +64,12 @@ _R_co = TypeVar("_R_co", covariant=True, default=None)
 
 HandlerReturn = TypeAliasType(
     "HandlerReturn",
-    EffectOf[_S, _F, _R]
+    Result[_S, _F]  # first what is meant most often: messages of checkers begin with it
+    | EffectOf[_S, _F, _R]
     | Generator[EffectOf[Any, _F, _R], object, _S]
-    | Result[_S, _F]
-    | IOResult[_S, _F]
+    | Awaitable[Result[_S, _F] | IOResult[_S, _F] | EffectOf[_S, _F, _R]]
     | StreamOf[_S, _F, _R]
-    | Awaitable[Result[_S, _F]]
-    | Awaitable[IOResult[_S, _F]]
-    | Awaitable[EffectOf[_S, _F, _R]]
+    | IOResult[_S, _F]
     | RequiresContextFutureResult[_S, _F, ContextOf[_R]],
     type_params=(_S, _F, _R),
 )

@@ -22,7 +22,7 @@ return is the success; a declared `Result` keeps its failure type.
 
 # The type variables of the constructors have defaults: those of the arguments that they stand for. The overloads of
 # `tool` go from the forms of a return that say more to the bare one, which takes them all and overlaps on purpose.
-# mypy: disable-error-code="overload-overlap"
+# mypy: disable-error-code="overload-overlap, overload-cannot-match"
 # pyright: reportInvalidTypeVarUse=false, reportOverlappingOverload=false
 
 from __future__ import annotations
@@ -285,7 +285,7 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
         """The same tool, answered outside of this program: no handler is needed, and its calls stay pending."""
         return ExternalTool(*(getattr(self, field) for field in self.__struct_fields__))
 
-    @overload
+    @overload  # the usual one first and last: where all fail, mypy speaks of the first, pyright of the last
     def handler(
         self, f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, blocking: bool = ..., grace: float = ...
     ) -> LayerOf[HandlerOf[_P, _S, _F], Never, _R | None]: ...
@@ -293,9 +293,11 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
     def handler(
         self, f: Callable[[_P, CallContext], HandlerReturn[_S, _F, _R]], /, *, blocking: bool = ..., grace: float = ...
     ) -> LayerOf[HandlerOf[_P, _S, _F], Never, _R | None]: ...
+    @overload
     def handler(
-        self, f: Callable[..., Any], /, *, blocking: bool = False, grace: float = 5.0
-    ) -> LayerOf[Any, Never, Any]:
+        self, f: Callable[[_P], HandlerReturn[_S, _F, _R]], /, *, blocking: bool = ..., grace: float = ...
+    ) -> LayerOf[HandlerOf[_P, _S, _F], Never, _R | None]: ...
+    def handler(self, f: Callable[..., Any], /, *, blocking: bool = False, grace: float = 5.0) -> AnyLayer:
         """The layer that gives `f` as this tool's handler; also as a decorator.
 
         Args:
@@ -524,9 +526,8 @@ class ToolDecorator(msgspec.Struct, frozen=True):
     a `Result`, `IOResult` or `FutureResult`, a `RequiresContextFutureResult`, an `Effect`, a generator of effects
     (`Gen`), or a `Stream` whose last item is the result. What it raises is a defect.
 
-    Raises:
-        SchemaError: a parameter without an annotation, `*args` or `**kwargs`, a return annotation that does not say
-            what is returned, or an option that there is none of.
+    Raises `SchemaError` for a parameter without an annotation, `*args` or `**kwargs`, a return annotation that does not
+    say what is returned, or an option that there is none of.
     """
 
     options: FunctionOptions

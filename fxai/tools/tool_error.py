@@ -12,7 +12,7 @@ there is no tool 'wether'; the tools are: weather, add
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Generic, TypeAlias, final
+from typing import Any, Generic, TypeAlias, cast, final
 
 import msgspec
 from typing_extensions import TypeVar, override
@@ -28,14 +28,20 @@ _F_co = TypeVar("_F_co", covariant=True, default=Any)
 
 
 class _Failure(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
+    name: str
+    """What the tool of the call is called."""
+
     @property
     def message(self) -> str:
         """What happened and what to do, in one line."""
         return str(self)
 
 
-class CallFailure(_Failure, frozen=True, kw_only=True):
-    """A failure of one call, with the results of the others."""
+class ToolError(_Failure, frozen=True, kw_only=True):
+    """A failure of one call in the error channel, with the results of the others; each is one of the four in `exact`.
+
+    One class, and no union, because checkers write out unions in every message.
+    """
 
     response: Response | None = None
     """The model's response with the result of every call, where a model made this one."""
@@ -44,12 +50,16 @@ class CallFailure(_Failure, frozen=True, kw_only=True):
     state: Any = None
     """The `PromptState` then, where the loop was that of a stateful prompt."""
 
+    @property
+    def exact(self) -> CallFailure:
+        """Itself, as one of all that there are: what a `match` takes that is to leave out none."""
+        return cast("CallFailure", self)
+
 
 @final
-class UnknownTool(CallFailure, frozen=True, tag="unknown-tool"):
+class UnknownTool(ToolError, frozen=True, tag="unknown-tool"):
     """There is no tool of this name among those that the model was given; `known` are their names."""
 
-    name: str
     known: tuple[str, ...] = ()
     repair: str | None = None
     """Why the call could not be repaired, where that was tried and failed."""
@@ -61,10 +71,9 @@ class UnknownTool(CallFailure, frozen=True, tag="unknown-tool"):
 
 
 @final
-class InvalidParameters(CallFailure, frozen=True, tag="invalid-parameters"):
+class InvalidParameters(ToolError, frozen=True, tag="invalid-parameters"):
     """The parameters do not fit the tool's schema; every fault is named, with its place."""
 
-    name: str
     faults: tuple[Fault, ...]
     repair: str | None = None
     """Why the call could not be repaired, where that was tried and failed."""
@@ -77,10 +86,9 @@ class InvalidParameters(CallFailure, frozen=True, tag="invalid-parameters"):
 
 
 @final
-class HandlerFailed(CallFailure, Generic[_F_co], frozen=True, tag="handler-failed"):
+class HandlerFailed(ToolError, Generic[_F_co], frozen=True, tag="handler-failed"):
     """The handler failed with `error`, a value of the tool's failure type."""
 
-    name: str
     error: _F_co
 
     @override
@@ -89,10 +97,9 @@ class HandlerFailed(CallFailure, Generic[_F_co], frozen=True, tag="handler-faile
 
 
 @final
-class InvalidResult(CallFailure, frozen=True, tag="invalid-result"):
+class InvalidResult(ToolError, frozen=True, tag="invalid-result"):
     """What the handler gave does not fit what the tool declares, so it was not sent: a mistake of the handler."""
 
-    name: str
     faults: tuple[Fault, ...]
     declared: str = "success"
     preliminary: bool = False
@@ -106,7 +113,6 @@ class InvalidResult(CallFailure, frozen=True, tag="invalid-result"):
 
 
 class _NotRun(_Failure, frozen=True):
-    name: str
     reason: str
 
     @override
@@ -147,13 +153,13 @@ class Interrupted(_NotRun, frozen=True, tag="execution-interrupted"):
         return f"the tool {self.name!r} was interrupted: {self.reason}"
 
 
+CallFailure: TypeAlias = UnknownTool | InvalidParameters | HandlerFailed[Any] | InvalidResult
+"""Every `ToolError` that there is."""
+
 Unanswered: TypeAlias = (
     UnknownTool | InvalidParameters | Denied | ApprovalExpired | ApprovalUnavailable | InDoubt | Interrupted
 )
 """A failure of a call that has no answer of the handler: it was not asked, or not heard to its end."""
-
-ToolError: TypeAlias = Unanswered | HandlerFailed[Any] | InvalidResult
-"""A failure of a call, in the error channel."""
 
 
 def _repair_note(why: str | None) -> str:
@@ -192,5 +198,5 @@ def interrupt_calls(calls: Iterable[ToolCall | ToolCallPart], why: str) -> list[
 def with_responses(cause: Cause[Any], response: Response) -> Cause[Any]:
     """The cause, each failure of a tool with the response that holds every result."""
     return cause.map(
-        lambda error: msgspec.structs.replace(error, response=response) if isinstance(error, CallFailure) else error
+        lambda error: msgspec.structs.replace(error, response=response) if isinstance(error, ToolError) else error
     )

@@ -12,7 +12,19 @@ from returns.result import Failure, Result, Success
 
 from fxai.annotations import Readonly, Strict, Title
 from fxai.effects import Context, Effect, EffectOf, Gen, Layer, LayerOf, Stream, fx
-from fxai.tools import CallContext, ExternalTool, HandlerOf, Outcome, Tool, ToolError, Toolkit
+from fxai.tools import (
+    CallContext,
+    ExternalTool,
+    HandlerFailed,
+    HandlerOf,
+    InvalidParameters,
+    InvalidResult,
+    Outcome,
+    Tool,
+    ToolError,
+    Toolkit,
+    UnknownTool,
+)
 from tests.typing.world import DB, LOG, Db, DbFault, Log
 
 
@@ -177,3 +189,18 @@ def whole() -> Effect[Outcome, ToolError]:
 
 def anything(tool: Tool[Any, Any, Any]) -> str:
     return tool.name
+
+
+# --- what a call fails with: one class, whose members a match may list
+def explained(error: ToolError) -> str:
+    match error.exact:
+        case UnknownTool():
+            return ", ".join([error.name])
+        case InvalidParameters(faults=faults) | InvalidResult(faults=faults):
+            return str(len(faults))
+        case HandlerFailed():
+            return str(error.history)
+
+
+excused = called.provide(live).catch_all(lambda error: fx.succeed(None if isinstance(error, UnknownTool) else error))
+assert_type(excused, EffectOf[Outcome | ToolError | None, Never, Db | Log | None])

@@ -13,7 +13,17 @@ from returns.result import Failure, Result, Success
 
 from fxai.effects import Backend, Effect, Fail, Failed, Gen, Stream, fx
 from fxai.schema import Fault, Schema
-from fxai.tools import CallContext, HandlerFailed, InvalidParameters, InvalidResult, Outcome, Tool, Toolkit, UnknownTool
+from fxai.tools import (
+    CallContext,
+    HandlerFailed,
+    InvalidParameters,
+    InvalidResult,
+    Outcome,
+    Tool,
+    ToolError,
+    Toolkit,
+    UnknownTool,
+)
 from tests.kit.journal import Journal
 from tests.kit.samples import (
     Sum,
@@ -131,6 +141,14 @@ def test_mode_error_puts_a_failure_into_the_error_channel(backend: Backend) -> N
     assert failure == HandlerFailed("double", TooBig(10))
     assert "'double'" in str(failure)
     assert "TooBig" in failure.message
+
+
+def test_each_failure_of_a_call_is_a_tool_error_and_exact() -> None:
+    """`exact` lists for checkers what there is, in which a `match` leaves out none, and is the error itself."""
+    errors = (UnknownTool("sum"), InvalidParameters("add", ()), HandlerFailed("add", 1), InvalidResult("add", ()))
+
+    assert [error.exact for error in errors if error.name] == list(errors)
+    assert {type(error) for error in errors} == set(ToolError.__subclasses__())
 
 
 def test_several_failures_at_once_are_one_result() -> None:
