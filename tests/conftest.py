@@ -19,7 +19,14 @@ settings.register_profile("fxai", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("fxai")
 
 # Programs that the checkers read or that tests start in a process of their own: nothing to import here.
-collect_ignore_glob = ["acceptance/programs/*", "benchmarks/*", "mutation/*", "typing/right/*", "typing/wrong/*"]
+collect_ignore_glob = [
+    "acceptance/programs/*",
+    "benchmarks/*",
+    "mutation/*",
+    "typing/messages/*",
+    "typing/right/*",
+    "typing/wrong/*",
+]
 
 _ASSERTING = ("assert", "check", "expect", "fail", "raises", "warns")
 

@@ -22,9 +22,15 @@ def messages_text(said: Mapping[int, list[str]]) -> str:
     blocks: list[str] = []
     for line, why in marked_lines(MISTAKES).items():
         code = lines[line - 1].partition("  # wrong:")[0].strip()
-        messages = "\n".join(said.get(line, ["nothing"])).replace("\u00a0", " ")
+        messages = "\n".join(map(_shortened, said.get(line, ["nothing"])))
         blocks.append(f"# {why}\n> {code}\n{messages}\n")
     return "\n".join(blocks)
+
+
+def _shortened(message: str) -> str:
+    """A message; of the overloads that mypy lists, in which the order of options varies, only how long they are."""
+    told, listed, overloads = message.replace("\u00a0", " ").partition("Possible overload variants:\n")
+    return f"{told}{listed.strip()} {len(overloads.splitlines())}, {len(overloads)} characters" if listed else told
 
 
 if __name__ == "__main__":

@@ -160,8 +160,8 @@ search.handler(search_bare)  # wrong: a bare value, which says neither success n
 search.handler(search_bare_awaited)  # wrong: a bare value, awaited
 
 
-@refund.handler
-def give_back(p: Refund) -> int:  # wrong: a bare value, of a decorated handler
+@refund.handler  # wrong: a bare value, of a decorated handler
+def give_back(p: Refund) -> int:
     return p.cents
 
 

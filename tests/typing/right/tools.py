@@ -194,8 +194,8 @@ def anything(tool: Tool[Any, Any, Any]) -> str:
 # --- what a call fails with: one class, whose members a match may list
 def explained(error: ToolError) -> str:
     match error.exact:
-        case UnknownTool():
-            return ", ".join([error.name])
+        case UnknownTool(known=known):
+            return ", ".join(known)
         case InvalidParameters(faults=faults) | InvalidResult(faults=faults):
             return str(len(faults))
         case HandlerFailed():
