@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any, Generic, Literal, TypeAlias, final
+from typing import Any, Generic, Literal, Never, TypeAlias, cast, final
 
 import anyio
 from returns.io import IOResult
@@ -18,7 +18,7 @@ from typing_extensions import TypeVar
 from fxai.effects.cancellation import event_loop
 from fxai.effects.cause import Exit, Failed, Succeeded, ending, outcome
 from fxai.effects.context import EMPTY, ContextOf
-from fxai.effects.effect import Effect, EffectOf, Instruction, not_an_effect, require_no_effect
+from fxai.effects.effect import EffectOf, Instruction, not_an_effect, require_no_effect
 from fxai.effects.fiber import Fiber, close_block, report, run_fiber
 from fxai.effects.layer import LayerOf, MemoMap
 from fxai.effects.scope import Scope
@@ -28,10 +28,16 @@ _E = TypeVar("_E")
 _Out = TypeVar("_Out")
 _R_contra = TypeVar("_R_contra", contravariant=True)
 
+Runnable: TypeAlias = EffectOf[_A, _E, None] | EffectOf[_A, _E, Never]
+"""An effect that needs nothing more, as all that run one take it.
+
+It is a union so that mypy does not expect it of the layer in `run(program.provide(layer))`, and blame that one.
+"""
+
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
 
-def run(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> _A:
+def run(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> _A:
     """The value of `effect`, run on an event loop of its own.
 
     Raises:
@@ -46,20 +52,20 @@ def run(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> _A:
     raise end.cause.squash()
 
 
-def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A, _E]:
+def run_exit(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A, _E]:
     """How `effect` ended, run on an event loop of its own; nothing that goes wrong in it is raised.
 
     Raises:
         RuntimeError: an event loop runs here already: await `run_async_exit` there.
         TypeError: `effect` is no effect, or gives one that was not run.
     """
-    given: Any = effect  # the checkers know better
-    if not isinstance(given, EffectOf):
+    given: Any = effect
+    if not isinstance(cast(object, given), EffectOf):
         raise not_an_effect(given)
     ends: list[Exit[_A, _E]] = []
 
     async def main() -> None:  # gives nothing: asyncio writes out what a task gave when it is left, however long it is
-        ends.append(await run_fiber(effect, EMPTY))
+        ends.append(await run_fiber(given, EMPTY))
 
     try:
         anyio.run(main, backend=backend)
@@ -75,39 +81,44 @@ def run_exit(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Exit[_A
     return end
 
 
-def run_result(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> Result[_A, _E]:
+def run_result(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> Result[_A, _E]:
     """The value of `effect` or its typed failure, as a `Result`; a defect or an interruption is raised."""
     return outcome(run_exit(effect, backend=backend))
 
 
-def run_io_result(effect: Effect[_A, _E], *, backend: Backend = "asyncio") -> IOResult[_A, _E]:
+def run_io_result(effect: Runnable[_A, _E], *, backend: Backend = "asyncio") -> IOResult[_A, _E]:
     """What `run_result` gives, marked as coming from the outside world."""
     return IOResult.from_result(run_result(effect, backend=backend))
 
 
-def run_sync(effect: Effect[_A, _E]) -> _A:
+def run_sync(effect: Runnable[_A, _E]) -> _A:
     """The value of an effect that awaits nothing; no event loop is started, and no coroutine is made.
 
     Raises:
         BaseException: as `run`.
         RuntimeError: the effect awaits something.
     """
+    given: Any = effect
     try:
-        exit_: Exit[_A, _E] = Fiber.without_loop(EMPTY).run_sync(effect)
+        exit_: Exit[_A, _E] = Fiber.without_loop(EMPTY).run_sync(given)
     except BaseException as raised:
         report(raised)
         raise
     return _value(exit_)
 
 
-async def run_async(effect: Effect[_A, _E]) -> _A:
+async def run_async(effect: Runnable[_A, _E]) -> _A:
     """The value of `effect`, run in the current task; raises as `run` does, and what cancels the task."""
-    return _value(await run_fiber(effect, EMPTY))
+    given: Any = effect
+    end: Exit[_A, _E] = await run_fiber(given, EMPTY)
+    return _value(end)
 
 
-async def run_async_exit(effect: Effect[_A, _E]) -> Exit[_A, _E]:
+async def run_async_exit(effect: Runnable[_A, _E]) -> Exit[_A, _E]:
     """How `effect` ended, run in the current task; a cancellation of the task is raised."""
-    return await run_fiber(effect, EMPTY)
+    given: Any = effect
+    end: Exit[_A, _E] = await run_fiber(given, EMPTY)
+    return end
 
 
 @final

@@ -70,6 +70,8 @@ assert_type(fx.run(done), str)
 assert_type(fx.run_exit(done), Exit[str, DbFault | LogFault])
 assert_type(fx.run_result(done), Result[str, DbFault | LogFault])
 assert_type(fx.run(four.provide(DB | LOG | CLOCK | API_KEY)), str)
+assert_type(list(map(fx.run, [done])), list[str])
+wider: list[object] = fx.run(fx.succeed([1]))
 
 
 def declared() -> Effect[int, DbFault, Db | Log | Clock]:
