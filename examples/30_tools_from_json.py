@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from functools import reduce
 from typing import Any, Never
 
 import msgspec
@@ -94,7 +93,7 @@ def handler_of(tool: Tool[object, object]) -> Layer[HandlerOf[object, object, Ne
     return tool.handler(answer)
 
 
-handlers = kit.to_layer(reduce(lambda some, more: some | more, map(handler_of, kit)))
+handlers = kit.to_layer(Layer.merge_all(*map(handler_of, kit)))
 
 # A call, as a model would make it: JSON in, JSON out.
 

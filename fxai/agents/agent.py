@@ -317,8 +317,22 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         *,
         on_conflict: OnConflict = ...,
     ) -> Agent[_T_co, _O_co, _E_co | _E1 | _E2 | _E3 | _E4 | _E5 | _E6, _R_co | _R1 | _R2 | _R3 | _R4 | _R5 | _R6]: ...
+    @overload
+    def with_tools(
+        self,
+        a: Offered[_E1, _R1],
+        b: Offered[_E1, _R1],
+        c: Offered[_E1, _R1],
+        d: Offered[_E1, _R1],
+        e: Offered[_E1, _R1],
+        f: Offered[_E1, _R1],
+        g: Offered[_E1, _R1],
+        /,
+        *tools: Offered[_E1, _R1],
+        on_conflict: OnConflict = ...,
+    ) -> Agent[_T_co, _O_co, _E_co | _E1, _R_co | _R1]: ...
     def with_tools(self, *tools: Any, on_conflict: OnConflict = "error") -> Any:
-        """The agent with these tools too, behind those that it has: a list of one type, or up to six of any.
+        """The agent with these tools too, behind those that it has: any number of them, or a list of one type.
 
         The same tool twice is one. `with_tools(a).with_tools(b)` is `with_tools(a, b)`.
 

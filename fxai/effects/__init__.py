@@ -19,7 +19,7 @@ from fxai.effects.concurrency import FiberHandle
 from fxai.effects.constructor import Absent
 from fxai.effects.context import Context, ContextOf, Key, MissingServiceError, ServiceKey
 from fxai.effects.effect import Effect, EffectOf, Gen, Timeout
-from fxai.effects.layer import Layer, LayerOf
+from fxai.effects.layer import Layer, LayerOf, Many, MergedOf
 from fxai.effects.ref import Ref
 from fxai.effects.runtime import Backend, Runtime, runtime
 from fxai.effects.schedule import Retryable, Schedule
@@ -50,6 +50,8 @@ __all__ = [
     "Key",
     "Layer",
     "LayerOf",
+    "Many",
+    "MergedOf",
     "MissingServiceError",
     "Reason",
     "Ref",

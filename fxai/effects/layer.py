@@ -22,7 +22,7 @@ close releases what the layer acquired.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypeAlias, cast, final, overload
 
 import anyio
 import msgspec
@@ -181,6 +181,37 @@ _Out2 = TypeVar("_Out2")
 _Out_contra = TypeVar("_Out_contra", contravariant=True)
 _E_co = TypeVar("_E_co", covariant=True, default=Never)
 _In_co = TypeVar("_In_co", covariant=True, default=None)
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+@final
+class Many:
+    """A member of unions of many, which keeps mypy from joining them to `object`. A type only, never made."""
+
+
+@final
+class Needs(Generic[_T_co]):
+    """What a layer is asked to supply. A type only, never made."""
+
+
+@final
+class StillMissing(Generic[_T_co, _E_co, _In_co]):
+    """What a layer does not supply of what it was asked for; its failures and needs. A type only, never made."""
+
+
+@final
+class Supply(Generic[_Out_contra, _E_co, _In_co]):
+    """What a layer supplies. A type only, never made."""
+
+    def __call__(self, needs: Needs[_Out_contra | _R2], /) -> StillMissing[_R2, _E_co, _In_co]:
+        """What is still missing of what is asked for."""
+        raise NotImplementedError
+
+
+class _Built(Protocol[_T_co, _E_co, _In_co]):
+    """A layer, seen by what it builds."""
+
+    def __fx_built__(self) -> EffectOf[_T_co, _E_co, _In_co]: ...
 
 
 @final
@@ -292,16 +323,16 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
 
     def merge(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
         """The layer of the services of both, built side by side; for a key in both, the other's service."""
-        layers: tuple[AnyLayer, ...] = (*self.__fx_merged__, *other.__fx_merged__)
+        return _merge((*self.__fx_merged__, *other.__fx_merged__))
 
-        def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
-            return parallel([layer.build_in(memo, scope) for layer in layers]).map(ContextOf.of_all)
+    @staticmethod
+    def merge_all(*layers: _Built[_I, _E, _R]) -> MergedOf[_I, _E, _R]:
+        """The layer of the services of any number of layers, built side by side: `Layer.merge_all(a, b, c).layer`.
 
-        merged: AnyLayer = LayerOf(build, shared=False, merged=layers)
-        if self.__fx_make__ is not None and other.__fx_make__ is not None:
-            makes = [layer.__fx_make__ for layer in layers]
-            merged.__fx_make__ = lambda context: ContextOf.of_all([make(context) for make in makes if make is not None])
-        return merged
+        `provide` and `to_layer` take it as it is. It is for many: `a | b | c` of a hundred takes checkers minutes. Of
+        layers that fail differently mypy knows `object` as the failure.
+        """
+        return MergedOf(_merge(tuple(part for layer in layers for part in cast("AnyLayer", layer).__fx_merged__)))
 
     def __or__(self, other: LayerOf[_Out2, _E2, _R2]) -> LayerOf[_Out_contra | _Out2, _E_co | _E2, _In_co | _R2]:
         """`a | b`: `a.merge(b)`."""
@@ -361,6 +392,15 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         """
         return LayerOf(lambda memo, scope: _attempt(lambda own: self.__fx_build__(memo, own), scope).retry(schedule))
 
+    # -- for checkers: which services it supplies
+
+    def __fx_built__(self) -> EffectOf[_Out_contra | Many, _E_co, _In_co]:
+        raise NotImplementedError
+
+    @property
+    def __fx_supply__(self) -> Supply[_Out_contra, _E_co, _In_co]:
+        raise NotImplementedError
+
     # -- use: a layer is what `provide` takes
 
     @overload
@@ -383,6 +423,36 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
         if isinstance(target, Merging):
             return _feed(cast(Any, target).layer, self, keep=True)
         return _feed(target, self, keep=False)
+
+
+@final
+class MergedOf(Generic[_Out, _E_co, _In_co]):
+    """Many layers as one, of exactly the services `Out`: `layer` is the layer."""
+
+    __slots__ = ("layer",)
+
+    def __init__(self, layer: LayerOf[_Out, _E_co, _In_co]) -> None:
+        self.layer = layer
+        """The layer of all of them."""
+
+    @property
+    def __fx_supply__(self) -> Supply[_Out, _E_co, _In_co]:
+        raise NotImplementedError
+
+    @overload
+    def __call__(self, target: EffectOf[_A, _E, _Out | _R2]) -> EffectOf[_A, _E | _E_co, _In_co | _R2]: ...
+    @overload
+    def __call__(self, target: StreamOf[_A, _E, _Out | _R2]) -> StreamOf[_A, _E | _E_co, _In_co | _R2]: ...
+    @overload
+    def __call__(self, target: LayerOf[_Out2, _E2, _Out | _R2]) -> LayerOf[_Out2, _E2 | _E_co, _In_co | _R2]: ...
+    def __call__(self, target: Any) -> Any:
+        """The target with the services of all layers; users write `target.provide(merged)`."""
+        return cast(Any, self.layer)(target)
+
+
+def layer_of(layers: object) -> AnyLayer:
+    """A layer itself, and merged layers as one."""
+    return cast("AnyLayer", cast(Any, layers).layer if isinstance(layers, MergedOf) else layers)
 
 
 @final
@@ -416,6 +486,19 @@ class _Provided(Instruction, eq=False):
             lambda services: Local(self.source, lambda around: memo.into(around.merge(services))),
         )
         return OnExit(built, scope.release)
+
+
+def _merge(layers: tuple[AnyLayer, ...]) -> AnyLayer:
+    """The layer of the services of all, where a later one's is taken for a key that several have."""
+
+    def build(memo: MemoMap, scope: Scope) -> EffectOf[ContextOf[Any], Any, Any]:
+        return parallel([layer.build_in(memo, scope) for layer in layers]).map(ContextOf.of_all)
+
+    merged: AnyLayer = LayerOf(build, shared=False, merged=layers)
+    makes = [layer.__fx_make__ for layer in layers if layer.__fx_make__ is not None]
+    if len(makes) == len(layers):
+        merged.__fx_make__ = lambda context: ContextOf.of_all([make(context) for make in makes])
+    return merged
 
 
 def _feed(target: AnyLayer, dependency: AnyLayer, *, keep: bool) -> AnyLayer:

@@ -53,7 +53,7 @@ from typing_extensions import TypeVar, Unpack, override
 
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf
-from fxai.effects.layer import AnyLayer, LayerOf
+from fxai.effects.layer import AnyLayer, LayerOf, Many
 from fxai.effects.stream import StreamOf
 from fxai.schema.codec import Schema
 from fxai.schema.data import Empty
@@ -235,7 +235,7 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
         success: Any = None,
         failure: Any = Never,
     ) -> Any:
-        """The constructor of a tool that a provider runs, or defines and asks us to run.
+        """The constructor of a tool that a provider runs, or defines and asks us to run: of its args and `ToolOptions`.
 
         Args:
             id: the provider and its tool, such as `"openai.web_search"`.
@@ -246,8 +246,6 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
             parameters: what the provider asks with, when it asks back.
             success: what comes out; as in `make`.
             failure: what can go wrong; as in `make`.
-
-        The constructor takes the provider's args and the options of `ToolOptions` side by side, as keywords.
         """
 
         def construct(**given: Any) -> Any:
@@ -277,7 +275,6 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
         return _kind_of(x) == "provider-defined"
 
     def __fx_change__(self, f: Callable[[Any], Any], /) -> Self:
-        """The tool that `f` makes of this one."""
         changed: Self = f(self)
         return changed
 
@@ -313,11 +310,12 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
         return typed_call(self, params)
 
     def __fx_handler__(self) -> HandlerOf[_P, _S, _F]:
-        """For checkers: what a toolkit with this tool needs."""
         raise NotImplementedError
 
-    def __fx_gives__(self) -> Gives[Never, Never, HandlerOf[_P, _S, _F]]:
-        """For checkers: it gives no handler, and needs its own."""
+    def __fx_handler_of_many__(self) -> HandlerOf[_P, _S, _F] | Many:
+        raise NotImplementedError
+
+    def __fx_gives__(self) -> Gives[Never, Never, HandlerOf[_P, _S, _F] | None]:
         raise NotImplementedError
 
 
@@ -339,7 +337,11 @@ class ExternalTool(Tool[_P, _S, _F], frozen=True):
         raise NotImplementedError
 
     @override
-    def __fx_gives__(self) -> Gives[Never, Never, Never]:
+    def __fx_handler_of_many__(self) -> Many:
+        raise NotImplementedError
+
+    @override
+    def __fx_gives__(self) -> Gives[Never, Never, None]:
         raise NotImplementedError
 
     @override
@@ -443,19 +445,18 @@ class FunctionTool(ToolCombinators, Generic[_Q, _A_co, _FS, _FF, _R_co]):
 
     @property
     def __name__(self) -> str:
-        """What the function is called."""
         return name_of(self.__wrapped__)
 
     def __fx_handler__(self) -> HandlerOf[Arguments[_Q], _FS, _FF]:
-        """For checkers: what a toolkit with this tool needs."""
+        raise NotImplementedError
+
+    def __fx_handler_of_many__(self) -> HandlerOf[Arguments[_Q], _FS, _FF] | Many:
         raise NotImplementedError
 
     def __fx_gives__(self) -> Gives[HandlerOf[Arguments[_Q], _FS, _FF], Never, _R_co | None]:
-        """For checkers: what it gives."""
         raise NotImplementedError
 
     def __fx_bound__(self) -> tuple[AnyTool, AnyLayer]:
-        """The tool, and the layer of its handler."""
         return self.tool, self.layer
 
     @overload

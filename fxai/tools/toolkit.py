@@ -14,7 +14,7 @@ A `Toolkit` is a value; `merge` joins two, `pick`, `omit` and `filter` choose fr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, Self, TypeAlias, cast, final, overload
 
@@ -22,8 +22,8 @@ import msgspec
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.effects.effect import EffectOf, Generate, Succeed
-from fxai.effects.layer import AnyLayer, LayerOf
+from fxai.effects.effect import EffectOf, Succeed
+from fxai.effects.layer import AnyLayer, LayerOf, Many, Needs, StillMissing, layer_of
 from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
 from fxai.schema.fault import SchemaError
@@ -31,7 +31,8 @@ from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.function import tools_of
 from fxai.tools.handler import Gives, MethodsOf, check_doubled, check_handlers
-from fxai.tools.identity import OnConflict, join_by_name, newcomers
+from fxai.tools.identity import OnConflict, join_by_name
+from fxai.tools.live_tools import follow, merge_again
 from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool
 from fxai.tools.tool_error import ToolError
 from fxai.tools.tool_options import Annotation, Annotations, ToolOptions
@@ -61,17 +62,30 @@ _R4 = TypeVar("_R4")
 _R5 = TypeVar("_R5")
 _R6 = TypeVar("_R6")
 
+_T_contra = TypeVar("_T_contra", contravariant=True)
+Missing = TypeVar("Missing", bound="Many | None")
+
 AnyBound: TypeAlias = "BoundToolkit[Any, Any, Any]"
 """A bound toolkit whose types are looked at nowhere."""
-
-_Bounds: TypeAlias = "tuple[AnyBound, ...]"
-_Make: TypeAlias = "Callable[[_Bounds, _Bounds, AnyBound], AnyBound]"  # of those now, those before, what was made
 
 
 class _N(Protocol[_T_co]):
     """A tool, seen as the handler that it needs."""
 
     def __fx_handler__(self) -> _T_co: ...
+
+
+class _M(Protocol[_T_co]):
+    """A tool of many, seen as the handler that it needs."""
+
+    def __fx_handler_of_many__(self) -> _T_co: ...
+
+
+class _Handlers(Protocol[_T_contra, _T_co, _E_co, _R_co]):
+    """A layer, seen by what is still missing of what it is asked for."""
+
+    @property
+    def __fx_supply__(self) -> Callable[[_T_contra], StillMissing[_T_co, _E_co, _R_co]]: ...
 
 
 class _B(Protocol[_T_co, _R_co]):
@@ -133,23 +147,24 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
     @overload  # of nine at least: where this one and one above both fit, `Any` in a type makes mypy give up
     @staticmethod
     def make(
-        a: _N[_T],
-        b: _N[_T],
-        c: _N[_T],
-        d: _N[_T],
-        e: _N[_T],
-        f: _N[_T],
-        g: _N[_T],
-        h: _N[_T],
-        i: _N[_T],
+        a: _M[_T],
+        b: _M[_T],
+        c: _M[_T],
+        d: _M[_T],
+        e: _M[_T],
+        f: _M[_T],
+        g: _M[_T],
+        h: _M[_T],
+        i: _M[_T],
         /,
-        *tools: _N[_T],
+        *tools: _M[_T],
     ) -> Toolkit[_T]: ...
     @staticmethod
     def make(*tools: Any) -> Any:
-        """The toolkit of `tools` and function tools, in their order; up to eight of different types, more of one type.
+        """The toolkit of `tools` and function tools, in their order. The same tool twice is one tool.
 
-        More of different types: `Toolkit.make(…).merge(Toolkit.make(…))`. The same tool twice is one tool.
+        For checkers, `T` of nine and more has the member `Many`, which `to_layer` supplies. Programs of hundreds of
+        tools are made of several toolkits, for mypy's time grows with the third power of a union's members.
 
         Raises:
             ToolConflictError: two different tools have one name.
@@ -279,13 +294,14 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
 
     # -- handlers
 
-    def to_layer(self, handlers: LayerOf[_T_co, _E, _R]) -> LayerOf[_T_co, _E, _R]:
+    def to_layer(self, handlers: _Handlers[Needs[_T_co | None], Missing, _E, _R]) -> LayerOf[_T_co, _E, _R]:
         """The layer of this toolkit's handlers: `kit.to_layer(a.handler(f) | b.handler(g))`.
 
-        A missing handler is a type error. What the checkers cannot see is a `HandlerError` when the layer is built: a
-        missing handler among tools of one type, a second handler for a tool, one for a tool that is not here.
+        Those of many tools are merged by `Layer.merge_all(…)`. A missing handler is a type error, which says that the
+        type variable `Missing` cannot be that handler. What the checkers cannot see is a `HandlerError` when the layer
+        is built: a missing handler among tools of one type, a second one for a tool, one for a tool that is not here.
         """
-        return check_handlers(self.tools, handlers)
+        return check_handlers(self.tools, layer_of(handlers))
 
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
         """One tool that makes several calls of these in one: `.tool`, and its handler, `.layer`, which needs theirs.
@@ -488,7 +504,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         parts = (*self.parts, *(part for part in other.parts if part[0] not in origins))
         toolkit = self.toolkit.merge(other.toolkit, on_conflict=on_conflict)
         made: AnyBound = BoundToolkit(toolkit, parts)
-        _follow(made, (self, other), lambda now, was, made: _merge_again(now, was, made, on_conflict))
+        follow(made, (self, other), lambda now, was, made: merge_again(now, was, made, on_conflict))
         return made
 
     def without_handlers_of(self, other: AnyBound) -> Self:
@@ -504,7 +520,7 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
         logged.
         """
         made = type(self)(f(self.toolkit), self.parts)
-        _follow(made, (self,), lambda now, _before, _made: now[0].with_toolkit(f))
+        follow(made, (self,), lambda now, _before, _made: now[0].with_toolkit(f))
         return made
 
     def prefix(self, prefix: str) -> Self:
@@ -537,62 +553,3 @@ def bound_of(origin: object) -> AnyBound | None:
         return BoundToolkit.of(Toolkit.of((tool,)), layer, origin=origin)
     bound: AnyBound | None = given if isinstance(cast(object, given), BoundToolkit) else None
     return bound
-
-
-# -- live tools
-# Tools of a server come and go in the middle of a run, and must not end it. What was made of such live tools stays as
-# it was where it cannot be made of what they are now, and a newcomer does not take a name that another tool has.
-
-
-def _follow(made: AnyBound, of: _Bounds, make: _Make) -> None:
-    """Let `made`, which was just made of others, be made anew when those have changed."""
-    if any(bound.is_live for bound in of):
-        force_setattr(made, "renewal", Generate(_Renewal(made, of, make).steps, (), {}))
-
-
-@final
-class _Renewal:
-    """What was last made, and of what: the same value as long as none of those changes."""
-
-    __slots__ = ("_last", "_make", "_of")
-
-    def __init__(self, made: AnyBound, of: _Bounds, make: _Make) -> None:
-        self._of = of
-        self._make = make
-        self._last = (of, made)  # one value: runs in several threads see what belongs together
-
-    def steps(self) -> Generator[EffectOf[Any], Any, AnyBound]:
-        """The steps of asking them all, and of making it."""
-        now: _Bounds = ()
-        for bound in self._of:
-            now = (*now, (yield bound.now))
-        before, made = self._last
-        if any(each is not then for each, then in zip(now, before, strict=True)):
-            try:
-                made = self._make(now, before, made)
-            except Exception as error:  # of a function that was written for the tools that there were
-                _warn("the tools stay as they were, for nothing can be made of what they are now: %s", error)
-            self._last = (now, made)
-        return made
-
-
-def _merge_again(now: _Bounds, before: _Bounds, made: AnyBound, on_conflict: OnConflict) -> AnyBound:
-    """Two bound toolkits as one, where two tools may have come to have one name; nothing raises then."""
-    first, second = now
-    if on_conflict != "error":
-        return first.merge(second, on_conflict=on_conflict)
-    then = [bound.toolkit.tools for bound in before]
-    left_out, new = newcomers((first.toolkit.tools, second.toolkit.tools), (then[0], then[1]), made.toolkit.tools)
-    for name in new:
-        _warn("a new tool %r is left out, because another one is called so: prefix those of one source", name)
-    return _omit(first, left_out[0]).merge(_omit(second, left_out[1]))
-
-
-def _omit(bound: AnyBound, names: set[str]) -> AnyBound:
-    return bound.with_toolkit(lambda kit: kit.omit(*names)) if names else bound
-
-
-def _warn(message: str, *about: object) -> None:
-    import logging  # few tools change
-
-    logging.getLogger("fxai.tools").warning(message, *about)

@@ -14,7 +14,7 @@ from fxai.tools.aspects import Aspect, Invocation, Return
 
 one = Tool.make("one", parameters=int, success=int, failure=str)
 two = Tool.make("two", parameters=int, success=int, failure=str)
-kit = Toolkit.make(one, two)
+kit: Toolkit[Any] = Toolkit.make(one, two)
 
 SAYINGS: st.SearchStrategy[tuple[str, int]] = st.tuples(
     st.sampled_from(["nothing", "return", "fail"]), st.integers(0, 3)

@@ -547,3 +547,20 @@ def test_a_layer_built_with_another_reference_is_another(backend: Backend) -> No
     fx.run(both.provide(Layer.succeed(Number, 1)).timeout(5), backend=backend)
 
     assert journal.lines == ["+a", "run", "+a", "run", "-a", "-a"]
+
+
+def test_any_number_of_layers_is_one(backend: Backend) -> None:
+    """They are built side by side, each once, and released in reverse; of two for one key the later one is taken."""
+    journal = Journal()
+    merged = Layer.merge_all(build(journal, "a"), build(journal, "b").merge(build(journal, "c")))
+    fx.run(uses(journal, "a", "b", "c").provide(merged), backend=backend)
+    numbers = [fx.run_sync(fx.service(Number).provide(Layer.merge_all(*map(_number, some)))) for some in ([1], [1, 2])]
+
+    assert sorted(journal.lines[:3]) == ["+a", "+b", "+c"]
+    assert journal.lines[3:] == ["run", *(f"-{line[1:]}" for line in reversed(journal.lines[:3]))]
+    assert numbers == [1, 2]
+    assert fx.run_sync(fx.succeed(3).provide(cast("AnyLayer", Layer.merge_all().layer))) == 3
+
+
+def _number(n: int) -> LayerOf[Number]:
+    return Layer.succeed(Number, n)

@@ -383,7 +383,7 @@ def test_who_gives_up_waiting_gives_the_token_back() -> None:
 def test_one_bucket_is_for_all_handlers_of_the_layer() -> None:
     """Two aspects give two."""
     desk = Desk()
-    kit = Toolkit.make(ask, other)
+    kit: Toolkit[Any] = Toolkit.make(ask, other)
     both = fx.for_each(["ask", "other"], lambda name: kit.call(name, 1), concurrency=None)
 
     def times(layer: LayerOf[Any, Never, None]) -> list[float]:

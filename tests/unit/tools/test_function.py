@@ -459,7 +459,7 @@ def test_a_handler_given_twice_is_given_once() -> None:
     assert list(kit.tools) == ["add", "half"]
     assert fx.run(kit.call("half", {"n": 4}).provide(twice)).result == 2
     with pytest.raises(HandlerError, match="no handler for: half"):
-        fx.run(kit.call("add", {"a": 1}).provide(kit.to_layer(add.layer)))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        fx.run(kit.call("add", {"a": 1}).provide(kit.to_layer(add.layer)))  # type: ignore[type-var]  # pyright: ignore[reportArgumentType]
 
 
 # -- methods

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from functools import reduce
-from typing import Any
+from functools import partial, reduce
+from typing import Any, Never
 
 import pytest
-from returns.result import Success
+from returns.result import Result, Success
 
 from fxai.annotations import Readonly, Title
-from fxai.effects import Backend, fx
+from fxai.effects import Backend, Layer, fx
 from fxai.schema import SchemaError
 from fxai.tools import HandlerError, Tool, ToolConflictError, Toolkit
 from tests.kit.samples import Sum, add, defect_of, double, on_add, on_double
@@ -210,3 +210,18 @@ def test_any_number_of_handlers_is_joined(from_the_left: bool, backend: Backend)
 
     assert fx.run_sync(many.call("tool-999", {}).provide(many.to_layer(joined))).result == len("tool-999")
     assert fx.run(many.call("tool-0", {}).provide(many.to_layer(joined)), backend=backend).result == len("tool-0")
+
+
+def test_a_toolkit_of_many_needs_each_of_their_handlers() -> None:
+    """Two hundred tools: their handlers are merged at once, and one that is missing is named."""
+    tools = [Tool.make(f"tool{n}", success=int) for n in range(200)]
+    handlers = [tool.handler(partial(_number, n)) for n, tool in enumerate(tools)]
+    kit = Toolkit.make(*tools)
+
+    assert fx.run(kit.call("tool150", {}).provide(kit.to_layer(Layer.merge_all(*handlers)))).result == 150
+    with pytest.raises(HandlerError, match="no handler for: tool7"):
+        fx.run(kit.call("tool150", {}).provide(kit.to_layer(Layer.merge_all(*handlers[:7], *handlers[8:]))))
+
+
+def _number(n: int, _: object) -> Result[int, Never]:
+    return Success(n)
