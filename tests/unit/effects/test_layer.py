@@ -559,7 +559,7 @@ def test_any_number_of_layers_is_one(backend: Backend) -> None:
     assert sorted(journal.lines[:3]) == ["+a", "+b", "+c"]
     assert journal.lines[3:] == ["run", *(f"-{line[1:]}" for line in reversed(journal.lines[:3]))]
     assert numbers == [1, 2]
-    assert fx.run_sync(fx.succeed(3).provide(cast("AnyLayer", Layer.merge_all().layer))) == 3
+    assert fx.run_sync(fx.succeed(3).provide(cast("Any", Layer.merge_all()))) == 3
 
 
 def _number(n: int) -> LayerOf[Number]:
