@@ -52,13 +52,14 @@ def test_the_readme_marks_a_command(mark: str) -> None:
 
 
 def test_every_noun_is_on_a_reference_page() -> None:
-    """Each module whose names a floor offers is shown on a page of the reference, and each page is in the menu."""
+    """Each module whose names a floor offers is shown on a page of the reference, and each page of the documents is in the menu."""
     pages = sorted((ROOT / "docs/reference").rglob("*.md"))
     shown = {name for page in pages for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)}
     offered = {source for module in modules() if module.path.endswith("__init__.py") for source in sources(module)}
     floors = {module.name for module in modules() if module.path.endswith("__init__.py")}
     menu = (ROOT / "zensical.toml").read_text("utf-8")
-    unlisted = [page.name for page in pages if page.relative_to(ROOT / "docs").as_posix() not in menu]
+    docs = ROOT / "docs"
+    unlisted = [page.name for page in docs.rglob("*.md") if f'"{page.relative_to(docs).as_posix()}"' not in menu]
 
     assert shown - {module.name for module in modules()} == set()
     assert offered - shown - floors == set()
