@@ -52,7 +52,7 @@ def test_the_readme_marks_a_command(mark: str) -> None:
 
 
 def test_every_noun_is_on_a_reference_page() -> None:
-    """Each module whose names a floor offers is shown on a page of the reference, and each page of the documents is in the menu."""
+    """Each module whose names a floor offers is shown on a page of the reference, and the menu has every page."""
     pages = sorted((ROOT / "docs/reference").rglob("*.md"))
     shown = {name for page in pages for name in re.findall(r"^::: (\S+)$", page.read_text("utf-8"), re.MULTILINE)}
     offered = {source for module in modules() if module.path.endswith("__init__.py") for source in sources(module)}
