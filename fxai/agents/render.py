@@ -24,7 +24,7 @@ fxai.agents.state.RenderError: two things are called 'role': ...
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Hashable
+from collections.abc import Callable, Generator, Hashable
 from typing import Any, Final, Generic, Never, TypeAlias, cast, final, overload
 
 import msgspec
@@ -44,6 +44,7 @@ from fxai.agents.step_patch import (
     define_tools,
 )
 from fxai.agents.sub_agent import Callee, SubAgent, sub_agent_of
+from fxai.effects.constructor import PlainAwaitable
 from fxai.effects.effect import EffectOf
 from fxai.messages.message import Message
 from fxai.messages.part import ToolCall, ToolResult
@@ -118,8 +119,8 @@ EffectReturn = TypeAliasType(
     StepPatch[_R]
     | EffectOf[StepPatch[_R] | None, _E, _R]
     | Generator[EffectOf[Any, _E, _R], object, StepPatch[_R] | None]
-    | Awaitable[StepPatch[_R] | None]
-    | Awaitable[EffectOf[StepPatch[_R] | None, _E, _R]]
+    | PlainAwaitable[StepPatch[_R] | None]
+    | PlainAwaitable[EffectOf[StepPatch[_R] | None, _E, _R]]
     | None,
     type_params=(_R, _E),
 )

@@ -11,7 +11,7 @@ and released when a render does not define it any more, or with the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from inspect import isawaitable, iscoroutine
+from inspect import iscoroutine
 from typing import Any, Final, TypeAlias, cast, final
 
 import msgspec
@@ -23,7 +23,7 @@ from fxai.agents.section import SectionWriter, reference_to
 from fxai.agents.state import Asked, Cell, PromptState, RenderError, StateStore, call_key, same_deps
 from fxai.agents.step_patch import Definition, StepPatch, StepRecord, Surrounded
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
-from fxai.effects.constructor import lift_any
+from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, EffectOf, Generate, Succeed, Wait
 from fxai.effects.layer import AnyLayer, LayerOf, MemoMap
@@ -229,8 +229,8 @@ class Rendering:
 
 def _run_effect(effect: RenderEffect, view: StepView) -> Generator[AnyEffect, Any, StepPatch[Any] | None]:
     given: Any = effect.f(view)
-    if isawaitable(given):
-        waiting: Any = given
+    if is_plain_awaitable(given):
+        waiting = given
         given = yield Wait(lambda: waiting)
     if not (given is None or isinstance(given, StepPatch)):
         lifted = lift_any(given)

@@ -393,11 +393,11 @@ class FiberHandle(msgspec.Struct, Generic[_A_co, _E_co], eq=False):
         else:
             self._done = anyio.Event()
             self._task = spawn(partial(self._run, child, pending), variables)
-        return Succeeded(gives or self)
+        return Succeeded(self if gives is None else gives)
 
     def _in_turn(self, effect: AnyEffect, env: Any, gives: Any) -> Children:
         self._end((yield from inside(effect, env)).finish())
-        return Succeeded(gives or self)
+        return Succeeded(self if gives is None else gives)
 
     async def _run(self, child: Fiber, pending: Awaitable[Any], held: AbstractContextManager[Any]) -> None:
         try:
@@ -472,7 +472,7 @@ class Lock(msgspec.Struct, eq=False):
             if isinstance(exit_, Succeeded):
                 scope.add(lambda _: self._release())
             elif mine.is_set():
-                self._release()  # the lock was handed to a program that has been cancelled
+                _ = self._release()  # the lock was handed to a program that has been cancelled
             else:
                 self._queue.remove(mine)
             return NOTHING

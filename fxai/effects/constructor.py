@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Generator
 from functools import wraps
 from inspect import GEN_CREATED, getgeneratorstate
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Never, ParamSpec, cast, final, overload
+from typing import TYPE_CHECKING, Any, Never, ParamSpec, Protocol, cast, final, overload
 
 import msgspec
 from anyio import sleep_forever
@@ -21,7 +21,7 @@ from returns.io import IOResult
 from returns.maybe import Maybe, Nothing, Some
 from returns.result import Failure, Result, Success
 from returns.unsafe import unsafe_perform_io
-from typing_extensions import TypeVar
+from typing_extensions import TypeIs, TypeVar
 
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded, outcome
 from fxai.effects.context import EMPTY, ContextOf, ServiceKey
@@ -50,6 +50,16 @@ _X = TypeVar("_X", bound=Exception)
 _R = TypeVar("_R")
 _I = TypeVar("_I")
 _S = TypeVar("_S")
+_T_co = TypeVar("_T_co", covariant=True)
+
+
+class PlainAwaitable(Protocol[_T_co]):
+    """An awaitable that is no effect: checkers tell it by what is sent while it waits, which for an effect is not None.
+
+    An effect in its place would raise the failures that its type declares, and run without the services around.
+    """
+
+    def __await__(self) -> Generator[Any, None, _T_co]: ...
 
 
 if TYPE_CHECKING:
@@ -105,18 +115,18 @@ def _explainer(error: Any) -> Callable[[Exception], Any]:
     return lambda raised: raised if isinstance(raised, error) else None
 
 
-def wait(f: Callable[[], Awaitable[_A]]) -> EffectOf[_A, Never, None]:
+def wait(f: Callable[[], PlainAwaitable[_A]]) -> EffectOf[_A, Never, None]:
     """The effect of awaiting `f()`; what it raises is a defect."""
     return Wait(f)
 
 
 @overload
-def attempt_async(f: Callable[[], Awaitable[_A]], error: type[_X]) -> EffectOf[_A, _X, None]: ...
+def attempt_async(f: Callable[[], PlainAwaitable[_A]], error: type[_X]) -> EffectOf[_A, _X, None]: ...
 @overload
 def attempt_async(
-    f: Callable[[], Awaitable[_A]], error: Callable[[Exception], _E | None]
+    f: Callable[[], PlainAwaitable[_A]], error: Callable[[Exception], _E | None]
 ) -> EffectOf[_A, _E, None]: ...
-def attempt_async(f: Callable[[], Awaitable[_A]], error: Callable[[Exception], Any]) -> EffectOf[_A, Any, None]:
+def attempt_async(f: Callable[[], PlainAwaitable[_A]], error: Callable[[Exception], Any]) -> EffectOf[_A, Any, None]:
     """The effect of awaiting `f()`: `error` is a class or a function, as for `attempt`."""
     explain = _explainer(error)
 
@@ -265,6 +275,11 @@ def lift_any(x: Any) -> AnyEffect | None:
     if isinstance(x, Awaitable):
         return _await(cast("Any", x))
     return None
+
+
+def is_plain_awaitable(x: object) -> TypeIs[PlainAwaitable[Any]]:
+    """Whether `x` is an awaitable and no effect: awaited, an effect would run without the services around."""
+    return isinstance(x, Awaitable) and not isinstance(x, EffectOf)
 
 
 def _require_unused(generator: GeneratorType[Any, Any, Any]) -> GeneratorType[Any, Any, Any]:

@@ -27,9 +27,10 @@ solves the `R` of `Effect[A, E, R]` with the classes' common base where a progra
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator
+from inspect import currentframe
 from itertools import cycle, repeat
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Protocol, TypeAlias, final
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Protocol, TypeAlias, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
@@ -37,6 +38,7 @@ from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded
 from fxai.effects.context import ContextOf
+from fxai.effects.mistake import MYPY, NotItsValue, Unprovided, not_an_effect, refuse_as_value
 
 _A = TypeVar("_A", default=None)
 _E = TypeVar("_E", default=Never)
@@ -78,11 +80,35 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
     """A lazy description of a program: `A` on success, `E` on expected failure, `R` needed to run it."""
 
     op: ClassVar[int]
+    __fx_run__: ClassVar[Callable[[Any], Awaitable[Any]]]  # set by `runtime`, which stands on this
 
     def __iter__(self) -> Generator[EffectOf[Any, _E_co, _R_co], Any, _A_co]:
         """`yield from effect` inside a generator under `fx.gen`: runs it and gives its value."""
         value: _A_co = yield self
         return value
+
+    @overload
+    def __await__(self: EffectOf[_A, Any, None]) -> Generator[Any, Unprovided, _A]: ...
+    @overload
+    def __await__(self) -> Unprovided: ...
+    def __await__(self) -> Any:
+        """`await effect` in a coroutine, where it needs nothing more: what `fx.run_async(effect)` gives or raises.
+
+        Raises:
+            TypeError: a program waits for it, by `fx.wait` say, where it would run without the services around.
+        """
+        frame = currentframe()
+        caller = frame and frame.f_back
+        if caller and caller.f_globals.get("__name__") in _INTERPRETER:
+            raise TypeError("fx.wait takes an awaitable that is no effect: write the effect itself, or fx.suspend(…)")
+        return EffectOf.__fx_run__(self).__await__()
+
+    if not TYPE_CHECKING:
+        __contains__ = __format__ = refuse_as_value
+    if not MYPY:
+
+        def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # as pyright tells it
+            refuse_as_value(self)
 
     # -- success
 
@@ -489,16 +515,10 @@ class _Nesting(threading.local):
         self.here = _Here()  # a thread's own attributes are slow: each step reads one of them, once
 
 
+_INTERPRETER = ("fxai.effects.fiber", "fxai.effects.cancellation")  # the modules that await what a program waits for
 _NATIVE_DEPTH = 6  # native delegation costs O(depth) per leaf and would use the C stack
 nesting = _Nesting()
 _turns = cycle((*repeat(0, 4095), 1))  # the cheapest counter there is
-
-
-def not_an_effect(given: object) -> TypeError:
-    """What to raise where a program gave, or was given, something that is no effect."""
-    remedy = _remedy(given)
-    what = "nothing (None)" if given is None else f"{given!r:.200}"
-    return TypeError(f"an effect is needed here, and this is {what}: {remedy}")
 
 
 def not_a_generator(raised: TypeError, step: Any) -> TypeError:
@@ -511,29 +531,6 @@ def not_a_generator(raised: TypeError, step: Any) -> TypeError:
     if "'coroutine'" in message:
         why = "is a coroutine function: write `def` for `async def`, and `yield from fx.wait(lambda: …)` for `await …`"
     return TypeError(f"@fx.gen is for a generator function, and {name} {why}")
-
-
-def _remedy(given: Any) -> str:
-    kind = type(given).__name__
-    name = getattr(given, "__name__", kind)
-    if given is None:
-        return "a function that should return an effect has no `return`, or a generator has a bare `yield`"
-    if kind == "generator":
-        return f"put @fx.gen on the function {name}, and write `yield from {name}(…)` inside of another generator"
-    if hasattr(given, "__await__"):
-        return f"await it by fx.wait(lambda: {name}(…)), so that it can be run more than once"
-    if hasattr(given, "__fx_key__"):
-        plain = f"`yield from {name}`, or " if isinstance(given, Iterable) else ""
-        return f"write {plain}fx.service({name}), to ask for the service of this key"
-    if kind == "StreamOf":
-        return "a stream is read by .collect(), .drain(), .first() or .for_each(…), which give effects"
-    if kind == "LayerOf":
-        return "a layer builds services for a program: program.provide(layer)"
-    if hasattr(given, "unwrap"):
-        return "fx.lift(…) makes an effect of a container"
-    if callable(given):
-        return f"call it: {name}(…)"
-    return "fx.succeed(…) makes an effect of a value; inside of a generator, `return` gives one"
 
 
 def _require_effect(effect: Any) -> Any:

@@ -38,8 +38,8 @@ from fxai.effects.effect import (
     Timeout,
     nesting,
     not_a_generator,
-    not_an_effect,
 )
+from fxai.effects.mistake import not_an_effect
 from fxai.effects.service import LIVE, Clock
 from fxai.effects.task import in_own_task
 

@@ -18,9 +18,10 @@ from typing_extensions import TypeVar
 from fxai.effects.cancellation import event_loop
 from fxai.effects.cause import Exit, Failed, Succeeded, ending, outcome
 from fxai.effects.context import EMPTY, ContextOf
-from fxai.effects.effect import EffectOf, Instruction, not_an_effect, require_no_effect
+from fxai.effects.effect import EffectOf, Instruction, require_no_effect
 from fxai.effects.fiber import Fiber, close_block, report, run_fiber
 from fxai.effects.layer import LayerOf, MemoMap
+from fxai.effects.mistake import not_an_effect
 from fxai.effects.scope import Scope
 
 _A = TypeVar("_A")
@@ -112,6 +113,9 @@ async def run_async(effect: Runnable[_A, _E]) -> _A:
     given: Any = effect
     end: Exit[_A, _E] = await run_fiber(given, EMPTY)
     return _value(end)
+
+
+EffectOf.__fx_run__ = staticmethod(run_async)
 
 
 async def run_async_exit(effect: Runnable[_A, _E]) -> Exit[_A, _E]:

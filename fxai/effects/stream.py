@@ -25,6 +25,7 @@ from fxai.effects.cause import Exit, Failed, ending
 from fxai.effects.context import EMPTY, ContextOf
 from fxai.effects.effect import AnyEffect, EffectOf, Generate, Map, Succeed, Suspend, Sync
 from fxai.effects.fiber import close_block, run_fiber
+from fxai.effects.mistake import MYPY, NotItsValue, refuse_as_value
 from fxai.effects.pull import END, Channel, Open
 from fxai.effects.scope import Scope, acquire_release, add_finalizer, scoped
 
@@ -60,6 +61,12 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
         @classmethod
         def __class_getitem__(cls, _: Any) -> Any:
             return cls  # subscripts are for checkers only
+
+        __contains__ = __format__ = refuse_as_value
+    if not MYPY:
+
+        def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # as pyright tells it
+            refuse_as_value(self)
 
     # -- constructors
 

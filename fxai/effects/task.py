@@ -198,7 +198,7 @@ class _OnTrio:
 
     def start(self, child: Child, variables: Context) -> None:
         """Starts a task that runs `child` with a copy of these context variables."""
-        variables.run(lambda: self._group.start_soon(child, nullcontext()) and None)
+        _ = variables.run(self._group.start_soon, child, nullcontext())
 
     def cancel(self) -> None:
         """Cancels the tasks that run; what is shielded in them goes on to its end."""

@@ -8,11 +8,12 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, TypeVar, cast, final
 
 import msgspec
 
+from fxai.effects.constructor import PlainAwaitable
 from fxai.effects.effect import EffectOf
 from fxai.effects.stream import StreamOf
 from fxai.messages.errors import AiError
@@ -160,7 +161,7 @@ class ModelRequest(msgspec.Struct, frozen=True):
 
 Repair: TypeAlias = Callable[
     [ToolCall, UnknownTool | InvalidParameters],
-    ToolCall | EffectOf[ToolCall | None, Any, Any] | Awaitable[ToolCall | None] | None,
+    ToolCall | EffectOf[ToolCall | None, Any, Any] | PlainAwaitable[ToolCall | None] | None,
 ]
 """Mends a call that is invalid, once: gives another call in its place, or None to let it fail; or an effect of these.
 

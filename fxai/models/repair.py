@@ -24,7 +24,7 @@ import msgspec
 from returns.result import Success
 
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed
-from fxai.effects.constructor import lift_any
+from fxai.effects.constructor import is_plain_awaitable, lift_any
 from fxai.effects.effect import AnyEffect, EffectOf, FailCause, Succeed, Suspend
 from fxai.messages.message import merge_metadata
 from fxai.messages.part import ToolCall, WarningPart
@@ -137,8 +137,7 @@ def _ask(repair: Repair, call: ToolCall, failure: UnknownTool | InvalidParameter
     given: Any = repair(call, failure)
     if given is None or isinstance(given, ToolCall):
         return Succeed(given)
-    is_awaited = hasattr(given, "__await__") and not isinstance(given, EffectOf)
-    effect = lift_any(_await(given) if is_awaited else given)
+    effect = lift_any(_await(given) if is_plain_awaitable(given) else given)
     return Succeed(_check_call(given)) if effect is None else effect.map(_check_call)
 
 

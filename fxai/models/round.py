@@ -354,9 +354,9 @@ class Turn:
         except Exception as bug:
             self._begun = FailCause(Cause((Die(bug),)))
         if isinstance(self._begun, Succeed):
-            self._settle(0, self._begun.value)
+            _ = self._settle(0, self._begun.value)
         elif isinstance(self._begun, FailCause):
-            self._fail(0, self._begun.cause)
+            _ = self._fail(0, self._begun.cause)
         else:
             return False
         yield emit(cast(ToolResult, self._results[0]))

@@ -34,7 +34,7 @@ from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects.cancellation import shield
 from fxai.effects.cause import Cause, Exit, Fail, Failed, Succeeded
-from fxai.effects.constructor import lift_any, of_result
+from fxai.effects.constructor import PlainAwaitable, lift_any, of_result
 from fxai.effects.context import ContextOf, MissingServiceError
 from fxai.effects.effect import AnyEffect, Await, AwaitExit, EffectOf, Generate, Instruction, Local, Succeed, Within
 from fxai.effects.fiber import run_fiber
@@ -67,7 +67,7 @@ HandlerReturn = TypeAliasType(
     Result[_S, _F]  # first what is meant most often: messages of checkers begin with it
     | EffectOf[_S, _F, _R]
     | Generator[EffectOf[Any, _F, _R], object, _S]
-    | Awaitable[Result[_S, _F] | IOResult[_S, _F] | EffectOf[_S, _F, _R]]
+    | PlainAwaitable[Result[_S, _F] | IOResult[_S, _F] | EffectOf[_S, _F, _R]]
     | StreamOf[_S, _F, _R]
     | IOResult[_S, _F]
     | RequiresContextFutureResult[_S, _F, ContextOf[_R]],

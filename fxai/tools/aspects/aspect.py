@@ -21,8 +21,7 @@ call the stages follow each other, and each sees what those before it came to: `
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
-from inspect import isawaitable
+from collections.abc import Callable, Generator
 from typing import Any, Generic, final, overload
 
 import msgspec
@@ -32,7 +31,7 @@ from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar
 
 from fxai.effects.cause import Cause, Exit, Succeeded
-from fxai.effects.constructor import lift_any
+from fxai.effects.constructor import PlainAwaitable, is_plain_awaitable, lift_any
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import AnyEffect, Ask, AwaitExit, EffectOf, FailCause, Fold, Local, Succeed, Suspend, Within
 from fxai.effects.fiber import Fiber, run_fiber
@@ -101,9 +100,9 @@ HookReturn = TypeAliasType(
     | EffectOf[None, _F, _R]
     | EffectOf[Return[_S] | None, _F, _R]
     | Generator[EffectOf[Any, _F, _R], object, Return[_S] | None]
-    | Awaitable[Return[_S] | None]
-    | Awaitable[Result[Return[_S] | None, _F]]
-    | Awaitable[IOResult[Return[_S] | None, _F]]
+    | PlainAwaitable[Return[_S] | None]
+    | PlainAwaitable[Result[Return[_S] | None, _F]]
+    | PlainAwaitable[IOResult[Return[_S] | None, _F]]
     | None,
     type_params=(_S, _F, _R),
 )
@@ -179,7 +178,7 @@ def _answer(returned: Any, call: Invocation[Any], hook: str) -> AnyEffect:
     """The effect of what a hook gives: a `Return`, or None."""
     if returned is None or returned.__class__ is Return:
         return Succeed(returned)
-    if isawaitable(returned):
+    if is_plain_awaitable(returned):
         return AwaitExit(lambda fiber: _await(returned, call, hook, fiber))
     effect = None if isinstance(returned, Maybe) else lift_any(returned)
     if effect is None:
@@ -187,7 +186,7 @@ def _answer(returned: Any, call: Invocation[Any], hook: str) -> AnyEffect:
     return effect.map(lambda given: _check(given, call, hook))
 
 
-async def _await(awaitable: Awaitable[Any], call: Invocation[Any], hook: str, fiber: Fiber) -> Exit[Any, Any]:
+async def _await(awaitable: PlainAwaitable[Any], call: Invocation[Any], hook: str, fiber: Fiber) -> Exit[Any, Any]:
     given = await awaitable
     if given is None or given.__class__ is Return:
         return Succeeded(given)

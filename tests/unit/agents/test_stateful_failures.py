@@ -391,16 +391,20 @@ def _two_patches(world: World, at: RenderOf[Any, Any]) -> None:
     at.effect("f", lambda _: StepPatch.system("role", "Two."))
 
 
+def _nothing(_: object) -> None:
+    """Nothing, once the argument was made."""
+
+
 def _late_in_effect(world: World, at: RenderOf[Any, Any]) -> None:
-    at.effect("e", lambda _: at.system("role", "One.") and None)
+    at.effect("e", lambda _: _nothing(at.system("role", "One.")))
 
 
 def _late_tool(world: World, at: RenderOf[Any, Any]) -> None:
-    at.effect("e", lambda _: at.tool(world.other, world.raises) and None)
+    at.effect("e", lambda _: _nothing(at.tool(world.other, world.raises)))
 
 
 def _late_state(world: World, at: RenderOf[Any, Any]) -> None:
-    at.effect("e", lambda _: at.state("m", 1) and None)
+    at.effect("e", lambda _: _nothing(at.state("m", 1)))
 
 
 def _late_effect(world: World, at: RenderOf[Any, Any]) -> None:

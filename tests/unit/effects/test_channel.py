@@ -37,7 +37,7 @@ def test_items_come_in_order_then_the_end(backend: Backend) -> None:
     channel: Channel[int] = Channel(1)
     for n in range(3):
         channel.offer(n)
-    channel.end(Succeeded(None))
+    _ = channel.end(Succeeded(None))
 
     taken = fx.run(fx.collect([channel.take()] * 5), backend=backend)
 
@@ -48,7 +48,7 @@ def test_a_failed_end_is_the_readers_failure(backend: Backend) -> None:
     """After what is left."""
     channel: Channel[int] = Channel()
     channel.offer(1)
-    channel.end(Failed(Cause((Fail(Lost()),))))
+    _ = channel.end(Failed(Cause((Fail(Lost()),))))
 
     assert fx.run(channel.take(), backend=backend) == 1
     assert cast("Any", fx.run_exit(channel.take(), backend=backend)).cause.failures == (Lost(),)

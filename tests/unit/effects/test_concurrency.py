@@ -67,7 +67,7 @@ def test_concurrency_bounds_how_many_run_at_once(concurrency: int | None, most: 
 def test_a_limit_below_one_is_refused(concurrency: int) -> None:
     """The error says what may be given."""
     with pytest.raises(ValueError, match="must be at least 1, or None"):
-        fx.for_each([1], fx.succeed, concurrency=concurrency)
+        _ = fx.for_each([1], fx.succeed, concurrency=concurrency)
 
 
 def test_nothing_to_do_gives_nothing(backend: Backend) -> None:

@@ -90,7 +90,7 @@ def test_a_missing_service_says_which_and_what_to_do() -> None:
 def test_an_implementation_is_no_key() -> None:
     """Asking by an implementation names the interface to ask by."""
     with pytest.raises(TypeError, match="Memory implements Store and is no key itself; use Store"):
-        fx.service(Memory)
+        _ = fx.service(Memory)
     with pytest.raises(TypeError, match="use Store"):
         Context.make(Memory, Memory())
 

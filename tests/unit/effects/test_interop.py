@@ -78,7 +78,7 @@ def test_lift_makes_an_effect_of_every_container(
 def test_lift_refuses_a_bare_value(value: Any) -> None:
     """The error says what may be given; `lift_any` gives None for it."""
     with pytest.raises(TypeError, match=r"fx\.lift takes an effect, a container of returns"):
-        fx.lift(value)
+        _ = fx.lift(value)
     assert lift_any(value) is None
 
 

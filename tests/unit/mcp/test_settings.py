@@ -56,7 +56,7 @@ def _shown(backend: str, told: int, later: int = 0) -> list[int]:
                     progress.offer({"progress": number})
                 await anyio.wait_all_tasks_blocked()
                 assert len(seen) == min(told, 64) + later
-                progress.end(Succeeded(None))
+                _ = progress.end(Succeeded(None))
 
     anyio.run(go, backend=backend)
     return seen

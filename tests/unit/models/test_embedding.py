@@ -25,7 +25,7 @@ class Lengths(EmbeddingModel):
         self.asked: list[tuple[str, ...]] = []
         self.stopped: list[tuple[str, ...]] = []
         self._most = most
-        self._before: Effect[Any, AiError] = before or fx.succeed(None)
+        self._before: Effect[Any, AiError] = fx.succeed(None) if before is None else before
         self._lost = lost
 
     @property

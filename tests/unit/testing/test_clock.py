@@ -106,4 +106,4 @@ def test_it_counts_who_waits(backend: Backend) -> None:
 def test_time_does_not_go_back() -> None:
     """A negative step is refused."""
     with pytest.raises(ValueError, match="does not go back"):
-        TestClock().advance(-1)
+        _ = TestClock().advance(-1)

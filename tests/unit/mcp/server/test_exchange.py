@@ -473,7 +473,7 @@ def test_tools_that_somebody_else_runs_cannot_be_served() -> None:
 def test_options_that_cannot_be_are_refused_at_once(wrong: Any) -> None:
     """A number that makes no sense is an error before anything is opened."""
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        ToolServer.open(bound(Tool.make("ping"), lambda _: Success(None)), **wrong)
+        _ = ToolServer.open(bound(Tool.make("ping"), lambda _: Success(None)), **wrong)
 
 
 def test_what_the_model_is_shown_is_the_text(backend: str) -> None:

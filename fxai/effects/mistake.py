@@ -1,0 +1,63 @@
+"""Mistakes: what is raised where something is no effect, and where an effect is taken for its value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Never
+
+MYPY = False
+"""Which mypy takes for true: it warns of a condition that always holds where it sees no `__bool__`."""
+
+__all__ = ["MYPY", "NotItsValue", "Unprovided", "not_an_effect", "refuse_as_value"]
+
+
+class Unprovided:
+    """For checkers: what an effect that still needs services gives where it is awaited."""
+
+
+class NotItsValue:
+    """For checkers: what an effect gives where its value is asked for."""
+
+
+def refuse_as_value(effect: object, *_: object) -> Never:
+    """What stands for the methods of a value in an effect or a stream: it has none, since nothing was run.
+
+    Raises:
+        TypeError: always, with how to get the value.
+    """
+    if type(effect).__name__ == "StreamOf":
+        raise TypeError("a stream is not its items: `items = yield from stream.collect()` reads them")
+    raise TypeError(
+        "an effect is not its value: `value = yield from effect` runs it and gives that, as `await effect` does in a"
+        " coroutine (repr(effect) shows the effect itself)"
+    )
+
+
+def not_an_effect(given: object) -> TypeError:
+    """What to raise where a program gave, or was given, something that is no effect."""
+    remedy = _remedy(given)
+    what = "nothing (None)" if given is None else f"{given!r:.200}"
+    return TypeError(f"an effect is needed here, and this is {what}: {remedy}")
+
+
+def _remedy(given: Any) -> str:
+    kind = type(given).__name__
+    name = getattr(given, "__name__", kind)
+    if given is None:
+        return "a function that should return an effect has no `return`, or a generator has a bare `yield`"
+    if kind == "generator":
+        return f"put @fx.gen on the function {name}, and write `yield from {name}(…)` inside of another generator"
+    if hasattr(given, "__await__"):
+        return f"await it by fx.wait(lambda: {name}(…)), so that it can be run more than once"
+    if hasattr(given, "__fx_key__"):
+        plain = f"`yield from {name}`, or " if isinstance(given, Iterable) else ""
+        return f"write {plain}fx.service({name}), to ask for the service of this key"
+    if kind == "StreamOf":
+        return "a stream is read by .collect(), .drain(), .first() or .for_each(…), which give effects"
+    if kind == "LayerOf":
+        return "a layer builds services for a program: program.provide(layer)"
+    if hasattr(given, "unwrap"):
+        return "fx.lift(…) makes an effect of a container"
+    if callable(given):
+        return f"call it: {name}(…)"
+    return "fx.succeed(…) makes an effect of a value; inside of a generator, `return` gives one"
