@@ -8,8 +8,6 @@ from typing import Any, Never
 MYPY = False
 """Which mypy takes for true: it warns of a condition that always holds where it sees no `__bool__`."""
 
-__all__ = ["MYPY", "NotItsValue", "Unprovided", "not_an_effect", "refuse_as_value"]
-
 
 class Unprovided:
     """For checkers: what an effect that still needs services gives where it is awaited."""
