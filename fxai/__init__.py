@@ -200,13 +200,14 @@ _MOVED = {
 }
 _LATER = {name: room for rooms in (_ROOMS, _MOVED) for room, names in rooms.items() for name in names.split()}
 
+if not TYPE_CHECKING:  # which would take any name for one that is there
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"fxai has no name {name!r}")
-    found = getattr(import_module(_LATER[name]), name)
-    globals()[name] = found
-    return found
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"fxai has no name {name!r}")
+        found = getattr(import_module(_LATER[name]), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CannotListen", "open_socket", "serve_app", "url_of"]
 
+if not TYPE_CHECKING:  # which would take any name for one that is there
 
-def __getattr__(name: str) -> object:
-    if name != "serve_app":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from fxai.hosting import asgi_server  # it imports uvicorn, which only servers need
+    def __getattr__(name: str) -> object:
+        if name != "serve_app":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from fxai.hosting import asgi_server  # it imports uvicorn, which only servers need
 
-    return asgi_server.serve_app
+        return asgi_server.serve_app

@@ -62,8 +62,9 @@ _ROOMS = {
 }
 _LATER = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
+if not TYPE_CHECKING:  # which would take any name for one that is there
 
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    def __getattr__(name: str) -> Any:
+        if name not in _LATER:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -45,10 +45,11 @@ __all__ = [
 
 _RECORDING = frozenset({"CassetteError", "cassette", "record", "replay"})
 
+if not TYPE_CHECKING:  # which would take any name for one that is there
 
-def __getattr__(name: str) -> object:
-    if name not in _RECORDING:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from fxai.testing import recording  # it imports HTTP, which tests of tools alone do not need
+    def __getattr__(name: str) -> object:
+        if name not in _RECORDING:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from fxai.testing import recording  # it imports HTTP, which tests of tools alone do not need
 
-    return getattr(recording, name)
+        return getattr(recording, name)

@@ -63,9 +63,11 @@ class Failure(msgspec.Struct, frozen=True):
     reason: Reason | AiError
 
 
-_Said: TypeAlias = str | AnyPart | Delay | Failure
-Turn: TypeAlias = _Said | Sequence[_Said]
-"""What the model says when it is asked once: an item, or several. Texts are pieces of one text, as they would come."""
+Turn: TypeAlias = "str | AnyPart | Delay | Failure | Sequence[Turn]"
+"""What the model says when it is asked once: an item, or several. Texts are pieces of one text, as they would come.
+
+`text` and the others give a `Turn`, so that a list of them is a `list[Turn]`, whatever it mixes.
+"""
 
 _ids = count(1)
 
@@ -84,22 +86,22 @@ def call(name: str, params: object, *, id: str | None = None) -> ToolCall:
     return ToolCall(f"call_{next(_ids)}" if id is None else id, name, params)
 
 
-def reasoning(value: str) -> Reasoning:
+def reasoning(value: str) -> Turn:
     """A piece of reasoning."""
     return Reasoning(value)
 
 
-def finish(reason: FinishReason, usage: Usage = Usage()) -> Finish:  # noqa: B008  # a frozen value
+def finish(reason: FinishReason, usage: Usage = Usage()) -> Turn:  # noqa: B008  # a frozen value
     """How the turn ends; without one, a turn with calls ends with `"tool-calls"` and any other with `"stop"`."""
     return Finish(reason, usage)
 
 
-def delay(seconds: float) -> Delay:
+def delay(seconds: float) -> Turn:
     """A pause, by the `Clock`."""
     return Delay(seconds)
 
 
-def fails(reason: Reason | AiError) -> Failure:
+def fails(reason: Reason | AiError) -> Turn:
     """The turn fails here."""
     return Failure(reason)
 
@@ -201,7 +203,7 @@ def _pause(item: Delay | Failure) -> EffectOf[None, AiError]:
 
 def _items(turn: Turn) -> list[AnyPart | Delay | Failure]:
     """A turn as it would come: texts in pieces of one text, calls behind their parameters, an end."""
-    given: list[Any] = list(turn) if isinstance(turn, Sequence) and not isinstance(turn, str) else [turn]
+    given = list(_flat(turn))
     streamed = {item.id for item in given if isinstance(item, ToolParamsStart)}
     items: list[AnyPart | Delay | Failure] = []
     ids = (f"text_{n}" for n in count())
@@ -221,6 +223,12 @@ def _items(turn: Turn) -> list[AnyPart | Delay | Failure]:
     if open_text is not None:
         items.append(TextEnd(open_text))
     return items if any(isinstance(item, Finish | Failure) for item in items) else [*items, _end(items)]
+
+
+def _flat(turn: Turn) -> Iterable[Any]:
+    if isinstance(turn, Sequence) and not isinstance(turn, str):
+        return (item for each in turn for item in _flat(each))
+    return (turn,)
 
 
 def _pieces(item: Any, id_: str) -> Iterable[Any]:

@@ -36,6 +36,7 @@ HEAVY = {
 
 
 FACES = {"fxai", "fxai.annotations"}
+LAZY = [module for module in modules() if any(line.startswith("_LATER = {") for line in module.lines)]
 
 
 def _through_the_face(module: Module) -> Iterator[str]:
@@ -99,3 +100,31 @@ def test_no_private_name_is_offered_by_completion(name: str) -> None:
     cls = getattr(import_module("fxai"), name)
 
     assert {member for member in dir(cls) if re.match(r"_(?!_)", member)} <= {"_is_protocol", "_abc_impl"}
+
+
+@pytest.mark.parametrize("module", LAZY, ids=lambda module: module.name)
+def test_a_name_that_is_loaded_later_is_known_to_checkers(module: Module) -> None:
+    """It is imported where only checkers look."""
+    there = import_module(module.name)
+    imported = {alias.asname or alias.name for node in _for_checkers(module) for alias in node.names}
+    starred = [node.module for node in _for_checkers(module) if node.names[0].name == "*"]
+    imported |= {name for other in starred if other for name in import_module(other).__all__}
+
+    assert set(there.__dict__["_LATER"]) <= imported
+
+
+def test_checkers_see_no_module_that_has_any_name() -> None:
+    """A `__getattr__` of a module would make `Any` of each name that is misspelt."""
+    seen = [module.name for module in modules() for node in module.tree.body if _is_getattr(node)]
+
+    assert seen == []
+
+
+def _is_getattr(node: ast.stmt) -> bool:
+    return isinstance(node, ast.FunctionDef) and node.name == "__getattr__"
+
+
+def _for_checkers(module: Module) -> Iterator[ast.ImportFrom]:
+    for node in module.tree.body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            yield from (each for each in node.body if isinstance(each, ast.ImportFrom))

@@ -74,6 +74,16 @@ def test_calls_get_ids_of_their_own() -> None:
     assert call("add", {}, id="mine").id == "mine"
 
 
+def test_turns_in_a_turn_are_its_items() -> None:
+    """So that what helpers of a test give can be joined as it comes."""
+    greeting = [text("Good "), [text("day."), call("x", {}, id="c")]]
+    model = ScriptedModel.make([greeting, [text("Good "), text("day."), call("x", {}, id="c")]])
+    asked = LanguageModel.generate_text("go", resolve_tools=False)
+    nested, flat = fx.run(fx.all_(asked, asked).provide(model.layer))
+
+    assert nested == flat
+
+
 def test_a_call_whose_parameters_are_in_the_turn_is_not_taken_apart_again() -> None:
     """They come as they are written down, and the call behind them, once."""
     parts = fx.run(
