@@ -68,7 +68,7 @@ _T = TypeVar("_T", default=Never)
 _O = TypeVar("_O", default=str)
 _F = TypeVar("_F", default=Never)
 _F2 = TypeVar("_F2", default=Never)
-_N2 = TypeVar("_N2", default=None)
+_L2 = TypeVar("_L2", default=LanguageModel | None)
 _F3 = TypeVar("_F3", default=Never)
 _N3 = TypeVar("_N3", default=None)
 _E = TypeVar("_E")
@@ -92,7 +92,10 @@ _O_co = TypeVar("_O_co", covariant=True, default=str)
 _E_co = TypeVar("_E_co", covariant=True, default=RunError)
 _R_co = TypeVar("_R_co", covariant=True, default=LanguageModel | None)
 
+# What stands for an argument that is left out: pyright reads its type, mypy the default of the type variable.
 _NO_TOOLS: Toolkit[Never] = Toolkit.empty()
+_NO_PROMPT: StatefulPrompt[None, Never] = cast(Any, None)
+_AROUND: LayerOf[LanguageModel, Never, LanguageModel | None] = cast(Any, None)
 
 
 @final
@@ -136,56 +139,16 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     prompt: StatefulPrompt[Any, Any] | None = None
     """The stateful prompt that each step is rendered from, if there is one."""
 
-    @overload
     @staticmethod
     def make(
         name: str,
         *,
-        toolkit: Offered[_F, _T] = ...,
-        prompt: StatefulPrompt[_N3, _F3] = ...,
+        toolkit: Offered[_F, _T] = _NO_TOOLS,
+        prompt: StatefulPrompt[_N3, _F3] = _NO_PROMPT,  # type: ignore[assignment]
+        model: LayerOf[LanguageModel, _F2, _L2] = _AROUND,  # type: ignore[assignment]
+        output: type[_O] | Schema[_O] = str,  # type: ignore[assignment]
         **options: Unpack[AgentOptions],
-    ) -> Agent[_T, str, RunError | _F | _F3, LanguageModel | _N3]: ...
-    @overload
-    @staticmethod
-    def make(
-        name: str,
-        *,
-        toolkit: Offered[_F, _T] = ...,
-        prompt: StatefulPrompt[_N3, _F3] = ...,
-        output: type[_O] | Schema[_O],
-        **options: Unpack[AgentOptions],
-    ) -> Agent[_T, _O, RunError | _F | _F3, LanguageModel | _N3]: ...
-    @overload
-    @staticmethod
-    def make(
-        name: str,
-        *,
-        toolkit: Offered[_F, _T] = ...,
-        prompt: StatefulPrompt[_N3, _F3] = ...,
-        model: LayerOf[LanguageModel, _F2, _N2],
-        **options: Unpack[AgentOptions],
-    ) -> Agent[_T, str, RunError | _F | _F2 | _F3, _N2 | _N3]: ...
-    @overload
-    @staticmethod
-    def make(
-        name: str,
-        *,
-        toolkit: Offered[_F, _T] = ...,
-        prompt: StatefulPrompt[_N3, _F3] = ...,
-        model: LayerOf[LanguageModel, _F2, _N2],
-        output: type[_O] | Schema[_O],
-        **options: Unpack[AgentOptions],
-    ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _N2 | _N3]: ...
-    @staticmethod
-    def make(
-        name: str,
-        *,
-        toolkit: Any = _NO_TOOLS,
-        prompt: Any = None,
-        model: Any = None,
-        output: Any = None,
-        **options: Any,
-    ) -> Any:
+    ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _L2 | _N3]:
         """An agent.
 
         Args:
@@ -204,20 +167,21 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
             TypeError: there is no such option, or a value is none of these; the message says what to give.
             ValueError: there is no such `at_limit`, the name is empty, or `output_retries` is less than 0.
         """
-        if model is not None:
+        if model is not _AROUND:
             check_model(model)
-        hooks = Hooks(*(_several(name, options.pop(name, ())) for name in Hooks.__struct_fields__))
+        given, answer = cast("dict[str, Any]", options), cast(Any, output)
+        hooks = Hooks(*(_several(name, given.pop(name, ())) for name in Hooks.__struct_fields__))
         return Agent(
             _name(name),
-            _instructions(options.pop("instructions", None)),
+            _instructions(given.pop("instructions", None)),
             Binding.of((toolkit,)),
             model,
-            None if output is None or output is str else Schema[Any].of(output),
-            _budget(options.pop("budget", Budget())),
-            _mode(options.pop("at_limit", "fail")),
+            None if answer is None or answer is str else Schema[Any].of(answer),
+            _budget(given.pop("budget", Budget())),
+            _mode(given.pop("at_limit", "fail")),
             hooks,
-            _retries(options.pop("output_retries", OUTPUT_RETRIES)),
-            Options(options),
+            _retries(given.pop("output_retries", OUTPUT_RETRIES)),
+            Options(given),
             prompt=_prompt(prompt),
         )
 
