@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from tests.kit.checkers import CHECKERS, ROOT, marked_lines, run
@@ -22,15 +23,40 @@ def messages_text(said: Mapping[int, list[str]]) -> str:
     blocks: list[str] = []
     for line, why in marked_lines(MISTAKES).items():
         code = lines[line - 1].partition("  # wrong:")[0].strip()
-        messages = "\n".join(map(_shortened, said.get(line, ["nothing"])))
+        messages = "\n".join(map(_steady, said.get(line, ["nothing"])))
         blocks.append(f"# {why}\n> {code}\n{messages}\n")
     return "\n".join(blocks)
 
 
-def _shortened(message: str) -> str:
-    """A message; of the overloads that mypy lists, in which the order of options varies, only how long they are."""
+def _steady(message: str) -> str:
+    """A message without what varies: mypy writes some unions, and the options of overloads, in the order of a set."""
     told, listed, overloads = message.replace("\u00a0", " ").partition("Possible overload variants:\n")
-    return f"{told}{listed.strip()} {len(overloads.splitlines())}, {len(overloads)} characters" if listed else told
+    if listed:
+        told = f"{told}{listed.strip()} {len(overloads.splitlines())}, {len(overloads)} characters"
+    return re.sub('"([^"]*)"', lambda quoted: f'"{_in_order(quoted[1])}"', told)
+
+
+def _in_order(written: str) -> str:
+    """A written type, the members of each union in order, None last."""
+    members = _split(written, " | ")
+    if len(members) > 1:
+        return " | ".join(sorted(map(_in_order, members), key=lambda member: (member == "None", member)))
+    name, bracket, inside = written.partition("[")
+    if not bracket or not inside.endswith("]"):
+        return written
+    return f"{name}[{', '.join(map(_in_order, _split(inside[:-1], ', ')))}]"
+
+
+def _split(written: str, separator: str) -> list[str]:
+    """The parts between separators that stand in no bracket."""
+    parts, depth = [""], 0
+    for piece in re.split(f"({re.escape(separator)}|[][()])", written):
+        depth += (piece in ("[", "(")) - (piece in ("]", ")"))
+        if piece == separator and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += piece
+    return parts
 
 
 if __name__ == "__main__":
