@@ -333,6 +333,22 @@ def _future(effect: EffectOf[_A, _E, _R], context: ContextOf[_R]) -> FutureResul
     return FutureResult(inner())
 
 
+@overload
+def some(value: _A | None, error: Callable[[], _E]) -> EffectOf[_A, _E, None]: ...
+@overload
+def some(value: _A | None, error: _E) -> EffectOf[_A, _E, None]: ...
+def some(value: _A | None, error: Any) -> EffectOf[_A, Any, None]:
+    """The effect of `value` where it is not None; it fails with `error` where it is, so that what follows has a value.
+
+    `error` is the failure, or a function or class that makes it, which is called for None alone:
+    `order = yield from fx.some(orders.get(number), NoSuchOrder(number))`.
+    """
+    if value is not None:
+        return Succeed(value)
+    failure: Any = error() if callable(error) else error
+    return fail(failure)
+
+
 def maybe(effect: EffectOf[_A, Any, _R]) -> EffectOf[Maybe[_A], Never, _R]:
     """The effect that gives `Some(value)`, or `Nothing` for a typed failure."""
     nothing: Maybe[_A] = Nothing

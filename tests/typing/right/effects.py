@@ -129,6 +129,31 @@ class Holder:
 assert_type(Holder().rows("x"), EffectOf[list[str], DbFault, Db | None])
 
 
+# --- a guard that narrows
+def found(name: str) -> Db | None:
+    return MyDb(name) if name else None
+
+
+@fx.gen
+def guarded(name: str, number: int | None) -> Gen[int, DbFault | LogFault | str]:
+    db = yield from fx.some(found(name), DbFault())
+    assert_type(db, Db)
+    n = yield from fx.some(number, LogFault)
+    assert_type(n, int)
+    m = yield from fx.some(number, lambda: "none")
+    assert_type(m, int)
+    if number is None:
+        return (yield from fx.fail("none"))
+    assert_type(number, int)
+    return n + m + number
+
+
+assert_type(fx.some(found("x"), DbFault()), EffectOf[Db, DbFault, None])
+assert_type(fx.some(found("x"), DbFault), EffectOf[Db, DbFault, None])
+assert_type(fx.some(found("x"), lambda: "none"), EffectOf[Db, str, None])
+assert_type(reads.flat_map(lambda _: fx.some(found("x"), LogFault())), EffectOf[Db, DbFault | LogFault, Db | None])
+
+
 # --- failures
 def three() -> Effect[int, DbFault | LogFault | NetFault, Db]:
     return fx.succeed(1)

@@ -62,3 +62,26 @@ def numbered(n: int) -> Gen[int]:
 numbered("1")  # wrong: the parameters of the generator are kept
 numbered(n=1, m=2)  # wrong: it takes no m
 text: Effect[str] = numbered(1)  # wrong: it gives a number
+
+
+@fx.gen
+def narrows_not(number: int | None) -> Gen[int, DbFault]:
+    if number is None:
+        yield from fx.fail(DbFault())
+    return number  # wrong: what follows a failure that is not returned may be None
+
+
+@fx.gen
+def guards_otherwise(number: int | None) -> Gen[int, DbFault]:
+    return (yield from fx.some(number, LogFault()))  # wrong: another failure
+
+
+@fx.gen
+def guards_with_another_class(number: int | None) -> Gen[int, DbFault]:
+    return (yield from fx.some(number, LogFault))  # wrong: another failure, made by its class
+
+
+@fx.gen
+def guards_not(number: int | None) -> Gen[int, DbFault]:
+    yield from fx.some(number, DbFault())
+    return number  # wrong: the value of the guard is the one that is there

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import anyio
+import msgspec
 import pytest
 from returns.context import RequiresContextFutureResult
 from returns.future import FutureResult
@@ -165,3 +166,22 @@ def test_cancelling_what_was_lifted_runs_its_finalizers(backend: Backend) -> Non
     fx.run_exit(fx.lift(slow()).timeout(0.005), backend=backend)
 
     assert journal.lines == ["interruption"]
+
+
+class NotThere(msgspec.Struct, frozen=True):
+    """A failure that a class makes without arguments."""
+
+    name: str = "x"
+
+
+@pytest.mark.parametrize("error", [NotThere(), NotThere, lambda: NotThere("x")], ids=["value", "class", "function"])
+def test_some_fails_for_none_alone(error: Any) -> None:
+    """Whatever else is false is a value; the failure is made where it is needed."""
+    assert [fx.run_sync(fx.some(value, error)) for value in (1, 0, "", False)] == [1, 0, "", False]
+    gone: Effect[int, NotThere] = fx.some(None, error)
+    assert fx.run_result(gone) == Failure(NotThere())
+
+
+def test_some_makes_no_failure_for_a_value() -> None:
+    """The function is not called."""
+    assert fx.run_sync(fx.some(1, boom)) == 1
