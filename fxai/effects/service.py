@@ -30,8 +30,10 @@ from typing import Any, ClassVar, Generic, Never, Self, final
 import anyio
 from typing_extensions import TypeVar, override
 
+from fxai.effects.context import Key
 from fxai.effects.effect import EffectOf, Fetch, Suspend
 
+_I = TypeVar("_I")
 _S = TypeVar("_S")
 _T = TypeVar("_T")
 
@@ -101,8 +103,16 @@ class Reference(Service, metaclass=ReferenceMeta):
         """The service where no layer gives one."""
 
 
-class Tag(Generic[_S]):
-    """A key whose identity is not its interface: `class ApiKey(Tag[str])`."""
+class TagMeta(type):
+    """Lets a tag be asked for by its name: `key = yield from ApiKey`."""
+
+    def __iter__(cls: Key[_I, _S]) -> Generator[EffectOf[Any, Never, _I | None], Any, _S]:
+        service: _S = yield Fetch(cls.__fx_key__())
+        return service
+
+
+class Tag(Generic[_S], metaclass=TagMeta):
+    """A key whose identity is not its interface: `class ApiKey(Tag[str])`; `key = yield from ApiKey` asks for it."""
 
     @classmethod
     def __fx_key__(cls) -> object:
@@ -119,12 +129,16 @@ class Tag(Generic[_S]):
 
 @final
 class ClassKey(Generic[_T]):
-    """A key for a class of another package: `pool = ClassKey(ConnectionPool)`."""
+    """A key for a class of another package: `pool = ClassKey(ConnectionPool)`; `yield from pool` asks for it."""
 
     __slots__ = ("_cls",)
 
     def __init__(self, cls: type[_T]) -> None:
         self._cls = cls
+
+    def __iter__(self) -> Generator[EffectOf[Any, Never, _T | None], Any, _T]:
+        service: _T = yield Fetch(self._cls)
+        return service
 
     def __fx_key__(self) -> object:
         return self._cls

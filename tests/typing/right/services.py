@@ -207,3 +207,17 @@ def with_fed_db(program: Effect[A, E, Db | R]) -> Effect[A, E | CfgFault | LogFa
 
 assert_type(with_db(four), EffectOf[str, DbFault | LogFault, Log | Clock | ApiKey | None])
 assert_type(with_db(reads), EffectOf[list[str], DbFault, None])
+
+
+# --- each kind of key is asked for by its name in a generator
+@fx.gen
+def names() -> Gen[str, Never, Db | ApiKey | Pool]:
+    assert_type((yield from Db), Db)
+    assert_type((yield from POOL), Pool)
+    assert_type((yield from Rate), Rate)
+    key = yield from ApiKey
+    assert_type(key, str)
+    return key
+
+
+assert_type(names(), EffectOf[str, Never, Db | ApiKey | Pool | None])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Never
 
-from fxai.effects import Context, ContextOf, Effect, Layer, Stream, fx
+from fxai.effects import ClassKey, Context, ContextOf, Effect, Gen, Layer, Stream, fx
 from tests.typing.world import (
     CFG,
     DB,
@@ -75,3 +75,16 @@ fx.run(finalized)  # wrong: the finalizer needs Log
 closing: Layer[Db] = Layer.scoped(Db, told.as_(MyDb("")))  # wrong: the release needs Log
 fx.scoped(fx.acquire_release(fx.succeed(1), lambda n: fx.sync(n.upper)))  # wrong: a number has no upper
 fx.run(Stream.make(1).ensuring(fx.service(Log)).drain())  # wrong: the finalizer of a stream needs Log
+
+
+# --- a tag or a foreign class that is asked for by its name and not declared
+@fx.gen
+def tagged() -> Gen[str]:
+    return (yield from ApiKey)  # wrong: ApiKey is not declared
+
+
+@fx.gen
+def foreign() -> Gen[int, Never, ApiKey]:
+    yield from ClassKey(int)  # wrong: int is not declared
+    key: int = yield from ApiKey  # wrong: a string
+    return key

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, cast
+from typing import Any, Never, cast
 
 import pytest
 from typing_extensions import override
@@ -133,6 +133,18 @@ def test_a_reference_has_a_default_that_a_layer_replaces() -> None:
     assert fx.run_sync(number) == 0
     assert fx.run_sync(program()) == 0
     assert fx.run_sync(cast("Any", number).provide(Layer.succeed(Depth, Depth(3)))) == 3
+
+
+def test_a_tag_and_a_foreign_class_are_asked_for_by_their_names() -> None:
+    """`yield from Name` gives the service of a tag, and `yield from key` that of a `ClassKey`."""
+    foreign, thing = ClassKey(Foreign), Foreign()
+
+    @fx.gen
+    def program() -> Gen[tuple[str, Foreign], Never, Name | Foreign]:
+        name = yield from Name
+        return name, (yield from foreign)
+
+    assert fx.run_sync(program().provide(Layer.succeed(Name, "ann") | Layer.succeed(foreign, thing))) == ("ann", thing)
 
 
 def test_a_foreign_class_is_a_key_by_classkey() -> None:

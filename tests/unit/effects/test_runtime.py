@@ -97,7 +97,7 @@ NO_EFFECTS: list[tuple[Any, str]] = [
     (numbers, r"call it: numbers\(…\)"),
     (numbers(), r"put @fx\.gen on the function numbers"),
     (Database, r"write `yield from Database`, or fx\.service\(Database\)"),
-    (Port, r"write fx\.service\(Port\)"),
+    (Port, r"write `yield from Port`, or fx\.service\(Port\)"),
     (Success(1), r"fx\.lift"),
     (Layer.succeed(Port, 1), r"program\.provide\(layer\)"),
     (Stream.make(1), r"\.collect\(\)"),
