@@ -45,7 +45,7 @@ class Draft(Memory):
     def __init__(self, before: Prompt, state: PromptState | None = None) -> None:
         """The draft of a turn behind `before`, which begins with this state of the agent's prompt, if it has one."""
         self._before = before
-        self.messages = Prompt.empty
+        self.messages: Prompt = Prompt.empty
         """The messages of the turn."""
         self.state = state
         """The state after the last step of the turn; None for an agent without a stateful prompt."""

@@ -126,17 +126,17 @@ class Run:
     """Where the models of single steps and what a prompt builds are held; there only where steps are prepared."""
 
     def __init__(self, prompt: Prompt, plan: RunPlan, on_settled: OnSettled | None = None) -> None:
-        self.plan = plan
-        self.on_settled = on_settled
-        self.history = prompt
-        self.shown = prompt  # what the model is shown: the same one, unless approvals were settled in it
+        self.plan: RunPlan = plan
+        self.on_settled: OnSettled | None = on_settled
+        self.history: Prompt = prompt
+        self.shown: Prompt = prompt  # what the model is shown: the same one, unless approvals were settled in it
         self.options: RoundOptions = plan.options
         self.steps: list[Step] = []
         self.early: tuple[ToolResult, ...] = ()  # results of calls that were approved before, for the first step
         self.ended: Ended | None = None
         self.failure: BudgetExceeded | RunFailed | None = None
-        self.is_last = False  # whether the budget is spent, and the model is asked once more
-        self.in_round = True  # whether what fails now is the model or a call, and not a hook
+        self.is_last: bool = False  # whether the budget is spent, and the model is asked once more
+        self.in_round: bool = True  # whether what fails now is the model or a call, and not a hook
         self.deadline: Deadline | None = None
         self.cut: Callable[[AnyEffect], AnyEffect] = _uncut
         self.models: HeldModels | None = None
@@ -144,7 +144,9 @@ class Run:
         self.asked: StepSetup | None = None  # of the step that was prepared last
         self.value: Any = msgspec.UNSET
         self.exceeded: Limit | None = None
-        self.tokens = self.calls = self.wrong = 0
+        self.tokens: int = 0
+        self.calls: int = 0
+        self.wrong: int = 0
 
     @property
     def goes_on(self) -> bool:

@@ -353,9 +353,9 @@ class StateStore:
 
     def __init__(self, state: PromptState | None = None) -> None:
         self.cells: dict[str, Cell] = {} if state is None else dict(state.cells)
-        self.effects = {} if state is None else dict(state.effects)
+        self.effects: dict[str, tuple[Hashable, ...] | str] = {} if state is None else dict(state.effects)
         self._renders: int | None = None  # the thread that renders
-        self.is_over = False
+        self.is_over: bool = False
         self._lock = RLock()
 
     def declare(self, key: str, initial: Any, schema: object, seen: dict[str, Cell]) -> Any:

@@ -270,7 +270,7 @@ class CalmView:
         self._lock = Lock()
         self._asking = False
         self._held: list[tuple[StreamPart, int]] = []
-        self.is_open = True
+        self.is_open: bool = True
         """Whether a server may ask: nobody expects a question of a turn that is over."""
 
     def begin(self, agent: str, prompt: str) -> None:

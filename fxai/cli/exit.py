@@ -79,11 +79,11 @@ class CliError(Exception):
         of_output: bool = False,
     ) -> None:
         super().__init__(message, remedy)
-        self.message = one_line(message)
-        self.remedy = one_line(remedy)
+        self.message: str = one_line(message)
+        self.remedy: str = one_line(remedy)
         self.code = code
         self.cause = cause
-        self.data = dict(data or {})
+        self.data: dict[str, Any] = dict(data or {})
         self.of_output = of_output
 
     @property

@@ -113,7 +113,7 @@ class Stopped(Exception):
 
     def __init__(self, problem: Problem, path: str) -> None:
         super().__init__(problem, path)
-        self.refused = Refused(problem, path)
+        self.refused: Refused = Refused(problem, path)
 
 
 @final

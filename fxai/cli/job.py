@@ -223,8 +223,8 @@ class RunReport:
 
     def __init__(self, presenter: Presenter) -> None:
         self.presenter = presenter
-        self.record = Record()
-        self.since = time.monotonic()
+        self.record: Record = Record()
+        self.since: float = time.monotonic()
 
     def begin(self, agent: str, prompt: str) -> None:
         """A run begins."""

@@ -42,7 +42,7 @@ class Command(_Whole):
 class Group(_Whole, click.Group):
     """Commands whose summaries are shown whole."""
 
-    command_class = Command
+    command_class: type[click.Command] | None = Command
 
 
 def models_like(_: click.Context, __: click.Parameter, typed: str) -> list[str]:

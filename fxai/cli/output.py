@@ -70,8 +70,8 @@ class Record:
     """Counts the parts of a run as they pass by."""
 
     def __init__(self) -> None:
-        self.turns = 0
-        self.usage = Usage()
+        self.turns: int = 0
+        self.usage: Usage = Usage()
         self.finish_reason: str | None = None
         self.state: PromptState | None = None
         """The state of a stateful prompt, when it has succeeded."""

@@ -15,7 +15,7 @@ finalizer that failed after it are both kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Never, TypeAlias, cast, final
+from typing import TYPE_CHECKING, Any, Generic, Never, TypeAlias, cast, final
 
 import msgspec
 import msgspec.structs
@@ -55,7 +55,8 @@ class Cause(msgspec.Struct, Generic[_E_co], frozen=True, eq=False):
 
     _reasons: tuple[Fail[_E_co] | Die | Interrupt, ...] = msgspec.field(name="reasons")  # or two causes, if many
 
-    __match_args__ = ("reasons",)
+    if not TYPE_CHECKING:
+        __match_args__ = ("reasons",)  # checkers take the field's, of the same type
 
     @property
     def reasons(self) -> tuple[Fail[_E_co] | Die | Interrupt, ...]:

@@ -506,18 +506,18 @@ class _Here:
     __slots__ = ("begun", "depth")
 
     def __init__(self) -> None:
-        self.depth = 0  # generators delegated natively, in the step that runs now
-        self.begun = 0  # steps of children inside the steps of their parents
+        self.depth: int = 0  # generators delegated natively, in the step that runs now
+        self.begun: int = 0  # steps of children inside the steps of their parents
 
 
 class _Nesting(threading.local):
     def __init__(self) -> None:
-        self.here = _Here()  # a thread's own attributes are slow: each step reads one of them, once
+        self.here: _Here = _Here()  # a thread's own attributes are slow: each step reads one of them, once
 
 
 _INTERPRETER = ("fxai.effects.fiber", "fxai.effects.cancellation")  # the modules that await what a program waits for
 _NATIVE_DEPTH = 6  # native delegation costs O(depth) per leaf and would use the C stack
-nesting = _Nesting()
+nesting: _Nesting = _Nesting()
 _turns = cycle((*repeat(0, 4095), 1))  # the cheapest counter there is
 
 

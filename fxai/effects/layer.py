@@ -221,7 +221,7 @@ class Merging(Generic[_Out_contra, _E_co, _In_co]):
     __slots__ = ("layer",)
 
     def __init__(self, layer: LayerOf[_Out_contra, _E_co, _In_co]) -> None:
-        self.layer = layer
+        self.layer: LayerOf[_Out_contra, _E_co, _In_co] = layer
 
 
 @final
@@ -231,10 +231,10 @@ class LayerOf(Generic[_Out_contra, _E_co, _In_co]):
     __slots__ = ("__fx_build__", "__fx_make__", "__fx_merged__", "__fx_shared__")
 
     def __init__(self, build: Build, *, shared: bool = True, merged: tuple[AnyLayer, ...] = ()) -> None:
-        self.__fx_build__ = build
+        self.__fx_build__: Build = build
         self.__fx_make__: Make | None = None  # all that building does, where nothing is run and nothing acquired
-        self.__fx_shared__ = shared
-        self.__fx_merged__ = merged or (self,)  # what `merge` put together
+        self.__fx_shared__: bool = shared
+        self.__fx_merged__: tuple[AnyLayer, ...] = merged or (self,)  # what `merge` put together
 
     if not TYPE_CHECKING:
 
@@ -432,7 +432,7 @@ class MergedOf(Generic[_Out, _E_co, _In_co]):
     __slots__ = ("layer",)
 
     def __init__(self, layer: LayerOf[_Out, _E_co, _In_co]) -> None:
-        self.layer = layer
+        self.layer: LayerOf[_Out, _E_co, _In_co] = layer
         """The layer of all of them."""
 
     @property

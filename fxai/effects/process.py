@@ -360,7 +360,7 @@ class Lines:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._rest = bytearray()
-        self.is_long = False
+        self.is_long: bool = False
         """Whether the line that has not ended is too long."""
 
     def feed(self, chunk: bytes) -> list[bytes | None]:

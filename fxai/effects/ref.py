@@ -30,8 +30,8 @@ class Ref(Generic[_A]):
     __slots__ = ("__lock__", "__value__")
 
     def __init__(self, value: _A) -> None:
-        self.__value__ = value
-        self.__lock__ = Lock()
+        self.__value__: _A = value
+        self.__lock__: Lock = Lock()
 
     @staticmethod
     def of(value: _B) -> Ref[_B]:

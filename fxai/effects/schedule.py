@@ -65,8 +65,8 @@ class Schedule(Generic[_In_contra, _Out_co]):
     __slots__ = ("__label__", "__start__")
 
     def __init__(self, start: Callable[[], _Step], label: str) -> None:
-        self.__start__ = start
-        self.__label__ = label
+        self.__start__: Callable[[], _Step] = start
+        self.__label__: str = label
 
     def __repr__(self) -> str:
         return f"Schedule({self.__label__})"

@@ -53,8 +53,10 @@ class StreamOf(Generic[_A_co, _E_co, _R_co]):
     __slots__ = ("__fx_open__", "__fx_parts__")
 
     def __init__(self, open_: Open, parts: tuple[object, tuple[Open, ...]] | None = None) -> None:
-        self.__fx_open__ = open_  # in a scope, gives the pull: an effect of the next value, or of END
-        self.__fx_parts__ = parts  # by what it was joined, and what: many in a row are one, not one around another
+        self.__fx_open__: Open = open_  # in a scope, gives the pull: an effect of the next value, or of END
+        self.__fx_parts__: tuple[object, tuple[Open, ...]] | None = (
+            parts  # by what it was joined, and what: many in a row are one, not one around another
+        )
 
     if not TYPE_CHECKING:
 

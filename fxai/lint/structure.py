@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from returns.result import Success
@@ -57,7 +57,7 @@ _ABOUT: Final = {
     ),
 }
 _TYPES: Final = {"numbers": {"number", "integer"}, "strings": {"string"}, "arrays": {"array"}, "objects": {"object"}}
-KINDS: Final = {keyword: kind for kind, keywords in _ABOUT.items() for keyword in keywords}
+KINDS: Final[Mapping[str, str]] = {keyword: kind for kind, keywords in _ABOUT.items() for keyword in keywords}
 """By keyword, what it is about: `numbers`, `strings`, `arrays` or `objects`."""
 
 _INSTEAD: Final = {

@@ -115,7 +115,7 @@ class Link:
         self.about: About = ("", "", "", None, {})
         self._lock = anyio.Lock()
         self._deadlines = Deadlines()
-        self.watch = self._new_watch()
+        self.watch: Watch = self._new_watch()
         self._report = Report(settings, self.watch)
 
     # -- opening

@@ -64,7 +64,7 @@ class Watch:
         """The exit code of the program, None while it runs or where there is none."""
         self.refused: dict[str, str] = {}
         """The invalid tools of the listing that is being read, by name or place, with the reason."""
-        self.listed = 0
+        self.listed: int = 0
         self.is_cut = False
         """Whether the connection has ended."""
         self._stderr = bytearray()

@@ -43,8 +43,8 @@ class _Buffer:
     __slots__ = ("lock", "messages")
 
     def __init__(self, messages: list[Message]) -> None:
-        self.messages = messages
-        self.lock = Lock()
+        self.messages: list[Message] = messages
+        self.lock: Lock = Lock()
 
 
 @final

@@ -91,7 +91,7 @@ class Steps:
     __slots__ = ("left",)
 
     def __init__(self, left: int) -> None:
-        self.left = left
+        self.left: int = left
 
     def take(self, place: str = "", steps: int = 1) -> None:
         """Count steps at a place.

@@ -27,7 +27,7 @@ from fxai.schema.conversion import Conversion, Unfit
 from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError, found_in, in_order
 from fxai.schema.parsing import Limits, builtin, is_plain, parse_whole, plain_faults, read_text, too_deep, written
 from fxai.schema.pattern import shared_matcher
-from fxai.schema.plan import plan_of
+from fxai.schema.plan import Plan, plan_of
 
 if TYPE_CHECKING:
     from fxai.schema.explain import Explainer
@@ -82,17 +82,19 @@ class Compiled:
     )
 
     def __init__(self, tp: Any) -> None:
-        self.plan = plan_of(tp)
-        self.wire = Never if self.plan.wire is NoReturn else self.plan.wire
+        self.plan: Plan = plan_of(tp)
+        self.wire: Any = Never if self.plan.wire is NoReturn else self.plan.wire
         survey = self.plan.survey
-        self.direct = self.plan.step is None
-        self.atom = self.wire if self.direct and self.wire in (int, bool, type(None)) else None
-        self.own_form = _OWN_FORMS.get(self.wire) if self.direct and isinstance(self.wire, type) else None
-        self.checked = survey.open_ended or survey.floats
+        self.direct: bool = self.plan.step is None
+        self.atom: type[Any] | None = self.wire if self.direct and self.wire in (int, bool, type(None)) else None
+        self.own_form: Callable[[Any], bool] | None = (
+            _OWN_FORMS.get(self.wire) if self.direct and isinstance(self.wire, type) else None
+        )
+        self.checked: bool = survey.open_ended or survey.floats
         self._open_ended = survey.open_ended
         self._plain_forms = not (survey.listed or survey.blurred)
-        self.read = self._decoder()
-        self.take = self._converter()
+        self.read: Callable[[bytes | str], Any] = self._decoder()
+        self.take: Callable[[Any], Any] = self._converter()
         self._explainer: Explainer | None = None
 
     def _decoder(self) -> Callable[[bytes | str], Any]:

@@ -36,9 +36,9 @@ class Work:
     __slots__ = ("known", "left", "level", "matcher", "numbers", "numbers_of")
 
     def __init__(self, left: int = MAX_STEPS, matcher: Matcher | None = None) -> None:
-        self.left = left
-        self.level = 0
-        self.matcher = matcher or Matcher(SECONDS)
+        self.left: int = left
+        self.level: int = 0
+        self.matcher: Matcher = matcher or Matcher(SECONDS)
         self.known: dict[tuple[int, int], bool] = {}
         self.numbers: dict[Hashable, object] = {}
         self.numbers_of: dict[int, object] = {}
@@ -95,8 +95,8 @@ class Parts:
     def __init__(self) -> None:
         self.by_type: dict[type, list[Check]] = {tp: [] for tp in _TYPES}
         self.kinds: frozenset[str] | None = None
-        self.deep = False
-        self.weight = 1
+        self.deep: bool = False
+        self.weight: int = 1
 
     def add(self, kind: str, check: Check, weight: int = 1) -> None:
         """Ask something of every value of a kind, or of `any` kind."""

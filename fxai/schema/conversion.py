@@ -88,11 +88,11 @@ class Coded(Conversion):
     __slots__ = ("codec", "inner", "python", "tp", "wire")
 
     def __init__(self, codec: Codec, tp: Any, wire: Any, inner: Conversion | None) -> None:
-        self.codec = codec
-        self.wire = wire
-        self.tp = tp
-        self.python = _checkable(tp)
-        self.inner = inner
+        self.codec: Codec = codec
+        self.wire: Any = wire
+        self.tp: Any = tp
+        self.python: Any = _checkable(tp)
+        self.inner: Conversion | None = inner
 
     @override
     def inward(self, wire: Any) -> Any:
@@ -178,8 +178,8 @@ class Choice(Conversion):
     __slots__ = ("arms", "expected")
 
     def __init__(self, arms: tuple[Arm, ...], expected: str) -> None:
-        self.arms = arms
-        self.expected = expected
+        self.arms: tuple[Arm, ...] = arms
+        self.expected: str = expected
 
     @override
     def inward(self, wire: Any) -> Any:
@@ -270,9 +270,9 @@ class Items(Conversion):
     __slots__ = ("accepted", "item", "make")
 
     def __init__(self, make: Callable[[Iterator[Any]], Any], item: Conversion) -> None:
-        self.make = make
-        self.item = item
-        self.accepted = Set if make in (set, frozenset) else (list, tuple)
+        self.make: Callable[[Iterator[Any]], Any] = make
+        self.item: Conversion = item
+        self.accepted: type[Any] | tuple[type[Any], ...] = Set if make in (set, frozenset) else (list, tuple)
 
     def _accepts(self, value: object) -> TypeGuard[Collection[Any]]:
         return isinstance(value, self.accepted)
@@ -303,7 +303,7 @@ class Fixed(Conversion):
     __slots__ = ("items",)
 
     def __init__(self, items: tuple[Conversion | None, ...]) -> None:
-        self.items = items
+        self.items: tuple[Conversion | None, ...] = items
 
     @override
     def inward(self, wire: Any) -> Any:
@@ -332,8 +332,8 @@ class Entries(Conversion):
     __slots__ = ("key", "value")
 
     def __init__(self, key: Conversion | None, value: Conversion | None) -> None:
-        self.key = key
-        self.value = value
+        self.key: Conversion | None = key
+        self.value: Conversion | None = value
 
     @override
     def inward(self, wire: Any) -> Any:
@@ -387,9 +387,9 @@ class Fields(Conversion):
     __slots__ = ("accepted", "cls", "mirror", "slots")
 
     def __init__(self, cls: Any, accepted: Any, mirror: Any) -> None:
-        self.cls = cls
-        self.accepted = accepted
-        self.mirror = mirror
+        self.cls: Any = cls
+        self.accepted: Any = accepted
+        self.mirror: Any = mirror
         self.slots: tuple[Slot, ...] = ()
 
     @override

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NoReturn, TypeGuard, cast, final
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeGuard, cast, final
 
 import msgspec
 from typing_extensions import override
@@ -59,17 +59,15 @@ def _refuse_change(*_: object, **__: object) -> NoReturn:
     raise TypeError("this data is part of a value that does not change: make another one, {**data, …} or [*data, …]")
 
 
-_REFUSE_CHANGE: Any = _refuse_change
-
-
 @final
 class FrozenObject(dict[str, Any]):
     """A JSON object that refuses to be changed; else a dict, equal to one that holds the same. `frozen` makes one."""
 
     __slots__ = ()
 
-    __setitem__ = __delitem__ = __ior__ = _REFUSE_CHANGE
-    clear = pop = popitem = setdefault = update = _REFUSE_CHANGE
+    if not TYPE_CHECKING:
+        __setitem__ = __delitem__ = __ior__ = _refuse_change
+        clear = pop = popitem = setdefault = update = _refuse_change
 
     @override
     def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[dict[str, Any]]]:
@@ -82,8 +80,9 @@ class FrozenArray(list[Any]):
 
     __slots__ = ()
 
-    __setitem__ = __delitem__ = __iadd__ = __imul__ = _REFUSE_CHANGE
-    append = clear = extend = insert = pop = remove = reverse = sort = _REFUSE_CHANGE
+    if not TYPE_CHECKING:
+        __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse_change
+        append = clear = extend = insert = pop = remove = reverse = sort = _refuse_change
 
     @override
     def __reduce__(self) -> tuple[Callable[[Any], Any], tuple[list[Any]]]:

@@ -35,13 +35,13 @@ class Decider:
 
     def __init__(self, document: Any, dialect: Dialect, *, multiplies: bool) -> None:
         self._root = document
-        self.dialect = dialect
+        self.dialect: Dialect = dialect
         self._multiplies = multiplies
         self._numbers: dict[Hashable, object] = {}
         self._checks: dict[int, Check] = {}
         self._shared: dict[int, list[Check]] = {}
         self._pending: list[Any] = [document]
-        self.heaviest = 1
+        self.heaviest: int = 1
         while self._pending:
             schema = self._pending.pop()
             self._shared[id(schema)].append(self.of(schema)) if id(schema) in self._shared else self.of(schema)

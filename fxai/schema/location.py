@@ -178,9 +178,9 @@ class Site:
     __slots__ = ("hidden", "pointer", "schema")
 
     def __init__(self, pointer: str, schema: Any, hidden: frozenset[str] = frozenset()) -> None:
-        self.pointer = pointer
-        self.schema = schema
-        self.hidden = hidden
+        self.pointer: str = pointer
+        self.schema: Any = schema
+        self.hidden: frozenset[str] = hidden
 
     @property
     def key(self) -> tuple[str, frozenset[str]]:
@@ -308,7 +308,9 @@ class PlaceError(Exception):
 
     def __init__(self, pointer: str, keyword: str, reason: str) -> None:
         super().__init__(pointer, keyword, reason)
-        self.pointer, self.keyword, self.reason = pointer, keyword, reason
+        self.pointer: str = pointer
+        self.keyword: str = keyword
+        self.reason: str = reason
 
 
 @final
@@ -325,9 +327,9 @@ class Reader:
     """A document, read place by place, within the budget of what is made of one document."""
 
     def __init__(self, document: Any) -> None:
-        self.root = Site("", document)
-        self.dialect = dialect_of(document)
-        self.steps = Steps(MAX_PLACES)
+        self.root: Site = Site("", document)
+        self.dialect: Dialect = dialect_of(document)
+        self.steps: Steps = Steps(MAX_PLACES)
         """How much may still be read; `Exhausted` is raised beyond it."""
         self._evaluated: dict[str, Container[str]] = {}
         self._nulls: dict[str, bool] = {}

@@ -80,7 +80,8 @@ class Search:
         self._deciding = False
         self._level = self._unions = 0
         self._scoped = careful and _is_dynamic(validator.schema)
-        self.undecided = self.unsaid = False
+        self.undecided: bool = False
+        self.unsaid: bool = False
         self.late: str | None = None
 
     def accepts(self, value: object) -> bool:

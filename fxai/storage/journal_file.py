@@ -67,7 +67,7 @@ class FileJournal(Journal[_T]):
 
     def __init__(self, path: Path, form: Form[_T], keep: int | None = None) -> None:
         """The journal in a file, which keeps the newest `keep` entries; None: all. Older ones are dropped in bulk."""
-        self.path = Path(os.path.realpath(path.parent), path.name)
+        self.path: Path = Path(os.path.realpath(path.parent), path.name)
         self._form = form
         self._keep = keep
 

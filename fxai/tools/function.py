@@ -55,7 +55,7 @@ class ToolFunction:
 
     def __init__(self, function: Callable[..., Any], options: FunctionOptions, scope: Mapping[str, Any]) -> None:
         """Read it; `scope` holds local names that its annotations may use."""
-        self.function = function
+        self.function: Callable[..., Any] = function
         self._options = options
         self._scope: Mapping[str, Any] = scope
         self._handler: Callable[..., Any] | None = None

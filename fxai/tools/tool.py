@@ -390,7 +390,7 @@ class FunctionTool(ToolCombinators, Generic[_Q, _A_co, _FS, _FF, _R_co]):
 
     def __init__(self, function: Callable[_Q, _A_co], options: FunctionOptions, scope: Mapping[str, Any]) -> None:
         """Read the function; if its annotations have names that are not defined yet, at its first use."""
-        self.__fx_function__ = ToolFunction(function, options, scope)
+        self.__fx_function__: ToolFunction = ToolFunction(function, options, scope)
         self.__fx_tool__: AnyTool | None = None
         if self.__fx_function__.is_read:
             self.__fx_tool__ = self.tool

@@ -79,9 +79,9 @@ class ChatJob:
         self._options = options
         self._on_leave: OnLeave = on_leave
         self._pages = pages
-        self.turn_id = secrets.token_urlsafe(12)
+        self.turn_id: str = secrets.token_urlsafe(12)
         """The id of the turn."""
-        self.begun = anyio.Event()
+        self.begun: anyio.Event = anyio.Event()
         """Is set when the turn has begun, or was refused."""
         self.refused: RefusedError | None = None
         """Why it did not begin."""

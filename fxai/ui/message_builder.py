@@ -84,9 +84,9 @@ class MessageBuilder:
         self._note_all()
         self.error: str | None = None
         """The text of the failure, where the answer failed."""
-        self.aborted = False
+        self.aborted: bool = False
         """Whether the answer was stopped."""
-        self.finished = False
+        self.finished: bool = False
         """Whether the answer has ended well."""
 
     @property

@@ -240,7 +240,7 @@ class RefusalError(Exception):
 
     def __init__(self, code: RefusalCode, place: str, message: str) -> None:
         super().__init__(message)
-        self.refusal = Refusal(code, place, message)
+        self.refusal: Refusal = Refusal(code, place, message)
 
 
 class _Acceptance:

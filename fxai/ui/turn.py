@@ -313,7 +313,7 @@ class _Running:
         self._draft.begin(run.turn.said)
         self._builder = MessageBuilder(run.record.message_id, run.before)
         self._encoder = ChunkEncoder(run.options)
-        self.page = _TurnPage(self._show)
+        self.page: _TurnPage = _TurnPage(self._show)
         self._has_failed = False
         self._shown: Any = msgspec.UNSET  # what the page was told last of the state
         self._last: tuple[Chunk, ...] = ()  # the last chunks, when the turn is kept

@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-__all__ = ["CHECKERS", "MARK", "PAGES", "ROOT", "WRONG", "Report", "marked_lines", "run"]
+__all__ = ["CHECKERS", "MARK", "PAGES", "ROOT", "WRONG", "Report", "marked_lines", "run", "unknown_types"]
 
 ROOT = Path(__file__).parents[2]
 CHECKERS = ("mypy", "pyright")
@@ -85,6 +85,13 @@ def _program(file: str) -> str:
         code = block.group(1).splitlines()
         lines[first : first + len(code)] = code
     return "\n".join(lines) + "\n"
+
+
+def unknown_types() -> list[str]:
+    """The public names whose types pyright does not know, or would have to guess."""
+    output = _output("pyright", "--outputjson", "--ignoreexternal", "--verifytypes", "fxai")
+    symbols: list[dict[str, Any]] = json.loads(output)["typeCompleteness"]["symbols"]
+    return [one["name"] for one in symbols if not one["isTypeKnown"] or one["isTypeAmbiguous"]]
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

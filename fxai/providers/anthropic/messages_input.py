@@ -239,9 +239,9 @@ class HistoryWriter:
     """
 
     def __init__(self, tools: PreparedTools, *, system_turns: bool = False) -> None:
-        self.notes = Notes()
+        self.notes: Notes = Notes()
         """What of the prompt is left out."""
-        self.is_extensible = True
+        self.is_extensible: bool = True
         """Whether further messages can be added: not behind a system message, whose place depends on what follows."""
         self._written: Sequence[Message] = ()
         self._tools = tools

@@ -82,7 +82,7 @@ class Reader:
         self._open: dict[int, _Open] = {}
         self._usage: dict[str, Any] = {}  # each count that comes is a total; what is left out or null stands
         self._ended: dict[str, Any] = {}
-        self.done = False
+        self.done: bool = False
         """Whether the message is whole."""
 
     def read(self, data: str | bytes) -> Result[tuple[StreamPart, ...], AiError]:

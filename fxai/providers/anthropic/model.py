@@ -73,7 +73,7 @@ class AnthropicModel(LanguageModel):
         self._client = client
         self._config = config
         self._cache: Cache = RequestCache()
-        self.name = config.model
+        self.name: str = config.model
         """The model's name."""
 
     def ask(self, request: ModelRequest) -> Effect[tuple[Part, ...], AiError]:

@@ -273,9 +273,9 @@ class Process:
         self._sent = True
         self._tail = b""
         self._drained = anyio.Event()
-        self.at_end = False
+        self.at_end: bool = False
         """Whether its output has ended."""
-        self.busy = False
+        self.busy: bool = False
         """Whether it is in the middle of an answer: then it can be asked nothing more."""
         self.takes: frozenset[str] = frozenset()
         """What it takes beside messages, by its own declaration."""

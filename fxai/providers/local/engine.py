@@ -105,7 +105,7 @@ class Engine:
         self._limiter = anyio.CapacityLimiter(setting.parallel)
         self._idle = threading.Condition()
         self._running = 0
-        self.closed = False
+        self.closed: bool = False
 
     @staticmethod
     async def load(path: Path, setting: Setting, on_progress: OnProgress | None = None) -> Engine:
@@ -379,7 +379,7 @@ class Unrepeated:
     """
 
     def __init__(self) -> None:
-        self.ended = False
+        self.ended: bool = False
         self._sentences: list[str] = []
         self._sentence = ""
         self._waits = 0

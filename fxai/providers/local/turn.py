@@ -41,7 +41,7 @@ from fxai.messages.reason import (
 )
 from fxai.models.model_request import ModelRequest, ToolChoice, ToolChoices
 from fxai.providers.local import recipe
-from fxai.providers.local.conversation import clauses, conversation
+from fxai.providers.local.conversation import Conversation, clauses, conversation
 from fxai.providers.local.engine import Completed, Completion, Engine, OnText
 from fxai.providers.local.failure import LocalFailure
 from fxai.providers.local.grammar import Bounds, Grammar, GrammarFailure, choice_grammar, grammar
@@ -89,10 +89,12 @@ class Turn:
         self.request = request
         self.emit = emit
         self.bounds = bounds
-        self.usage = Usage()
-        self.talk = conversation(request.prompt.messages)
-        self.tools = {tool.name: tool for tool in request.tools if not Tool.is_provider_defined(tool)}
-        self.schemas = {name: tool.json_schema() for name, tool in self.tools.items()}
+        self.usage: Usage = Usage()
+        self.talk: Conversation = conversation(request.prompt.messages)
+        self.tools: dict[str, Tool[Any, Any, Any]] = {
+            tool.name: tool for tool in request.tools if not Tool.is_provider_defined(tool)
+        }
+        self.schemas: dict[str, dict[str, Any]] = {name: tool.json_schema() for name, tool in self.tools.items()}
 
     async def run(self) -> None:
         """Takes the turn. Raises `LocalFailure`; the parts before it stand."""

@@ -19,6 +19,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
+from fxai.schema.budget import Steps
 from fxai.schema.data import identity, is_object, is_same
 from fxai.schema.fault import kind_in
 from fxai.schema.location import Place, PlaceError, Reader, Site
@@ -66,9 +67,9 @@ class Variants:
     """The variants of one document, read place by place within its budget; ``root`` is the place of the whole."""
 
     def __init__(self, document: Any) -> None:
-        self.reader = Reader(document)
+        self.reader: Reader = Reader(document)
         self.root: Place = (self.reader.root,)
-        self.steps = self.reader.steps
+        self.steps: Steps = self.reader.steps
         self.exclusive: dict[str, None] = {}
         """The pointers of each `oneOf` of several branches so far."""
         self._matcher = Matcher()

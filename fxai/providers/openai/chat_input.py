@@ -53,9 +53,9 @@ class ChatWriter:
     def __init__(self, offer: RequestTools, *, system_role: ChatRole = "system") -> None:
         self.items: list[_Message] = []
         """What was written."""
-        self.notes = Notes()
+        self.notes: Notes = Notes()
         """What could not be written."""
-        self.is_extensible = True
+        self.is_extensible: bool = True
         """Whether further messages can be added: not while a call has no result, which must come before them."""
         self._pairing = Pairing()
         self._offer = offer

@@ -79,7 +79,7 @@ class ChatReader:
         self._metadata: ResponseMetadata | None = None
         self._reason: str | None = None
         self._usage = Usage()
-        self.done = False
+        self.done: bool = False
         """Whether the answer is whole."""
 
     def read(self, name: str, data: str) -> list[StreamPart]:

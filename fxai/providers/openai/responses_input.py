@@ -104,7 +104,7 @@ class InputWriter:
     def __init__(self, offer: RequestTools, *, system_role: SystemRole = "instructions", stored: bool = True) -> None:
         self.items: list[_Item] = []
         """What was written."""
-        self.notes = Notes()
+        self.notes: Notes = Notes()
         """What could not be written."""
         self.instructions: str | None = None
         """The system messages at the front, where they are sent as instructions."""

@@ -382,7 +382,7 @@ class ResponsesReader:
         self._latest: int | str = 0
         self._metadata: ResponseMetadata | None = None
         self._ends: list[AnyPart] = []  # what decides how the turn ended
-        self.done = False
+        self.done: bool = False
         """Whether the answer is whole."""
 
     def read(self, name: str, data: str) -> list[StreamPart]:

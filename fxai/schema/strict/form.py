@@ -52,14 +52,14 @@ class Transformer:
     """One transformation: definitions, obstacles and weakenings so far, and the places being read."""
 
     def __init__(self, document: Any, rules: StrictRules, *, explicit_null: bool = False) -> None:
-        self.reader = Reader(document)
+        self.reader: Reader = Reader(document)
         self.rules = rules
-        self.null = _free_name(document) if explicit_null else ""
+        self.null: str = _free_name(document) if explicit_null else ""
         """The property that marks a null beside the one for absence; empty where they are not distinguished."""
         self.nodes: dict[str, Node] = {}
         self.obstacles: dict[Obstacle, None] = {}
         self.weakened: dict[Weakening, None] = {}
-        self.matcher = Matcher()
+        self.matcher: Matcher = Matcher()
         self._overlaps = Overlaps(self.nodes)
         self._unions: list[tuple[str, Sequence[Node]]] = []
         self._sizes: dict[int, tuple[object, int]] = {}
@@ -329,13 +329,13 @@ class StrictForm:
         *,
         explicit_null: bool = False,
     ) -> None:
-        self.original = original
+        self.original: JsonSchema = original
         """The document as it was given."""
-        self.explicit_null = explicit_null
+        self.explicit_null: bool = explicit_null
         """Whether a null and a property that is left out are distinguished."""
-        self.document = document
+        self.document: JsonSchema = document
         """The document that is sent."""
-        self.weakened = weakened
+        self.weakened: tuple[Weakening, ...] = weakened
         """What of the original the provider does not enforce; values are validated by the original anyway."""
         self._node = node
         self._relaxed: JsonSchema | None = None

@@ -158,12 +158,12 @@ class Node:
         checks: Sequence[str] = (),
         shape: Shape | None = None,
     ) -> None:
-        self.schema = schema
-        self.back = back
-        self.forth = forth
-        self.note = note
-        self.checks = tuple(checks)
-        self.shape = shape
+        self.schema: dict[str, Any] = schema
+        self.back: Way = back
+        self.forth: Way = forth
+        self.note: str = note
+        self.checks: tuple[str, ...] = tuple(checks)
+        self.shape: Shape | None = shape
 
     def with_schema(self, schema: dict[str, Any]) -> Node:
         """The same ways with another schema, which has its description already."""

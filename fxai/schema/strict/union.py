@@ -120,7 +120,7 @@ class Overlaps:
     """
 
     def __init__(self, defs: Mapping[str, Node]) -> None:
-        self.open = False
+        self.open: bool = False
         self._defs = defs
         self._steps = Steps(_MOST_PAIRS)
         self._common: dict[tuple[int, int], tuple[bool, Any, Any]] = {}

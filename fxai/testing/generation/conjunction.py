@@ -62,7 +62,7 @@ class Conjunction:
     __slots__ = ("negated", "parts", "roots")
 
     def __init__(self, roots: list[Any]) -> None:
-        self.roots = roots
+        self.roots: list[Any] = roots
         self.parts: list[Any] = []
         self.negated: list[Any] = []
 

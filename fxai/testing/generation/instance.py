@@ -89,7 +89,7 @@ class Drawing:
         self.formats = formats
         self.undeclared = undeclared
         self.heights: dict[tuple[int, int], int] = {}
-        self.steps = Steps(MAX_PLACES)
+        self.steps: Steps = Steps(MAX_PLACES)
         self._left = _BUDGET
 
     def value(self, roots: list[Any], depth: int) -> Any:
@@ -302,8 +302,8 @@ class Members:
         self.chosen: dict[str, None] = {}
         self.away: set[str] = set()
         self.followed: set[int] = set()
-        self.least = 0
-        self.most = math.inf
+        self.least: int = 0
+        self.most: float = math.inf
 
     def draw(self) -> dict[str, Any]:
         """The object. Raises `Dead`: none was found."""

@@ -68,7 +68,7 @@ class Writing:
         self.dialect = dialect
         self.place = "$defs" if "$defs" in dialect.keywords else "definitions"
         self.names: list[str] = []
-        self.drawn = 0
+        self.drawn: int = 0
 
     def document(self, *, objects: bool) -> dict[str, Any]:
         """A whole document."""
