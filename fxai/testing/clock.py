@@ -8,7 +8,7 @@
 ...     before = handle.ended
 ...     yield from clock.advance(1)
 ...     return before, (yield from handle.join())
->>> fx.run(fx.scoped(fx.gen(program)()).provide(clock.layer))
+>>> clock.run(fx.gen(program)())
 (False, 'an hour has passed')
 """
 
@@ -18,15 +18,19 @@ import heapq
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import count
-from typing import Never, final
+from typing import Any, Never, final
 
 import anyio
 import anyio.lowlevel
-from typing_extensions import override
+from typing_extensions import TypeVar, override
 
 from fxai.effects.effect import Await, EffectOf
 from fxai.effects.layer import LayerOf
+from fxai.effects.runtime import Backend, run
+from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock
+
+_A = TypeVar("_A")
 
 _SETTLE = 25  # turns of the event loop that programs get to react to the time
 
@@ -59,6 +63,13 @@ class TestClock(Clock):
     @override
     def monotonic(self) -> float:
         return self._now - self._started
+
+    def run(self, program: EffectOf[_A, Any, Scope | None], *, backend: Backend = "asyncio") -> _A:
+        """The value of `program`, which goes by this clock and may fork: what still runs at its end is stopped.
+
+        Short for `fx.run(fx.scoped(program).provide(clock.layer))`, and raises as that does.
+        """
+        return run(self.layer(scoped(program)), backend=backend)
 
     @property
     def sleepers(self) -> int:

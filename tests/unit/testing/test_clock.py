@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fxai.effects import Backend, Clock, Schedule, Timeout, fx
+from fxai.effects import Backend, Clock, FailureError, Gen, Schedule, Scope, Timeout, fx
 from fxai.testing import TestClock
 from tests.kit.journal import Journal, Lost
 
@@ -101,6 +101,22 @@ def test_it_counts_who_waits(backend: Backend) -> None:
         return clock.sleepers
 
     assert _with(clock, fx.gen(program)(), backend) == 1
+
+
+def test_a_program_runs_by_the_clock_and_what_it_forked_is_stopped(backend: Backend) -> None:
+    """`run` supplies the clock and a scope, gives the value and raises the failure."""
+    clock, journal = TestClock(), Journal()
+
+    @fx.gen
+    def program() -> Gen[float, Lost, Scope]:
+        yield from fx.fork(fx.sleep(60).ensuring(journal.note("stopped")))
+        yield from clock.advance(30)
+        return (yield from Clock).now()
+
+    assert clock.run(program(), backend=backend) == 30
+    assert journal.lines == ["stopped"]
+    with pytest.raises(FailureError):
+        clock.run(program().and_then(fx.fail(Lost())), backend=backend)
 
 
 def test_time_does_not_go_back() -> None:
