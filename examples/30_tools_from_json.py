@@ -51,10 +51,10 @@ class Listed(msgspec.Struct, frozen=True):
     input_schema: dict[str, Any] = msgspec.field(name="inputSchema")
 
 
-# A tool for each. Nobody knows the types of what goes in, so it is `object`; what comes out is anything JSON can carry.
+# A tool for each. What goes in is known to be an object, `dict[str, Any]`; what comes out is anything JSON can carry.
 
 
-def tool_of(listed: Listed) -> Tool[object, object]:
+def tool_of(listed: Listed) -> Tool[dict[str, Any], object]:
     """The tool that somebody listed."""
     return Tool.dynamic(listed.name, description=listed.description, parameters=listed.input_schema)
 
@@ -83,12 +83,12 @@ def units(_: Mapping[str, Any]) -> object:
 CODE: dict[str, Callable[[Mapping[str, Any]], object]] = {"convert": convert, "units": units}
 
 
-def handler_of(tool: Tool[object, object]) -> Layer[HandlerOf[object, object, Never]]:
+def handler_of(tool: Tool[dict[str, Any], object]) -> Layer[HandlerOf[dict[str, Any], object, Never]]:
     """The layer of the code of this name."""
     code = CODE[tool.name]
 
-    def answer(params: object) -> Result[object, Never]:
-        return Success(code(msgspec.convert(params, dict[str, Any])))
+    def answer(params: dict[str, Any]) -> Result[object, Never]:
+        return Success(code(params))
 
     return tool.handler(answer)
 

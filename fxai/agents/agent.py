@@ -27,7 +27,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Never, cast, final, get_args, overload
 
 import msgspec
-from typing_extensions import TypeVar, Unpack, override
+from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.agents.answer import Answer, RunError, Step, Steps
 from fxai.agents.loop import Execution, Remembering
@@ -139,6 +139,7 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
     prompt: StatefulPrompt[Any, Any] | None = None
     """The stateful prompt that each step is rendered from, if there is one."""
 
+    @overload
     @staticmethod
     def make(
         name: str,
@@ -148,7 +149,28 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         model: LayerOf[LanguageModel, _F2, _L2] = _AROUND,  # type: ignore[assignment]
         output: type[_O] | Schema[_O] = str,  # type: ignore[assignment]
         **options: Unpack[AgentOptions],
-    ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _L2 | _N3]:
+    ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _L2 | _N3]: ...
+    @overload
+    @staticmethod
+    def make(
+        name: str,
+        *,
+        toolkit: Offered[_F, _T] = _NO_TOOLS,
+        prompt: StatefulPrompt[_N3, _F3] = _NO_PROMPT,  # type: ignore[assignment]
+        model: LayerOf[LanguageModel, _F2, _L2] = _AROUND,  # type: ignore[assignment]
+        output: TypeForm[_O],
+        **options: Unpack[AgentOptions],
+    ) -> Agent[_T, _O, RunError | _F | _F2 | _F3, _L2 | _N3]: ...
+    @staticmethod
+    def make(
+        name: str,
+        *,
+        toolkit: Any = _NO_TOOLS,
+        prompt: Any = _NO_PROMPT,
+        model: Any = _AROUND,
+        output: Any = str,
+        **options: Unpack[AgentOptions],
+    ) -> Any:
         """An agent.
 
         Args:
@@ -169,14 +191,14 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         """
         if model is not _AROUND:
             check_model(model)
-        given, answer = cast("dict[str, Any]", options), cast(Any, output)
+        given = cast("dict[str, Any]", options)
         hooks = Hooks(*(_several(name, given.pop(name, ())) for name in Hooks.__struct_fields__))
         return Agent(
             _name(name),
             _instructions(given.pop("instructions", None)),
             Binding.of((toolkit,)),
             model,
-            None if answer is None or answer is str else Schema[Any].of(answer),
+            None if output is None or output is str else Schema[Any].of(output),
             _budget(given.pop("budget", Budget())),
             _mode(given.pop("at_limit", "fail")),
             hooks,
@@ -400,7 +422,16 @@ class Agent(msgspec.Struct, Generic[_T_co, _O_co, _E_co, _R_co], frozen=True):
         *,
         parameters: type[_P] | Schema[_P],
         prompt: Callable[[_P], PromptInput],
-        **options: Unpack[ToolOptions],
+        **options: Unpack[ToolOptions[_P, _O_co]],
+    ) -> SubAgent[_P, _O_co, _T_co | _R_co]: ...
+    @overload
+    def as_tool(
+        self,
+        name: str | None = ...,
+        *,
+        parameters: TypeForm[_P],
+        prompt: Callable[[_P], PromptInput],
+        **options: Unpack[ToolOptions[_P, _O_co]],
     ) -> SubAgent[_P, _O_co, _T_co | _R_co]: ...
     def as_tool(
         self, name: str | None = None, *, parameters: Any = None, prompt: Any = None, **options: Unpack[ToolOptions]

@@ -28,7 +28,7 @@ from collections.abc import Callable, Generator, Hashable
 from typing import Any, Final, Generic, Never, TypeAlias, cast, final, overload
 
 import msgspec
-from typing_extensions import TypeAliasType, TypeVar, Unpack, override
+from typing_extensions import TypeAliasType, TypeForm, TypeVar, Unpack, override
 
 from fxai.agents.answer import Step, Steps
 from fxai.agents.run_tools import Offered
@@ -280,7 +280,11 @@ class RenderOf(Generic[_R_contra, _E_contra]):
             raise RenderError("unsettled", f"the render does not come to an end: {why}")
         return self.definitions
 
-    def state(self, key: str, initial: _T, *, schema: type[_T] | Schema[_T] | None = None) -> State[_T]:
+    @overload
+    def state(self, key: str, initial: _T, *, schema: type[_T] | Schema[_T] | None = None) -> State[_T]: ...
+    @overload
+    def state(self, key: str, initial: object, *, schema: TypeForm[_T]) -> State[_T]: ...
+    def state(self, key: str, initial: Any, *, schema: Any = None) -> State[Any]:
         """A key of the state, with the value that it had when this render began.
 
         Args:
@@ -288,7 +292,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
             initial: its value in a run that begins with none. Of what can be changed in its place, arrays and objects
                 alone are frozen: give structs that are frozen themselves, and no sets.
             schema: its type, by which it is written as JSON and read; by default that of `initial`. Give it where
-                `initial` does not say all: `()`, `None`, a union (`Schema.of(str | None)`), a tuple of any length
+                `initial` does not say all: `()`, `None`, a union (`str | None`), a tuple of any length
                 (`tuple[str, ...]`). A `Schema` lets checkers refuse an initial value of another type, too.
 
         Raises:
@@ -301,7 +305,7 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         if there != (initial, schema):
             both = f"{there[0]!r} and {initial!r} at first"
             raise RenderError("conflict", f"two states have the key {key!r}: {both}; give each a key of its own")
-        return State(key, cast(_T, self._store.declare(key, initial, schema, self._seen)), self._store)
+        return State(key, self._store.declare(key, initial, schema, self._seen), self._store)
 
     def system(self, key: str, text: str) -> Definition:
         """A section of the system prompt; sections stand in the order in which they are defined.
@@ -431,7 +435,18 @@ class RenderOf(Generic[_R_contra, _E_contra]):
         *,
         parameters: type[_P] | Schema[_P],
         prompt: Callable[[_P], PromptInput],
-        **options: Unpack[ToolOptions],
+        **options: Unpack[ToolOptions[_P]],
+    ) -> Definition: ...
+    @overload
+    def agent(
+        self,
+        name: str,
+        agent: Callee[_F, _R_contra | LanguageModel | None],
+        /,
+        *,
+        parameters: TypeForm[_P],
+        prompt: Callable[[_P], PromptInput],
+        **options: Unpack[ToolOptions[_P]],
     ) -> Definition: ...
     def agent(
         self, name: str, agent: Any, /, *, parameters: Any = None, prompt: Any = None, **options: Unpack[ToolOptions]

@@ -26,11 +26,11 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Never, final, overload
 
 import msgspec
 from returns.result import Success
-from typing_extensions import TypeVar, Unpack, override
+from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.effects.cause import Cause, Die, Fail
 from fxai.effects.concurrency import Lock
@@ -337,6 +337,7 @@ class Chat(Service):
 
         return self.turn(ask)
 
+    @overload
     def generate_object(
         self,
         prompt: PromptInput,
@@ -344,11 +345,28 @@ class Chat(Service):
         *,
         toolkit: Toolkit[_T] = _NO_TOOLS,
         **options: Unpack[RoundOptions],
-    ) -> EffectOf[ObjectResponse[_V], ChatError | ObjectPending, _T | LanguageModel | None]:
+    ) -> EffectOf[ObjectResponse[_V], ChatError | ObjectPending, _T | LanguageModel | None]: ...
+    @overload
+    def generate_object(
+        self,
+        prompt: PromptInput,
+        schema: TypeForm[_V],
+        *,
+        toolkit: Toolkit[_T] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> EffectOf[ObjectResponse[_V], ChatError | ObjectPending, _T | LanguageModel | None]: ...
+    def generate_object(
+        self,
+        prompt: PromptInput,
+        schema: Any,
+        *,
+        toolkit: Toolkit[Any] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> EffectOf[Any, Any, Any]:
         """A turn as `LanguageModel.generate_object`. With `ObjectPending` it is saved: it has succeeded so far."""
-        wanted: Schema[_V] = Schema[Any].of(schema)
+        wanted: Schema[Any] = Schema.of(schema)
 
-        def ask(history: Prompt) -> EffectOf[tuple[ObjectResponse[_V] | ObjectPending, Prompt], Any, Any]:
+        def ask(history: Prompt) -> EffectOf[tuple[ObjectResponse[Any] | ObjectPending, Prompt], Any, Any]:
             whole = history + Prompt.make(prompt)
             answer: EffectOf[Any, Any, Any] = object_round(whole, wanted, toolkit, options, on_settled=self._save)
             end = _with_prompt(answer, whole).catch_all(_pending)

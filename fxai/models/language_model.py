@@ -14,11 +14,11 @@ answers are settled, then comes the model's turn, then the results of its calls.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Generic, Never, final
+from typing import Any, Generic, Never, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
-from typing_extensions import TypeVar, Unpack, override
+from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.effects.constructor import fail
 from fxai.effects.effect import Effect, EffectOf, Fetch, Generate, Succeed
@@ -103,6 +103,7 @@ class LanguageModel(Service):
         """
         return text_round(Prompt.make(prompt), toolkit, options)
 
+    @overload
     @staticmethod
     def generate_object(
         prompt: PromptInput,
@@ -110,16 +111,31 @@ class LanguageModel(Service):
         *,
         toolkit: Toolkit[_T] = _NO_TOOLS,
         **options: Unpack[RoundOptions],
-    ) -> EffectOf[ObjectResponse[_V], AiError | ToolError | ObjectPending, _T | LanguageModel | None]:
+    ) -> EffectOf[ObjectResponse[_V], AiError | ToolError | ObjectPending, _T | LanguageModel | None]: ...
+    @overload
+    @staticmethod
+    def generate_object(
+        prompt: PromptInput,
+        schema: TypeForm[_V],
+        *,
+        toolkit: Toolkit[_T] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> EffectOf[ObjectResponse[_V], AiError | ToolError | ObjectPending, _T | LanguageModel | None]: ...
+    @staticmethod
+    def generate_object(
+        prompt: PromptInput,
+        schema: Any,
+        *,
+        toolkit: Toolkit[Any] = _NO_TOOLS,
+        **options: Unpack[RoundOptions],
+    ) -> EffectOf[Any, Any, Any]:
         """A typed value: the model is held to the JSON Schema of `schema`, and its text is decoded.
 
         Fails as `generate_text`, and with `AiError` for `StructuredOutputError` when the text does not decode: it
         holds the text and the pointer to the place; calls in the same reply were answered, and it holds their results.
         Fails with `ObjectPending` where calls wait and there is no value yet.
         """
-        wanted: Schema[_V] = Schema[Any].of(schema)
-
-        return object_round(Prompt.make(prompt), wanted, toolkit, options)
+        return object_round(Prompt.make(prompt), Schema[Any].of(schema), toolkit, options)
 
     @staticmethod
     def stream_text(

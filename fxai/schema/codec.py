@@ -29,7 +29,7 @@ from typing import Annotated, Any, Generic, TypeAlias, TypeGuard, cast, final, g
 
 import msgspec
 from returns.result import Failure, Result, Success
-from typing_extensions import TypeVar
+from typing_extensions import TypeForm, TypeVar
 
 from fxai.schema.budget import with_stack
 from fxai.schema.codecs import (
@@ -42,7 +42,7 @@ from fxai.schema.codecs import (
     Codec,
 )
 from fxai.schema.compiled import ROOTS, Compiled, raise_faults
-from fxai.schema.fault import DecodeError, DecodeFailure, Fault
+from fxai.schema.fault import DecodeError, DecodeFailure, Fault, SchemaError
 from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import CALL_LIMITS, LIMITS, Limits
 from fxai.schema.plan import derive
@@ -93,20 +93,16 @@ class Schema(Generic[_A]):
     @overload
     @staticmethod
     def of(type_: builtins.type[_B]) -> Schema[_B]: ...
-    @overload
+    @overload  # what is no class: a union, `Literal`, `Annotated`, `NewType`, `None`, an alias
     @staticmethod
-    def of(type_: None) -> Schema[None]: ...
-    @overload
+    def of(type_: TypeForm[_B]) -> Schema[_B]: ...
     @staticmethod
-    def of(type_: object) -> Schema[Any]: ...
-    @staticmethod
-    def of(type_: object) -> Schema[Any]:
+    def of(type_: Any) -> Schema[Any]:
         """The schema of a type: the same one for the same type; a schema passes through.
 
         Any type of msgspec's is taken: `Struct`, dataclass, `TypedDict`, `NamedTuple`, attrs, `Literal`, `Enum`,
         unions, `Annotated[..., Meta(...)]`, containers; `None` (only null); `Any` and `object` (anything JSON can
-        carry); `Never` (nothing). A checker sees the type of classes; say it for others:
-        `numbers: Schema[int | None] = Schema.of(int | None)`.
+        carry); `Never` (nothing). Checkers infer each of them: `Schema.of(int | None)` is a `Schema[int | None]`.
 
         What is no type at all, or one without a JSON form and without a codec, raises `SchemaError` when the schema
         is first used; the message names the place and the remedy.
@@ -189,6 +185,15 @@ class Schema(Generic[_A]):
         """
         title = self.document.get("title")
         return title if isinstance(title, str) else _name_of(self.__type__)
+
+    def check(self) -> None:
+        """Nothing, if values of the type can be decoded and encoded: what is otherwise said when it is first used.
+
+        Raises:
+            SchemaError: it is no type, or one without a JSON form and without a codec.
+            NameError: it names what is not defined yet.
+        """
+        _ = self.__compiled__ or _compile(self)
 
     # ---- decoding
 
@@ -344,7 +349,10 @@ class Schema(Generic[_A]):
 
 def _compile(schema: Schema[Any]) -> Compiled:
     """Compile the type of a schema, which keeps what it is compiled to."""
-    compiled = Compiled(schema.type)
+    try:
+        compiled = Compiled(schema.type)
+    except TypeError as error:  # a list, say, which cannot be looked up
+        raise SchemaError(f"{schema.type!r} is no type: {error}") from None
     object.__setattr__(schema, "__compiled__", compiled)
     return compiled
 

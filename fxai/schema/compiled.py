@@ -45,6 +45,15 @@ _CODEC_STEPS: Final = MAX_STEPS // 4
 _TOO_DEEP: Final = too_deep(MAX_LEVELS)
 
 
+def _remedy(message: str) -> str:
+    """What to do about a type that msgspec refuses."""
+    if "must be tagged" in message or "more than one dict-like type" in message:
+        tagged = "class A(msgspec.Struct, tag=True)"
+        return f'tag each class, so that their values can be told apart: `{tagged}` is written with "type": "A"'
+    codec = "Annotated[..., Schema.codec(wire=…, decode=…, encode=…)]"
+    return f"change the type there, or carry it by a codec ({codec})"
+
+
 def raise_faults(faults: tuple[Fault, ...]) -> NoReturn:
     """Raise the faults as a `DecodeError`."""
     raise DecodeError(DecodeFailure(faults)) from None
@@ -104,10 +113,7 @@ class Compiled:
             return msgspec.json.Decoder(self.wire).decode
         except (TypeError, ValueError, RecursionError, NameError) as error:
             message = str(error).replace("\n", " ")
-            raise SchemaError(
-                f"no schema of {self.plan.type!r}: {message}; change the type there, or carry it by a codec"
-                " (Annotated[..., Schema.codec(wire=…, decode=…, encode=…)])"
-            ) from None
+            raise SchemaError(f"no schema of {self.plan.type!r}: {message}; {_remedy(message)}") from None
 
     def _converter(self) -> Callable[[Any], Any]:
         if self.wire is Never or self.wire is Any:

@@ -49,7 +49,7 @@ from returns.context import RequiresContextFutureResult
 from returns.future import FutureResult
 from returns.io import IOResult
 from returns.result import Result
-from typing_extensions import TypeVar, Unpack, override
+from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.effects.context import ContextOf
 from fxai.effects.effect import EffectOf
@@ -64,9 +64,13 @@ from fxai.tools.handler import Blocking, CallContext, Gives, HandlerOf, HandlerR
 from fxai.tools.identity import Identity, Kind, ProviderTool
 from fxai.tools.signature import Arguments
 from fxai.tools.tool_options import (
+    FormOptions,
+    FormProvider,
     ToolCombinators,
     ToolInfo,
     ToolOptions,
+    TypeOptions,
+    TypeProvider,
     Validation,
     check_examples,
     check_name,
@@ -86,6 +90,8 @@ _A = TypeVar("_A")
 _O = TypeVar("_O")
 _K = TypeVar("_K")
 _R = TypeVar("_R", default=None)
+_Raw: TypeAlias = Mapping[str, Any] | JsonSchema
+_J: TypeAlias = dict[str, Any]
 _Q = ParamSpec("_Q")
 _Q2 = ParamSpec("_Q2")
 _FS = TypeVar("_FS")
@@ -95,7 +101,7 @@ _A_co = TypeVar("_A_co", covariant=True)
 _R_co = TypeVar("_R_co", covariant=True)
 
 
-class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
+class Tool(ToolInfo, ToolCombinators[_P, _S], Generic[_P, _S, _F], frozen=True):
     """A named operation: parameters `P`, success `S`, typed failure `F`.
 
     Made by `Tool.make`, `Tool.dynamic` or `Tool.provider_defined`. Combinators give a tool of the same kind with the
@@ -107,22 +113,19 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
 
     @overload
     @staticmethod
-    def make(
-        name: str,
-        *,
-        success: type[_S2] | Schema[_S2] = ...,
-        failure: type[_F2] | Schema[_F2] = ...,
-        **options: Unpack[ToolOptions],
-    ) -> Tool[Empty, _S2, _F2]: ...
+    def make(name: str, **options: Unpack[TypeOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
     @overload
     @staticmethod
     def make(
-        name: str,
-        *,
-        parameters: type[_P2] | Schema[_P2],
-        success: type[_S2] | Schema[_S2] = ...,
-        failure: type[_F2] | Schema[_F2] = ...,
-        **options: Unpack[ToolOptions],
+        name: str, *, parameters: type[_P2] | Schema[_P2], **options: Unpack[TypeOptions[_P2, _S2, _F2]]
+    ) -> Tool[_P2, _S2, _F2]: ...
+    @overload
+    @staticmethod
+    def make(name: str, **options: Unpack[FormOptions[Empty, _S2, _F2]]) -> Tool[Empty, _S2, _F2]: ...
+    @overload
+    @staticmethod
+    def make(
+        name: str, *, parameters: TypeForm[_P2], **options: Unpack[FormOptions[_P2, _S2, _F2]]
     ) -> Tool[_P2, _S2, _F2]: ...
     @staticmethod
     def make(
@@ -148,24 +151,23 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
     @overload
     @staticmethod
     def dynamic(
-        name: str,
-        *,
-        parameters: type[_P2] | Schema[_P2] = ...,
-        success: type[_D2] | Schema[_D2] = ...,
-        failure: type[_F2] | Schema[_F2] = ...,
-        **options: Unpack[ToolOptions],
+        name: str, *, parameters: type[_P2] | Schema[_P2] = ..., **options: Unpack[TypeOptions[_P2, _D2, _F2]]
     ) -> Tool[_P2, _D2, _F2]: ...
     @overload
     @staticmethod
     def dynamic(
-        name: str,
-        *,
-        parameters: Mapping[str, Any] | JsonSchema,
-        success: type[_D2] | Schema[_D2] = ...,
-        failure: type[_F2] | Schema[_F2] = ...,
-        validation: Validation = ...,
-        **options: Unpack[ToolOptions],
-    ) -> Tool[object, _D2, _F2]: ...
+        name: str, *, parameters: _Raw, validation: Validation = ..., **options: Unpack[TypeOptions[_J, _D2, _F2]]
+    ) -> Tool[_J, _D2, _F2]: ...
+    @overload
+    @staticmethod
+    def dynamic(
+        name: str, *, parameters: _Raw, validation: Validation = ..., **options: Unpack[FormOptions[_J, _D2, _F2]]
+    ) -> Tool[_J, _D2, _F2]: ...
+    @overload
+    @staticmethod
+    def dynamic(
+        name: str, *, parameters: TypeForm[_P2] = ..., **options: Unpack[FormOptions[_P2, _D2, _F2]]
+    ) -> Tool[_P2, _D2, _F2]: ...
     @staticmethod
     def dynamic(
         name: str,
@@ -201,27 +203,24 @@ class Tool(ToolInfo, ToolCombinators, Generic[_P, _S, _F], frozen=True):
     @staticmethod
     def provider_defined(
         *,
-        id: str,
-        name: str,
-        provider_name: str | None,
         requires_handler: Literal[True],
-        args: type[msgspec.Struct] = ...,
         parameters: type[_P2] | Schema[_P2],
-        success: type[_S2] | Schema[_S2] = ...,
-        failure: type[_F2] | Schema[_F2] = ...,
+        **options: Unpack[TypeProvider[_S2, _F2]],
     ) -> Callable[..., Tool[_P2, _S2, _F2]]: ...
     @overload
     @staticmethod
     def provider_defined(
-        *,
-        id: str,
-        name: str,
-        provider_name: str | None,
-        requires_handler: Literal[False] = ...,
-        args: type[msgspec.Struct] = ...,
-        parameters: type[Any] | Schema[Any] = ...,
-        success: type[_S2] | Schema[_S2] = ...,
-        failure: type[_F2] | Schema[_F2] = ...,
+        *, requires_handler: Literal[True], parameters: TypeForm[_P2], **options: Unpack[FormProvider[_S2, _F2]]
+    ) -> Callable[..., Tool[_P2, _S2, _F2]]: ...
+    @overload
+    @staticmethod
+    def provider_defined(
+        *, requires_handler: Literal[False] = ..., parameters: Any = ..., **options: Unpack[TypeProvider[_S2, _F2]]
+    ) -> Callable[..., ExternalTool[Any, _S2, _F2]]: ...
+    @overload
+    @staticmethod
+    def provider_defined(
+        *, requires_handler: Literal[False] = ..., parameters: Any = ..., **options: Unpack[FormProvider[_S2, _F2]]
     ) -> Callable[..., ExternalTool[Any, _S2, _F2]]: ...
     @staticmethod
     def provider_defined(
@@ -378,7 +377,7 @@ def _make(
 
 
 @final
-class FunctionTool(ToolCombinators, Generic[_Q, _A_co, _FS, _FF, _R_co]):
+class FunctionTool(ToolCombinators[Any, _FS], Generic[_Q, _A_co, _FS, _FF, _R_co]):
     """A function with the tool that it is: still called as the function, with the same signature.
 
     `Q` is the signature, `A` what a plain call returns; `S`, `F` and `R` are success, failure and needed services.

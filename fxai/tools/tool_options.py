@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypedDict, cast, final
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NotRequired, Self, TypeAlias, TypedDict, cast, final
 
 import msgspec
 from msgspec.structs import replace
 from returns.result import Failure, Result
-from typing_extensions import TypeVar, Unpack, override
+from typing_extensions import TypeForm, TypeVar, Unpack, override
 
 from fxai.effects.effect import EffectOf
 from fxai.schema.codec import Schema
@@ -30,7 +30,13 @@ from fxai.schema.parsing import is_plain, plain_faults
 from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
 from fxai.tools.type_hints import data_meant
 
+if TYPE_CHECKING:
+    from fxai.tools.handler import CallContext
+
 _K = TypeVar("_K")
+_P = TypeVar("_P", default=Any)
+_S = TypeVar("_S", default=Any)
+_F = TypeVar("_F", default=Any)
 
 
 def _frozen(value: Any) -> Any:
@@ -196,12 +202,12 @@ The function gets the parsed JSON; its `Success` is what the handler gets, its `
 `DecodeFailure`, or anything, whose text is shown.
 """
 
-NeedsApproval: TypeAlias = bool | Callable[[Any, Any], bool | EffectOf[bool, Any, Any]]
+NeedsApproval: TypeAlias = bool | Callable[[_P, "CallContext"], bool | EffectOf[bool, Any, Any]]
 """Whether a call must be approved first: always, never, or what a function of parameters and call context says."""
 
 
-class ToolOptions(TypedDict, total=False):
-    """The options that each kind of tool has."""
+class ToolOptions(TypedDict, Generic[_P, _S], total=False):
+    """The options that each kind of tool has, one of parameters `P` and success `S`; by default of any."""
 
     description: str | None
     """What the tool does, for the model. Without one, what the parameters' schema says of itself."""
@@ -209,18 +215,61 @@ class ToolOptions(TypedDict, total=False):
     """`"error"` (the default): a typed failure goes into the error channel. `"return"`: to the model, as the result."""
     annotations: Annotations | Mapping[Annotation[Any], Any]
     """Annotations to begin with; `tool.annotate` adds more."""
-    needs_approval: NeedsApproval
+    needs_approval: NeedsApproval[_P]
     """False by default. A function that fails, breaks or gives anything but False asks."""
     input_examples: Iterable[Any]
     """Examples of calls: parameters as plain JSON data, or `Example(request, parameters)`. One that the parameters do
     not allow is refused."""
-    to_model_output: Callable[[Any], Any] | None
-    """Changes what the model is show of a success, to other plain JSON data; the result itself stays. What it raises
+    to_model_output: Callable[[_S], Any] | None
+    """Changes what the model is shown of a success, to other plain JSON data; the result itself stays. What it raises
     is a defect that names the tool. None: its encoded form."""
     provider_options: Mapping[str, Any]
     """By provider name, what only that provider understands."""
     dependencies: Iterable[Any]
     """Keys of the services that its handler will need: for readers, not checked."""
+
+
+class TypeOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
+    """The options of a tool, and what comes out of it, as classes or schemas."""
+
+    success: type[_S] | Schema[_S]
+    """What comes out; by default nothing (`None`)."""
+    failure: type[_F] | Schema[_F]
+    """What can go wrong; by default nothing can (`Never`)."""
+
+
+class FormOptions(ToolOptions[_P, _S], Generic[_P, _S, _F], total=False):
+    """As `TypeOptions`, for types of any form: a union, `Literal`, `Annotated`, `NewType`, `None`, an alias."""
+
+    success: TypeForm[_S]
+    """What comes out; by default nothing (`None`)."""
+    failure: TypeForm[_F]
+    """What can go wrong; by default nothing can (`Never`)."""
+
+
+class _Provider(TypedDict):
+    id: str
+    name: str
+    provider_name: str | None
+    args: NotRequired[type[msgspec.Struct]]
+
+
+class TypeProvider(_Provider, Generic[_S, _F]):
+    """What a provider knows its tool by, and what comes out of it, as classes or schemas."""
+
+    success: NotRequired[type[_S] | Schema[_S]]
+    """What comes out; by default nothing (`None`)."""
+    failure: NotRequired[type[_F] | Schema[_F]]
+    """What can go wrong; by default nothing can (`Never`)."""
+
+
+class FormProvider(_Provider, Generic[_S, _F]):
+    """As `TypeProvider`, for types of any form."""
+
+    success: NotRequired[TypeForm[_S]]
+    """What comes out; by default nothing (`None`)."""
+    failure: NotRequired[TypeForm[_F]]
+    """What can go wrong; by default nothing can (`Never`)."""
 
 
 _KNOWN: Final = frozenset(ToolOptions.__annotations__)
@@ -266,12 +315,25 @@ def check_name(name: str) -> str:
     return name
 
 
-def data_schema(type_: object, name: str, what: Literal["parameters", "success", "failure"]) -> Schema[Any]:
-    """The schema of a type of the tool `name`; a type that is how a handler answers is a `SchemaError`."""
+def data_schema(type_: Any, name: str, what: Literal["parameters", "success", "failure"]) -> Schema[Any]:
+    """The schema of a type of the tool `name`.
+
+    Raises:
+        SchemaError: it is how a handler answers, or no type; or one that is no class and has no JSON form, such as a
+            union of which values could not be told apart. Classes are looked at when they are first used: their fields
+            may name what is not defined yet.
+    """
     schema: Schema[Any] = Schema.of(type_)
     meant = data_meant(schema.type, what)
     if meant is not None:
         raise SchemaError(f"the tool {name!r}: {meant}")
+    if not isinstance(schema.type, type):
+        try:
+            schema.check()
+        except SchemaError as error:
+            raise SchemaError(f"the tool {name!r}: {what}: {error}") from None
+        except NameError:
+            pass  # of a class that is defined further down
     return schema
 
 
@@ -359,7 +421,7 @@ class ToolInfo(msgspec.Struct, frozen=True):
     given_description: str | None = None
     annotations: Annotations = Annotations()
     """What is known of it, by typed keys."""
-    needs_approval: NeedsApproval = False
+    needs_approval: NeedsApproval[Any] = False
     """Whether a call must be approved first."""
     input_examples: tuple[Example, ...] = ()
     """Examples of calls."""
@@ -406,7 +468,7 @@ class ToolInfo(msgspec.Struct, frozen=True):
         return hash((self.identity, self.name))
 
 
-class ToolCombinators:
+class ToolCombinators(Generic[_P, _S]):
     """What changes a tool and keeps its kind and identity; of tools, and of functions that are tools."""
 
     __slots__ = ()
@@ -436,7 +498,7 @@ class ToolCombinators:
         """The same tool, described otherwise."""
         return self.__fx_change__(lambda tool: replace(tool, given_description=description))
 
-    def with_options(self, **options: Unpack[ToolOptions]) -> Self:
+    def with_options(self, **options: Unpack[ToolOptions[_P, _S]]) -> Self:
         """The same tool, with other options; another failure mode makes another tool."""
 
         def change(tool: ToolInfo) -> ToolInfo:

@@ -134,11 +134,11 @@ class ImageContent(msgspec.Struct, frozen=True, tag_field="type", tag="image"):
 ToolContent: TypeAlias = TextContent | ImageContent
 """What an action of a computer or a browser gives: words or a picture."""
 
-_EDITOR: Schema[EditorCommand] = Schema[Any].of(cast(object, EditorCommand))
-_EDITOR_20250124: Schema[EditorCommand20250124] = Schema[Any].of(cast(object, EditorCommand20250124))
-_MEMORY: Schema[MemoryCommand] = Schema[Any].of(cast(object, MemoryCommand))
-_COMPUTER: Schema[ComputerAction] = Schema[Any].of(cast(object, ComputerAction))
-_BROWSER: Schema[BrowserAction] = Schema[Any].of(cast(object, BrowserAction))
+_EDITOR: Schema[EditorCommand] = Schema.of(EditorCommand)
+_EDITOR_20250124: Schema[EditorCommand20250124] = Schema.of(EditorCommand20250124)
+_MEMORY: Schema[MemoryCommand] = Schema.of(MemoryCommand)
+_COMPUTER: Schema[ComputerAction] = Schema.of(ComputerAction)
+_BROWSER: Schema[BrowserAction] = Schema.of(BrowserAction)
 
 
 def bash(*, name: str = "bash", **options: Unpack[ToolOptions]) -> Tool[BashCommand, str, str]:

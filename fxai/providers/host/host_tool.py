@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, cast, final, overload
 
 import msgspec
 from returns.result import Failure, Result, Success
-from typing_extensions import TypeVar, Unpack
+from typing_extensions import TypeForm, TypeVar, Unpack
 
 from fxai.effects import fx
 from fxai.effects.effect import Effect, EffectOf, Gen
@@ -84,7 +84,25 @@ def tool(
     parameters: Mapping[str, Any] | JsonSchema,
     success: type[_S] | Schema[_S] = ...,
     **options: Unpack[HostToolOptions],
-) -> ToolSource[HandlerOf[object, _S, HostFailure], HostFailure]: ...
+) -> ToolSource[HandlerOf[dict[str, Any], _S, HostFailure], HostFailure]: ...
+@overload
+def tool(
+    name: str,
+    command: str,
+    *args: str,
+    parameters: TypeForm[_P],
+    success: TypeForm[_S] = ...,
+    **options: Unpack[HostToolOptions],
+) -> ToolSource[HandlerOf[_P, _S, HostFailure], HostFailure]: ...
+@overload
+def tool(
+    name: str,
+    command: str,
+    *args: str,
+    parameters: Mapping[str, Any] | JsonSchema,
+    success: TypeForm[_S] = ...,
+    **options: Unpack[HostToolOptions],
+) -> ToolSource[HandlerOf[dict[str, Any], _S, HostFailure], HostFailure]: ...
 def tool(name: str, command: str, *args: str, parameters: Any, success: Any = object, **options: Any) -> Any:
     """A tool that is a program, called over its standard input and output, as a source of tools.
 

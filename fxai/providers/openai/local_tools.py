@@ -11,10 +11,10 @@ They exist on Responses; Chat Completions has `custom` alone.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Never, TypeAlias, cast, final, overload
+from typing import Annotated, Any, Literal, Never, TypeAlias, final, overload
 
 import msgspec
-from typing_extensions import TypeVar, Unpack
+from typing_extensions import TypeForm, TypeVar, Unpack
 
 from fxai.models.prepared_tools import HostedTool, Setting, local_tool
 from fxai.providers.openai.hosted_tools import ContainerAuto, ContainerReference, HostedContainer, openai_tool
@@ -238,7 +238,7 @@ _S = TypeVar("_S")
 _F = TypeVar("_F", default=Never)
 
 
-_PATCH: Schema[PatchOperation] = Schema[Any].of(cast(object, PatchOperation))
+_PATCH: Schema[PatchOperation] = Schema.of(PatchOperation)
 
 
 @final
@@ -347,6 +347,19 @@ def custom(
     failure: type[_F] | Schema[_F] = ...,
     **options: Unpack[ToolOptions],
 ) -> Tool[str, _S, _F]: ...
+@overload
+def custom(
+    name: str, *, format: Grammar | None = None, failure: TypeForm[_F] = ..., **options: Unpack[ToolOptions]
+) -> Tool[str, str, _F]: ...
+@overload
+def custom(
+    name: str,
+    *,
+    format: Grammar | None = None,
+    success: TypeForm[_S],
+    failure: TypeForm[_F] = ...,
+    **options: Unpack[ToolOptions],
+) -> Tool[str, _S, _F]: ...
 def custom(
     name: str,
     *,
@@ -390,6 +403,10 @@ def tool_search(*, name: str = ..., **options: Unpack[ToolOptions]) -> HostedToo
 @overload
 def tool_search(
     *, name: str = ..., parameters: type[_P] | Schema[_P], **options: Unpack[ToolOptions]
+) -> Tool[_P, list[dict[str, Any]], str]: ...
+@overload
+def tool_search(
+    *, name: str = ..., parameters: TypeForm[_P], **options: Unpack[ToolOptions]
 ) -> Tool[_P, list[dict[str, Any]], str]: ...
 def tool_search(*, name: str = "tool_search", parameters: Any = None, **options: Unpack[ToolOptions]) -> Any:
     """The search that finds tools annotated with `DeferLoading`.

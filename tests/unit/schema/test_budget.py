@@ -423,7 +423,8 @@ def test_types_are_held_to_the_same_budget() -> None:
     for _ in range(140):
         deep = list[deep]
     pattern = "(?:" * 8 + "a" + "){1,99}" * 8
-    for tp in (deep, Annotated[str, msgspec.Meta(pattern=pattern)]):
+    types: tuple[Any, ...] = (deep, Annotated[str, msgspec.Meta(pattern=pattern)])
+    for tp in types:
         with pytest.raises(SchemaError, match=r"expected at most|more than 30000 characters"):
             Schema.of(tp).json_schema()
 

@@ -127,7 +127,7 @@ UserId = NewType("UserId", int)
 Words = TypeAliasType("Words", list[str])
 
 
-def told(type_: object, data: object) -> list[str]:
+def told(type_: Any, data: object) -> list[str]:
     """What is told of data that must not fit, and that JSON text of it tells the same."""
     schema = Schema.of(type_)
     result = schema.decode(data)
