@@ -248,6 +248,54 @@ def test_a_document_that_is_no_usable_schema_is_refused_with_the_place(document:
         Tool.dynamic("t", parameters=document)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        pytest.param(Described | SearchArgs, r"tag each class.*tag=True", id="structs without tags"),
+        pytest.param(list[Described | SearchArgs], r"tag each class", id="structs without tags inside"),
+        pytest.param(set[int] | list[int], r"more than one array-like", id="two arrays"),
+        pytest.param(3, r"Type '3' is not supported", id="a value"),
+        pytest.param("no type", r"is not supported", id="a text"),
+        pytest.param([int], r"is no type", id="a list"),
+    ],
+)
+@pytest.mark.parametrize("place", ["parameters", "success", "failure"])
+def test_a_type_that_no_value_can_be_told_by_is_refused_when_the_tool_is_made(
+    place: str, wrong: Any, said: str
+) -> None:
+    """The message names the tool, the place and the remedy."""
+    types: dict[str, Any] = {place: wrong}
+    with pytest.raises(SchemaError, match=f"the tool 'pay': {place}: .*{said}"):
+        Tool.make("pay", **types)
+
+
+class Late(msgspec.Struct, frozen=True, tag=True):
+    """A failure."""
+
+    days: int
+
+
+class Lost(msgspec.Struct, frozen=True, tag=True):
+    """Another one."""
+
+    place: str
+
+
+def test_a_union_of_failures_goes_out_with_the_tag_of_each(backend: Any) -> None:
+    """`failure=Late | Lost` needs no more than a tag on each, and comes back as what it was."""
+    ship = Tool.make("ship", parameters=int, failure=Late | Lost, failure_mode="return")
+
+    def on_ship(days: int) -> Result[None, Late | Lost]:
+        return Failure(Late(days)) if days else Failure(Lost("sea"))
+
+    kit: Any = Toolkit.make(ship)
+    handlers: Any = ship.handler(on_ship)
+    late, lost = (fx.run(kit.call("ship", days).provide(handlers), backend=backend).encoded_result for days in (3, 0))
+
+    assert (late, lost) == ({"type": "Late", "days": 3}, {"type": "Lost", "place": "sea"})
+    assert ship.failure.decode(late).unwrap() == Late(3)
+
+
 def test_a_type_without_a_json_form_is_refused() -> None:
     """A parameter type that JSON cannot carry is a SchemaError at the latest when its schema is asked for."""
     with pytest.raises(SchemaError, match="no JSON form"):
