@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NotRequired, Self, TypeAlias, TypedDict, cast, final
+from typing import Any, Final, Generic, Literal, NotRequired, Self, TypeAlias, TypedDict, cast, final
 
 import msgspec
 from msgspec.structs import replace
@@ -29,9 +29,6 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.schema.parsing import is_plain, plain_faults
 from fxai.tools.identity import FailureMode, Identity, Kind, ProviderTool
 from fxai.tools.type_hints import data_meant
-
-if TYPE_CHECKING:
-    from fxai.tools.handler import CallContext
 
 _K = TypeVar("_K")
 _P = TypeVar("_P", default=Any)
@@ -202,7 +199,7 @@ The function gets the parsed JSON; its `Success` is what the handler gets, its `
 `DecodeFailure`, or anything, whose text is shown.
 """
 
-NeedsApproval: TypeAlias = bool | Callable[[_P, "CallContext"], bool | EffectOf[bool, Any, Any]]
+NeedsApproval: TypeAlias = bool | Callable[[_P, Any], bool | EffectOf[bool, Any, Any]]
 """Whether a call must be approved first: always, never, or what a function of parameters and call context says."""
 
 
