@@ -18,6 +18,7 @@ from fxai.effects.cause import (
 from fxai.effects.concurrency import FiberHandle
 from fxai.effects.constructor import Absent
 from fxai.effects.context import Context, ContextOf, Key, MissingServiceError, ServiceKey
+from fxai.effects.development import NeverRunWarning
 from fxai.effects.effect import Effect, EffectOf, Gen, Timeout
 from fxai.effects.layer import Layer, LayerOf, Many, MergedOf
 from fxai.effects.ref import Ref
@@ -53,6 +54,7 @@ __all__ = [
     "Many",
     "MergedOf",
     "MissingServiceError",
+    "NeverRunWarning",
     "Reason",
     "Ref",
     "Reference",

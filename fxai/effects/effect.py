@@ -36,6 +36,7 @@ import msgspec
 from returns.result import Failure, Result, Success
 from typing_extensions import TypeAliasType, TypeVar
 
+from fxai.effects import development
 from fxai.effects.cause import Cause, Die, Exit, Fail, Failed, Succeeded
 from fxai.effects.context import ContextOf
 from fxai.effects.mistake import MYPY, NotItsValue, Unprovided, not_an_effect, refuse_as_value
@@ -105,6 +106,8 @@ class EffectOf(msgspec.Struct, Generic[_A_co, _E_co, _R_co], eq=False):
 
     if not TYPE_CHECKING:
         __contains__ = __format__ = refuse_as_value
+        if development.ON:
+            __post_init__, __del__ = development.make, development.drop
     if not MYPY:
 
         def __bool__(self) -> NotItsValue:  # noqa: PLE0304  # as pyright tells it
@@ -465,6 +468,10 @@ class _Turn(Instruction, eq=False):
 
 
 TURN = _Turn()  # lets other tasks run
+
+
+if development.ON:
+    development.watch(EffectOf, *Instruction.__subclasses__())
 
 
 # What the interpreter itself puts between instructions.

@@ -1,7 +1,8 @@
 """The pytest plugin: a scripted model, a test clock and cassettes as fixtures, and a test for each law of a toolkit.
 
 It is there wherever fxai is installed beside pytest; elsewhere `-p fxai.testing.plugin` loads it. It loads nothing
-heavy before a test asks for it.
+heavy before a test asks for it. Under pytest, effects that were made and
+never run are warned of: `fxai.effects.development`.
 
 The mark `tool_laws` gives a test one case for each law of each tool, and with a layer of each handler:
 
