@@ -6,6 +6,9 @@ has to be known when this package is imported: where it is off, effects have non
 A `NeverRunWarning` is given for an effect that is dropped by the statement that made it, for one in a local variable
 that nothing ever reads, and for one that a loop takes for its items. These are mistakes whatever the program does. An
 effect that waits in a variable for a branch that is not taken is none, and one that is part of another is that one's.
+
+>>> is_on({"FXAI_DEBUG": "1"}, {})
+True
 """
 
 from __future__ import annotations
