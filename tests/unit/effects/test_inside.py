@@ -64,6 +64,7 @@ def _calls(program: Program) -> int:
         nonlocal number
         number += event in ("call", "c_call")
 
+    fx.run_sync(program)  # what is made once for each function is made
     before = sys.getprofile()
     sys.setprofile(count)
     try:
