@@ -444,8 +444,13 @@ class HandlerError(TypeError):
     """Handlers and tools do not match: a handler is missing, there are two for one tool, or one is for no tool."""
 
 
-def check_handlers(tools: Mapping[str, ToolInfo], layer: LayerOf[_T, _E, _R2]) -> LayerOf[_T, _E, _R2]:
-    """The layer, whose building raises `HandlerError` unless each tool has one handler there, and no other tool has."""
+def check_handlers(
+    tools: Mapping[str, ToolInfo], layer: LayerOf[_T, _E, _R2], left_out: frozenset[Identity] = frozenset()
+) -> LayerOf[_T, _E, _R2]:
+    """The layer, whose building raises `HandlerError` unless each tool has one handler there.
+
+    No other tool may have one, but for those that were left out of the tools.
+    """
     needed = {tool.identity: tool.name for tool in tools.values() if tool.requires_handler}
 
     def check(context: ContextOf[Any]) -> ContextOf[Any]:
@@ -457,17 +462,21 @@ def check_handlers(tools: Mapping[str, ToolInfo], layer: LayerOf[_T, _E, _R2]) -
             else:
                 services[key] = service
         if services.keys() != needed.keys() or len(set(givers)) < len(givers):
-            _require_match(tools, needed, givers, services)
+            _require_match(tools, needed, givers, services, left_out)
         return ContextOf(services)
 
     return layer.map_context(check)
 
 
 def _require_match(
-    tools: Iterable[str], needed: Mapping[Identity, str], givers: list[Identity], services: Mapping[Any, Any]
+    tools: Iterable[str],
+    needed: Mapping[Identity, str],
+    givers: list[Identity],
+    services: Mapping[Any, Any],
+    left_out: frozenset[Identity],
 ) -> None:
     missing = [name for identity, name in needed.items() if services.get(identity) is None]
-    extra = [key.name for key in services if isinstance(key, Identity) and key not in needed]
+    extra = [key.name for key in services if isinstance(key, Identity) and key not in needed and key not in left_out]
     problems = (("no handler for", missing), ("two handlers for", _duplicates(givers)), ("no such tool here", extra))
     found = "; ".join(f"{what}: {', '.join(names)}" for what, names in problems if names)
     if found:

@@ -31,7 +31,7 @@ from fxai.schema.parsing import CALL_LIMITS, Limits
 from fxai.tools.call import Call, OnInvalidCall, Outcome
 from fxai.tools.function import tools_of
 from fxai.tools.handler import Gives, MethodsOf, check_doubled, check_handlers
-from fxai.tools.identity import OnConflict, join_by_name
+from fxai.tools.identity import Identity, OnConflict, join_by_name
 from fxai.tools.live_tools import follow, merge_again
 from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool
 from fxai.tools.tool_error import ToolError
@@ -103,13 +103,15 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
 
     tools: Mapping[str, AnyTool]
     """The tools by name, in order."""
+    left_out: frozenset[Identity] = frozenset()
+    """The identities of the tools that were left out by name or by a function: types ask for their handlers still."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.tools, MappingProxyType):
             force_setattr(self, "tools", MappingProxyType(dict(self.tools)))
 
-    def __reduce__(self) -> tuple[type[Toolkit[Any]], tuple[dict[str, AnyTool]]]:
-        return (Toolkit, (dict(self.tools),))
+    def __reduce__(self) -> tuple[type[Toolkit[Any]], tuple[dict[str, AnyTool], frozenset[Identity]]]:
+        return (Toolkit, (dict(self.tools), self.left_out))
 
     @overload
     @staticmethod
@@ -242,10 +244,14 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         Raises:
             ToolConflictError: two different tools have one name, unless `on_conflict` says which to keep.
         """
-        return _join(self.tools, other, on_conflict)
+        joined = _join(self.tools, other, on_conflict)
+        return _without(joined, self.left_out | other.left_out) if self.left_out or other.left_out else joined
 
     def pick(self, *names: str) -> Toolkit[_T_co]:
         """The tools of these names, in this toolkit's order.
+
+        Names say nothing to checkers, so `to_layer` takes, as its type says, the handlers of all the tools. To need
+        those of a few alone, make a toolkit of these: `Toolkit.make(add)`.
 
         Raises:
             KeyError: there is no tool of a name.
@@ -254,7 +260,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         return self.filter(lambda tool: tool.name in names)
 
     def omit(self, *names: str) -> Toolkit[_T_co]:
-        """All tools but those of these names.
+        """All tools but those of these names; as with `pick`, `to_layer` takes the handlers of all.
 
         Raises:
             KeyError: there is no tool of a name.
@@ -263,8 +269,10 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         return self.filter(lambda tool: tool.name not in names)
 
     def filter(self, keep: Callable[[AnyTool], bool]) -> Toolkit[_T_co]:
-        """The tools for which `keep` is true."""
-        return Toolkit({name: tool for name, tool in self.tools.items() if keep(tool)})
+        """The tools for which `keep` is true; as with `pick`, `to_layer` takes the handlers of all."""
+        chosen = {name: tool for name, tool in self.tools.items() if keep(tool)}
+        dropped = (tool.identity for name, tool in self.tools.items() if name not in chosen)
+        return _without(Toolkit(chosen), self.left_out.union(dropped))
 
     def map(self, f: Callable[[AnyTool], AnyTool]) -> Toolkit[_T_co]:
         """Each tool changed by `f`, which keeps its identity: `lambda tool: tool.annotate(…)`.
@@ -272,7 +280,7 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
         Raises:
             ToolConflictError: two different tools have one name now.
         """
-        return cast("Toolkit[_T_co]", Toolkit.of(f(tool) for tool in self))
+        return _without(cast("Toolkit[_T_co]", Toolkit.of(f(tool) for tool in self)), self.left_out)
 
     def prefix(self, prefix: str) -> Toolkit[_T_co]:
         """The same tools, with `prefix` before their names."""
@@ -299,9 +307,9 @@ class Toolkit(msgspec.Struct, Generic[_T_co], frozen=True):
 
         Those of many tools are merged by `Layer.merge_all(…)`. A missing handler is a type error, which says that the
         type variable `Missing` cannot be that handler. What the checkers cannot see is a `HandlerError` when the layer
-        is built: a missing handler among tools of one type, a second one for a tool, one for a tool that is not here.
+        is built: a missing handler among tools of one type, a second one for a tool, one for a tool of others.
         """
-        return check_handlers(self.tools, layer_of(handlers))
+        return check_handlers(self.tools, layer_of(handlers), self.left_out)
 
     def as_tool(self, name: str, *, concurrency: int | None = 1, **options: Unpack[ToolOptions]) -> Composite[_T_co]:
         """One tool that makes several calls of these in one: `.tool`, and its handler, `.layer`, which needs theirs.
@@ -363,7 +371,15 @@ def _join(chosen: Mapping[str, AnyTool], tools: Iterable[object], on_conflict: O
         if not isinstance(tool, Tool):
             raise SchemaError(f"a toolkit is made of tools, not of {each!r}")
         more.append(cast("AnyTool", tool))
-    return Toolkit(join_by_name(chosen, more, on_conflict))
+    joined: Toolkit[Any] = Toolkit(join_by_name(chosen, more, on_conflict))
+    if on_conflict == "error":
+        return joined
+    return _without(joined, frozenset(tool.identity for tool in (*chosen.values(), *more)))
+
+
+def _without(kit: Toolkit[_T], left_out: frozenset[Identity]) -> Toolkit[_T]:
+    """The toolkit, with these among the tools that were left out, but for those that are there."""
+    return Toolkit(kit.tools, left_out - {tool.identity for tool in kit}) if left_out else kit
 
 
 def _require(kit: Toolkit[Any], names: Iterable[str]) -> None:

@@ -145,6 +145,31 @@ def test_missing_extra_and_doubled_handlers_are_errors_at_build(backend: Backend
         assert "Toolkit(plus, minus)" in str(defect)
 
 
+_SOME: dict[str, Callable[[Any], Any]] = {
+    "pick": lambda kit: kit.pick("plus"),
+    "omit": lambda kit: kit.omit("minus"),
+    "filter": lambda kit: kit.filter(plus.__eq__).prefix("").rename({}),
+    "merge": lambda kit: Toolkit.make(add).merge(kit.omit("minus")).omit("add"),
+    "conflict": lambda kit: Toolkit.make(minus.rename("plus")).merge(kit.pick("plus"), on_conflict="last"),
+    "copy": lambda kit: pickle.loads(pickle.dumps(kit.pick("plus"))),
+}
+
+
+@pytest.mark.parametrize("change", _SOME.values(), ids=_SOME)
+def test_a_toolkit_of_some_tools_takes_the_handlers_of_all(change: Any, backend: Backend) -> None:
+    """As its type says; only those of its own tools are demanded."""
+    both: Any = Toolkit.make(plus, minus)
+    on_plus: Any = plus.handler(on_add)
+    on_minus: Any = minus.handler(lambda p: fx.succeed(p.a - p.b))
+    some = change(both)
+    call = some.call("plus", {"a": 1, "b": 2})
+
+    assert fx.run(call.provide(some.to_layer(on_plus | on_minus)), backend=backend).result == 3
+    assert fx.run(call.provide(some.to_layer(on_plus)), backend=backend).result == 3
+    defect = defect_of(call.provide(some.to_layer(on_minus)), backend)
+    assert "no handler for: plus" in str(defect)
+
+
 def test_a_call_without_a_handler_is_a_defect_that_names_the_tool(backend: Backend) -> None:
     """Where no `to_layer` checked, the call itself says what is missing."""
     both: Any = Toolkit.make(plus, minus)
