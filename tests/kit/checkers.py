@@ -63,6 +63,11 @@ def run(checker: str, files: Collection[str] = ()) -> Report:
     return Report(checker, errors)
 
 
+def said_of(checker: str, file: str) -> list[tuple[int, str]]:
+    """The errors that a checker reports of a file outside of the project: (line, message)."""
+    return [(line, message) for _, line, message in (_mypy if checker == "mypy" else _pyright)(file)]
+
+
 def _copies(folder: Path, files: Collection[str] = ()) -> Iterable[tuple[Path, str]]:
     """Wrong programs and pages, line by line, where the checkers leave out nothing: (copy, file)."""
     for file in files or (*WRONG, *PAGES):
