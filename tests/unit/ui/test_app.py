@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from fxai import Agent, Gen, fx, runtime
+from fxai import Agent, Effect, Gen, fx, runtime
 from fxai.effects import LayerOf, StreamOf
 from fxai.hosting import serve_app
 from fxai.testing import ScriptedModel, delay, text
@@ -273,6 +273,18 @@ def test_who_may_do_what_is_for_the_application_to_say() -> None:
         ("bob", "read", "c1", "ann"),
         ("bob", "delete", "c1", "ann"),
     }
+
+
+def test_a_hook_that_gives_an_effect_is_asked_for_its_value() -> None:
+    """An effect is no permission: what it gives is."""
+
+    def nobody(_: Access) -> Effect[bool]:
+        return fx.sleep(0).map(lambda _: False)
+
+    with TestClient(app_of(identify=by_header, authorize=nobody)) as client:
+        refused = client.post("/api/chat", json=request("Hello"), headers={"x-user": "ann"})
+
+    assert refused.status_code == 404
 
 
 def test_a_hook_refuses_in_its_own_words() -> None:
