@@ -282,7 +282,8 @@ def test_a_hook_that_gives_an_effect_is_asked_for_its_value() -> None:
         return fx.sleep(0).map(lambda _: False)
 
     with TestClient(app_of(identify=by_header, authorize=nobody)) as client:
-        refused = client.post("/api/chat", json=request("Hello"), headers={"x-user": "ann"})
+        client.post("/api/chat", json=request("Hello"), headers={"x-user": "ann"})
+        refused = client.get("/api/chat/c1", headers={"x-user": "ann"})
 
     assert refused.status_code == 404
 
