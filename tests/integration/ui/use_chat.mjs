@@ -106,8 +106,12 @@ const last = () => chat().messages.at(-1);
 const parts = () => last()?.parts ?? [];
 const written = () => parts().map(part => part.text ?? '').join('');
 const isOver = () => ['ready', 'error'].includes(chat().status);
-const lastOfUser = () => chat().messages.findLast(message => message.role === 'user').id;
-// React shows a call a moment after its stream has ended.
+// React shows what has come a moment after its stream has ended.
+const lastOfUser = async () => {
+  const find = () => chat().messages.findLast(message => message.role === 'user');
+  await until('a message of the user', find);
+  return find().id;
+};
 const call = async state => {
   const find = () => parts().find(one => one.state === state);
   await until(`a call that is ${state}`, find);
@@ -117,7 +121,7 @@ const call = async state => {
 const ways = {
   send: text => chat().sendMessage({ text }),
   begin: text => void chat().sendMessage({ text }),
-  edit: text => chat().sendMessage({ text, messageId: lastOfUser() }),
+  edit: async text => chat().sendMessage({ text, messageId: await lastOfUser() }),
   regenerate: () => chat().regenerate(),
   resume: () => chat().resumeStream(),
   approve: async (approved, reason) => {
