@@ -41,7 +41,7 @@ from fxai.providers.anthropic.messages_input import citations_of
 from fxai.providers.anthropic.options import NAME
 from fxai.providers.anthropic.reply import Blocks, Malformed, Unread, error_of, metadata_of, text_at
 from fxai.providers.anthropic.request import PreparedRequest
-from fxai.schema.data import is_object
+from fxai.schema.data import is_array, is_object
 
 _CALLS: Final = ("tool_use", "server_tool_use", "mcp_tool_use")
 _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -50,6 +50,9 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "input_json_delta": ("partial_json", "input"),
 }
 """By the type of a delta: where its text is, and the member of the block that it goes on with."""
+
+_STOPPED: Final = ("stop_reason", "stop_sequence", "stop_details")
+_CUT: Final = ("max_tokens", "model_context_window_exceeded")
 
 
 @final
@@ -143,8 +146,17 @@ class Reader:
         if not is_object(message):
             raise Malformed("/message", "a message belongs here")
         self._usage.update(_not_null(message.get("usage")))
-        self._ended.update(_not_null({"container": message.get("container")}))
-        return (*self._sent.warnings, metadata_of(message))
+        self._ended.update(_not_null({key: message.get(key) for key in ("container", *_STOPPED)}))
+        return (*self._sent.warnings, metadata_of(message), *self._blocks_at_start(message))
+
+    def _blocks_at_start(self, message: dict[str, Any]) -> Iterable[StreamPart]:
+        """The parts of a message that is whole when it starts, as one that goes on with a program's calls is."""
+        content: Any = message.get("content")
+        if message.get("stop_reason") is None or not is_array(content):
+            return
+        for index, block in enumerate(content):
+            yield from self._begin(index, block)
+            yield from self._stop(index)
 
     def _begin(self, index: int, block: Any) -> Iterable[StreamPart]:
         kind = text_at(block, "type", "/content_block")
@@ -241,10 +253,18 @@ class Reader:
         return tuple(stream_of([part]))
 
     def _finish(self) -> Iterable[StreamPart]:
-        if self._open:
-            raise Malformed("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
+        cut = [part for index in sorted(self._open) for part in self._cut(index)]
         self.done = True
-        return list(stream_of(self._blocks.end(self._ended, self._usage)))
+        return [*cut, *stream_of(self._blocks.end(self._ended, self._usage))]
+
+    def _cut(self, index: int) -> Iterable[StreamPart]:
+        """The last parts of a block that the end of the message cut, which only a message may that became too long."""
+        if self._ended.get("stop_reason") not in _CUT:
+            raise Malformed("", f"the message ended before its blocks {', '.join(map(str, self._open))} did")
+        opened = self._open[index]
+        if opened.kind in _CALLS and not opened.pieces:
+            opened.pieces.append("{")  # without any text it would be a call without parameters, which could be run
+        return self._stop(index)
 
 
 def _not_null(fields: Any) -> dict[str, Any]:

@@ -320,3 +320,22 @@ def test_a_cut_call_cannot_be_run() -> None:
     parts = read_all([events_of(message([]))[0], start, first, second])
 
     assert parts[-1] == ToolCall("toolu_1", "weather.now", None, params_text='{"c')
+
+
+def test_a_message_that_is_whole_when_it_starts_is_told() -> None:
+    """As one that goes on with a program's calls: nothing of it comes in events of its own."""
+    whole = message([_text("Good"), CALL], "tool_use")
+    begun, *_, done = events_of(whole)
+
+    assert read_all([{**begun, "message": whole}, done]) == read_all(events_of(whole))
+
+
+@pytest.mark.parametrize(("pieces", "text"), [(2, '{"c'), (0, "{")])
+@pytest.mark.parametrize("reason", ["max_tokens", "model_context_window_exceeded"])
+def test_a_call_that_the_end_of_the_message_cuts_cannot_be_run(pieces: int, text: str, reason: str) -> None:
+    """A message that became too long ends inside a call, whose end no event tells: its text is kept."""
+    begun, *_, ended, done = events_of(message([], reason))
+    parts = read_all([begun, *pieces_of(0, CALL)[: pieces + 1], ended, done])
+
+    assert [(part.params, part.params_text) for part in parts if part.type == "tool-call"] == [(None, text)]
+    assert [part.reason for part in parts if part.type == "finish"] == ["length"]
