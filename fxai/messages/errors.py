@@ -147,6 +147,7 @@ class AiError(msgspec.Struct, frozen=True, tag_field="_tag", tag="AiError", forb
 # ---- the reason that an HTTP answer means
 
 _LONGEST = 500
+_LONGEST_START = 400
 _QUOTA = re.compile(r"insufficient_quota|insufficient_balance|billing|credit balance", re.IGNORECASE)
 _OVERFLOW = re.compile(
     r"context_length_exceeded|context_window|maximum context length|prompt is too long|exceed_context_size",
@@ -244,10 +245,18 @@ def _read(body: object, headers: Mapping[str, str]) -> _ErrorBody:
     error = _mapping(content)
     words = error.get("message") or (content if isinstance(content, str) else "") or ("" if error else text.strip())
     request = headers.get("x-request-id") or headers.get("request-id")
-    description = " ".join(str(words).split())[:_LONGEST] + (f" (request {request})" if request else "")
+    description = _shorten(" ".join(str(words).split())) + (f" (request {request})" if request else "")
     codes = " ".join(str(error[key]) for key in ("code", "type", "status") if error.get(key))
     parameter = error.get("param")
     return _ErrorBody(description.strip(), codes, parameter if isinstance(parameter, str) else None)
+
+
+def _shorten(words: str) -> str:
+    """Both ends of what is too long for a message: what is wrong often stands first, and what to do last."""
+    left_out = len(words) - _LONGEST
+    if left_out <= 0:
+        return words
+    return f"{words[:_LONGEST_START]} … ({left_out} characters left out) … {words[_LONGEST_START - _LONGEST :]}"
 
 
 def _mapping(data: object) -> Mapping[str, Any]:

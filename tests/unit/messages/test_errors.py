@@ -221,6 +221,15 @@ def test_any_body_gives_a_short_description(body: object, words: str) -> None:
     assert len(message) < 700
 
 
+def test_both_ends_of_a_long_message_are_kept() -> None:
+    """What was left out of its middle is counted."""
+    message = _reason(500, {"error": {"message": "wrong: " + "m" * 1000 + " do this"}}).message
+
+    assert "wrong: m" in message
+    assert message.endswith("mmm do this")
+    assert " (515 characters left out) " in message
+
+
 def test_the_request_id_is_in_the_message() -> None:
     """What the provider's support will ask for is there."""
     assert _reason(500, {"error": {"message": "m"}}, X_Request_Id="req_1").message.endswith("m (request req_1)")
