@@ -30,6 +30,7 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from inspect import currentframe
 from itertools import cycle, repeat
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Never, Protocol, TypeAlias, final, overload
 
 import msgspec
@@ -262,10 +263,10 @@ else:
     Effect = EffectOf
 
     class Gen:
-        """The return annotation of a generator under `fx.gen`: `Gen[A, E, R]`."""
+        """The return annotation of a generator under `fx.gen`: `Gen[A, E, R]`; a tool's types are read from it."""
 
-        def __class_getitem__(cls, _: Any) -> Any:
-            return Generator
+        def __class_getitem__(cls, arguments: Any) -> Any:
+            return GenericAlias(cls, arguments)
 
 
 # The instructions. Their numbers are what the interpreter branches on: first those that begin with a source, then those

@@ -64,11 +64,7 @@ class _Stream(_Kept):
     pass
 
 
-class _Gen(_Kept):
-    pass
-
-
-_KEPT: tuple[tuple[Any, Any], ...] = ((EffectOf, _Effect), (StreamOf, _Stream), (Gen, _Gen))
+_KEPT: tuple[tuple[Any, Any], ...] = ((EffectOf, _Effect), (StreamOf, _Stream))
 
 
 def class_of(origin: Any) -> Any:
@@ -181,6 +177,7 @@ _PAIRS: tuple[Any, ...] = (EffectOf, StreamOf, Gen, Result, IOResult, FutureResu
 _AWAITED: tuple[Any, ...] = (Awaitable, Coroutine)
 _ASYNC_ITEMS: tuple[Any, ...] = (AsyncGenerator, AsyncIterator, AsyncIterable)
 _SAY_BOTH: tuple[Any, ...] = (
+    Gen,
     *(EffectOf, StreamOf, Result, IOResult, FutureResult),
     *(RequiresContextResult, RequiresContextIOResult, RequiresContextFutureResult),
 )
