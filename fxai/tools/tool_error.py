@@ -6,7 +6,7 @@ holds the typed failure of a handler. `InvalidResult` is a handler's mistake. `D
 defect, which no model sees.
 
 >>> print(UnknownTool("wether", ("weather", "add")))
-there is no tool 'wether'; the tools are: weather, add
+there is no tool 'wether' (did you mean 'weather'?); the tools are: weather, add
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from fxai.messages.response import Response
 from fxai.schema.fault import Fault
 
 _F_co = TypeVar("_F_co", covariant=True, default=Any)
+_LONGEST_NAME = 128
 
 
 class _Failure(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
@@ -67,7 +68,9 @@ class UnknownTool(ToolError, frozen=True, tag="unknown-tool"):
     @override
     def __str__(self) -> str:
         known = f"the tools are: {', '.join(self.known)}" if self.known else "there are no tools"
-        return f"there is no tool {self.name!r}; {known}{_repair_note(self.repair)}"
+        return (
+            f"there is no tool {self.name!r}{nearest_name(self.name, self.known)}; {known}{_repair_note(self.repair)}"
+        )
 
 
 @final
@@ -160,6 +163,19 @@ Unanswered: TypeAlias = (
     UnknownTool | InvalidParameters | Denied | ApprovalExpired | ApprovalUnavailable | InDoubt | Interrupted
 )
 """A failure of a call that has no answer of the handler: it was not asked, or not heard to its end."""
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like a wrong one, as a question in parentheses; empty where none is like it.
+
+    A model makes the wrong name up: one of more than 128 characters is compared with none, since that takes the square.
+    """
+    if len(name) > _LONGEST_NAME:
+        return ""
+    import difflib  # only where a name is wrong
+
+    near = difflib.get_close_matches(name, [one for one in known if len(one) <= _LONGEST_NAME], n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _repair_note(why: str | None) -> str:

@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import force_setattr
 from typing_extensions import TypeVar, Unpack, override
 
-from fxai.effects.effect import EffectOf, Succeed
+from fxai.effects.effect import AnyEffect, EffectOf, Succeed
 from fxai.effects.layer import AnyLayer, LayerOf, Many, Needs, StillMissing, layer_of
 from fxai.effects.pull import Channel
 from fxai.effects.stream import StreamOf
@@ -34,7 +34,7 @@ from fxai.tools.handler import Gives, MethodsOf, check_doubled, check_handlers
 from fxai.tools.identity import Identity, OnConflict, join_by_name
 from fxai.tools.live_tools import follow, merge_again
 from fxai.tools.tool import AnyFunctionTool, AnyTool, FunctionTool, Tool
-from fxai.tools.tool_error import ToolError
+from fxai.tools.tool_error import ToolError, nearest_name
 from fxai.tools.tool_options import Annotation, Annotations, ToolOptions
 
 if TYPE_CHECKING:
@@ -385,7 +385,8 @@ def _without(kit: Toolkit[_T], left_out: frozenset[Identity]) -> Toolkit[_T]:
 def _require(kit: Toolkit[Any], names: Iterable[str]) -> None:
     for name in names:
         if name not in kit.tools:
-            raise KeyError(f"there is no tool {name!r}; the tools are: {', '.join(kit.tools) or 'none'}")
+            near = nearest_name(name, kit.tools)
+            raise KeyError(f"there is no tool {name!r}{near}; the tools are: {', '.join(kit.tools) or 'none'}")
 
 
 @final
@@ -495,6 +496,21 @@ class BoundToolkit(msgspec.Struct, Generic[_T_co, _E_co, _R_co], frozen=True):
     def now(self) -> EffectOf[BoundToolkit[_T_co, _E_co, _R_co]]:
         """The bound toolkit as it is when the effect runs: itself, unless it is live."""
         return Succeed(self) if self.renewal is None else self.renewal
+
+    def call(
+        self, name: str, params: object, *, call_id: str = "", on_invalid_call: OnInvalidCall = "return"
+    ) -> EffectOf[Outcome, ToolError | _E_co, _R_co | None]:
+        """The final outcome of a call with plain JSON data, by its own handlers, which are built for the call.
+
+        Fails as `Toolkit.call` does, and with what building the handlers fails with. A live one is
+        what it is then.
+        """
+
+        def call_now(kit: AnyBound) -> AnyEffect:
+            return kit.layer(kit.toolkit.call(name, params, call_id=call_id, on_invalid_call=on_invalid_call))
+
+        made: EffectOf[Any, Any, Any] = call_now(self) if self.renewal is None else self.renewal.flat_map(call_now)
+        return made
 
     def __fx_gives__(self) -> Gives[_T_co, _E_co, _R_co]:
         """For checkers: what it gives."""

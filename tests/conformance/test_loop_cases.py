@@ -547,7 +547,8 @@ def test_an_unknown_tool_is_told_with_those_there_are(case: Case, backend: Backe
     assert _facts(response.tool_calls[0]) == _unmarked(called)
     assert response.tool_results[0].is_failure
     assert response.tool_results[0].result == UnknownTool("wether", ("weather",))
-    assert "no tool 'wether'; the tools are: weather" in response.tool_results[0].encoded_result["message"]
+    told = response.tool_results[0].encoded_result["message"]
+    assert told == "there is no tool 'wether' (did you mean 'weather'?); the tools are: weather"
     assert answer.text == said["text"]
 
 

@@ -179,3 +179,8 @@ items = opened.use_stream(lambda kit: kit.handle("Counter.count", {"by": 1}))
 assert_type(items, StreamOf[Outcome, CfgFault | ToolError, Log | None])
 merged = opened.merge(ToolSource.of(generated)).prefix("x.")
 fx.run(merged.use(lambda kit: kit.call("x.generated", {"sql": ""})).provide(LOG | DB))
+
+
+# --- a call by a bound toolkit needs what the functions need, and no handlers
+bound_call: EffectOf[Outcome, ToolError, Db | None] = BoundToolkit.make(generated).call("generated", {"sql": "x"})
+assert_type(BoundToolkit.make(add).call("add", {"a": 1}), EffectOf[Outcome, ToolError, None])

@@ -374,3 +374,13 @@ def test_a_defect_of_validation_is_a_defect(backend: Backend) -> None:
     assert isinstance(ended, Failed)
     assert not any(isinstance(reason, Fail) for reason in ended.cause.reasons)
     assert ended.cause.defects == (boom,)
+
+
+def test_an_unknown_tool_is_told_of_with_the_name_that_is_like_it() -> None:
+    """The nearest name is asked about; none where no name is like it, or the name is too long to be compared."""
+    known = ("search", "refund")
+    assert str(UnknownTool("serach", known)).startswith("there is no tool 'serach' (did you mean 'search'?); ")
+    assert "did you mean" not in str(UnknownTool("weather", known))
+    assert "did you mean" not in str(UnknownTool("s" * 200, ("s" * 199, *known)))
+    with pytest.raises(KeyError, match="did you mean 'search'"):
+        Toolkit.make(Tool.make("search")).pick("serach")

@@ -170,3 +170,12 @@ def test_tools_stay_where_nothing_can_be_made_of_the_new_ones(caplog: pytest.Log
     assert gone == [{"one": "server"}] * 2
     assert _named(live) == {"one": "back"}
     assert ["stay as they were" in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_bound_toolkit_calls_a_tool_by_its_own_handlers() -> None:
+    """A call needs no layer; a live one answers with the tools that it has when the call runs."""
+    other = Tool.make("other", success=int)
+    kit = _bound(Tool.make("first", success=int), fx.succeed(_bound(other)))
+    assert fx.run(_bound(other).call("other", {})).is_failure is False
+    assert fx.run(kit.call("other", {})).is_failure is False
+    assert "did you mean" not in str(fx.run(kit.call("first", {})).result)
