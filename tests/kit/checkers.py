@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
-__all__ = ["CHECKERS", "MARK", "PAGES", "ROOT", "WRONG", "Report", "marked_lines", "run", "unknown_types"]
+__all__ = ["CHECKERS", "MARK", "PAGES", "ROOT", "WRONG", "Report", "marked_lines", "output", "run", "unknown_types"]
 
 ROOT = Path(__file__).parents[2]
 CHECKERS = ("mypy", "pyright")
@@ -94,8 +94,8 @@ def _program(file: str) -> str:
 
 def unknown_types() -> list[str]:
     """The public names whose types pyright does not know, or would have to guess."""
-    output = _output("pyright", "--outputjson", "--ignoreexternal", "--verifytypes", "fxai")
-    symbols: list[dict[str, Any]] = json.loads(output)["typeCompleteness"]["symbols"]
+    text = output("pyright", "--outputjson", "--ignoreexternal", "--verifytypes", "fxai")
+    symbols: list[dict[str, Any]] = json.loads(text)["typeCompleteness"]["symbols"]
     return [one["name"] for one in symbols if not one["isTypeKnown"] or one["isTypeAmbiguous"]]
 
 
@@ -103,7 +103,8 @@ def _run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def _output(*command: str) -> str:
+def output(*command: str) -> str:
+    """What a tool of Python prints, run in this project; it may report errors, and may not break down."""
     done = _run(*command)
     if done.returncode not in (0, 1):  # mypy 2.4 crashes once in many runs, and not where it is asked again
         done = _run(*command)
@@ -113,7 +114,7 @@ def _output(*command: str) -> str:
 
 
 def _mypy(*targets: str) -> list[tuple[str, int, str]]:
-    lines = _output("mypy", "--output", "json", *targets).splitlines()
+    lines = output("mypy", "--output", "json", *targets).splitlines()
     reported: list[dict[str, Any]] = [json.loads(line) for line in lines if line.startswith("{")]
     return [
         (one["file"], one["line"], "\n".join(filter(None, (one["message"], one["hint"]))))
@@ -123,8 +124,8 @@ def _mypy(*targets: str) -> list[tuple[str, int, str]]:
 
 
 def _pyright(*targets: str) -> list[tuple[str, int, str]]:
-    output = _output("pyright", "--outputjson", "--pythonpath", sys.executable, *targets)
-    reported: list[dict[str, Any]] = json.loads(output)["generalDiagnostics"]
+    text = output("pyright", "--outputjson", "--pythonpath", sys.executable, *targets)
+    reported: list[dict[str, Any]] = json.loads(text)["generalDiagnostics"]
     return [
         (one["file"], one["range"]["start"]["line"] + 1, one["message"])
         for one in reported

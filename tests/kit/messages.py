@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tests.kit.checkers import CHECKERS, ROOT, marked_lines, run
 
-__all__ = ["MISTAKES", "messages_file", "messages_text"]
+__all__ = ["MISTAKES", "in_order", "messages_file", "messages_text"]
 
 MISTAKES = "tests/typing/messages/mistakes.py"
 
@@ -33,18 +33,18 @@ def _steady(message: str) -> str:
     told, listed, overloads = message.replace("\u00a0", " ").partition("Possible overload variants:\n")
     if listed:
         told = f"{told}{listed.strip()} {len(overloads.splitlines())}, {len(overloads)} characters"
-    return re.sub('"([^"]*)"', lambda quoted: f'"{_in_order(quoted[1])}"', told)
+    return re.sub('"([^"]*)"', lambda quoted: f'"{in_order(quoted[1])}"', told)
 
 
-def _in_order(written: str) -> str:
+def in_order(written: str) -> str:
     """A written type, the members of each union in order, None last."""
     members = _split(written, " | ")
     if len(members) > 1:
-        return " | ".join(sorted(map(_in_order, members), key=lambda member: (member == "None", member)))
+        return " | ".join(sorted(map(in_order, members), key=lambda member: (member == "None", member)))
     name, bracket, inside = written.partition("[")
     if not bracket or not inside.endswith("]"):
         return written
-    return f"{name}[{', '.join(map(_in_order, _split(inside[:-1], ', ')))}]"
+    return f"{name}[{', '.join(map(in_order, _split(inside[:-1], ', ')))}]"
 
 
 def _split(written: str, separator: str) -> list[str]:

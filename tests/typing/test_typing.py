@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kit.checkers import CHECKERS, PAGES, ROOT, WRONG, Report, marked_lines, run, unknown_types
+from tests.kit.hover import hover_file, hover_text
 from tests.kit.messages import MISTAKES, messages_file, messages_text
 
 pytestmark = pytest.mark.xdist_group("checkers")
@@ -53,6 +54,15 @@ def test_what_is_said_of_common_mistakes_is_what_was_read(report: Report) -> Non
     said = messages_text(report.errors[MISTAKES])
 
     assert said == (ROOT / messages_file(report.checker)).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_what_is_shown_of_common_expressions_is_what_was_read(checker: str) -> None:
+    """The types of common expressions are kept as text, so that one that grows long is seen.
+
+    `python -m tests.kit.hover` writes them anew: read the difference.
+    """
+    assert hover_text(checker) == (ROOT / hover_file(checker)).read_text(encoding="utf-8")
 
 
 def test_every_public_type_is_known() -> None:
