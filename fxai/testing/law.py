@@ -170,7 +170,7 @@ class Law(msgspec.Struct, frozen=True, eq=False):
     Args:
         name: a few words, for the names of tests.
         statement: what holds, in a sentence.
-        find: gives the break that was found for a subject, if one was.
+        _find: gives the break that was found for a subject, if one was.
     """
 
     name: str

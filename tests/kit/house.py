@@ -205,11 +205,11 @@ def measure() -> list[Measure]:
 
 MEASURES: Mapping[str, int] = {
     "modules in a circle": 0,
-    "modules": 274,
+    "modules": 300,
     "modules with one importer and under 120 lines": 10,
-    "lines": 77_500,
-    "functions that a run with one call passes": 75,
-    "files that it passes": 18,
+    "lines": 87_000,
+    "functions that a run with one call passes": 78,
+    "files that it passes": 20,
     "functions that the same run passes, streamed": 112,
     "files that it passes, streamed": 27,
     "places that open a database": 1,
@@ -223,6 +223,7 @@ MEASURES: Mapping[str, int] = {
 Stateful prompts: 6 modules and 2,800 lines.
 User interfaces: 27 modules and 7,800 lines, with what the command line has for them.
 Types at real size: 4 modules and 2,500 lines, most of them overloads, keys and the warning of effects that never ran.
+Real servers: 12 modules and 5,000 lines. Beyond one process: 14 modules and 4,500 lines.
 """
 
 

@@ -26,7 +26,6 @@ from returns.result import Success
 from fxai import Agent, Layer, Service, Tool, Toolkit, fx
 from fxai.testing import ScriptedModel, call, delay, text
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
 
 wipe = Tool.make("wipe", parameters=str, success=str, needs_approval=True)
 slow = Tool.make("slow", success=str)

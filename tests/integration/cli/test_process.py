@@ -23,7 +23,6 @@ from typing import Any
 from fxai import Agent, Gen, Scope, Tool, Toolkit, fx
 from fxai.testing import ScriptedModel, call
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
 
 slow = Tool.make("slow", success=str)
 kit = Toolkit.make(slow)

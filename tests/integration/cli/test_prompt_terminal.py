@@ -25,7 +25,6 @@ from fxai import Layer, Tool, fx
 from fxai.agents.stateful import Render, StatefulPrompt
 from fxai.testing import ScriptedModel, call, text
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
 
 knock = Tool.make("knock", success=str)
 look = Tool.make("look", success=str)

@@ -27,8 +27,6 @@ from typing import Any
 from fxai import CallContext, Gen, fx
 from fxai.tools.tool import tool
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
-
 
 def write(line: str) -> Any:
     def append() -> None:
