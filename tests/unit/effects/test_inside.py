@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from functools import reduce
-from types import FrameType
 from typing import Any, TypeAlias
 
 import pytest
 
 from fxai.effects import EffectOf, fx
 from fxai.tools import Tool, Toolkit
+from tests.kit.calls import count_calls
 from tests.kit.journal import Journal, boom, ending_of
 
 Program: TypeAlias = EffectOf[Any, Any, Any]
@@ -58,20 +57,10 @@ def test_the_price_of_depth_is_linear(around: Callable[[Program], Program]) -> N
 
 
 def _calls(program: Program) -> int:
-    number = 0
-
-    def count(_: FrameType, event: str, __: object) -> None:
-        nonlocal number
-        number += event in ("call", "c_call")
-
     fx.run_sync(program)  # what is made once for each function is made
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
+    with count_calls(lambda event, _: event in ("call", "c_call")) as count:
         fx.run_sync(program)
-    finally:
-        sys.setprofile(before)
-    return number
+    return count.calls
 
 
 VARIABLE: ContextVar[str] = ContextVar("VARIABLE", default="outside")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import sys
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import httpx2
@@ -21,6 +18,7 @@ from fxai.providers import anthropic, openai
 from fxai.providers.anthropic import prepare_request as prepare_anthropic
 from fxai.providers.openai import prepare_request as prepare_openai
 from fxai.tools import Tool
+from tests.kit.calls import count_calls
 
 WIRES: dict[str, Callable[[ModelRequest, Any], object]] = {
     "responses": lambda request, cache: prepare_openai(request, model="gpt-5.5", cache=cache).body(),
@@ -32,23 +30,10 @@ PARAMS = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type
 
 def _calls(run: Callable[[], object]) -> int:
     """How many functions of Python were called."""
-    count = 0
-
-    def profile(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal count
-        count += event == "call"
-
     run()  # what is made once in a process is there
-    before = sys.getprofile()
-    gc.collect()
-    gc.disable()  # finalizers of others are functions, too
-    sys.setprofile(profile)
-    try:
+    with count_calls() as count:
         run()
-    finally:
-        sys.setprofile(before)
-        gc.enable()
-    return count
+    return count.calls
 
 
 def _ask(wire: str, rounds: int, tools: int, cache: Any) -> None:
@@ -127,19 +112,9 @@ def test_a_model_keeps_what_its_requests_have_in_common(wire: str) -> None:
 
 @fx.gen
 def _counted(effect: Effect[Any, Any]) -> Gen[int, Any]:
-    count = 0
-
-    def profile(frame: FrameType, event: str, arg: object) -> None:
-        nonlocal count
-        count += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
+    with count_calls() as count:
         yield from effect
-    finally:
-        sys.setprofile(before)
-    return count
+    return count.calls
 
 
 def _digests(rounds: int) -> int:
@@ -154,11 +129,6 @@ def _digests(rounds: int) -> int:
         return httpx2.Response(200, json={"id": f"r{len(sent)}", "status": "completed", "output": output})
 
     layer = openai.layer("gpt-5.5", incremental=True, api_key="sk-1", transport=httpx2.MockTransport(answer))
-    count = 0
-
-    def profile(frame: FrameType, event: str, arg: Any) -> None:
-        nonlocal count
-        count += event == "c_call" and arg.__name__ == "digest"
 
     @fx.gen
     def converse() -> Gen[None, Any, LanguageModel]:
@@ -168,15 +138,11 @@ def _digests(rounds: int) -> int:
             parts = yield from model.ask(ModelRequest(prompt))
             prompt = (prompt + Prompt.from_parts(parts)).append(UserMessage.make("And?"))
 
-    before = sys.getprofile()
-    sys.setprofile(profile)
-    try:
+    with count_calls(lambda event, called: event == "c_call" and called.__name__ == "digest") as count:
         fx.run(converse().provide(layer))
-    finally:
-        sys.setprofile(before)
 
     assert sent == [1] * rounds
-    return count
+    return count.calls
 
 
 def test_an_answer_that_is_gone_on_from_digests_only_what_is_new() -> None:
