@@ -39,7 +39,14 @@ from fxai.schema.parsing import parse_json_unsafe
 from fxai.tools.call import Call, Outcome
 from fxai.tools.handler import CallContext
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_error import HandlerFailed, InvalidParameters, InvalidResult, encode_failure
+from fxai.tools.tool_error import (
+    HandlerFailed,
+    HandlerUnavailable,
+    InvalidParameters,
+    InvalidResult,
+    OutcomeUnknown,
+    encode_failure,
+)
 
 _REMEDY: Final = """give JSON such as '{"a": 1}', @file, or - for stdin"""
 
@@ -234,6 +241,8 @@ def _call_error(tool: AnyTool, failure: Any) -> Any:
     if isinstance(failure, InvalidResult):
         remedy = "correct the handler, or the type that the tool declares"
         return CliError(str(failure), remedy, data={"type": "invalid-result", "name": failure.name})
+    if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
+        return CliError(str(failure), "", data=encode_failure(failure))
     return failure
 
 

@@ -40,7 +40,7 @@ from fxai.schema.display import clean, json_line, one_line
 from fxai.tools.handler import HandlerError, missing_services
 from fxai.tools.identity import ToolConflictError
 from fxai.tools.tool import AnyTool
-from fxai.tools.tool_error import HandlerFailed, InvalidResult
+from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, InvalidResult, OutcomeUnknown
 
 FAILED: Final = 1
 HUNG_UP: Final = 129
@@ -130,6 +130,8 @@ def _failure_error(failure: object) -> CliError:
         return CliError(said, 'with failure_mode="return" the model reads the failure, and the run goes on')
     if is_server_failure(failure) or type(failure).__name__ == "CannotListen":
         return server_error(failure)
+    if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
+        return CliError(said, "")
     if isinstance(failure, InvalidResult):
         return CliError(said, "correct the handler, or the type that the tool declares")
     return CliError(f"the run failed: {said}", "--debug shows more")

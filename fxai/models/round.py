@@ -57,8 +57,10 @@ from fxai.tools.tool import Tool
 from fxai.tools.tool_error import (
     Denied,
     HandlerFailed,
+    HandlerUnavailable,
     Interrupted,
     InvalidParameters,
+    OutcomeUnknown,
     ToolError,
     UnknownTool,
     failed_result,
@@ -468,7 +470,7 @@ class Turn:
             value: Any = cast(Any, error).error
             encoded = self._resolution.tools[error.name].failure.encode_unsafe(value)
             result = ToolResult(call.id, call.name, value, encoded, is_failure=True, dynamic=call.dynamic)
-        elif isinstance(error, UnknownTool | InvalidParameters):
+        elif isinstance(error, UnknownTool | InvalidParameters | HandlerUnavailable | OutcomeUnknown):
             result = failed_result(call, error)
         else:
             broke = "the repair of the call" if any(isinstance(d, RepairBroke) for d in cause.defects) else "the tool"

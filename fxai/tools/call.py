@@ -54,9 +54,13 @@ from fxai.schema.parsing import (
 )
 from fxai.tools.handler import Answering, CallContext, missing_handler
 from fxai.tools.tool_error import (
+    CallFailure,
+    CallFailureError,
     HandlerFailed,
+    HandlerUnavailable,
     InvalidParameters,
     InvalidResult,
+    OutcomeUnknown,
     ToolError,
     UnknownTool,
     encode_failure,
@@ -168,7 +172,7 @@ class Call(msgspec.Struct, eq=False):
 
     def _stop(self, failure: InvalidResult) -> EffectOf[Never]:
         self.misfit = failure
-        return FailCause(Cause((Die(_Misfit(failure)),)))
+        return FailCause(Cause((Die(CallFailureError(failure)),)))
 
     def _ask(self, context: CallContext | None) -> EffectOf[bool, Never, Any]:
         tool = self.tools.get(self.name)
@@ -194,7 +198,10 @@ class Call(msgspec.Struct, eq=False):
 
         if self.misfit is not None:
             self.misfit = None  # of a run before
-        answer = handler.answer(params, tool, self, services)
+        try:
+            answer = handler.answer(params, tool, self, services)
+        except CallFailureError as ended:
+            return _ended_outcome(tool, ended.failure)
         kind = answer.__class__
         if kind is Success:
             return _success_outcome(tool, answer.unwrap())
@@ -352,37 +359,40 @@ def _cause_outcome(
 ) -> EffectOf[Outcome, ToolError] | None:
     """The first typed failure settled; defects and interruption beside it stay, so that none is swallowed.
 
-    A preliminary value that did not fit is a typed failure too, in place of the handler's own; it may be of a run that
-    several calls share.
+    What a `CallFailureError` says is a typed failure too, in place of the handler's own, and so is a preliminary value
+    that did not fit; it may be of a run that several calls share.
     """
+    ended: CallFailure | None = misfit
     defects = cause.defects
-    if misfit is None and defects:
-        misfit = next((one.failure for one in defects if isinstance(one, _Misfit)), None)
-    if misfit is not None:
+    if ended is None and defects:
+        ended = next((one.failure for one in defects if isinstance(one, CallFailureError)), None)
+    if ended is not None:
         rest = (r for r in cause.reasons if not isinstance(r, Fail | Die) or not _is_told(r))
-        return FailCause(Cause((Fail(misfit), *rest)))
+        return _beside(_ended_outcome(tool, ended), Cause(tuple(rest)))
     first = next((r for r in cause.reasons if isinstance(r, Fail)), None)
     if first is None:
         return None
-    settled = _failure_outcome(tool, first.error)
-    others = Cause[Any](tuple(r for r in cause.reasons if not isinstance(r, Fail)))
+    others = (r for r in cause.reasons if not isinstance(r, Fail))
+    return _beside(_failure_outcome(tool, first.error), Cause(tuple(others)))
+
+
+def _beside(settled: EffectOf[Outcome, ToolError], others: Cause[Any]) -> EffectOf[Outcome, ToolError]:
+    """What a failure was settled as, with the reasons that stand beside it; these alone where that is an outcome."""
     if not others.reasons:
         return settled
     return FailCause(settled.cause.combine(others) if isinstance(settled, FailCause) else others)
 
 
+def _ended_outcome(tool: ToolInfo, failure: CallFailure) -> EffectOf[Outcome, ToolError]:
+    """What a call comes to whose handler gave no answer."""
+    if tool.failure_mode == "return" and isinstance(failure, HandlerUnavailable | OutcomeUnknown):
+        return Succeed(Outcome(failure, encode_failure(failure), is_failure=True))
+    return FailCause(Cause((Fail(failure),)))
+
+
 def _is_told(reason: Fail[Any] | Die) -> bool:
-    """Whether the failure of a preliminary value stands for a reason: its own, or what the handler made of it."""
-    return isinstance(reason, Fail) or isinstance(reason.defect, _Misfit)
-
-
-@final
-class _Misfit(Exception):
-    """Stops a handler whose preliminary value does not fit: a defect inside it, a typed failure of its call."""
-
-    def __init__(self, failure: InvalidResult) -> None:
-        super().__init__(str(failure))
-        self.failure = failure
+    """Whether the failure of the call stands for a reason: its own, or what the handler made of it."""
+    return isinstance(reason, Fail) or isinstance(reason.defect, CallFailureError)
 
 
 def model_output(tool: ToolInfo, value: Any) -> Any:

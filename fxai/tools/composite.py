@@ -40,7 +40,7 @@ from fxai.schema.json_schema import JsonSchema
 from fxai.tools.call import Call, Outcome, model_output
 from fxai.tools.handler import Answering, CallContext, CallInfo, Given, Gives, HandlerError, HandlerOf, context_of
 from fxai.tools.tool import AnyTool, Tool
-from fxai.tools.tool_error import HandlerFailed
+from fxai.tools.tool_error import HandlerFailed, HandlerUnavailable, OutcomeUnknown, encode_failure
 from fxai.tools.tool_options import (
     Annotations,
     Destructive,
@@ -374,6 +374,8 @@ class _Run:
         if type(failure) is HandlerFailed:
             tool = self._tools[failure.name]
             return self._record(at, SubError(tool.failure.encode_unsafe(failure.error)))
+        if isinstance(failure, HandlerUnavailable | OutcomeUnknown):
+            return self._record(at, SubError(encode_failure(failure)))
         return FailCause(Cause((Die(TypeError(str(failure))),)))  # a result that does not fit is a bug of the handler
 
 

@@ -1,9 +1,10 @@
 """Failures of a call, all of them.
 
 `UnknownTool` and `InvalidParameters` are the model's mistakes: it reads of them and may correct itself. `HandlerFailed`
-holds the typed failure of a handler. `InvalidResult` is a handler's mistake. `Denied`, `ApprovalExpired`,
-`ApprovalUnavailable` and `Interrupted` say why nothing was run, `InDoubt` that it may have been. Everything else is a
-defect, which no model sees.
+holds the typed failure of a handler. `InvalidResult` is a handler's mistake. `HandlerUnavailable` and `OutcomeUnknown`
+are of handlers in other processes: one that was not reached, and one that was not heard to its end. `Denied`,
+`ApprovalExpired`, `ApprovalUnavailable` and `Interrupted` say why nothing was run, `InDoubt` that it may have been.
+Everything else is a defect, which no model sees.
 
 >>> print(UnknownTool("wether", ("weather", "add")))
 there is no tool 'wether' (did you mean 'weather'?); the tools are: weather, add
@@ -39,7 +40,7 @@ class _Failure(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True
 
 
 class ToolError(_Failure, frozen=True, kw_only=True):
-    """A failure of one call in the error channel, with the results of the others; each is one of the four in `exact`.
+    """A failure of one call in the error channel, with the results of the others; each is one of those in `exact`.
 
     One class, and no union, because checkers write out unions in every message.
     """
@@ -115,6 +116,43 @@ class InvalidResult(ToolError, frozen=True, tag="invalid-result"):
         return f"the handler of {self.name!r} gave {what} its {self.declared} type does not allow: {faults}"
 
 
+@final
+class HandlerUnavailable(ToolError, frozen=True, tag="handler-unavailable"):
+    """The handler, in another process, could not be reached: the call was not begun, and may be made again."""
+
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        return f"the tool {self.name!r} was not run: {self.reason}"
+
+
+@final
+class OutcomeUnknown(ToolError, frozen=True, tag="outcome-unknown"):
+    """The call was begun, and what became of it is not known: it may have been run, and is not run again."""
+
+    reason: str
+
+    @override
+    def __str__(self) -> str:
+        return f"whether the tool {self.name!r} was run is not known: {self.reason}"
+
+
+@final
+class CallFailureError(Exception):
+    """Ends a handler whose call has no answer: a defect inside of it, and `failure` is the typed failure of its call.
+
+    It is for what stands in for a handler, such as a layer that runs handlers elsewhere. An `InvalidResult` goes into
+    the error channel; the two others do as the handler's own failures do: where the failure mode is `"return"`, they
+    are a failed outcome, which the model reads. In `tool.call`, which knows the handler's failures alone, it is a
+    defect.
+    """
+
+    def __init__(self, failure: InvalidResult | HandlerUnavailable | OutcomeUnknown) -> None:
+        super().__init__(failure)
+        self.failure = failure
+
+
 class _NotRun(_Failure, frozen=True):
     reason: str
 
@@ -156,11 +194,21 @@ class Interrupted(_NotRun, frozen=True, tag="execution-interrupted"):
         return f"the tool {self.name!r} was interrupted: {self.reason}"
 
 
-CallFailure: TypeAlias = UnknownTool | InvalidParameters | HandlerFailed[Any] | InvalidResult
+CallFailure: TypeAlias = (
+    UnknownTool | InvalidParameters | HandlerFailed[Any] | InvalidResult | HandlerUnavailable | OutcomeUnknown
+)
 """Every `ToolError` that there is."""
 
 Unanswered: TypeAlias = (
-    UnknownTool | InvalidParameters | Denied | ApprovalExpired | ApprovalUnavailable | InDoubt | Interrupted
+    UnknownTool
+    | InvalidParameters
+    | HandlerUnavailable
+    | OutcomeUnknown
+    | Denied
+    | ApprovalExpired
+    | ApprovalUnavailable
+    | InDoubt
+    | Interrupted
 )
 """A failure of a call that has no answer of the handler: it was not asked, or not heard to its end."""
 

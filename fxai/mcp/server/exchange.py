@@ -68,8 +68,10 @@ from fxai.tools.tool_error import (
     ApprovalUnavailable,
     Denied,
     HandlerFailed,
+    HandlerUnavailable,
     Interrupted,
     InvalidParameters,
+    OutcomeUnknown,
     UnknownTool,
     encode_failure,
 )
@@ -339,7 +341,7 @@ class Exchange:
             return tool.tool.failure.encode_unsafe(cast(Any, failure).error)
         if isinstance(failure, Timeout):
             return encode_failure(Interrupted(tool.tool.name, f"it took longer than {failure.seconds:g} seconds"))
-        if isinstance(failure, InvalidParameters | Denied | Interrupted):
+        if isinstance(failure, InvalidParameters | HandlerUnavailable | OutcomeUnknown | Denied | Interrupted):
             return encode_failure(failure)
         raise self._internal_error(tool, cause)
 

@@ -15,10 +15,13 @@ from fxai.effects import Backend, Effect, Fail, Failed, Gen, Stream, fx
 from fxai.schema import Fault, Schema
 from fxai.tools import (
     CallContext,
+    CallFailureError,
     HandlerFailed,
+    HandlerUnavailable,
     InvalidParameters,
     InvalidResult,
     Outcome,
+    OutcomeUnknown,
     Tool,
     ToolError,
     Toolkit,
@@ -145,10 +148,83 @@ def test_mode_error_puts_a_failure_into_the_error_channel(backend: Backend) -> N
 
 def test_each_failure_of_a_call_is_a_tool_error_and_exact() -> None:
     """`exact` lists for checkers what there is, in which a `match` leaves out none, and is the error itself."""
-    errors = (UnknownTool("sum"), InvalidParameters("add", ()), HandlerFailed("add", 1), InvalidResult("add", ()))
+    errors = (
+        UnknownTool("sum"),
+        InvalidParameters("add", ()),
+        HandlerFailed("add", 1),
+        InvalidResult("add", ()),
+        HandlerUnavailable("add", "no worker"),
+        OutcomeUnknown("add", "its worker was lost"),
+    )
 
     assert [error.exact for error in errors if error.name] == list(errors)
     assert {type(error) for error in errors} == set(ToolError.__subclasses__())
+
+
+LOST = (OutcomeUnknown("add", "its worker was lost"), HandlerUnavailable("add", "there is no worker"))
+
+
+def _raise(failure: Any) -> Any:
+    raise CallFailureError(failure)
+
+
+def _dying(failure: Any) -> Any:
+    return fx.die(CallFailureError(failure))
+
+
+def _lose(_: object) -> Any:
+    return _dying(LOST[0])
+
+
+def _give_six(_: object) -> Any:
+    return Success(6)
+
+
+@pytest.mark.parametrize("handler", [_raise, _dying], ids=["raised", "an effect's defect"])
+@pytest.mark.parametrize("failure", LOST, ids=lambda failure: type(failure).__name__)
+def test_a_handler_without_an_answer_fails_its_call_as_the_failure_mode_says(
+    failure: Any, handler: Any, backend: Backend
+) -> None:
+    """In the mode `error` it goes into the error channel, in the mode `return` to the model, by its type and reason."""
+
+    def answer(_: object) -> Any:
+        return handler(failure)
+
+    tools: list[Any] = [Tool.make("add", success=int), Tool.make("add", success=int, failure_mode="return")]
+    calls = [Toolkit.make(tool).call("add", {}).provide(tool.handler(answer)) for tool in tools]
+
+    assert fx.run_result(calls[0], backend=backend) == Failure(failure)
+    outcome = fx.run(calls[1], backend=backend)
+    assert (outcome.is_failure, outcome.result) == (True, failure)
+    assert outcome.encoded_result == {
+        "type": failure.__struct_config__.tag,
+        "name": "add",
+        "reason": failure.reason,
+    }
+
+
+def test_what_a_call_without_an_answer_comes_to_in_a_composite_is_its_entry() -> None:
+    """The other calls of the composite go on."""
+    add: Any = Tool.make("add", success=int)
+    six: Any = Tool.make("six", success=int)
+    kit = Toolkit.make(add, six)
+    both = kit.as_tool("both")
+    handlers: Any = kit.to_layer(add.handler(_lose) | six.handler(_give_six))
+    calls: dict[str, Any] = {"calls": [{"name": "add", "args": {}}, {"name": "six", "args": {}}]}
+
+    given = fx.run_sync(Toolkit.make(both.tool).call("both", calls).provide(both.layer.provide(handlers)))
+    first, second = given.encoded_result["results"]
+    assert first["result"]["error"]["type"] == "outcome-unknown"
+    assert second["result"] == 6
+
+
+def test_a_typed_call_knows_the_handlers_failures_alone() -> None:
+    """What says that there is no answer is a defect there, which holds the failure."""
+    add: Any = Tool.make("add", success=int)
+
+    with pytest.raises(CallFailureError) as raised:
+        fx.run_sync(add.call(None).provide(add.handler(_lose)))
+    assert raised.value.failure == LOST[0]
 
 
 def test_several_failures_at_once_are_one_result() -> None:
