@@ -503,7 +503,7 @@ def _execution(agent: Agent[Any, Any, Any, Any], state: PromptState | None) -> E
         without_own=agent.without_own,
         prompt=None if agent.prompt is None else agent.prompt.plan(state),
     )
-    return Execution(plan, binding, agent.instructions, agent.model, agent.remembering)
+    return Execution(agent.name, plan, binding, agent.instructions, agent.model, agent.remembering)
 
 
 def _with_hook(agent: Agent[Any, Any, Any, Any], name: str, hook: Any) -> Any:

@@ -16,7 +16,9 @@ What listens to a run stands in one of these places, for whole and streamed runs
 - `stop_when`, in `_stop`: whether the run ends after a step.
 - `emit`, in `_loop` and `take_turn`: each part as it comes, of a streamed run. A user interface stands here.
 - `on_settled` and `on_answer`: the history when approved calls begin and end, and the answer before the last part is
-  read. A memory stands here, and what makes a run durable.
+  read. A memory stands here.
+- `Interceptor` of `fxai.models.interceptor`, a service: around the whole run, each turn, each call and the work of the
+  memory. What makes a run durable stands here.
 
 >>> from fxai.effects import fx
 >>> from fxai.testing import ScriptedModel, text
@@ -37,14 +39,14 @@ import msgspec
 
 from fxai.agents.answer import Answer, RunError, Step, Steps
 from fxai.agents.memory import Memory, keeps_no_state
-from fxai.agents.recall import Commits, recall, waiting_aside
+from fxai.agents.recall import Commits, load, recall, waiting_aside
 from fxai.agents.run import Run, RunPlan
 from fxai.agents.run_options import OnStep, StepSetup, is_effect
 from fxai.agents.run_tools import Binding
 from fxai.effects.cause import Cause, Die
 from fxai.effects.constructor import fail
 from fxai.effects.context import ContextOf, ServiceKey
-from fxai.effects.effect import AnyEffect, EffectOf, Fetch, Fold, Generate, Succeed, Suspend, Within
+from fxai.effects.effect import AnyEffect, Ask, EffectOf, Fetch, Fold, Generate, Local, Succeed, Suspend, Within
 from fxai.effects.layer import LayerOf
 from fxai.effects.scope import Scope, scoped
 from fxai.effects.service import Clock
@@ -58,6 +60,7 @@ from fxai.messages.reason import InvalidUserInputError
 from fxai.messages.response import Response
 from fxai.models.approval import read_approvals, without_requests
 from fxai.models.approved_calls import SettledHistory, relay, settle_approvals
+from fxai.models.interceptor import Interceptor, RunInfo, interceptor_of
 from fxai.models.language_model import LanguageModel
 from fxai.models.model_request import ModelRequest, Resolution, RoundOptions, prepare
 from fxai.models.round import LATE, TIME_IS_UP, Deadline, Emit, Round, RoundLimits, take_turn
@@ -116,6 +119,8 @@ class Execution(msgspec.Struct, frozen=True):
     for the run and closed after it, however it ended. Its messages are committed to the memory when it has succeeded.
     """
 
+    name: str
+    """The name of the agent, or of the stateful prompt."""
     plan: RunPlan
     binding: Binding
     instructions: str | None = None
@@ -125,11 +130,23 @@ class Execution(msgspec.Struct, frozen=True):
 
     def answer(self, prompt: PromptInput) -> EffectOf[Answer[Any], Any, Any]:
         """The answer to `prompt`."""
-        return self._with_model(Prompt.make(prompt))(None)
+        return self._intercept(Prompt.make(prompt))(None)
 
     def parts(self, prompt: PromptInput) -> StreamOf[StreamPart, Any, Any]:
         """The parts of the answer to `prompt`, as they come."""
-        return StreamOf.steps(self._with_model(Prompt.make(prompt)))
+        return StreamOf.steps(self._intercept(Prompt.make(prompt)))
+
+    def _intercept(self, prompt: Prompt) -> _Running:
+        running = self._with_model(prompt)
+
+        def run(emit: Emit | None) -> AnyEffect:
+            def choose(context: ContextOf[Any]) -> AnyEffect:
+                around = interceptor_of(context)
+                return running(emit) if around is None else around.run(RunInfo(self.name, prompt), running(emit))
+
+            return Within(choose)
+
+        return run
 
     def _with_model(self, prompt: Prompt) -> _Running:
         model = self.model
@@ -182,7 +199,9 @@ class Execution(msgspec.Struct, frozen=True):
         memory: Memory = yield remembering.find()
         if plan.deadline is None and plan.budget.seconds is not None:
             plan = msgspec.structs.replace(plan, deadline=Deadline.after((yield _CLOCK), plan.budget.seconds))
-        loaded = yield _in_time(_load(memory, plan.prompt, keeps=remembering.auto_append), plan)
+        around: Interceptor | None = yield Ask(interceptor_of)
+        loading = _load(memory, plan.prompt, keeps=remembering.auto_append, around=around)
+        loaded = yield _in_time(loading, plan)
         if loaded is LATE:
             return (yield run_loop(_with_instructions(self.instructions, prompt), plan, emit=emit))
         past, state = loaded
@@ -192,7 +211,7 @@ class Execution(msgspec.Struct, frozen=True):
         plan = _with_state(plan, state, past, new)
         if not remembering.auto_append:
             return (yield run_loop(whole, plan, emit=emit))
-        commits = Commits(memory, whole, new)
+        commits = Commits(memory, whole, new, around)
 
         def end(answer: Answer[Any]) -> AnyEffect:
             return commits.end(answer) if _is_success(answer) else Succeed(None)
@@ -200,13 +219,14 @@ class Execution(msgspec.Struct, frozen=True):
         return (yield run_loop(whole, plan, end, commits.settle, emit))
 
 
-def _load(memory: Memory, prompt: RenderPlan | None, *, keeps: bool) -> AnyEffect:
+def _load(memory: Memory, prompt: RenderPlan | None, *, keeps: bool, around: Interceptor | None) -> AnyEffect:
     """The messages that a memory holds, and the state that a run of the prompt begins with: by default the memory's."""
     if prompt is not None and keeps and type(memory).commit_with is Memory.commit_with:
         return fail(keeps_no_state(memory))  # before a model is asked whose answer could not be kept
     if prompt is None or prompt.state is not None:
-        return memory.load().map(lambda past: (past, None if prompt is None else prompt.state))
-    return memory.load().flat_map(lambda past: memory.load_state().map(lambda state: (past, state)))
+        given = None if prompt is None else prompt.state
+        return load(memory, with_state=False, around=around).map(lambda loaded: (loaded[0], given))
+    return load(memory, with_state=True, around=around)
 
 
 def _with_state(plan: RunPlan, state: PromptState | None, past: Prompt, new: Prompt) -> RunPlan:
@@ -276,12 +296,13 @@ def _program(
     prompt: Prompt, plan: RunPlan, on_answer: OnAnswer | None, on_settled: OnSettled | None, emit: Emit | None
 ) -> AnyEffect:
     run = Run(prompt, plan, None if on_settled is None else lambda history: on_settled(history, run.state))
-    looped = Fold(Generate(_loop, (run, emit, on_answer), {}), run.fail, None)
+    looped: AnyEffect = Fold(Generate(_loop, (run, emit, on_answer), {}), run.fail, None)
     if not plan.prepare_step and plan.prompt is None:
         return looped
     run.scope = Scope()
     if plan.prompt is not None:
         run.rendering = plan.prompt.begin(run.scope)
+        looped = Local(looped, run.rendering.add_state)
     return looped.on_exit(run.scope.close)
 
 
@@ -410,7 +431,9 @@ def _ask(run: Run, step: StepRequest, model: LanguageModel, emit: Emit | None) -
     has_limits = run.deadline is not None or run.plan.budget.calls is not None
     limits = RoundLimits(run.cut, run.refuse) if has_limits else None
     request, resolution, handlers = step.request, step.resolution, step.handlers
-    return take_turn(model, request, resolution, emit, resolves=step.resolves, handlers=handlers, limits=limits)
+    place = "last" if run.is_last else str(len(run.steps) + 1)
+    resolves = step.resolves
+    return take_turn(model, request, resolution, emit, resolves=resolves, handlers=handlers, limits=limits, place=place)
 
 
 def _begin_step(run: Run, render: Callable[[StepSetup], AnyEffect] | None) -> Program:

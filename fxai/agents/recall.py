@@ -27,20 +27,25 @@ results of approved calls, and with the messages that the run ends with.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Final, final
+from typing import Any, Final, TypeVar, final
 
 import msgspec
+from returns.result import Result, Success
 
 from fxai.agents.answer import Answer
 from fxai.agents.memory import Memory, NotAwaitedError, merge_commits, turn_of
 from fxai.agents.state import PromptState, call_key
-from fxai.effects.effect import EffectOf, Suspend
+from fxai.effects.effect import EffectOf, Succeed, Suspend
 from fxai.messages.accumulate import fold
 from fxai.messages.calls import pending_in, place_results
 from fxai.messages.message import Content, Message, ToolCallPart, ToolMessage, ToolResultPart
 from fxai.messages.prompt import Prompt
+from fxai.models.interceptor import Interceptor, WorkInfo
 from fxai.tools.tool_error import Interrupted, encode_failure
 
+_A = TypeVar("_A")
+
+_NEWEST: Final = 20  # turns that are looked at, as other runs may have committed theirs behind it
 _WAITS: Final = "it waits for an answer, and has not been run"
 
 
@@ -114,11 +119,13 @@ def _waits(call: ToolCallPart) -> ToolResultPart:
 class Commits:
     """The commits of one run to a memory."""
 
-    __slots__ = ("_committed", "_memory", "_new", "_prompt")
+    __slots__ = ("_around", "_committed", "_count", "_memory", "_new", "_prompt")
 
-    def __init__(self, memory: Memory, prompt: Prompt, new: Prompt) -> None:
+    def __init__(self, memory: Memory, prompt: Prompt, new: Prompt, around: Interceptor | None = None) -> None:
         """Of a run that begins with `prompt`, whose last messages, `new`, are not in the memory yet."""
         self._memory = memory
+        self._around = around
+        self._count = 0
         self._prompt = prompt
         self._new = new
         self._committed = 0  # how many messages of `new`, with the results that belong there
@@ -175,8 +182,49 @@ class Commits:
         return here if there.issuperset(one.id for one in early) else place_results(self._new, early)
 
     def _commit(self, messages: Prompt, history: Prompt, state: PromptState | None = None) -> EffectOf[None, Any]:
-        committed = self._memory.commit_with(messages, state)
+        committed: EffectOf[None, Any, Any] = self._memory.commit_with(messages, state)
+        if self._around is not None:
+            self._count += 1
+            name = f"commit {self._count}"
+            ended = self._memory.turns().map(lambda turns: _ends_in(turns, messages))
+            committed = self._around.work(WorkInfo(name, lambda _: None, lambda _: None, ended), committed)
         return committed.map_error(lambda failure: msgspec.structs.replace(failure, history=history, state=state))
+
+
+def load(memory: Memory, *, with_state: bool, around: Interceptor | None) -> EffectOf[Any, Any, Any]:
+    """The messages that a memory holds, and its state where that is asked for."""
+    loading: EffectOf[Any, Any, Any] = memory.load()
+    if with_state:
+        loading = loading.flat_map(lambda past: memory.load_state().map(lambda state: (past, state)))
+    else:
+        loading = loading.map(lambda past: (past, None))
+    return loading if around is None else around.work(_LOADING, loading)
+
+
+def _encode_past(loaded: tuple[Prompt, PromptState | None]) -> Any:
+    past, state = loaded
+    return {"messages": past.to_data(), "state": None if state is None else state.to_data()}
+
+
+def _decode_past(data: Any) -> tuple[Prompt, PromptState | None]:
+    past, state = Prompt.from_data(data["messages"]), data["state"]
+    return _check_read(past), None if state is None else _check_read(PromptState.from_data(state))
+
+
+def _check_read(read: Result[_A, object]) -> _A:
+    if isinstance(read, Success):
+        value: _A = read.unwrap()
+        return value
+    raise ValueError(str(read.failure()))
+
+
+_LOADING: Final = WorkInfo("memory", _encode_past, _decode_past, Succeed(False))
+
+
+def _ends_in(turns: tuple[Prompt, ...], messages: Prompt) -> bool:
+    """Whether one of the newest turns ends in messages: a commit that was not seen to end was done."""
+    ends = [one for one in messages if one.role != "system"]
+    return not ends or any([*turn][-len(ends) :] == ends for turn in turns[-_NEWEST:])
 
 
 def _new_results(prompt: Prompt, history: Prompt) -> tuple[ToolResultPart, ...]:

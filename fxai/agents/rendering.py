@@ -222,6 +222,10 @@ class Rendering:
 
         return Cause(tuple(map(explain, cause.reasons)))
 
+    def add_state(self, context: ContextOf[Any]) -> ContextOf[Any]:
+        """The context with the state, for what stands around the calls of the run."""
+        return context.put(StateStore, self._store)
+
     def _end(self, _: Exit[Any, Any]) -> AnyEffect:
         self._store.is_over = True
         return Succeed(None)

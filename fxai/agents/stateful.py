@@ -144,7 +144,7 @@ class StatefulPrompt(msgspec.Struct, Generic[_R_co, _E_co], frozen=True):
         raise NotImplementedError
 
     def _execution(self, state: PromptState | None) -> Execution:
-        return Execution(RunPlan(Toolkit.empty(), {}, self.budget, prompt=self.plan(state)), Binding())
+        return Execution(self.name, RunPlan(Toolkit.empty(), {}, self.budget, prompt=self.plan(state)), Binding())
 
     @override
     def __repr__(self) -> str:

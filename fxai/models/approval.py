@@ -374,11 +374,11 @@ class Authority(msgspec.Struct, frozen=True, eq=False):
     ledger: ApprovalLedger
     clock: Clock
 
-    def request(self, call: ToolCall, tool: Tool[Any, Any, Any]) -> ApprovalRequest:
-        """A request for the call, signed."""
+    def request(self, call: ToolCall, tool: Tool[Any, Any, Any], name: str | None = None) -> ApprovalRequest:
+        """A request for the call, signed; `name` is its id, by default one that nobody can guess."""
         now, lifetime = self.clock.now(), self.key.lifetime
         request = ApprovalRequest(
-            f"approval_{os.urandom(12).hex()}",
+            f"approval_{os.urandom(12).hex()}" if name is None else name,
             call.id,
             digest_of(tool, call.params),
             None if lifetime is None else now + lifetime,

@@ -20,7 +20,7 @@ import msgspec
 from typing_extensions import override
 
 from fxai.effects.cause import Cause, Fail
-from fxai.effects.effect import EffectOf, FailCause, Generate, Succeed
+from fxai.effects.effect import Ask, EffectOf, FailCause, Generate, Succeed
 from fxai.effects.stream import StreamOf
 from fxai.messages.calls import UNANSWERED
 from fxai.messages.errors import AiError
@@ -40,6 +40,7 @@ from fxai.models.approval import (
     without_requests,
 )
 from fxai.models.approval_services import ApprovalLedger, ApprovalUse
+from fxai.models.interceptor import interceptor_of
 from fxai.models.model_request import Resolution
 from fxai.models.round import Emit, Steps, Turn
 from fxai.tools.tool import Tool
@@ -156,7 +157,8 @@ def _settle(
         for result in unrun:
             yield emit(result)
     allowed = msgspec.structs.replace(resolution, choice="auto", repair=None, approved=True)
-    turn = Turn((*[_call(one.call) for one in approved], Finish("tool-calls")), allowed)
+    around = yield Ask(interceptor_of)
+    turn = Turn((*[_call(one.call) for one in approved], Finish("tool-calls")), allowed, around, "approved")
     yield turn.resolve(emit)
     if approved:
         yield checking.ledger.finish([one.request.approval_id for one in approved]).catch_all(_log_unmarked)

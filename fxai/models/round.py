@@ -31,12 +31,24 @@ import msgspec
 
 from fxai.effects.cause import Cause, Die, Exit, Fail, Succeeded
 from fxai.effects.concurrency import for_each
-from fxai.effects.effect import AnyEffect, Ask, EffectOf, FailCause, Fold, Generate, Succeed, Suspend, Timeout, Within
+from fxai.effects.effect import (
+    AnyEffect,
+    Ask,
+    EffectOf,
+    FailCause,
+    FlatMap,
+    Fold,
+    Generate,
+    Succeed,
+    Suspend,
+    Timeout,
+    Within,
+)
 from fxai.effects.layer import LayerOf
 from fxai.effects.pull import END
 from fxai.effects.scope import scoped
 from fxai.effects.service import Clock
-from fxai.effects.stream import StreamOf
+from fxai.effects.stream import AnyStream, StreamOf
 from fxai.messages.accumulate import gather
 from fxai.messages.part import (
     ApprovalRequest,
@@ -50,6 +62,7 @@ from fxai.messages.part import (
 )
 from fxai.messages.response import Response
 from fxai.models.approval import authority
+from fxai.models.interceptor import CallInfo, Interceptor, TurnInfo, interceptor_of
 from fxai.models.model_request import Model, ModelRequest, Repair, Resolution, allows, refusal
 from fxai.models.repair import RepairBroke, call_as_read, mend
 from fxai.tools.call import Call, OnInvalidCall, Outcome
@@ -165,6 +178,7 @@ def take_turn(
     early: tuple[ToolResult, ...] = (),
     handlers: LayerOf[Any, Any, Any] | None = None,
     limits: RoundLimits | None = None,
+    place: str | None = None,
 ) -> Steps:
     """The steps of a round, which give a `Round`.
 
@@ -180,18 +194,19 @@ def take_turn(
         early: results from before the turn, which a response that a failure holds begins with.
         handlers: handlers that are there for this round alone.
         limits: what the run allows.
+        place: where the turn stands in the run of an agent, as of `TurnInfo`.
     """
     came: list[Any] = []
+    around: Interceptor | None = yield Ask(interceptor_of)
     if emit is not None:
-        parts = yield scoped(Generate(_read_turn, (model.ask_stream(request), resolution, came, emit, limits), {}))
+        stream = _ask_stream(model, request, around, place)
+        parts = yield scoped(Generate(_read_turn, (stream, resolution, came, emit, limits), {}))
     else:
-        parts = yield model.ask(request) if limits is None else limits.cut(model.ask(request))
-    if parts is LATE:
-        return _cut_turn(came, resolution)
-    if not resolves:
-        return Round(Turn(parts, resolution).response())
-    refused = () if limits is None else limits.refuse(parts, resolution)
-    turn, end = Turn((*parts, *refused) if refused else parts, resolution), None
+        parts = yield _ask(model, request, around, place, limits)
+    if parts is LATE or not resolves:
+        return _cut_turn(came, resolution) if parts is LATE else Round(Turn(parts, resolution).response())
+    refused, end = () if limits is None else limits.refuse(parts, resolution), None
+    turn = Turn((*parts, *refused), resolution, around, place)
     if emit is not None:
         end = yield from _stream_results(turn, refused, emit, handlers, limits)
     elif turn.calls:
@@ -205,6 +220,19 @@ def take_turn(
     if turn.failed is not None:
         yield FailCause(with_responses(turn.failed, Response((*early, *response.content))))
     return Round(response) if end is not LATE else Round.cut_short(response, turn.read)
+
+
+def _ask(
+    model: Model, request: ModelRequest, around: Interceptor | None, place: str | None, limits: RoundLimits | None
+) -> AnyEffect:
+    asking: AnyEffect = model.ask(request)
+    asking = asking if around is None else around.turn(TurnInfo(place, request), asking)
+    return asking if limits is None else limits.cut(asking)
+
+
+def _ask_stream(model: Model, request: ModelRequest, around: Interceptor | None, place: str | None) -> AnyStream:
+    parts = model.ask_stream(request)
+    return parts if around is None else around.stream_turn(TurnInfo(place, request), parts)
 
 
 def _read_turn(
@@ -278,12 +306,15 @@ class Turn:
     """A model's turn, and the results of its calls: each is answered exactly once, in the order of the calls."""
 
     __slots__ = (
+        "_around",
         "_begun",
         "_emit",
         "_finish",
+        "_infos",
         "_offer",
         "_parts",
         "_pending",
+        "_place",
         "_reason",
         "_resolution",
         "_results",
@@ -297,8 +328,10 @@ class Turn:
     _begun: AnyEffect | None  # the rest of the only call, where it has begun
     failed: Cause[Any] | None  # what went wrong in handlers
 
-    def __init__(self, parts: Iterable[Part], resolution: Resolution) -> None:
-        self._resolution = resolution
+    def __init__(
+        self, parts: Iterable[Part], resolution: Resolution, around: Interceptor | None = None, place: str | None = None
+    ) -> None:
+        self._resolution, self._around, self._place = resolution, around, place
         self._parts: list[Part] = [*resolution.warnings]
         self._finish: list[Finish] = []
         self._pending = False  # whether calls wait for results from outside, or to be approved
@@ -318,11 +351,11 @@ class Turn:
             elif part.type == "tool-approval-request":  # a provider's own
                 self._pending = True
             self._parts.append(part)
-        if self.read:
-            self.calls = [call for call in self.calls if call.id not in self.read]
+        self.calls = [call for call in self.calls if call.id not in self.read] if self.read else self.calls
         self._reason: FinishReason = self._finish[-1].reason if self._finish else "unknown"
         self._results: list[ToolResult | ApprovalRequest | None] = [None] * len(self.calls)
         self._warnings: dict[int, WarningPart] = {}  # by the places of calls
+        self._infos: dict[int, CallInfo] = {}  # likewise, where an interceptor stands around them
 
     def resolve(
         self, emit: Emit | None = None, offer: Callable[[StreamPart], None] | None = None
@@ -374,7 +407,7 @@ class Turn:
                 self._results[at] = failed_result(call, Interrupted(call.name, cut))
             elif choice != "auto" and not allows(choice, call.name):
                 self._results[at] = failed_result(call, Denied(call.name, refusal(choice)))
-            elif (tool := tools.get(call.name)) is not None and not tool.requires_handler:
+            elif self._around is None and (tool := tools.get(call.name)) is not None and not tool.requires_handler:
                 self._pending = True
             else:
                 runnable.append(at)
@@ -400,10 +433,18 @@ class Turn:
         call, resolution = self.calls[at], self._resolution
         made = self._make(at, call, resolution.on_invalid_call if resolution.repair is None else "error")
         tool = resolution.tools.get(call.name)
-        if tool is None or tool.needs_approval is False or resolution.approved:
-            running = made.effect
+        around = self._around
+        if around is not None and tool is not None:
+            info = self._infos[at] = CallInfo(self._place, at, call, tool, partial(self._reread, at, made, tool))
+            if not tool.requires_handler:
+                return around.admit(info, Succeed(None))
+            running = around.call(info, made.effect)
         else:
-            running = Generate(self._ask_approval, (at, made, tool), {})
+            info, running = None, made.effect
+        if tool is not None and tool.needs_approval is not False and not resolution.approved:
+            asking: AnyEffect = Generate(self._ask_approval, (at, made, tool, info), {})
+            asking = asking if around is None or info is None else around.admit(info, asking)
+            running = FlatMap(asking, partial(_unless_answered, running))
         if resolution.repair is None:
             return running
         return running.catch_all(partial(self._mend, at, resolution.repair))
@@ -428,13 +469,20 @@ class Turn:
     def _hand_on(self, call: ToolCall, outcome: Outcome) -> EffectOf[None]:
         return cast(Emit, self._emit)(self._resolution.result(call, outcome))
 
-    def _ask_approval(self, at: int, made: Call, tool: Tool[Any, Any, Any]) -> Steps:
-        """Asks for an approval where the call needs one, and runs it where it does not."""
+    def _ask_approval(self, at: int, made: Call, tool: Tool[Any, Any, Any], info: CallInfo | None) -> Steps:
+        """The request for an approval where the call needs one; None where it does not."""
         needed = yield made.needs_approval()
-        call = call_as_read(self.calls[at], made)  # what is approved is what runs
-        if call is not self.calls[at]:
-            yield self._replace(at, call)
-        return (yield authority()).request(call, tool) if needed else (yield made.effect)
+        yield self._put_as_read(at, made)  # what is approved is what runs
+        name = None if info is None else info.approval_id
+        return (yield authority()).request(self.calls[at], tool, name) if needed else None
+
+    def _put_as_read(self, at: int, made: Call) -> EffectOf[None]:
+        call = call_as_read(self.calls[at], made)
+        return _NOTHING if call is self.calls[at] else self._replace(at, call)
+
+    def _reread(self, at: int, made: Call, tool: Tool[Any, Any, Any]) -> EffectOf[None]:
+        _ = made.parameters(tool)
+        return self._put_as_read(at, made)
 
     def _mend(self, at: int, repair: Repair, failure: Any) -> AnyEffect:
         if not isinstance(failure, UnknownTool | InvalidParameters):
@@ -449,10 +497,12 @@ class Turn:
         else:
             place = next(place for place, other in enumerate(self._parts) if other is self.calls[at])
             self.calls[at] = self._parts[place] = part
+            if at in self._infos:
+                self._infos[at].call = part
         return _NOTHING if self._emit is None else self._emit(part)
 
-    def _settle(self, at: int, outcome: Outcome | ApprovalRequest) -> EffectOf[None]:
-        if isinstance(outcome, ApprovalRequest):
+    def _settle(self, at: int, outcome: Outcome | ApprovalRequest | None) -> EffectOf[None]:
+        if outcome is None or isinstance(outcome, ApprovalRequest):  # None: the result comes from outside
             self._results[at] = outcome
             self._pending = True
             return _NOTHING
@@ -490,6 +540,10 @@ class Turn:
         warnings = [self._warnings[at] for at in sorted(self._warnings)] if self._warnings else ()
         results = cast("Iterable[Part]", filter(None, self._results))
         return Response((*self._parts, *warnings, *results, *finish))
+
+
+def _unless_answered(running: AnyEffect, answer: ApprovalRequest | Outcome | None) -> AnyEffect:
+    return running if answer is None else Succeed(answer)
 
 
 # -- calls that are not run to their end
