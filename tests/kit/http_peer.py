@@ -5,15 +5,15 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from enum import Enum
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from anyio import to_thread
 
-__all__ = ["Peer", "Seen", "Step", "answer", "events", "peer"]
+__all__ = ["Peer", "Script", "Seen", "Step", "answer", "events", "peer"]
 
 _PATIENCE = 20.0
 
@@ -35,15 +35,19 @@ class Seen(NamedTuple):
     body: bytes
 
 
-class Peer:
-    """What the server is asked and does; each request is answered by the next script, all others by the last."""
+Script: TypeAlias = Sequence[bytes | Step]
+"""What is sent and done in answer to one request."""
 
-    def __init__(self, scripts: Sequence[Sequence[bytes | Step]]) -> None:
+
+class Peer:
+    """What the server is asked and does."""
+
+    def __init__(self, choose: Callable[[Seen], Script]) -> None:
         self.seen: list[Seen] = []
         self.left = threading.Semaphore(0)  # one for each connection that the other side closed
         self.came = threading.Semaphore(0)  # one for each request
         self.url = ""
-        self._scripts = list(scripts)
+        self._choose = choose
         self._lock = threading.Lock()
         self._connections = 0
 
@@ -71,7 +75,7 @@ class Peer:
             while (request := _request(connection, number)) is not None:
                 with self._lock:
                     self.seen.append(request)
-                    script = self._scripts.pop(0) if len(self._scripts) > 1 else self._scripts[0]
+                    script = self._choose(request)
                 self.came.release()
                 if not _perform(connection, script):
                     if Step.HANG in script:
@@ -80,7 +84,7 @@ class Peer:
             self.left.release()
 
 
-def _perform(connection: socket.socket, script: Sequence[bytes | Step]) -> bool:
+def _perform(connection: socket.socket, script: Script) -> bool:
     for step in script:
         match step:
             case bytes():
@@ -114,9 +118,10 @@ def _request(connection: socket.socket, number: int) -> Seen | None:
 
 
 @contextmanager
-def peer(*scripts: Sequence[bytes | Step]) -> Generator[Peer]:
-    """A server on loopback that answers by these scripts."""
-    served = Peer(scripts)
+def peer(*scripts: Script, choose: Callable[[Seen], Script] | None = None) -> Generator[Peer]:
+    """A server on loopback that answers by these scripts, the last one again and again; or as `choose` says."""
+    waiting = list(scripts)
+    served = Peer(choose or (lambda _: waiting.pop(0) if len(waiting) > 1 else waiting[0]))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         served.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         thread = threading.Thread(target=served.serve, args=(listener,), daemon=True)

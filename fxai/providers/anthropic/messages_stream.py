@@ -27,6 +27,7 @@ from fxai.messages.part import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
+    ResponseMetadata,
     StreamPart,
     TextDelta,
     TextEnd,
@@ -51,7 +52,6 @@ _TEXTS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """By the type of a delta: where its text is, and the member of the block that it goes on with."""
 
-_STOPPED: Final = ("stop_reason", "stop_sequence", "stop_details")
 _CUT: Final = ("max_tokens", "model_context_window_exceeded")
 
 
@@ -85,6 +85,7 @@ class Reader:
         self._open: dict[int, _Open] = {}
         self._usage: dict[str, Any] = {}  # each count that comes is a total; what is left out or null stands
         self._ended: dict[str, Any] = {}
+        self._metadata: ResponseMetadata | None = None
         self.done: bool = False
         """Whether the message is whole."""
 
@@ -135,7 +136,8 @@ class Reader:
                 return self._stop(_index(event))
             case "message_delta":
                 self._usage.update(_not_null(event.get("usage")))
-                self._ended.update(_not_null(event.get("delta")))
+                beside = {key: one for key, one in event.items() if key not in ("type", "usage", "delta")}
+                self._ended.update({**_not_null(beside), **_not_null(event.get("delta"))})
                 return ()
             case "message_stop":
                 return self._finish()
@@ -146,8 +148,12 @@ class Reader:
         if not is_object(message):
             raise Malformed("/message", "a message belongs here")
         self._usage.update(_not_null(message.get("usage")))
-        self._ended.update(_not_null({key: message.get(key) for key in ("container", *_STOPPED)}))
-        return (*self._sent.warnings, metadata_of(message), *self._blocks_at_start(message))
+        self._ended.update(_not_null(message))
+        metadata, before = metadata_of(message), self._metadata
+        self._metadata = metadata
+        warnings = self._sent.warnings if before is None else ()
+        told = () if metadata == before else (metadata,)  # servers behind another one may send the start twice
+        return (*warnings, *told, *self._blocks_at_start(message))
 
     def _blocks_at_start(self, message: dict[str, Any]) -> Iterable[StreamPart]:
         """The parts of a message that is whole when it starts, as one that goes on with a program's calls is."""

@@ -63,7 +63,8 @@ _STATUSES: Final[Mapping[str, int]] = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-_STOPPED: Final = ("stop_reason", "stop_sequence", "stop_details")
+_PLACED: Final = frozenset(("id", "type", "role", "model", "content", "usage"))
+"""The fields of a message that have a place of their own."""
 _COUNTS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
@@ -116,10 +117,8 @@ def error_of(data: Mapping[str, Any], method: str) -> AiError:
 
 
 def metadata_of(message: Mapping[str, Any]) -> ResponseMetadata:
-    """The metadata of a message."""
-    extras = {key: message[key] for key in ("container", "diagnostics") if message.get(key) is not None}
-    metadata = {NAME: extras} if extras else {}
-    return ResponseMetadata(_text(message, "id"), _text(message, "model"), metadata=metadata)
+    """The metadata of a message; what else it says is known at its end, and stands there."""
+    return ResponseMetadata(_text(message, "id"), _text(message, "model"))
 
 
 def _reason(stop: Any, *, has_calls: bool, has_answer: bool) -> FinishReason:
@@ -197,12 +196,12 @@ class Blocks:
         """How the message ends: its finish, and before it the container whose program waits for results.
 
         The program goes on only where the next request names its container: an empty text carries it there. `ended`
-        holds the reason: the message, or the `delta` of the stream's last event.
+        holds the reason, and what else is said of the message: the message, or that and what a stream says at its end.
         """
-        stop = {key: ended[key] for key in _STOPPED if ended.get(key) is not None}
+        said = {key: one for key, one in ended.items() if key not in _PLACED and one is not None}
         counts: Mapping[str, Any] = usage if is_object(usage) else {}
         details = {key: one for key, one in counts.items() if key not in _COUNTS and one is not None}
-        extras = {**stop, **({"usage": details} if details else {})}
+        extras = {**said, **({"usage": details} if details else {})}
         reason = _reason(ended.get("stop_reason"), has_calls=self._has_calls, has_answer=self._has_answer)
         finish = Finish(reason, _usage(counts), metadata={NAME: extras} if extras else {})
         container: Any = ended.get("container")

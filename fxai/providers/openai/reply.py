@@ -19,7 +19,7 @@ Usage(input_tokens=9, output_tokens=2, cached_input_tokens=4)
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
@@ -140,8 +140,26 @@ def objects_in(item: Item, key: str) -> list[dict[str, Any]]:
 
 def metadata_of(reply: Item, time: str) -> ResponseMetadata:
     """The metadata of an answer; `time` is the field that holds when it was made, in seconds since 1970."""
-    about = mark(service_tier=reply.get("service_tier"), system_fingerprint=reply.get("system_fingerprint"))
-    return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), _moment(reply.get(time)), metadata=about)
+    return ResponseMetadata(_text(reply, "id"), _text(reply, "model"), _moment(reply.get(time)))
+
+
+def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[str, Any]:
+    """Metadata of the end of an answer: what the answer says that has no place of its own.
+
+    That is the tier that served, filters, moderation, the cost, and whatever else a server writes; an answer that is
+    streamed says it at its end. What of the usage has no count of its own is under `usage`.
+
+    Args:
+        reply: the answer.
+        known: its fields that have a place of their own, or repeat the request.
+        beside: what else is known of the end; None is left out.
+
+    >>> usage = {"input_tokens": 9, "output_tokens": 2, "total_tokens": 11, "cost": 0.25}
+    >>> finish_metadata({"id": "r", "service_tier": "flex", "usage": usage}, ("id",))
+    {'openai': {'service_tier': 'flex', 'usage': {'cost': 0.25}}}
+    """
+    rest = {key: one for key, one in reply.items() if key not in known and key != "usage" and one not in (None, {}, [])}
+    return mark(**{**rest, **beside, "usage": _uncounted(reply.get("usage")) or None})
 
 
 def _text(reply: Item, name: str) -> str | None:
@@ -159,18 +177,59 @@ def _moment(seconds: object) -> datetime | None:
 
 
 def usage_of(usage: object) -> Usage:
-    """The token counts of either API; None for each that is missing."""
+    """The token counts of either API; None for each that is missing.
+
+    Where the total shows that reasoning is counted beside the other output, it is added to it.
+
+    >>> usage_of({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4}).cached_input_tokens
+    4
+    >>> details = {"reasoning_tokens": 5}
+    >>> usage_of({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 16, "completion_tokens_details": details})
+    Usage(input_tokens=9, output_tokens=7, reasoning_tokens=5)
+    """
     if not is_object(usage):
         return Usage()
-    input_ = _details(usage, "input_tokens_details", "prompt_tokens_details")
-    output = _details(usage, "output_tokens_details", "completion_tokens_details")
+    input_ = _details(usage, *_INPUT_DETAILS)
+    read, written = _count(usage, *_INPUT), _count(usage, *_OUTPUT)
+    thought = _count({**usage, **_details(usage, *_OUTPUT_DETAILS)}, "reasoning_tokens")
+    cached = _count(input_, "cached_tokens")
+    if thought and written is not None and read is not None and usage.get("total_tokens") == read + written + thought:
+        written += thought
     return Usage(
-        _count(usage, "input_tokens", "prompt_tokens"),
-        _count(usage, "output_tokens", "completion_tokens"),
-        _count(input_, "cached_tokens"),
+        read,
+        written,
+        _count(usage, *_CACHED) if cached is None else cached,
         _count(input_, "cache_write_tokens"),
-        _count(output, "reasoning_tokens"),
+        thought,
     )
+
+
+_INPUT: Final = ("input_tokens", "prompt_tokens")
+_OUTPUT: Final = ("output_tokens", "completion_tokens")
+_INPUT_DETAILS: Final = ("input_tokens_details", "prompt_tokens_details")
+_OUTPUT_DETAILS: Final = ("output_tokens_details", "completion_tokens_details")
+_CACHED: Final = ("cached_tokens", "num_cached_tokens", "prompt_cache_hit_tokens")
+_COUNTED: Final = frozenset(("cached_tokens", "cache_write_tokens", "reasoning_tokens"))
+
+
+def _uncounted(usage: object) -> dict[str, Any]:
+    """What of the usage has no count of its own; of the details, what is not zero; a total, where it is no sum."""
+    if not is_object(usage):
+        return {}
+    counted, sums = usage_of(usage), (*_INPUT, *_OUTPUT)
+    kept: dict[str, Any] = {}
+    for key, one in usage.items():
+        if key in (*_INPUT_DETAILS, *_OUTPUT_DETAILS) and is_object(one):
+            one = {name: count for name, count in one.items() if name not in _COUNTED and count not in (None, 0)}
+        is_sum = key == "total_tokens" and one == counted.total_tokens
+        if one in (None, {}) or key in sums or is_sum or (key in _COUNTED and _is_count(one)):
+            continue
+        kept[key] = one
+    return kept
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _details(usage: Item, *names: str) -> Item:
@@ -235,7 +294,19 @@ def finish_part(data: Item, parts: Iterable[AnyPart]) -> Finish:
     details = data.get("incomplete_details")
     reason = details.get("reason") if is_object(details) else None
     known = "error" if status == "cancelled" else turn_end(parts, lambda calls: finish_of(reason, calls=calls))
-    return Finish(known, usage_of(data.get("usage")))
+    return Finish(known, usage_of(data.get("usage")), metadata=finish_metadata(data, _PLACED))
+
+
+# What of a response has a place of its own, and what repeats the request or says the default in its place.
+_PLACED: Final = frozenset(
+    (
+        *("id", "object", "created_at", "model", "status", "output", "usage", "error", "incomplete_details"),
+        *("background", "frequency_penalty", "instructions", "max_output_tokens", "max_tool_calls"),
+        *("parallel_tool_calls", "presence_penalty", "previous_response_id", "prompt", "prompt_cache_key"),
+        *("prompt_cache_options", "prompt_cache_retention", "reasoning", "safety_identifier", "store"),
+        *("temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user"),
+    )
+)
 
 
 def item_parts(item: Item, sent: WireRequest) -> list[Part]:

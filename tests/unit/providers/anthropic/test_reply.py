@@ -69,7 +69,7 @@ def test_a_reply_says_who_answered_and_what_it_took() -> None:
         "web_search_requests": 2,
         "web_fetch_requests": 1,
     }
-    assert reply.content[0].metadata == {"anthropic": {"container": {"id": "c_1"}}}
+    assert finish.metadata["anthropic"]["container"] == {"id": "c_1"}
 
 
 @pytest.mark.parametrize(("tier", "told"), [(None, {}), ("batch", {"usage": {"service_tier": "batch"}})])
