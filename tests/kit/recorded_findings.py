@@ -16,7 +16,7 @@ from fxai.messages import Response
 from tests.kit.recorded_leaves import body_of, lost_leaves, pattern, read_whole, unheard_leaves
 from tests.kit.recorded_losses import APART, CHANGED, FOREIGN, LOST, OTHERS, UNHEARD, unexplained
 from tests.kit.recorded_turns import differences, items_of, items_sent, recorded_turns
-from tests.kit.recordings import WIRES, Replayed, exchanges, replayed
+from tests.kit.recordings import WIRES, Replayed, exchanges, replays
 from tests.kit.sdkcheck import faults
 
 __all__ = ["Finding", "findings", "table"]
@@ -53,7 +53,7 @@ class Finding(NamedTuple):
 def findings(wire: str) -> tuple[Finding, ...]:
     """What the replay found of each exchange whose answer is one."""
     turns = {id(exchange): items for exchange, items in recorded_turns(exchanges(wire))}
-    return tuple(_finding(one, turns.get(id(one.exchange))) for one in replayed(wire) if one.failure is None)
+    return tuple(_finding(one, turns.get(id(one.exchange))) for one in replays(wire) if one.failure is None)
 
 
 def _finding(replay: Replayed, recorded: list[Any] | None) -> Finding:
@@ -104,7 +104,7 @@ def table(wires: Iterable[str] = WIRES) -> str:
     for wire in wires:
         rows: dict[str, Counter[str]] = {}
         found = {id(one.replay.exchange): one for one in findings(wire)}
-        for replay in replayed(wire):
+        for replay in replays(wire):
             row = rows.setdefault(replay.exchange.host, Counter())
             one = found.get(id(replay.exchange))
             row["fed"] += 1

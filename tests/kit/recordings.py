@@ -24,7 +24,7 @@ from fxai.models import LanguageModel, ModelRequest
 from fxai.providers import anthropic, openai
 from tests.kit.http_peer import Script, Seen, answer, events, peer
 
-__all__ = ["OURS", "WIRES", "Exchange", "Replayed", "exchanges", "replayed", "sent_for"]
+__all__ = ["OURS", "WIRES", "Exchange", "Replayed", "exchanges", "replays", "sent_for"]
 
 WIRES: Final = ("anthropic", "chat", "responses")
 OURS: Final = "FXAI_RECORDINGS" not in os.environ
@@ -151,10 +151,10 @@ def _into(came: list[AnyPart]) -> Callable[[AnyPart], Effect[None]]:
 
 
 @fx.gen
-def _asked(exchange: Exchange) -> Gen[Came, AiError, LanguageModel]:
+def _ask(exchange: Exchange) -> Gen[Came, AiError, LanguageModel]:
     model: Any = yield from fx.service(LanguageModel)
     if not exchange.stream:
-        ended = yield from _asked_at_once(_HELLO)
+        ended = yield from _ask_at_once(_HELLO)
         return Came(ended.value_or(()), None, ended.swap().value_or(None), None)
     came: list[AnyPart] = []
     reading: Effect[Result[None, AiError]] = model.ask_stream(ModelRequest(_HELLO)).for_each(_into(came)).result()
@@ -163,7 +163,7 @@ def _asked(exchange: Exchange) -> Gen[Came, AiError, LanguageModel]:
 
 
 @fx.gen
-def _asked_at_once(prompt: Prompt) -> Gen[Result[tuple[AnyPart, ...], AiError], AiError, LanguageModel]:
+def _ask_at_once(prompt: Prompt) -> Gen[Result[tuple[AnyPart, ...], AiError], AiError, LanguageModel]:
     model: Any = yield from fx.service(LanguageModel)
     asking: Effect[Result[tuple[AnyPart, ...], AiError]] = model.ask(ModelRequest(prompt)).result()
     return (yield from asking)
@@ -172,18 +172,18 @@ def _asked_at_once(prompt: Prompt) -> Gen[Result[tuple[AnyPart, ...], AiError], 
 @fx.gen
 def _one(exchange: Exchange, url: str) -> Gen[Came, AiError]:
     """What our layer makes of an answer, and what it says where the next request cannot be made."""
-    came: Came = yield from _asked(exchange).provide(_layer(exchange, url))
+    came: Came = yield from _ask(exchange).provide(_layer(exchange, url))
     if exchange.stream and exchange.wire == "anthropic":
-        at_once = yield from _asked_at_once(_HELLO).provide(_layer(exchange, url, whole=False))
+        at_once = yield from _ask_at_once(_HELLO).provide(_layer(exchange, url, whole=False))
         came = came._replace(at_once=at_once.value_or(()))
     if came.failure is not None:
         return came
-    ended = yield from _asked_at_once(_follow_up(came.parts)).provide(_layer(exchange, f"{url}/{_NEXT}"))
+    ended = yield from _ask_at_once(_follow_up(came.parts)).provide(_layer(exchange, f"{url}/{_NEXT}"))
     return came._replace(refusal=ended.swap().value_or(None))
 
 
 @cache
-def replayed(wire: str) -> tuple[Replayed, ...]:
+def replays(wire: str) -> tuple[Replayed, ...]:
     """All exchanges of a wire through our layer, over one server on loopback."""
     known, chance = exchanges(wire), random.Random(_SEED)
     scripts = [_script(exchange, chance) for exchange in known]

@@ -159,7 +159,7 @@ def finish_metadata(reply: Item, known: Container[str], **beside: Any) -> dict[s
     {'openai': {'service_tier': 'flex', 'usage': {'cost': 0.25}}}
     """
     rest = {key: one for key, one in reply.items() if key not in known and key != "usage" and one not in (None, {}, [])}
-    return mark(**{**rest, **beside, "usage": _uncounted(reply.get("usage")) or None})
+    return mark(**{**rest, **beside, "usage": _usage_rest(reply.get("usage")) or None})
 
 
 def _text(reply: Item, name: str) -> str | None:
@@ -212,7 +212,7 @@ _CACHED: Final = ("cached_tokens", "num_cached_tokens", "prompt_cache_hit_tokens
 _COUNTED: Final = frozenset(("cached_tokens", "cache_write_tokens", "reasoning_tokens"))
 
 
-def _uncounted(usage: object) -> dict[str, Any]:
+def _usage_rest(usage: object) -> dict[str, Any]:
     """What of the usage has no count of its own; of the details, what is not zero; a total, where it is no sum."""
     if not is_object(usage):
         return {}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.recorded_findings import Finding, findings
 from tests.kit.recorded_losses import APART, CHANGED, FOREIGN, LOST, OTHERS, UNHEARD, unexplained, unneeded
-from tests.kit.recordings import OURS, WIRES, exchanges, replayed
+from tests.kit.recordings import OURS, WIRES, exchanges, replays
 
 # All tests of a wire look at one replay: they stay in one process.
 _EACH = [pytest.param(wire, id=wire, marks=pytest.mark.xdist_group(f"recordings-{wire}")) for wire in WIRES]
@@ -34,7 +34,7 @@ def test_every_recording_is_replayed(wire: str) -> None:
     """Hundreds of exchanges, and each is an answer, or a typed failure where the server did not answer."""
     if not OURS and not exchanges(wire):
         pytest.skip("FXAI_RECORDINGS names a folder without recordings of this wire")
-    failed = [one.exchange.name for one in replayed(wire) if one.failure is not None and one.exchange.status < 400]
+    failed = [one.exchange.name for one in replays(wire) if one.failure is not None and one.exchange.status < 400]
 
     assert len(exchanges(wire)) >= (200 if OURS else 1)
     assert len(failed) <= 5, failed
@@ -64,7 +64,7 @@ def test_events_say_nothing_that_the_answer_does_not(wire: str) -> None:
 @wires
 def test_an_answer_goes_back_as_it_came(wire: str) -> None:
     """The next request has each item of the answer again, leaf by leaf."""
-    assert [one.exchange.name for one in replayed(wire) if one.refusal is not None] == []
+    assert [one.exchange.name for one in replays(wire) if one.refusal is not None] == []
     assert _without_reason(wire, lambda finding: finding.changed, CHANGED) == []
 
 
